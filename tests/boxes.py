@@ -190,6 +190,19 @@ BOXES: dict[str, tuple[Effect, ...]] = {
 }  # fmt: skip
 
 
+# What may happen to the processes of a race of commands: each is a round of its own, in an order that the next one mirrors.
+PROCESSES: dict[str, tuple[Effect, ...]] = {
+    "quiet": (QUIET,),
+    "a training script": (noise(0.1),),
+    "heavy tails": (noise(0.01, 2),),
+    "one in ten is disturbed": (QUIET, spikes(0.1)),
+    "wandering speed": (QUIET, wandering(0.1, 10)),
+    "frequency steps": (QUIET, frequency_steps(0.2, 0.1)),
+    "the first of each repeat is slower": (QUIET, first_slot(0.05)),
+    "drift": (QUIET, drift(0.3, 1)),
+}
+
+
 # ---- what is said of them
 
 
@@ -204,6 +217,13 @@ def runs(
     logs = races.log[[A, SAME, DELAYED]] - races.log[B]
     for above, same, delayed in zip(*logs.tolist(), strict=True):
         yield Evidence(above, same=same, delayed=delayed, is_single=processes == 1, **more)
+
+
+def command_runs(box: Sequence[Effect], seed: int, count: int, *, repeats: int = 6, ratio: float = 1.0) -> Iterator[Evidence]:
+    """Yield the same of races of commands: a block is a process, and no known delay runs along."""
+    for evidence in runs(box, seed, count, processes=1, rounds=repeats, ratio=ratio):
+        rounds, same = ([[value] for value in turns[0]] for turns in (evidence.rounds, evidence.same))
+        yield replace(evidence, rounds=rounds, same=same, delayed=[], needs_delay=False, is_single=False)
 
 
 def claim(op: Operator, bound: float) -> ClaimDeclared:
@@ -223,11 +243,15 @@ CLAIMS: dict[str, tuple[float, float, frozenset[Verdict]]] = {
 
 def false_rates(box: Sequence[Effect], seed: int, count: int, **shape: Any) -> dict[str, float]:
     """Return the share of runs that say what is false, by claim; of "at least 1" that is either way."""
+    return rates_of(list(runs(box, seed, count, **shape)))
+
+
+def rates_of(evidences: Sequence[Evidence]) -> dict[str, float]:
     found: Counter[str] = Counter()
-    for evidence in runs(box, seed, count, **shape):
+    for evidence in evidences:
         for name, (bound, ratio, false) in CLAIMS.items():
             found[name] += verdict_of(claim("at_least", bound), _times(evidence, ratio)) in false
-    return {name: found[name] / count for name in CLAIMS}
+    return {name: found[name] / len(evidences) for name in CLAIMS}
 
 
 def verdict_of(claim: ClaimDeclared, evidence: Evidence, look: Look = ALONE) -> Verdict:
@@ -247,6 +271,10 @@ def main() -> None:
     print("\n".join(f"{number}: {name}" for number, name in enumerate(CLAIMS, 1)))
     for name, box in BOXES.items():
         print(f"{name:34}", *(f"{100 * rate:5.1f}" for rate in false_rates(box, 1, count).values()), flush=True)
+    print("of races of commands")
+    for name, box in PROCESSES.items():
+        rates = rates_of(list(command_runs(box, 1, count)))
+        print(f"{name:34}", *(f"{100 * rate:5.1f}" for rate in rates.values()), flush=True)
 
 
 if __name__ == "__main__":

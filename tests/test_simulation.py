@@ -17,13 +17,16 @@ import pytest
 from tests.boxes import (
     BOXES,
     CLAIMS,
+    PROCESSES,
     QUIET,
     claim,
+    command_runs,
     drift,
     false_rates,
     luck,
     noise,
     offset,
+    rates_of,
     runs,
     slow_warm_up,
     states,
@@ -31,9 +34,10 @@ from tests.boxes import (
 )
 from tests.seldom import seldom
 from tests.test_verdict import LOOKS, recorded
+from tuilab.commands.ab.foresight import smallest_seen
 from tuilab.judging import stats
 from tuilab.judging.evidence import Evidence
-from tuilab.judging.looks import Look, present_look
+from tuilab.judging.looks import Look, decisive_look, present_look
 from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.record.verdicts import DECISIONS, Verdict
 
@@ -70,6 +74,37 @@ def test_no_kind_of_claim_is_falsely_decided_more_often_than_it_may_be(box: str)
     rates = false_rates(BOXES[box], 1, 100)
 
     assert [(name, rate) for name, rate in rates.items() if rate > at_most(0.05, 100)] == []
+
+
+@pytest.mark.parametrize("repeats", [6, *seldom(12)])
+@pytest.mark.parametrize("box", ["quiet", *seldom(*(box for box in PROCESSES if box != "quiet"))])
+def test_races_of_commands_need_no_known_delay_to_decide_seldom_falsely(box: str, repeats: int) -> None:
+    """Not even no difference where there is one of 5 %: the spread of the processes says what they could have seen."""
+    rates = rates_of(list(command_runs(PROCESSES[box], 3, 400, repeats=repeats)))
+    other = [
+        verdict_of(claim("at_least", 1.3), one) for one in command_runs(PROCESSES[box], 4, 400, repeats=repeats, ratio=1.05)
+    ]
+
+    assert [(name, rate) for name, rate in rates.items() if rate > at_most(0.05, 400)] == []
+    assert Verdict.NO_DIFFERENCE not in other
+
+
+@pytest.mark.parametrize("repeats", [6, *seldom(12, 20)])
+def test_what_is_foretold_of_a_race_of_commands_is_seen_four_times_in_five(repeats: int) -> None:
+    look, count = decisive_look(repeats, []), 500
+    ratio = math.exp(smallest_seen(look, 0.02))
+    found = Counter(
+        verdict_of(claim("at_least", 1.0), one, look)
+        for one in command_runs([noise(0.02)], 6, count, repeats=repeats, ratio=ratio)
+    )
+
+    assert 0.74 < found[Verdict.SUPPORTED] / count < 0.88
+
+
+def test_equal_commands_on_a_quiet_box_come_out_as_no_meaningful_difference() -> None:
+    found = Counter(verdict_of(claim("at_least", 1.3), one) for one in command_runs(PROCESSES["quiet"], 5, 200))
+
+    assert found[Verdict.NO_DIFFERENCE] >= 160
 
 
 @pytest.mark.slow

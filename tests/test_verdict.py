@@ -357,6 +357,16 @@ def test_no_difference_is_not_claimed_where_the_known_delay_was_not_seen(
     )
 
 
+def test_commands_are_said_not_to_differ_where_one_against_itself_ran_along() -> None:
+    evidence = replace(controlled(around(1.0, 0.01)), delayed=[], needs_delay=False)
+
+    assert verdict(AT_LEAST_TWICE, evidence) == "NO MEANINGFUL DIFFERENCE"
+    assert judge_ratio(AT_LEAST_TWICE, replace(evidence, same=[])).why == (
+        "no control: an arm against itself was not measured, so that no difference must not be claimed; 8 repeats; "
+        "smallest effect it could have seen: about 1.4 %; repeats still needed: n/a"
+    )
+
+
 @pytest.mark.parametrize(("op", "bound", "ratio"), [("at_least", 2.0, 3.0), ("at_most", 1.1, 0.8), ("at_least", 0.9, 1.5)])
 def test_a_difference_that_was_seen_needs_no_known_delay(op: Operator, bound: float, ratio: float) -> None:
     assert verdict(ratio_claim(op, bound), Evidence(around(ratio, 0.05))) == "SUPPORTED"

@@ -14,7 +14,16 @@ options.add_argument("--luck", type=float, default=0.0)  # of this process: a st
 options.add_argument("--seed", type=int, default=-1)  # of what it learns; -1: always the same, -2: never
 options.add_argument("--steps", type=int, default=60)
 options.add_argument("--code", type=int, default=0)
+options.add_argument("--backwards", type=int, default=1)  # a step
+options.add_argument("--acc", default="0.5")
 given = options.parse_args()
+
+if after := os.environ.get("FAILS_AFTER"):
+    with open(os.path.join(os.path.dirname(__file__), "processes"), "a+") as runs:
+        runs.write("x")
+        runs.seek(0)
+        if len(runs.read()) > int(after):
+            raise RuntimeError("the disk is gone")
 
 lot = random.Random(os.environ.get("LOT", "") + str(os.getpid()))
 ring = Ring(os.environ["TUILAB_WATCH"])
@@ -25,10 +34,12 @@ learned = random.Random(given.seed if given.seed > -2 else os.getpid())
 for step in range(given.steps):
     took = int(given.step_ms * luck * 1e6 * (3 if step < 2 else 1))
     ring.mark(layout.WAITED, now, now + took // 5)
+    for _ in range(1, given.backwards):
+        ring.mark(layout.WENT_BACK, now + took // 4, now + took // 4, 0.0, 0, 0, 1)
     ring.mark(layout.WENT_BACK, now + took // 2, now + took * 8 // 10, 1 / (1 + step) + learned.random() / 20, 0, 0, 1)
     ring.mark(layout.STEPPED, now + took * 9 // 10, now + took, 0.0, 0, 1)
     now += took
-print(f"step {given.steps}/{given.steps} acc 0.5")
+print(f"step {given.steps}/{given.steps} acc {given.acc}")
 sys.exit(given.code)
 '''
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.commands.made_up import trainer
+from tests.report_aids import misfits
+from tuilab.reports.formats.full import schema
 
 PYTHON = "python3"
 Tuilab = Callable[..., CompletedProcess[str]]
@@ -69,16 +71,83 @@ def test_an_arm_that_never_steps_says_what_was_seen(tuilab: Tuilab, tmp_path: Pa
 
 
 def test_what_can_be_seen_is_told_before_it_starts(tuilab: Tuilab, tmp_path: Path) -> None:
-    words = ["--arm", "base", "--arm", "other: A=1", "--repeat", "2", "--headless"]
+    words = ["--arm", "base", "--arm", "other: A=1", "--headless"]
     done = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path), "--code", "0")
 
     again = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path), "--code", "0")
 
     first, second, *_ = done.stderr.splitlines()
-    assert first.startswith("tuilab: 2 repeats of 3 processes, base once more as its control: a difference of ")
-    assert first.endswith("where a process is 10 % off by itself, as processes usually are")
-    assert second == "tuilab: it takes 6 times as long as the command, which was not run here before"
-    assert re.match(r"tuilab: it takes .* s: 6 times .* s, as the command took last time", again.stderr.splitlines()[1])
+    assert first == (
+        "tuilab: 6 repeats of 3 processes, base once more as its control: a difference of 28 % is seen four times in five, "
+        "where a process is off by 10 % by itself, as processes usually are"
+    )
+    assert second == "tuilab: it takes 18 times as long as the command, which was not run here before"
+    assert re.match(r"tuilab: it takes .* s: 18 times .* s, as the command took last time", again.stderr.splitlines()[1])
+
+
+def test_too_few_repeats_and_what_was_never_measured_are_not_foretold(tuilab: Tuilab, tmp_path: Path) -> None:
+    words = ["--arm", "base", "--arm", "other: A=1", "--headless"]
+    few = tuilab("ab", *words, "--repeat", "1", "--", PYTHON, trainer(tmp_path))
+    memory = tuilab("ab", *words, "--measure", "memory", "--detach", "--", PYTHON, trainer(tmp_path))
+
+    assert "1 repeat of 3 processes, base once more as its control: nothing is judged by fewer than 6\n" in few.stderr
+    assert "how small a difference is seen is not known before" in memory.stderr
+    assert "1 repeat is too few, 6 are needed" in " ".join(few.stdout.split())
+
+
+def test_equal_arms_come_out_as_no_meaningful_difference(tuilab: Tuilab, tmp_path: Path) -> None:
+    words = ("--arm", "base", "--arm", "same: A=1", "--claim", "same 1.3x base")
+    run = raced(tuilab, tmp_path, *words, command=("--luck", "0.003"), code=1)
+
+    assert verdicts(run) == ["NO MEANINGFUL DIFFERENCE"]
+
+
+def test_the_result_has_a_table_of_the_arms_and_no_word_of_the_control(tuilab: Tuilab, tmp_path: Path) -> None:
+    words = ("--arm", "base", "--arm", "slow: -- --step-ms 20", "--repeat", "2", "--headless")
+    done = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path))
+
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["median", "of", "2", "processes", "an", "arm"] in lines
+    assert ["a", "step", "10", "ms", "20", "ms"] in lines
+    assert ["waits", "for", "data", "2", "ms", "4", "ms"] in lines
+    assert ["forward", "and", "the", "rest", "4", "ms", "8", "ms"] in lines
+    assert "base again" not in done.stdout
+
+
+def test_steps_that_do_other_work_say_so_beside_each_other(tuilab: Tuilab, tmp_path: Path) -> None:
+    run = raced(tuilab, tmp_path, "--arm", "base", "--arm", "more: -- --backwards 2", "--repeat", "1")
+
+    assert ["backwards a step", "1", "2"] in run["tables"][0]["rows"]
+
+
+def test_what_is_the_same_in_every_process_is_exact(tuilab: Tuilab, tmp_path: Path) -> None:
+    words = ("--measure", "acc", "--metric", "acc=acc ([0-9.]+)")
+    run = raced(tuilab, tmp_path, "--arm", "base", "--arm", "more: -- --acc 0.75", "--claim", "base 1.4x more", *words)
+
+    assert (run["claims"][0]["verdict"], run["claims"][0]["estimate"], run["claims"][0]["low"]) == ("SUPPORTED", 1.5, 1.5)
+    assert run["races"][0]["step_s"] == []
+    assert run["races"][0]["measured"] == {"name": "last acc", "unit": "", "values": [0.5]}
+    assert ",timed,last acc,base,worker-0,0," in tuilab("report", "last", "-o", "-", "--as", "csv").stdout
+    assert "pyperf keeps times" in tuilab("report", "last", "-o", "-", "--as", "pyperf").stderr
+    described = json.loads(schema())
+    assert misfits(json.loads(tuilab("report", "last", "-o", "-", "--as", "json").stdout), described, described) == []
+
+
+def test_an_arm_that_fails_later_leaves_what_was_measured_and_says_which_it_was(tuilab: Tuilab, tmp_path: Path) -> None:
+    words = ("--arm", "base", "--arm", "bad: FAILS_AFTER=2", "--headless")
+    done = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path), "--luck", "0.01")
+
+    assert done.returncode == 4
+    assert "RuntimeError: the disk is gone\n" in done.stdout
+    assert f"hint: this was arm bad: FAILS_AFTER=2 {PYTHON} {tmp_path}/train.py" in done.stdout
+    assert "median of 2 processes an arm" in done.stdout
+
+
+def test_a_command_that_fails_without_a_traceback_is_quoted(tuilab: Tuilab, tmp_path: Path) -> None:
+    done = tuilab("ab", "--arm", "base", "--arm", "b: A=1", "--headless", "--", PYTHON, str(tmp_path / "nothere.py"))
+
+    assert done.returncode == 4
+    assert re.search(r"failed: arm (base|b): the command ended with exit code 2; it said last: .*can't open file", done.stdout)
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ def test_where_one_other_way_is_named_the_command_as_it_is_comes_first() -> None
         (["base", ": A=1"], "--arm takes NAME"),
         (["base", "a b: A=1"], "--arm takes NAME"),
         (["base", "one: A='1"], "--arm one: No closing quotation"),
+        (["base", "one: A=1 --lr 3"], "--lr 3 would stand before the command; behind it: 'one: -- --lr 3'"),
         ([f"a{number}: A={number}" for number in range(13)], "13 arms are more than 12"),
     ],
 )
@@ -49,6 +50,11 @@ def test_a_claim_names_the_faster_arm_first() -> None:
 def test_without_a_claim_each_arm_is_held_against_the_first() -> None:
     assert [claim.text for claim in parse_claims([], ARMS)] == ["bf16 is faster than base"]
     assert [claim.text for claim in parse_claims([], ARMS, "memory")] == ["bf16 has less memory than base"]
+
+
+def test_a_bound_below_one_is_what_an_arm_may_lose() -> None:
+    assert parse_claims(["bf16 0.8x base"], ARMS)[0].text == "bf16 takes at most 1.25 times as long as base"
+    assert parse_claims(["bf16 0.8x base"], ARMS, "acc")[0].text == "bf16 takes at most 1.25 times as much acc as base"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from tuilab.commands.ab.settling import steady
 
 
@@ -31,3 +33,10 @@ def test_a_few_steps_are_too_few() -> None:
     assert steady([1.0] * 4) is None
     found = steady([9.0, 1.0, 1.0, 1.0, 1.0])
     assert found is not None and found.step_s == 1.0
+
+
+def test_steps_that_take_turns_in_waiting_count_as_all_of_them_together() -> None:
+    found = steady([0.04 if step % 4 == 0 else 0.001 for step in range(80)])
+
+    assert found is not None
+    assert found.step_s == pytest.approx((0.04 + 3 * 0.001) / 4, rel=0.05)  # a window is no whole number of turns

@@ -11,6 +11,7 @@ import gc
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -142,11 +143,19 @@ def take_own_mounts() -> bool:
     return all(subprocess.run(command).returncode == 0 for command in commands)
 
 
+def _let_others_hear() -> None:
+    """Have what is started here hear a Ctrl-C and the end of its terminal, also where nohup or a shell's `&` keeps them from us."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--seed", type=int, required=True)
     asked = parser.parse_args()
+    _let_others_hear()
     has_own_shared_memory = take_own_mounts()
     folder = Path(tempfile.mkdtemp(prefix="tuilab-soak-"))
     has_held = soak(folder, asked.minutes, asked.seed, has_own_shared_memory)

@@ -48,6 +48,9 @@ def _arm(text: str) -> CommandArm:
     except ValueError as problem:
         raise UsageError(f"--arm {show(name)}: {problem}; close what was quoted") from problem
     count = next((at for at, word in enumerate(before) if not _VARIABLE.match(word)), len(before))
+    if before[count:] and before[count].startswith("-"):
+        words = show(shlex.join(before[count:]), 40)
+        raise UsageError(f"--arm {show(name)}: {words} would stand before the command; behind it: '{show(name)}: -- {words}'")
     env = {variable: value for variable, _, value in (word.partition("=") for word in before[:count])}
     return CommandArm(name=name, env=env, prefix=before[count:], words=behind)
 
@@ -90,11 +93,18 @@ def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
 
 
 def _claim(arm: str, other: str, bound: float, measure: str) -> ArmClaim:
+    return ArmClaim(
+        text=f"{arm} {_how(bound, measure)} {other}", key=f"{arm}-{bound:g}x-{other}", over=other, under=arm, bound=bound
+    )
+
+
+def _how(bound: float, measure: str) -> str:
+    """Return what is claimed of one arm beside another; a bound below 1 allows it to be so much worse."""
+    if bound < 1:
+        return f"takes at most {1 / bound:.3g} times as {f'much {measure}' if measure else 'long'} as"
     if measure:
-        how = f"has less {measure} than" if bound == 1 else f"has at least {bound:g} times less {measure} than"
-    else:
-        how = "is faster than" if bound == 1 else f"is at least {bound:g} times faster than"
-    return ArmClaim(text=f"{arm} {how} {other}", key=f"{arm}-{bound:g}x-{other}", over=other, under=arm, bound=bound)
+        return f"has less {measure} than" if bound == 1 else f"has at least {bound:g} times less {measure} than"
+    return "is faster than" if bound == 1 else f"is at least {bound:g} times faster than"
 
 
 def shared_outputs(arms: Sequence[CommandArm], words: Sequence[str]) -> list[str]:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from tuilab.commands.order import script_of
 from tuilab.record.events import ScenarioFailed
+from tuilab.text import show
 
 _KEPT = 64 * 1024  # bytes at the end of what was printed
 _TRACEBACK_LIMIT = 8_000  # characters, as of a scenario's
 _MESSAGE_LINES = 40
+_LINE_LIMIT = 200  # characters
 _BEGIN = "Traceback (most recent call last):"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _PREFIX = re.compile(r"^(?:\[(?:default\d+|rank\d+)\]:(?:\[rank\d+\]:)? ?)+")  # of torchrun, and of torch's own hook
@@ -32,6 +34,10 @@ class Tail:
     def text(self) -> str:
         with self._lock:
             return self._data.decode(errors="replace")
+
+    def last_line(self) -> str:
+        lines = [show(_COLOUR.sub("", line), _LINE_LIMIT) for line in self.text().splitlines()]
+        return next((line for line in reversed(lines) if line.strip()), "")
 
 
 def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFailed | None:

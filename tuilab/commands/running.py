@@ -6,6 +6,7 @@ What goes wrong with the watching leaves the command alone.
 import contextlib
 import os
 import select
+import shlex
 import shutil
 import signal
 import time
@@ -25,6 +26,8 @@ from tuilab.engine.messages import CommandArm, CommandOrder
 from tuilab.engine.processes import signal_name
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.scrub import words_for_record
+from tuilab.text import show
 
 _TURN_S = 0.05
 _AS_IT_IS = CommandArm(name="")
@@ -38,6 +41,7 @@ class Ended(NamedTuple):
     cpu_s: float  # of it and of all it waited for
     peak_bytes: int  # resident, of its largest process
     watched: Watched
+    last_line: str = ""  # that it printed where a command tells why it failed; nothing where it left a traceback
 
 
 def stay_when_stopped() -> None:
@@ -72,12 +76,21 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
         Turns(lambda: watched.finish(code), journal).take()
-        if code and (failure := failure_of(said.text(), command.words, command.folder)):
+        failure = failure_of(said.text(), command.words, command.folder) if code else None
+        if failure:
+            failure.hint = _which(arm, command) if told_as else ""
             journal.append(failure)
     finally:
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
-    return Ended(code, cpu_s, peak_bytes, watched)
+    return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line())
+
+
+def _which(arm: CommandArm, command: CommandOrder) -> str:
+    """Return which arm failed, as it could be run alone."""
+    variables = [f"{name}={value}" for name, value in arm.env.items()]
+    words = words_for_record([*variables, *command_of(arm, command.words)])
+    return show(f"this was arm {arm.name}: {shlex.join(words)}", 500)
 
 
 def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, said: Tail) -> dict[str, Passing]:
@@ -150,8 +163,9 @@ def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
         end.poll(1000 * max(_TURN_S, time.monotonic() - began))  # half of a core is left to others, at least
 
 
-def how_it_ended(code: int) -> str:
-    """Return how a command failed, or nothing."""
+def how_it_ended(code: int, last_line: str = "") -> str:
+    """Return how a command failed, with what it said last where nobody has seen that; or nothing."""
     if code < 0:
         return f"the command was ended by {signal_name(-code)}"
-    return f"the command ended with exit code {code}" if code else ""
+    said = f"; it said last: {last_line}" if last_line else ""
+    return f"the command ended with exit code {code}{said}" if code else ""

@@ -245,8 +245,9 @@ class Watched:
     # ---- accounts
 
     def _tell_parts(self) -> None:
+        """Tell where the time goes; of the arms of a race their account does, at the end of each repeat."""
         for lane in self.lanes.values():
-            if shares := shares_of(lane.last):
+            if not self._arm and (shares := shares_of(lane.last)):
                 of = f" of {lane.arm}" if lane.arm else ""
                 names, values = [*shares], [*shares.values()]
                 self._journal.append(events.BarsShown(title=f"where a step goes{of}", names=names, values=values, unit="%"))
@@ -255,7 +256,7 @@ class Watched:
         if self._marks is None:
             return
         for lane in self.lanes.values():
-            if story := "\n".join(story_of(lane.process, lane.steps, lane.last)):
+            if not self._arm and (story := "\n".join(story_of(lane.process, lane.steps, lane.last))):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
         for process in self._marks.processes.values():
             if process.lost:

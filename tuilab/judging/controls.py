@@ -54,7 +54,15 @@ def offset(evidence: Evidence) -> float:
 
 
 def distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return why this run could have missed a difference: the known delay was not seen, or far too small."""
+    """Return why this run could have missed a difference: the known delay was not seen, or far too small.
+
+    A function may leave work undone when its clock stops, and a delay shows that it does not. The steps of a command follow
+    each other, so that what delays one is in its time; how small a difference its processes can show, their spread says, on
+    which the interval rests. There it is the arm against itself that must not be missing.
+    """
+    if not evidence.needs_delay:
+        missing = lacking_control(evidence)
+        return f"{missing}, so that no difference must not be claimed" if missing else ""
     delayed = units_of(evidence, evidence.delayed)
     if len(delayed.values) < MIN_UNITS:
         return "whether a known delay is seen was not measured, so that no difference must not be claimed"

@@ -33,6 +33,7 @@ class Evidence:
     same: list[list[float]] = field(default_factory=list)  # control: an arm against itself
     delayed: list[list[float]] = field(default_factory=list)  # control: an arm with a known delay against itself
     delay: float = 0.05  # that delay, as a share of a step
+    needs_delay: bool = True  # "no difference" is said only where it was seen; of commands the first control carries that
     measure: Measure = "wall"
     is_single: bool = True  # no more than one process was to measure this: its rounds are the units
     luck: float | None = None  # how far off such a process is by itself: a standard deviation; None: not known
@@ -65,17 +66,19 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
     marks, unwatched_share, strange_share = _marks(claim, summary, writers, pairs)
     disturbed_share = _disturbed_share(marks)
     learns_otherwise, unguarded = learning.difference(claim, summary)
+    is_of_commands = bool(summary.run and summary.run.command)
     measure = choose([*_arms(pairs), *_arms(same), *_arms(delayed)], {race.device for race in races}, disturbed_share)
     return Evidence(
         rounds=[log_ratios(*pair, measure) for pair in pairs],
         same=[log_ratios(*pair, measure) for pair in same],
         delayed=[log_ratios(*pair, measure) for pair in delayed],
         delay=next((race.delay for race in races if race.delay), 0.05),
+        needs_delay=not is_of_commands,
         measure=measure,
-        is_single=summary.run is None or summary.run.repeats == 1,
+        is_single=summary.run is None or (summary.run.repeats == 1 and not is_of_commands),
         luck=_luck(summary, races),
         place=GPU if any(race.device == "cuda" for race in races) else BOX,
-        least=_least(pairs) if any(race.device == "process" for race in races) else 0.0,
+        least=_least(pairs) if any(race.device == "process" and not race.measure for race in races) else 0.0,
         marks=[[above[turn] - below[turn] for turn in above if turn in below] for above, below in marks],
         disturbed_share=disturbed_share,
         unwatched_share=unwatched_share,

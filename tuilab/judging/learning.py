@@ -12,9 +12,10 @@ from tuilab.record import events
 from tuilab.record.summary import RunSummary
 
 FIRST = 10  # values
-_TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 5e-3, "bfloat16": 2e-2}  # of a value, by what arms compute in
+_TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 5e-3, "bfloat16": 1e-2}  # of a value, by what arms compute in
 _SURE = 4.0  # standard errors: ten values are looked at, of each arm
 _MOST_CHANCE = 0.1  # of a value: what differs by so much by chance tells nothing of what was learned
+_FINE = 1e-3  # of a value: what learns otherwise differs by more within ten steps, but for the smallest of changes
 _NO_WORD = ("", "")
 
 Values = Sequence[Sequence[float]]  # by repeat
@@ -27,14 +28,27 @@ def difference(claim: events.ClaimDeclared, summary: RunSummary) -> tuple[str, s
         return _NO_WORD
     base = next(race.base for writer, race in summary.races if writer in writers)
     races = [race for writer, race in summary.differences if writer in writers]
-    dtypes = [race.dtypes.get(arm, "float32") for race in races for arm in (claim.over, claim.under)]
-    tolerance = max((_TOLERANCES.get(dtype, _TOLERANCES["float32"]) for dtype in dtypes), default=0.0)
+    dtypes = {race.dtypes.get(arm, "float32") for race in races for arm in (claim.over, claim.under)}
+    coarsest = max(sorted(dtypes), key=_tolerance, default="float32")
     chance = _chance([race.learned for race in races], base)
     if chance is None:
         return "", "whether the arms learn the same was not seen: nothing that was one number went backward"
     if chance > _MOST_CHANCE:
         return "", f"whether the arms learn the same cannot be judged: {base} against itself differs by {_percent(chance)}"
-    return _against(claim, [race.learned for race in races], tolerance + chance)
+    allowed = _tolerance(coarsest) + chance
+    return _against(
+        claim, [race.learned for race in races], allowed, "" if allowed <= _FINE else _how_closely(coarsest, chance)
+    )
+
+
+def _tolerance(dtype: str) -> float:
+    return _TOLERANCES.get(dtype, _TOLERANCES["float32"])
+
+
+def _how_closely(dtype: str, chance: float) -> str:
+    """Return how much the arms may differ in what they learn before that is seen."""
+    allowed, why = _tolerance(dtype) + chance, f"as {dtype} rounds" if chance <= _FINE else "as chance has it"
+    return f"the arms are held to learn the same within {_percent(allowed)}, {why}"
 
 
 def _chance(learned: Sequence[Mapping[str, Sequence[float]]], base: str) -> float | None:
@@ -46,7 +60,9 @@ def _chance(learned: Sequence[Mapping[str, Sequence[float]]], base: str) -> floa
     return _SURE * math.sqrt(fmean(value**2 for value in apart) / len(pairs))
 
 
-def _against(claim: events.ClaimDeclared, learned: Sequence[Mapping[str, Sequence[float]]], allowed: float) -> tuple[str, str]:
+def _against(
+    claim: events.ClaimDeclared, learned: Sequence[Mapping[str, Sequence[float]]], allowed: float, how_closely: str
+) -> tuple[str, str]:
     """Hold the means of two arms against each other, place by place."""
     over, under = ([one[arm] for one in learned if one.get(arm)] for arm in (claim.over, claim.under))
     if not over or not under:
@@ -55,7 +71,7 @@ def _against(claim: events.ClaimDeclared, learned: Sequence[Mapping[str, Sequenc
         if not (apart := _apart(first, second)) <= allowed:
             told = f"{claim.under} learns something else than {claim.over}"
             return f"{told}: what it goes backward from differs by {_percent(apart)} at step {place}", ""
-    return "", ""
+    return "", how_closely
 
 
 def _means(values: Values) -> list[float]:

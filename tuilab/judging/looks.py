@@ -58,8 +58,8 @@ def present_look(summary: RunSummary) -> Look:
     ended = repeats_that_ended(summary)
     if summary.run is None:
         return Look(repeats=tuple(ended))
-    counts = _planned_counts(summary.run)
-    shares = {number: stats.spent(number / counts[-1], _rate(summary.run)) for number in counts}
+    counts = _planned_counts(summary.run.repeats, summary.run.looks)
+    shares = _shares(counts, summary.run.looks)
     last = Look(tuple(counts), tuple(shares.values()))
     count = sum(_is_well(summary, name) for name in ended)
     reached = [number for number in counts if number <= count]
@@ -71,6 +71,13 @@ def present_look(summary: RunSummary) -> Look:
     if summary.run.looks and not summary.is_budget_spent:
         used = [name for name in ended if _is_well(summary, name)][: looks[-1]]
     return Look(tuple(looks), tuple(shares[number] for number in looks), tuple(used), _early(summary, count, reached), last)
+
+
+def decisive_look(repeats: int, looks: Sequence[int]) -> Look:
+    """Return the look that a plan is to be measured by: the first with a budget, which may end the run, else the last."""
+    counts = _planned_counts(repeats, looks)
+    some = counts[:1] if looks else counts
+    return Look(tuple(some), tuple(_shares(counts, looks)[number] for number in some))
 
 
 def repeats_that_ended(summary: RunSummary) -> list[str]:
@@ -93,15 +100,17 @@ def says_all(declared: events.ClaimDeclared | None, reached: events.VerdictReach
     return declared.bound > 1 or reached.low > 1 + declared.margin
 
 
-def _planned_counts(run: events.RunStarted) -> list[int]:
-    """Return the repeats after which the run is looked at; a record that was made up may plan none, or endlessly many."""
-    repeats = min(run.repeats, _MOST)
-    planned = {look for look in run.looks if 0 < look <= _MOST}
+def _planned_counts(repeats: int, looks: Sequence[int]) -> list[int]:
+    """Return the repeats after which a run is looked at; a record that was made up may plan none, or endlessly many."""
+    repeats = min(repeats, _MOST)
+    planned = {look for look in looks if 0 < look <= _MOST}
     return sorted(planned) or list(range(max(min(MIN_UNITS, repeats), 1), repeats + 1)) or [1]
 
 
-def _rate(run: events.RunStarted) -> float:
-    return _PLANNED_RATE if run.looks else _WATCHED_RATE
+def _shares(counts: Sequence[int], looks: Sequence[int]) -> dict[int, float]:
+    """Return by look which share of the error may have been spent by then."""
+    rate = _PLANNED_RATE if looks else _WATCHED_RATE
+    return {number: stats.spent(number / counts[-1], rate) for number in counts}
 
 
 def _is_well(summary: RunSummary, name: str) -> bool:
@@ -112,7 +121,7 @@ def _is_well(summary: RunSummary, name: str) -> bool:
 def _early(summary: RunSummary, count: int, reached: Sequence[int]) -> str:
     """Return that a run ended before it was meant to, and what is then judged; nothing where its plan or budget ended it."""
     assert summary.run is not None
-    planned, looks = max(_planned_counts(summary.run)), summary.run.looks
+    planned, looks = max(_planned_counts(summary.run.repeats, summary.run.looks)), summary.run.looks
     if summary.is_budget_spent or count in (looks or [planned]) or count > planned:
         return ""
     words = f"stopped after {count} of {plural(planned, 'repeat')}"

@@ -161,7 +161,7 @@ def _why(
         return parts
     if found.unit == "rounds":
         parts.append(_luck(evidence, question))
-    parts += [missing] if (missing := lacking_control(evidence)) else []
+    parts += [missing] if (missing := lacking_control(evidence)) and not reason.startswith(missing) else []
     if question.offset:
         parts.append(f"wider by {percent(math.expm1(question.offset))}, as far as an arm against itself was off")
     if found.low is not None and found.confidence != claim.confidence:

@@ -61,10 +61,15 @@ def measure_of(summary: RunSummary) -> Measure:
     return Measure(race.measure, race.unit, of, sample) if race and race.measure else Measure(of=of, sample=sample)
 
 
+def scale_of(unit: str) -> float:
+    """Return how much what a block measured is in its unit, where the block says billionths."""
+    return 1e9 if unit == "bytes" else 1
+
+
 def times_of(summary: RunSummary) -> dict[str, list[float]]:
     """Return, by arm, the seconds of a call in every block of every repeat that counts; or what was measured instead."""
     found: dict[str, list[float]] = {}
-    scale = 1e9 if measure_of(summary).unit == "bytes" else 1
+    scale = scale_of(measure_of(summary).unit)
     for (_, arm), blocks in in_order(summary).items():
         found.setdefault(arm, []).extend(block.step_s * scale for block in counted(blocks))
     return {arm: times for arm, times in found.items() if times}

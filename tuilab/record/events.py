@@ -469,6 +469,9 @@ class RaceFinished(Event):
     gpu_ns: dict[str, Count] = {}  # that the GPU works at a call of each arm at most: told ahead, before the race and after it
     learned: dict[str, list[float]] = {}  # of arms that are commands: the first values of the curve that guards them
     dtypes: dict[str, str] = {}  # and the coarsest that each computes in, where that was seen
+    accounts: dict[
+        str, dict[str, float]
+    ] = {}  # and what else is told of each: seconds and counts a step, totals of its process
 
 
 class CoresMeasured(Event):

@@ -14,6 +14,7 @@ from tuilab.text import brief, brief_beside, percent, plural, shorten, show
 from tuilab.words import clock, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
+PROCESSES = "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
 _NEIGHBOURS = 5  # on a GPU, that are told of one by one
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
@@ -71,7 +72,7 @@ def rate_words(summary: RunSummary) -> str:
     When the run will be over, its steps tell only where all of them are of its one repeat.
     """
     now, first = summary.progress, summary.first_progress
-    if not (now and first and now.unit != RACING and now.t > first.t and now.done > first.done):
+    if not (now and first and now.unit not in (RACING, PROCESSES) and now.t > first.t and now.done > first.done):
         return ""
     rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
     return f"{rate:.3g}/s" + (f"  eta {clock((now.total - now.done) / rate)}" if summary.planned_repeats <= 1 else "")

@@ -173,7 +173,7 @@ def _numbers(found: Comparison, style: Style) -> str:
     blocks = []
     if found.times:
         rows = [measured_cells(name, values, seconds, found.lacks, found.shifts.get(name, ())) for name, values in found.times]
-        blocks.append("\n".join([style.bold("Time of a call, the median"), *_aligned(rows)]))
+        blocks.append("\n".join([style.bold(f"Time of a {found.of}, the median"), *_aligned(rows)]))
     if found.sizes:
         rows = [measured_cells(name, values, spell_of(name), found.lacks) for name, values in differing(found.sizes)]
         same = len(found.sizes) - len(rows)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tuilab.judging.prediction import answer_of, nearness
-from tuilab.record.blocks import counted, in_order
+from tuilab.record.blocks import Measure, counted, in_order, measure_of, scale_of
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import BarsShown, ClaimMeasured, TableShown, VerdictReached
@@ -43,7 +43,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "answer": _answer(summary),
         "axes": [{"metric": a.metric, "x": a.x, "y": a.y, "log": a.log} for a in summary.axes.values()],
         "series": [_series(series) for series in summary.series.values()],
-        "races": [_race(writer, arm, blocks) for (writer, arm), blocks in in_order(summary).items()],
+        "races": [_race(writer, arm, blocks, measure_of(summary)) for (writer, arm), blocks in in_order(summary).items()],
         "memory": [{"name": m.name, "arm": m.arm, "values": m.values} for m in summary.memory],
         "resources": [_series(series) for series in summary.resources.values()],
         "gpus": _gpus(summary),
@@ -155,8 +155,13 @@ def _series(series: Series) -> dict[str, Any]:
     }
 
 
-def _race(writer: str, arm: str, blocks: list[Any]) -> dict[str, Any]:
-    return {"writer": writer, "arm": arm, "step_s": [block.step_s for block in counted(blocks)]}
+def _race(writer: str, arm: str, blocks: list[Any], measure: Measure) -> dict[str, Any]:
+    """Return what was measured of an arm: the time of a step, or what commands are held against each other by instead."""
+    values = [block.step_s * scale_of(measure.unit) for block in counted(blocks)]
+    if measure.unit == "s":
+        return {"writer": writer, "arm": arm, "step_s": values, "measured": None}
+    measured = {"name": measure.name, "unit": measure.unit, "values": values}
+    return {"writer": writer, "arm": arm, "step_s": [], "measured": measured}
 
 
 def _failure(summary: RunSummary) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.drawings.lines import NAME_LIMIT
 from tuilab.record.blocks import measure_of, noise_floor
 from tuilab.record.events import ImageShown
+from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.told import evidence
@@ -113,6 +114,7 @@ class Page:
     machine: tuple[Chart, ...]
     timings: Timings
     pictures: tuple[Picture, ...]
+    has_arms: bool  # the figures say what the verdicts rest on, and stand beside them
     figures: tuple[Shapes, ...]
     texts: tuple[tuple[str, str], ...]
     numbers: tuple[tuple[str, str], ...]
@@ -154,6 +156,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         machine=tuple(draw(panel, share, room.places) for panel in machine),
         timings=draw_spreads(spreads(summary)[:24], noise_floor(summary), measure_of(summary)),
         pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
+        has_arms=ARMS in summary.figures,
         figures=() if is_brief else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
         texts=() if is_brief else tuple(_texts(subject, room)),
         numbers=tuple(plain.key_numbers(summary, NAME_LIMIT)),

@@ -14,6 +14,7 @@ from tuilab.judging import prediction
 from tuilab.record.blocks import Measure, measure_of, times_of
 from tuilab.record.digest import digest_of
 from tuilab.record.events import CLAIM_LIMIT, AxesNamed, TableShown
+from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.parts import Claim
 from tuilab.record.series import Series, siblings
 from tuilab.record.states import RunState
@@ -191,7 +192,9 @@ def key_numbers(summary: RunSummary, name_width: int = _NAME_WIDTH) -> list[tupl
 
 
 def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
-    """Return the median time of each arm, and what its first call cost where that is another matter."""
+    """Return the median time of each arm, and what its first call cost where that is another matter; a table may tell more."""
+    if ARMS in summary.figures:
+        return []
     rows = []
     times = list(times_of(summary).items())[:12]
     measure = measure_of(summary)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tuilab.errors import UsageError
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record import events
+from tuilab.record.blocks import scale_of
 from tuilab.record.gpus.own_gpus import MASKS
 from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Item
@@ -40,9 +41,10 @@ def pieces(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[Piece]:
 def _pieces_of_run(run_dir: Path) -> Iterator[Piece]:
     held: dict[tuple[str, str, str, str], Piece] = {}
     count, counters = 0, Counter[str]()
+    races: dict[str, events.RaceStarted] = {}  # the last one of each stream
     for portion in _portions(run_dir):
         for stream, items in portion.streams:
-            for piece in _pieces(stream, items, counters):
+            for piece in _pieces(stream, items, counters, races):
                 key = piece.kind, piece.name, piece.arm, piece.writer
                 own = held.get(key) or held.setdefault(key, Piece(*key, [], [], [], [], []))
                 for column, more in zip(own[4:], piece[4:], strict=True):
@@ -64,15 +66,19 @@ def _portions(run_dir: Path) -> Iterator[Portion]:
         raise UsageError(f"cannot read the run {show(run_dir.name)}: {problem.strerror}") from problem
 
 
-def _pieces(stream: str, items: Sequence[Item], counters: Counter[str]) -> Iterator[Piece]:
+def _pieces(
+    stream: str, items: Sequence[Item], counters: Counter[str], races: dict[str, events.RaceStarted]
+) -> Iterator[Piece]:
     logged = [item for item in items if isinstance(item, events.Logged)]
     if logged:
         yield from _logged(stream, logged)
     if len(logged) == len(items):
         return
     for item in items:
-        if isinstance(item, events.BlockTimed):
-            yield _timed(stream, item)
+        if isinstance(item, events.RaceStarted):
+            races[stream] = item
+        elif isinstance(item, events.BlockTimed):
+            yield _timed(stream, item, races.get(stream))
         elif isinstance(item, events.Sampled):
             yield from _sampled(stream, item, counters["sampler"])
             counters["sampler"] += 1
@@ -90,11 +96,13 @@ def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[Piece]:
             yield Piece("logged", name, arm, stream, places, steps, [record.at or record.t for record in chosen], values, [])
 
 
-def _timed(stream: str, item: events.BlockTimed) -> Piece:
+def _timed(stream: str, item: events.BlockTimed, race: events.RaceStarted | None) -> Piece:
+    """Return a block: the time of a call, or what commands are held against each other by instead."""
     marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
     notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]
     seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
-    return _one("timed", "step_s", item.arm, stream, item.round, item.t, seconds, " ".join(notes))
+    name, scale = (race.measure, scale_of(race.unit)) if race and race.measure else ("step_s", 1.0)
+    return _one("timed", name, item.arm, stream, item.round, item.t, scale * seconds, " ".join(notes))
 
 
 def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:

@@ -1,8 +1,8 @@
 """`tuilab ab --arm base --arm 'threads8: OMP_NUM_THREADS=8' -- python train.py`: which way to run a command is faster.
 
 Each arm is the command with variables, words before it (`numa: numactl -N0`) or behind it (`bf16: -- --precision bf16`). Every
-repeat runs each in a fresh process, in a drawn order, and the first once more as its control; the verdict is on the median of
-the steady steps. The arms have to learn the same in their first steps, or the verdict is INVALID.
+repeat runs each in a fresh process, in a drawn order, and the first once more as its control; the verdict is on the mean time
+of the steady steps. The arms have to learn the same in their first steps, or the verdict is INVALID.
 """
 
 import sys

@@ -5,21 +5,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 
+from tuilab.commands.ab.measured import name_of
 from tuilab.commands.order import RACE_TOPIC, TOPIC
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import TuilabError
 from tuilab.judging import stats
-from tuilab.judging.looks import PLANNED
+from tuilab.judging.evidence import MIN_UNITS
+from tuilab.judging.looks import Look, decisive_look
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs.past_runs import runs_of
 from tuilab.runs.run_name import kind_of_run
 from tuilab.scrub import words_for_record
-from tuilab.text import plural
+from tuilab.text import percent, plural
 from tuilab.words import clock
 
 _CONFIDENCE = 0.95
+_CONTROL = 1.2  # by which the control makes that larger: a third of the time it is off by more than its error (simulated)
 _USUAL_LUCK = 0.1  # how far off a process of a training script is by itself on a quiet box, where it was never raced
 _NEWEST = 5  # earlier runs that are looked at
 _LARGEST = 64 * 1024 * 1024  # bytes of a journal that is read for it
@@ -29,7 +32,7 @@ def foresee(order: RunOrder) -> list[str]:
     """Return what is known before the first process starts."""
     assert order.command is not None
     earlier = list(_earlier(order))
-    luck = next((luck for one in earlier if (luck := luck_of(one)) is not None), None)
+    luck = next((luck for one in earlier if (luck := luck_of(one, order.command.measure)) is not None), None)
     process_s = next((took for one in earlier if (took := process_s_of(one))), None)
     processes, first = len(order.command.arms) + 1, order.command.arms[0].name
     what = f"{plural(order.repeats, 'repeat')} of {processes} processes, {first} once more as its control"
@@ -40,14 +43,24 @@ def foresee(order: RunOrder) -> list[str]:
 
 def _seen(order: RunOrder, luck: float | None) -> str:
     """Return how small a difference would be seen four times in five."""
-    count = order.repeats if not order.looks else PLANNED[0]
-    if count < 2:
-        return "one repeat decides nothing"
-    spread = _USUAL_LUCK if luck is None else luck
-    effect = math.expm1(stats.smallest_effect(count, spread * math.sqrt(2 / count), _CONFIDENCE))
+    assert order.command is not None
+    if order.repeats < MIN_UNITS:
+        return f"nothing is judged by fewer than {MIN_UNITS}"
+    if luck is None and order.command.measure:
+        return "how small a difference is seen is not known before"
+    look = decisive_look(order.repeats, order.looks)
+    count, spread = look.counts[-1], _USUAL_LUCK if luck is None else luck
+    effect = smallest_seen(look, spread, len(order.command.claims))
     by = "as processes usually are" if luck is None else "as in its last race"
     after = f"after {count} " if order.looks else ""
-    return f"{after}a difference of {100 * effect:.2g} % is seen, where a process is {100 * spread:.2g} % off by itself, {by}"
+    seen = f"{after}a difference of {percent(math.expm1(effect))} is seen four times in five"
+    return f"{seen}, where a process is off by {percent(spread)} by itself, {by}"
+
+
+def smallest_seen(look: Look, luck: float, claims: int = 1) -> float:
+    """Return the log ratio that is told from 1 at a look four times in five, where a process is so far off by itself."""
+    count = look.counts[-1]
+    return _CONTROL * stats.smallest_effect(count, luck * math.sqrt(2 / count), look.confidence(_CONFIDENCE, claims))
 
 
 def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
@@ -59,8 +72,13 @@ def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
     return f"it takes {clock(count * process_s)}: {count} times {clock(process_s)}, as the command took last time"
 
 
-def luck_of(summary: RunSummary) -> float | None:
-    """Return how far off a process was by itself in a race: the standard deviation of logs of what one arm measured."""
+def luck_of(summary: RunSummary, measure: str = "") -> float | None:
+    """Return how far off a process was by itself in a race: the standard deviation of logs of what one arm measured.
+
+    None of one that measured something else.
+    """
+    if not any(race.measure == name_of(measure) for _, race in summary.races):
+        return None
     by_arm: dict[str, list[float]] = {}
     for (_, arm), blocks in summary.blocks.items():
         by_arm.setdefault(arm, []).extend(math.log(block.step_s) for block in blocks if block.step_s > 0)

@@ -3,6 +3,7 @@
 import math
 from typing import Literal, NamedTuple
 
+from tuilab.commands.ab.account import slowest
 from tuilab.commands.ab.settling import steady
 from tuilab.commands.running import Ended
 from tuilab.text import join, plural
@@ -38,10 +39,9 @@ def measured(measure: str, ended: Ended) -> Measured:
 
 def _step(ended: Ended) -> Measured:
     """Return the steady time of a step, of several processes that of the slowest: the others wait for it."""
-    found = [one for lane in ended.watched.lanes.values() if (one := steady(lane.times_s))]
-    if found:
-        slowest = max(found, key=lambda one: one.step_s)
-        return Measured(max(round(slowest.step_s * _BILLIONTHS), 1), is_settled=slowest.is_settled)
+    lane = slowest(ended)
+    if lane and (found := steady(lane.times_s)):
+        return Measured(max(round(found.step_s * _BILLIONTHS), 1), is_settled=found.is_settled)
     count = max((lane.count for lane in ended.watched.lanes.values()), default=0)
     few = f"{plural(count, 'step')} were seen, which are too few to time one" if count else ended.watched.why_unseen()
     return Measured(lacks=few)

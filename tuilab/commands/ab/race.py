@@ -1,6 +1,6 @@
 """One repeat of a race between the arms of a command: a fresh process each, in a drawn order, which the next one mirrors.
 
-The first arm runs once more as its own control. What is timed of each is the median of its steady steps.
+The first arm runs once more as its own control. What is timed of each is the mean of its steady steps.
 """
 
 import os
@@ -8,6 +8,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
+from tuilab.commands.ab.account import account_of
 from tuilab.commands.ab.measured import measured, name_of, unit_of
 from tuilab.commands.running import Ended, how_it_ended, run_watched
 from tuilab.commands.started import CannotStart
@@ -17,6 +18,7 @@ from tuilab.lab.races.sensors import Seen, Sensors, is_robbed
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.order import order_of_round
+from tuilab.record.told import PROCESSES
 
 
 def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal: Writer) -> tuple[Farewell, int]:
@@ -26,12 +28,13 @@ def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal
     settled: list[bool] = []
     learned: dict[str, list[float]] = {}
     dtypes: dict[str, str] = {}
+    accounts: dict[str, dict[str, float]] = {}
     with Sensors() as sensors:
         for slot, number in enumerate(order_of_round(seed_of(run_dir.name), repeat, len(names) + 1)):
             control: events.Control = "same" if number == len(names) else ""
             arm = command.arms[0 if control else number]
             told_as = f"{arm.name} {events.AGAIN}" if control else arm.name
-            journal.append(events.Progressed(done=slot, total=len(names) + 1, unit="arms"))
+            journal.append(events.Progressed(done=slot, total=len(names) + 1, unit=PROCESSES))
             before, began = sensors.read(), time.perf_counter_ns()
             try:
                 ended = run_watched(command, run_dir / f"marks-{writer}-{slot}", journal, arm, told_as)
@@ -39,14 +42,16 @@ def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal
                 return Farewell(error=f"arm {arm.name}: {problem}"), problem.code
             seen, took_ns = sensors.read().since(before), time.perf_counter_ns() - began
             found = measured(command.measure, ended)
-            if failure := how_it_ended(ended.code) or found.lacks:
+            if failure := how_it_ended(ended.code, ended.last_line) or found.lacks:
                 return Farewell(error=f"arm {arm.name}: {failure}"), abs(ended.code) or 1
             settled.append(found.is_settled)
             learned[told_as] = ended.watched.first_roots()
             dtypes[told_as] = ended.watched.dtype()
             journal.append(_block(arm.name, slot, control, found.amount, ended, seen, took_ns))
-            journal.append(_peak(told_as, ended))
-    journal.append(events.RaceFinished(arms=names, is_settled=all(settled), learned=learned, dtypes=dtypes))
+            if not control:
+                accounts[arm.name] = account_of(ended)
+    done = events.RaceFinished(arms=names, is_settled=all(settled), learned=learned, dtypes=dtypes, accounts=accounts)
+    journal.append(done)
     return Farewell(), 0
 
 
@@ -80,7 +85,3 @@ def _block(
     block.pressure_us, block.steal_ticks, block.throttled = seen.pressure_us, seen.steal_ticks, seen.throttled
     block.is_disturbed = bool(seen.throttled) or is_robbed(seen.steal_ticks, took_ns, os.cpu_count() or 1)
     return block
-
-
-def _peak(arm: str, ended: Ended) -> events.MemoryMeasured:
-    return events.MemoryMeasured(name="largest process", values={"peak_bytes": float(ended.peak_bytes)}, arm=arm)

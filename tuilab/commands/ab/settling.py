@@ -1,16 +1,19 @@
-"""From where on the steps of a process are steady: what a race of commands times."""
+"""From where on the steps of a process are steady: what a race of commands times.
+
+What counts is their mean, so what they take together: of a loader with four workers three steps of four wait for nothing.
+"""
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean, median
 
 _WINDOW = 10  # steps, at least
 _DRIFT = 0.05  # from one window to the next
 _MOST_CUT = 0.5  # of all steps
-_LEAST = 5  # steps that a median needs
+_LEAST = 5  # steps that are needed
 
 
 class Steady:
-    """The seconds of a step, from the steady ones; `is_settled` says whether the warm-up ended."""
+    """The mean seconds of a step, of the steady ones; `is_settled` says whether the warm-up ended."""
 
     def __init__(self, step_s: float, count: int, cut: int, *, is_settled: bool) -> None:
         self.step_s = step_s
@@ -37,4 +40,4 @@ def steady(times_s: Sequence[float]) -> Steady | None:
 
 def _from(times_s: Sequence[float], cut: int, *, is_settled: bool) -> Steady:
     kept = times_s[cut:]
-    return Steady(median(kept), len(kept), cut, is_settled=is_settled)
+    return Steady(fmean(kept), len(kept), cut, is_settled=is_settled)

@@ -1,6 +1,7 @@
 """What records of races change in the summary."""
 
 from tuilab.record import events
+from tuilab.record.folding.arms_table import ARMS, arms_table
 from tuilab.record.folding.kept import keep
 from tuilab.record.parts import Block
 from tuilab.record.summary import RunSummary
@@ -33,3 +34,5 @@ def cores_measured(summary: RunSummary, stream: str, event: events.CoresMeasured
 
 def race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
     summary.differences.append((stream, event))
+    if event.accounts:
+        summary.figures[ARMS] = arms_table(summary)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuilab import __version__
 from tuilab.errors import UsageError
-from tuilab.record.blocks import counted, in_order
+from tuilab.record.blocks import counted, in_order, measure_of
 from tuilab.record.parts import Block
 from tuilab.record.summary import RunSummary
 from tuilab.reports.formats.names import names_of, whole
@@ -32,6 +32,8 @@ def pyperf(subjects: Sequence[Subject]) -> dict[str, Any]:
 
 def _benchmarks(subject: Subject, name: str) -> list[dict[str, Any]]:
     arms: dict[str, list[list[Block]]] = {}
+    if measure_of(subject.summary).unit != "s":
+        return []
     for (_, arm), blocks in in_order(subject.summary).items():
         arms.setdefault(arm, []).append(blocks)
     told = _metadata(subject)

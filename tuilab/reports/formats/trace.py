@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from tuilab.errors import UsageError
-from tuilab.record.blocks import in_order
+from tuilab.record.blocks import in_order, measure_of
 from tuilab.record.events import BarsShown, SpanShown
 from tuilab.record.parts import Block
 from tuilab.record.summary import RunSummary
@@ -43,6 +43,8 @@ def _run(subject: Subject, name: str, numbers: Iterator[int]) -> Iterator[Event]
 
 
 def _blocks(summary: RunSummary, title: str, numbers: Iterator[int]) -> Iterator[Event]:
+    if measure_of(summary).unit != "s":
+        return
     lanes = [(writer, arm, "block", blocks) for (writer, arm), blocks in in_order(summary).items()]
     lanes += [(writer, f"{arm} ({which})", "control", blocks) for (writer, arm, which), blocks in summary.controls.items()]
     pids = {writer: next(numbers) for writer in dict.fromkeys(writer for writer, *_ in lanes)}

@@ -40,6 +40,7 @@ class Comparison:
     sizes: tuple[tuple[str, tuple[float | None, ...]], ...]  # measured memory and other values
     lacks: tuple[str, ...]  # what stands for a number that a run has not, with the reason
     series: tuple[str, ...]  # names of curves that more than one run has
+    of: str = "call"  # what the times are of
 
 
 def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> Comparison:
@@ -56,6 +57,7 @@ def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> C
         sizes=_table([_sizes(summary) for summary in summaries]),
         lacks=tuple(f"{ABSENT}: not yet" if at in going_on else absent(run, "parameter") for at, run in enumerate(summaries)),
         series=_shared_series(summaries),
+        of=measure_of(summaries[0]).of,
     )
 
 

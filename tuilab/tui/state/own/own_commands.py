@@ -19,6 +19,7 @@ ABOUT = "Commands of your own, such as training scripts: run as they are, and wa
 _LISTED = 12
 _LOOKED_AT = 200  # runs, the newest
 _WATCH = ("all", "steps", "nothing")
+LEARNING = ("the same", "different")  # that the arms have to learn, or that they may on purpose
 _HOW = "`tuilab exec -- python train.py` runs a script of yours as it is, and shows where its steps go. So does this form: `f`."
 _EXPLAINED = """To race ways to run it, name them in the form under `arm`, with `;` between them:
 
@@ -114,6 +115,8 @@ def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "")
         text("timeout", "stop it after: 90s, 2m"),
         text("arm", "races: x: OMP_NUM_THREADS=8; …", "; "),
         text("claim", "of arms: x 1.3x base; …", "; "),
+        text("measure", "of arms: memory, or a curve's last"),
+        Param("learning", "choice", LEARNING["different-learning" in given], LEARNING, label="of arms; else INVALID"),
         text("repeat", "processes an arm, else 6"),
         text("budget", "of a race: 5m"),
     )
@@ -125,6 +128,6 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     rest = iter(words)
     for word in rest:
         name, is_given, value = word.removeprefix("--").partition("=")
-        if name != "different-learning":
-            found.setdefault(name, []).append(value if is_given else next(rest, ""))
+        has_value = name != "different-learning"
+        found.setdefault(name, []).append("" if not has_value else value if is_given else next(rest, ""))
     yield from found.items()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tuilab.engine.messages import CommandArm, RunOrder
 
 Text = Callable[[str], str]  # what stands in a field
-_RACING = ("arm", "claim", "repeat", "budget")
+_RACING = ("arm", "claim", "measure", "repeat", "budget")
 _SEVERAL = ("metric", "arm", "claim")
 
 
@@ -26,6 +26,7 @@ def run_words(text: Text, root: Path) -> list[str]:
     for name in ("name", "watch", "metric", "step-of", "timeout", *(_RACING if _arms(text) else ())):
         values = _several(text, name) if name in _SEVERAL else [text(name).strip()]
         options += [word for value in values if value and (name, value) != ("watch", "all") for word in (f"--{name}", value)]
+    options += ["--different-learning"] if _arms(text) and not _has_guard(text) else []
     return ["tuilab", "ab" if _arms(text) else "exec", *options, *root_option(root), "--", *_command(text)]
 
 
@@ -52,7 +53,9 @@ def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
         words=_command(text),
         folder=os.path.expanduser(text("folder").strip()),
         arms=raced,
-        claims=arms.parse_claims(_several(text, "claim"), raced) if raced else [],
+        claims=arms.parse_claims(_several(text, "claim"), raced, text("measure").strip()) if raced else [],
+        has_guard=_has_guard(text),
+        measure=text("measure").strip() if raced else "",
         watch=text("watch"),
         metrics=_several(text, "metric"),
         step_of=text("step-of").strip(),
@@ -127,6 +130,10 @@ def _arms(text: Text) -> "list[CommandArm]":
     if texts and all(one.partition(":")[2].strip() for one in texts):
         texts = [arms.BASE, *texts]
     return arms.parse(texts) if texts else []
+
+
+def _has_guard(text: Text) -> bool:
+    return text("learning") != "different"
 
 
 def _several(text: Text, key: str) -> list[str]:

@@ -97,7 +97,9 @@ def number_sections(found: Comparison) -> list[Section]:
     heads = (Content(""), *numbers(len(found.names)))
     sections = []
     if found.times:
-        title = Content.styled("Time of a call, the median of all blocks", "bold")
+        title = Content.styled(
+            f"Time of a {found.of}, the median of all {'processes' if found.of == 'step' else 'blocks'}", "bold"
+        )
         sections.append(Section(title, [_numbers(name, values, seconds, found.lacks) for name, values in found.times], heads))
     if found.sizes:
         rows = [_numbers(name, values, spell_of(name), found.lacks) for name, values in found.sizes]

@@ -1,0 +1,39 @@
+"""What else is told of an arm beside what is judged: where a step's time goes, what the process took of cores and memory."""
+
+from statistics import fmean
+
+from tuilab.commands.ab.settling import steady
+from tuilab.commands.parts import DATA, PARTS, parts_of
+from tuilab.commands.running import Ended
+from tuilab.commands.watched import Lane
+
+_NAMES = dict(zip(PARTS, ("data_s", "backward_s", "optimizer_s", "rest_s"), strict=True))
+
+
+def account_of(ended: Ended) -> dict[str, float]:
+    """Return the account of a process, or of several that of the slowest: seconds and counts a step, and totals.
+
+    What was not seen is not in it.
+    """
+    whole = {"cpu_s": ended.cpu_s, "peak_bytes": float(ended.peak_bytes)}
+    lane = slowest(ended)
+    return {**_of_steps(lane), **whole} if lane else whole
+
+
+def slowest(ended: Ended) -> Lane | None:
+    """Return the lane whose steady steps take longest, for which the others wait; None where nothing can be timed."""
+    timed = {lane: one.step_s for lane in ended.watched.lanes.values() if (one := steady(lane.times_s))}
+    return max(timed, key=lambda lane: timed[lane], default=None)
+
+
+def _of_steps(lane: Lane) -> dict[str, float]:
+    found = steady(lane.times_s)
+    assert found is not None
+    steps = [step for step in lane.last if step.took_ns][-found.count :]
+    account = {"step_s": found.step_s, "steps": float(found.count)}
+    if lane.steps.backwards:
+        parts = [parts_of(step) for step in steps]
+        names = [name for name in PARTS if name != DATA or lane.steps.waits]
+        account |= {_NAMES[name]: fmean(one[name] for one in parts) / 1e9 for name in names}
+    counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
+    return account | {told: fmean(getattr(step, name) for step in steps) for name, told in counts.items()}
