@@ -144,10 +144,10 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
 
     A spare from `prepare` is used up: it takes the order, or when it cannot, it is dismissed and the run starts without.
     """
-    if spare and not spare.is_fit():
+    descriptors = run_order.command.descriptors if run_order.command else []
+    if spare and (descriptors or not spare.is_fit()):
         spare.dismiss()
         spare = None
-    descriptors = run_order.command.descriptors if run_order.command else []
     supervisor = spare.supervisor if spare else _spawn_supervisor(descriptors=descriptors)
     try:
         receipt = _hand_over(supervisor, run_order)
