@@ -205,6 +205,14 @@ def test_what_turns_out_when_it_is_started_is_told_likewise(tuilab: Tuilab, tmp_
     assert odd.returncode == 126 and "has no line #!" in odd.stderr
 
 
+def test_what_others_print_at_the_start_of_python_is_not_taken_for_our_own(root: Path, tmp_path: Path) -> None:
+    """Whatever a sitecustomize, or a .pth file, says when tuilab's own processes begin."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nif 'exec' not in sys.argv: print('early', flush=True)\n")
+    done = shell(root, f'PYTHONPATH={tmp_path} "$TUILAB" exec --quiet -- sh -c "echo theirs; exit 3"')
+
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"theirs\n", b"")
+
+
 def test_a_long_command_line_and_odd_words_come_through(tuilab: Tuilab, root: Path) -> None:
     words = ["x" * 50_000, "", " ", "$HOME", "--json", "\udcff", "é\n", *map(str, range(5000))]
     done = tuilab("exec", "--headless", "--", sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *words)

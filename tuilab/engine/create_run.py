@@ -111,7 +111,7 @@ def _luck() -> float | None:
 def answer_front(receipt: Receipt) -> bool:
     """Tell the front what came of its order; return whether it has heard."""
     try:
-        os.write(1, messages.pack(receipt))
+        os.write(1, messages.RECEIPT + messages.pack(receipt))
         return bool(receipt.error) or sys.stdin.buffer.read(1) == messages.GO
     except OSError:
         return False

@@ -17,6 +17,7 @@ import msgspec
 from tuilab.files import identity, set_apart
 from tuilab.record.events import Scalar
 
+RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
 GO = b"!"  # the front has heard of its run
 UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
 _LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
