@@ -12,6 +12,7 @@ from tests.record_journals import JOURNALS
 from tuilab.errors import UsageError
 from tuilab.files import sealed, unsealed
 from tuilab.record import folded
+from tuilab.record.journal.lines import Item
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import Watch, read_run
 from tuilab.record.summary import RunSummary
@@ -43,9 +44,14 @@ def opened(run_dir: Path) -> RunSummary:
 def reads_journal(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Say whether opening a run reads any stream."""
     seen: list[Reader] = []
-    read = Reader.read
+
+    class Seen(Reader):
+        def read(self) -> list[Item]:
+            seen.append(self)
+            return super().read()
+
     with monkeypatch.context() as patch:
-        patch.setattr(Reader, "read", lambda reader: seen.append(reader) or read(reader))
+        patch.setattr("tuilab.record.journal.follower.Reader", Seen)
         opened(run_dir)
     return bool(seen)
 

@@ -104,6 +104,26 @@ def test_it_reads_what_tuilab_reads(root: Path) -> None:
     assert shell(root, '"$TUILAB" exec --quiet -- wc -c </dev/null').stdout == b"0\n"
 
 
+def test_files_that_it_makes_are_for_those_whom_the_shell_says(root: Path) -> None:
+    shell(root, 'umask 027; "$TUILAB" exec --quiet -- touch made; umask 002; "$TUILAB" exec --quiet -- mkdir folder')
+
+    assert [oct(Path(name).stat().st_mode & 0o777) for name in ("made", "folder")] == ["0o640", "0o775"]
+    assert store.find("last", root).stat().st_mode & 0o777 == 0o700
+
+
+def test_what_the_shell_opens_for_it_beside_its_streams_is_there(root: Path) -> None:
+    done = shell(root, '"$TUILAB" exec --quiet -- cat <(echo in) /dev/fd/7 7<<<here | cat')
+
+    assert (done.stdout, done.stderr) == (b"in\nhere\n", b"")
+
+
+def test_who_reads_what_the_shell_opened_for_it_sees_when_it_closes_that(root: Path) -> None:
+    reader = "mkfifo pipe end; (cat pipe; echo closed >end) &"
+    line = '"$TUILAB" exec --quiet -- sh -c "echo out >&7; exec 7>&-; read end <end; echo \\$end" 7>pipe'
+
+    assert shell(root, f"{reader} {line}").stdout == b"out\nclosed\n"
+
+
 def test_who_writes_to_a_command_that_reads_no_more_is_not_held_up(root: Path) -> None:
     done = shell(
         root, 'yes | { "$TUILAB" exec --quiet -- sh -c "head -1; exec <&-; echo done"; echo $?; }; echo ${PIPESTATUS[0]}'
@@ -185,6 +205,14 @@ def test_what_turns_out_when_it_is_started_is_told_likewise(tuilab: Tuilab, tmp_
     assert odd.returncode == 126 and "has no line #!" in odd.stderr
 
 
+def test_what_others_print_at_the_start_of_python_is_not_taken_for_our_own(root: Path, tmp_path: Path) -> None:
+    """Whatever a sitecustomize, or a .pth file, says when tuilab's own processes begin."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nif 'exec' not in sys.argv: print('early', flush=True)\n")
+    done = shell(root, f'PYTHONPATH={tmp_path} "$TUILAB" exec --quiet -- sh -c "echo theirs; exit 3"')
+
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"theirs\n", b"")
+
+
 def test_a_long_command_line_and_odd_words_come_through(tuilab: Tuilab, root: Path) -> None:
     words = ["x" * 50_000, "", " ", "$HOME", "--json", "\udcff", "é\n", *map(str, range(5000))]
     done = tuilab("exec", "--headless", "--", sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *words)
@@ -218,6 +246,19 @@ def test_secrets_on_the_command_line_are_not_recorded(tuilab: Tuilab, root: Path
     assert secret not in (tmp_path / "r.md").read_text()
     unpacked = subprocess.run(["tar", "-xzOf", f"{tmp_path}/r.tgz"], capture_output=True).stdout
     assert b"api-key" in unpacked and secret.encode() not in unpacked
+
+
+def test_a_secret_among_the_words_is_neither_in_the_queue_nor_where_the_command_prints_it(root: Path, tmp_path: Path) -> None:
+    lines = [f"print(open({str(root)!r} + '/.queue/' + os.environ['TUILAB_RUN'] + '.json').read())"]
+    lines += ["print('it is', sys.argv[2])", "raise ValueError(sys.argv[2])"]
+    command = " ".join(python(tmp_path, *lines))
+    done = shell(root, f'"$TUILAB" exec --quiet -- {command} --password hunter2222 5 https://bob:pazzw0rd99@host/x')
+
+    ticket, printed, _ = done.stdout.decode().split("\n")
+    assert json.loads(ticket)["order"] is None and "hunter2222" not in ticket and "pazzw0rd99" not in ticket
+    assert printed == "it is hunter2222"  # what the user sees is the command's own
+    kept = b"".join(path.read_bytes() for path in root.rglob("*") if path.is_file())
+    assert b"it is (removed)" in kept and b"hunter2222" not in kept and b"pazzw0rd99" not in kept
 
 
 def test_numbers_that_are_printed_are_drawn_and_progress_is_told(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:

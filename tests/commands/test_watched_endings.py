@@ -9,6 +9,7 @@ import pytest
 
 from tests.commands.seen import Watch, run_afresh, seen
 from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.marks import Marks
 
 STEPS = "o = sgd()\nfor _ in range(7): loss().backward(); o.step()\n"
 
@@ -85,3 +86,29 @@ def test_marks_that_have_no_room_on_the_disk_are_counted(small_disk: Callable[[i
     found = seen(folder, done)
     assert (done.returncode, done.stderr) == (0, "")
     assert [mark.began for mark in found.marks] == list(range(layout.SIZE // layout.SLOT - layout.FIRST))
+
+
+@pytest.mark.real_torch
+def test_a_handler_of_a_signal_may_log_wherever_it_interrupts_the_watcher(watch: Watch) -> None:
+    seen = watch("""
+        import signal, tuilab_watch
+        signal.signal(signal.SIGUSR1, lambda *_: tuilab_watch.log(7, {"preempted": 1.0}))
+        tuilab_watch.log(1, {"x": 1.0})
+        with tuilab_watch._watcher._ring._lock: signal.raise_signal(signal.SIGUSR1)
+    """)
+
+    assert [(told.step, told.name) for told in seen.told] == [(1, "x"), (7, "preempted")]
+
+
+@pytest.mark.real_torch
+def test_what_a_script_puts_among_the_marks_holds_nobody_up(watch: Watch, tmp_path: Path) -> None:
+    seen = watch(
+        """
+        folder = os.environ["TUILAB_WATCH"]
+        for name in ("1.trouble", "1.lane", "1.0"): os.mkfifo(f"{folder}/{name}")
+        o = sgd(); loss().backward(); o.step()
+    """,
+        fails=True,
+    )
+
+    assert seen.kinds == "back step" and Marks(tmp_path / "marks").said("1.lane") is None

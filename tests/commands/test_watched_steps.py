@@ -1,8 +1,10 @@
 """What is seen of the ways in which scripts step."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.commands.seen import Watch
+from tests.commands.seen import Watch, run_unwatched
 from tuilab.commands.inside.tuilab_watch import layout
 from tuilab.commands.steps import BACKWARDS, Steps
 
@@ -96,6 +98,66 @@ def test_what_gradscaler_leaves_out_is_told(watch: Watch, fused: bool) -> None:
 
     assert seen.kinds == "back step back step back skip back step back step"
     assert seen.roots == [float(line) for line in seen.done.stdout.split()]  # and not as it was scaled
+
+
+def test_what_is_scaled_carries_nothing_of_the_watcher(watch: Watch) -> None:
+    seen = watch("""
+        import copy, io, pickle
+        o, scaler = sgd(), torch.amp.GradScaler("cpu")
+        scaled = scaler.scale(loss())
+        scaled.backward(); scaler.step(o); scaler.update()
+        file = io.BytesIO()
+        torch.save([scaled, o, o.state_dict(), model, scaler.state_dict()], file)
+        names = [name for one in (scaled, o, model, scaler) for name in vars(one)]
+        print(b"tuilab" in file.getvalue() + pickle.dumps([copy.deepcopy(o), scaler]), [n for n in names if "tuilab" in n])
+    """)
+
+    assert (seen.done.stdout, seen.kinds) == ("False []\n", "back step")
+
+
+def test_modes_and_classes_of_tensors_hear_of_nothing_that_the_script_does_not_do(watch: Watch, tmp_path: Path) -> None:
+    script = """
+        from torch.overrides import TorchFunctionMode
+        from torch.utils._python_dispatch import TorchDispatchMode
+        heard = []
+        def hear(function, given, more):
+            heard.append(getattr(function, "__name__", "") or str(function))
+            return function(*given, **(more or {}))
+        class Functions(TorchFunctionMode):
+            def __torch_function__(self, function, types, given=(), more=None): return hear(function, given, more)
+        class Operators(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, given=(), more=None): return hear(function, given, more)
+        class Own(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, given=(), more=None):
+                heard.append(function.__name__)
+                return super().__torch_function__(function, types, given, more or {})
+        o, scaler = torch.optim.Adam(model.parameters(), fused=True), torch.amp.GradScaler("cpu")
+        def train(x):
+            loss().backward(); o.step()
+            scaler.scale(loss()).backward(); scaler.step(o); scaler.update()
+            scaler.scale(model(x).mean()).backward()
+        for mode in (Functions(), Operators()):
+            with mode: train(torch.ones(8, 4))
+        train(torch.ones(8, 4).as_subclass(Own))
+        print(heard)
+    """
+    watched, alone = watch(script), run_unwatched(tmp_path, script)
+
+    assert watched.done.stdout == alone.stdout
+    assert len(watched.roots) == 8  # of 9: one is of a class of its own
+
+
+def test_a_function_that_torchscript_compiles_goes_backward_as_ever(watch: Watch) -> None:
+    seen = watch("""
+        @torch.jit.script
+        def back(x):
+            torch.autograd.backward([x.sum()])
+            return x
+        print(back(torch.ones(2, requires_grad=True)).grad)
+    """)
+
+    assert seen.done.stdout == "tensor([1., 1.])\n"
 
 
 def test_lbfgs_is_one_step_of_many_backwards(watch: Watch) -> None:

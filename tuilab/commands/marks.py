@@ -13,6 +13,7 @@ from tuilab.files import open_regular
 
 _MOST_PROCESSES = 10_000  # of one command
 _TEXT_LIMIT = 4_000
+_SAID_LIMIT = 1_000
 
 
 class Mark(NamedTuple):
@@ -79,8 +80,16 @@ class Marks:
                 found[int(pid)] = max(found.get(int(pid), 0), int(number))
             elif number == "trouble":
                 process = self.processes.setdefault(int(pid), Process(int(pid)))
-                process.trouble = process.trouble or (self.folder / name).read_text(errors="replace")[:1000]
+                process.trouble = process.trouble or self.said(name) or ""
         return found
+
+    def said(self, name: str) -> str | None:
+        """Return the beginning of a small file in the folder; None where there is none: a FIFO may stand in its place."""
+        try:
+            with open(open_regular(self.folder / name), "rb") as file:
+                return file.read(_SAID_LIMIT).decode(errors="replace")
+        except OSError:
+            return None
 
     def _names(self) -> list[str]:
         try:

@@ -41,6 +41,7 @@ def order(
     """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
     check(command)
     command.folder = command.folder or _here()
+    command.umask = _umask()
     script = script_of(command.words, command.folder)
     return RunOrder(
         root=str(root.absolute()),
@@ -111,6 +112,13 @@ def script_of(words: Sequence[str], folder: str) -> Path | None:
         except (OSError, ValueError):
             continue
     return None
+
+
+def _umask() -> int:
+    """Return who may do what with files that are made here: it is only told when it is set."""
+    was = os.umask(0o077)
+    os.umask(was)
+    return was
 
 
 def _here() -> str:

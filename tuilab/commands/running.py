@@ -67,9 +67,11 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
             command.folder,
             stdin=command.stdin,
             is_joined=command.is_joined,
+            umask=command.umask,
+            others=command.others,
         )
-        if command.stdin is not None:
-            os.close(command.stdin)
+        for one in command.handed_over:
+            os.close(one)
         printed, said = Printed(command.metrics), Tail()
         streams = _pass_on(child, command.outputs, printed, said)
         watched = Watched(command, marks if is_watched else None, printed, journal, told_as, child.pid)

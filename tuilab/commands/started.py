@@ -41,10 +41,12 @@ def start(
     *,
     stdin: int | None = None,
     is_joined: bool = False,
+    umask: int = -1,
+    others: Sequence[int] = (),
 ) -> "subprocess.Popen[bytes]":
     """Start a command in a session of its own, which ends when this process does; without `marks` it is not watched.
 
-    It reads from `stdin`, or nothing; what is joined goes into one pipe.
+    It reads from `stdin`, or nothing, and has `others` under their numbers; what is joined goes into one pipe.
     """
     if folder and not os.path.isdir(folder):
         raise CannotStart(f"its folder {folder} is not there", NOT_FOUND)
@@ -62,6 +64,8 @@ def start(
             bufsize=0,
             env=environment,
             cwd=folder or None,
+            umask=umask,
+            pass_fds=others,
             start_new_session=True,
             preexec_fn=_before_exec(os.getpid()),
         )

@@ -153,15 +153,15 @@ class Watched:
     def _name_of(self, process: Process) -> str:
         """Return what the lane of a process is called; it is kept beside its marks, whose first may have been read long ago."""
         assert self._marks is not None
-        kept = self._marks.folder / f"{process.pid}.lane"
-        with suppress(OSError):
-            return kept.read_text()
+        kept = f"{process.pid}.lane"
+        if (said := self._marks.said(kept)) is not None:
+            return said
         name = f"rank {process.rank}" if process.hello.get("world") not in ("", "1", None) else ""
         if not name and self.lanes:
             name = f"process {len(self.lanes) + 1}"
         arm = " ".join(filter(None, (self._arm, name)))
-        with suppress(OSError):
-            kept.write_text(arm)
+        with suppress(OSError), (self._marks.folder / kept).open("x") as file:
+            file.write(arm)
         return arm
 
     def _record_process(self, process: Process) -> None:

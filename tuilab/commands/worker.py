@@ -32,7 +32,8 @@ def main() -> None:
     stay_when_stopped()
     sys.setswitchinterval(_SWITCH_S)
     run_dir = Path(order.run_dir)
-    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets))
+    clean = cleaner(order.params, order.secrets, order.command.said)
+    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", clean)
     if order.command.arms:
         farewell, code = race(order.command, order.repeat, run_dir, order.writer, journal)
     else:

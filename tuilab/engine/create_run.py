@@ -49,10 +49,10 @@ def open_run(order: RunOrder) -> OpenRun:
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
     order.imports = still_first(order.imports, source)
+    clean = cleaner(order.params, order.secrets, order.command.said if order.command else ())
     run_dir = store.create(kind_of_run(order.scenario, order.topic if order.command else ""), Path(order.root))
     try:
         (run_dir / "scenario.py").write_bytes(source)
-        clean = cleaner(order.params, order.secrets)
         journal = Writer(run_dir / "journal" / "supervisor.jsonl", clean)
         outputs = {at: Capture(run_dir / name, clean) for at, name in {1: "stdout.log", 2: "stderr.log"}.items()}
         first = first_records(_run_started(order, run_dir.name, source))
@@ -111,7 +111,7 @@ def _luck() -> float | None:
 def answer_front(receipt: Receipt) -> bool:
     """Tell the front what came of its order; return whether it has heard."""
     try:
-        os.write(1, messages.pack(receipt))
+        os.write(1, messages.RECEIPT + messages.pack(receipt))
         return bool(receipt.error) or sys.stdin.buffer.read(1) == messages.GO
     except OSError:
         return False

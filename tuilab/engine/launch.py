@@ -101,10 +101,10 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
 
     A spare from `prepare` is used up: it takes the order, or when it cannot, it is dismissed and the run starts without.
     """
-    if spare and not spare.is_fit():
+    descriptors = run_order.command.descriptors if run_order.command else []
+    if spare and (descriptors or not spare.is_fit()):
         spare.dismiss()
         spare = None
-    descriptors = run_order.command.descriptors if run_order.command else []
     supervisor = spare.supervisor if spare else spawn_supervisor(descriptors=descriptors)
     try:
         receipt = _hand_over(supervisor, run_order)
@@ -152,7 +152,7 @@ def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Re
             supervisor.stdin.write(messages.GO)
         ear.listen()  # to its end: the supervisor lets go of it and lives on
         try:
-            receipt: Receipt = messages.unpack(bytes(ear.said), Receipt)
+            receipt: Receipt = messages.unpack(bytes(ear.said.partition(messages.RECEIPT)[2]), Receipt)
         except ValueError as problem:
             raise ScenarioError(f"the supervisor did not start: {show(ear.last_complaint())}") from problem
     return receipt
@@ -171,8 +171,8 @@ class _Ear:
             self._poll.register(pipe, select.POLLIN)
 
     def listen(self, *, until_word: bool = False) -> None:
-        """Hear to the end of what is said, or to the first word."""
-        while self._stdout in self._kept and not (until_word and self.said):
+        """Hear to the end of what is said, or to the first word that it is to say."""
+        while self._stdout in self._kept and not (until_word and messages.RECEIPT in self.said):
             self._hear(None)
 
     def last_complaint(self) -> str:

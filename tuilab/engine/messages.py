@@ -17,6 +17,7 @@ import msgspec
 from tuilab.files import identity, set_apart
 from tuilab.record.events import Scalar
 
+RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
 GO = b"!"  # the front has heard of its run
 UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
 _LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
@@ -47,6 +48,7 @@ class CommandOrder(msgspec.Struct, kw_only=True):
 
     words: list[str]
     folder: str = ""  # that it runs in; empty: that of the front
+    umask: int = 0o077  # that it begins with: that of the front
     arms: list[CommandArm] = []
     claims: list[ArmClaim] = []
     has_guard: bool = True  # the arms have to learn the same
@@ -57,11 +59,23 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     outputs: list[int] = []  # descriptors that what it prints goes to besides, as it comes: stdout and stderr of the front
     is_joined: bool = False  # these are one file, as after 2>&1: then they are for the command, too, and keep their order
     stdin: int | None = None  # a descriptor that it reads, of the front; None: nothing
+    others: list[int] = []  # descriptors that the shell gave the front, as of <(...), which it has under the same numbers
+
+    @property
+    def said(self) -> list[str]:
+        """All words of it, and those of its arms with their variables."""
+        arms = ([*arm.prefix, *(f"{name}={value}" for name, value in arm.env.items()), *arm.words] for arm in self.arms)
+        return [*self.words, *(word for arm in arms for word in arm)]
 
     @property
     def descriptors(self) -> list[int]:
         """Those of the front that the processes on the way to the command inherit."""
-        return [*self.outputs, *([] if self.stdin is None else [self.stdin])]
+        return [*self.outputs, *self.handed_over]
+
+    @property
+    def handed_over(self) -> list[int]:
+        """Those of them that are the command's alone: whoever is at the other end sees when it has closed them."""
+        return [*self.others, *([] if self.stdin is None else [self.stdin])]
 
 
 class RunOrder(msgspec.Struct, kw_only=True):

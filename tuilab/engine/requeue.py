@@ -23,7 +23,7 @@ def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str,
     for one in lost:
         if (order := queue.own_order(root, one.run)) is None:
             id = store.short_id(one.run)
-            raise UsageError(f"{show(one.name)} {id} has a secret parameter, which is kept nowhere; run it anew")
+            raise UsageError(f"{show(one.name)} {id} has a secret, which is kept nowhere; run it anew")
         run_dir, _ = launch.start(_order_of(one.run, order))
         queue.leave(root, one.run)
         yield one.run, run_dir

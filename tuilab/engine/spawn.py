@@ -120,9 +120,10 @@ def spawn_worker(writer: str, run: str, arm: ArmOrder | None, command: CommandOr
         except OSError:
             ours.close()
             raise
-    if command and command.stdin is not None:
-        os.close(command.stdin)  # whoever writes there sees when the command has closed it
-        command.stdin = None
+    if command:
+        for one in command.handed_over:
+            os.close(one)
+        command.stdin, command.others = None, []
     ours.setblocking(False)
     return Child(writer, process, ours)
 

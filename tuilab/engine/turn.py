@@ -16,6 +16,7 @@ from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.record import presence
 from tuilab.record.events import Scalar
 from tuilab.runs import queue, store
+from tuilab.scrub import words_for_record
 from tuilab.text import show
 
 CORES = "cores"  # all of them are one device
@@ -46,9 +47,15 @@ def take_ticket(order: RunOrder, run_dir: Path) -> None:
         place=0.0,
         since_ns=time.time_ns(),
         has_begun=not order.waits,
-        order=None if order.secrets else msgspec.to_builtins(order),
+        order=None if has_secret(order) else msgspec.to_builtins(order),
     )
     queue.enter(run_dir.parent, ticket)
+
+
+def has_secret(order: RunOrder) -> bool:
+    """Say whether an order has what is not to be kept: a parameter, or a word of a command."""
+    words = [*order.argv, *(order.command.said if order.command else [])]
+    return bool(order.secrets) or words_for_record(words) != words
 
 
 def may_begin(run_dir: Path) -> bool:

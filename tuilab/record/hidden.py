@@ -10,13 +10,14 @@ from tuilab.record.events import ImageShown, Unavailable, Unknown, tag_of
 Clean = Callable[[Any], Any]  # of plain data
 
 
-def cleaner(params: Mapping[str, Any], secrets: Sequence[str]) -> Clean | None:
-    """Return what takes the values of secret parameters out of plain data; nothing where there are none."""
-    if not secrets:
+def cleaner(params: Mapping[str, Any], secrets: Sequence[str], words: Sequence[str] = ()) -> Clean | None:
+    """Return what takes the values of secret parameters, and the secrets in a command's words, out of plain data, if any."""
+    if not (secrets or words):
         return None
-    from tuilab.scrub import scrubber_of  # most runs have no use for it
+    from tuilab.scrub import scrubber_of, secrets_in  # most runs have no use for it
 
-    return scrubber_of(str(params[name]) for name in secrets if name in params)
+    values = [*(str(params[name]) for name in secrets if name in params), *secrets_in(words)]
+    return scrubber_of(values) if values else None
 
 
 def without(record: Any, clean: Clean) -> Any:

@@ -64,6 +64,16 @@ def words_for_record(words: Sequence[str], secrets: Sequence[str] = ()) -> list[
     return cleaned
 
 
+def secrets_in(words: Sequence[str]) -> list[str]:
+    """Return what is not recorded of a command line, as far as that is one piece of a word."""
+    found = []
+    for word, kept in zip(words, words_for_record(words), strict=True):
+        before, is_taken, behind = kept.partition(GONE)
+        if is_taken and word.startswith(before) and word.endswith(behind):
+            found.append(word[len(before) : len(word) - len(behind)])
+    return found
+
+
 def environment_for_record(given: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
     """Return what of an environment differs from the one that it is added to, as it may be recorded."""
     clean = _clean_for_record()

@@ -88,6 +88,7 @@ _OPTIONS: list[click.Parameter] = [
     params=_OPTIONS, help=__doc__, context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False}
 )
 def command(**given: Any) -> int:
+    others = _given_by_the_shell()
     try:
         order = _order(given)
     except CannotStart as problem:
@@ -95,6 +96,8 @@ def command(**given: Any) -> int:
         return problem.code
     if given["detach"]:
         return _detach(order, given)
+    assert order.command is not None
+    order.command.others = others
     outcome = _outcome(given)
     if given["report"]:
         from tuilab.reports.files import check_target, tell_lack
@@ -180,6 +183,18 @@ def _hand_over_stdin() -> int | None:
     os.dup2(null, 0)  # so that whoever writes there sees when the command has closed it
     os.close(null)
     return handed_over
+
+
+def _given_by_the_shell() -> list[int]:
+    """Return the descriptors beyond stderr that were open when this process began, as of <(...), but for terminals."""
+    return [one for one in map(int, os.listdir("/proc/self/fd")) if one > 2 and _is_given(one)]
+
+
+def _is_given(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor) and not os.isatty(descriptor)  # what Python opens itself is not inheritable
+    except OSError:  # that of the folder that was listed
+        return False
 
 
 def code_of(summary: RunSummary, state: str) -> int:

@@ -49,7 +49,9 @@ def _the_watcher(folder: str) -> Any:
 def tell_trouble(folder: str, problem: BaseException) -> None:
     """Leave word of why nothing is watched; where that cannot be written either, tuilab finds no word of this process."""
     try:
-        with open(os.path.join(folder, f"{os.getpid()}.trouble"), "w", encoding="utf-8", errors="replace") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(os.path.join(folder, f"{os.getpid()}.trouble"), flags, 0o600)
+        with open(fd, "w", encoding="utf-8", errors="replace") as file:
             file.write(f"{type(problem).__name__}: {problem}"[:1000])
     except OSError:
         return

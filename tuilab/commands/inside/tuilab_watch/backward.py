@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from typing import Any
 
@@ -15,13 +16,23 @@ _NOBODY = -1
 def watch(watcher: Any) -> None:
     """Stand before torch.autograd.backward, which every `loss.backward()` calls."""
     autograd = watcher.torch.autograd
-    autograd.backward = _watched(watcher, autograd.backward)
+    plain = autograd.backward
+    autograd.backward = _watched(watcher, plain)
+    _tell_jit(plain, autograd.backward)
+
+
+def _tell_jit(plain: Any, watched: Any) -> None:
+    """Have a function that torch.jit.script compiles call what it would have called: it knows functions by their ids."""
+    module = sys.modules.get("torch.jit._builtins")
+    known, table = getattr(module, "_builtin_ops", None) or [], getattr(module, "_builtin_table", None) or {}
+    known.extend([(watched, name) for function, name in known if function is plain])
+    table.update({id(watched): name for key, name in table.items() if key == id(plain)})
 
 
 def _watched(watcher: Any, backward: Any) -> Any:
     is_compiling = watcher.is_compiling
     within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)  # of another one, as checkpoints go back
-    tell = _telling(watcher)
+    tell, aside = _telling(watcher), watcher.aside
 
     @functools.wraps(backward)
     def watched_backward(tensors: Any, *given: Any, **more: Any) -> Any:
@@ -32,7 +43,8 @@ def _watched(watcher: Any, backward: Any) -> Any:
         result = backward(tensors, *given, **more)
         ended = _now()
         try:
-            tell(tensors, began, ended, event)
+            with aside():
+                tell(tensors, began, ended, event)
         except Exception as problem:
             watcher.fail(problem)
         return result
@@ -47,7 +59,7 @@ def _telling(watcher: Any) -> Any:
     def tell(tensors: Any, began: int, ended: int, event: Any) -> None:
         root = tensors if type(tensors) is plain else only_one(tensors, plain)
         if root is not None:
-            root = root.__dict__.get("_tuilab_unscaled", root)
+            root = watcher.unscaled.of(root)
         if root is None or root.numel() != 1:
             watcher.mark(kind, began, ended)
         elif root.is_cpu:

@@ -25,7 +25,8 @@ class Ring:
         self._number = -1
         self._lost = 0
         self._again = 0.0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may log while its thread is in here
+        self._is_rolling = False
         self._here: Any = (None, iter(()))  # the map and the number of its next slot, which change together
         self._roll()
 
@@ -66,14 +67,17 @@ class Ring:
         self._count_lost()
 
     def _roll(self) -> bool:
-        """Begin the next file; False where there is no room for it now."""
-        if time.monotonic() < self._again:
+        """Begin the next file; False where there is no room for it now, or one is just being begun."""
+        if self._is_rolling or time.monotonic() < self._again:
             return False
+        self._is_rolling = True
         try:
             new = self._map_next()
         except OSError:
             self._again = time.monotonic() + _AGAIN_S
             return False
+        finally:
+            self._is_rolling = False
         LOST.pack_into(new, 0, MAGIC, self._lost)
         self._here = new, itertools.count(FIRST)
         return True

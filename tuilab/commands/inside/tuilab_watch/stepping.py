@@ -98,21 +98,25 @@ class Stepping:
         try:
             if self._watcher.steps in _LOOKS:
                 self._watcher.look()
-            kind, flags = layout.STEPPED, 0 if self._within() == _NOBODY else layout.WITHIN
-            number, gpu = self.number(optimizer), self._watcher.gpu
-            found_inf = getattr(optimizer, "found_inf", None)
-            if found_inf is not None and found_inf.is_cpu:
-                kind = layout.SKIPPED if found_inf.item() else kind
-            if gpu is not None and gpu.times(here.event, ended):
-                flags |= layout.TIMED
-            if found_inf is not None and found_inf.is_cuda and gpu is not None:
-                flags |= gpu.lands(found_inf, ended)
-            self._watcher.mark(kind, here.began, ended, 0.0, 0, number, flags)
-            if gpu is not None:
-                here.event = None
-                gpu.land()
+            with self._watcher.aside():
+                self._tell_more(optimizer, here, ended)
         except Exception as problem:
             self._watcher.fail(problem)
+
+    def _tell_more(self, optimizer: Any, here: Here, ended: int) -> None:
+        kind, flags = layout.STEPPED, 0 if self._within() == _NOBODY else layout.WITHIN
+        number, gpu = self.number(optimizer), self._watcher.gpu
+        found_inf = getattr(optimizer, "found_inf", None)
+        if found_inf is not None and found_inf.is_cpu:
+            kind = layout.SKIPPED if found_inf.item() else kind
+        if gpu is not None and gpu.times(here.event, ended):
+            flags |= layout.TIMED
+        if found_inf is not None and found_inf.is_cuda and gpu is not None:
+            flags |= gpu.lands(found_inf, ended)
+        self._watcher.mark(kind, here.began, ended, 0.0, 0, number, flags)
+        if gpu is not None:
+            here.event = None
+            gpu.land()
 
     def _number_anew(self, optimizer: Any) -> int:
         key, kind = id(optimizer), type(optimizer).__name__
@@ -184,20 +188,24 @@ def _remembering(scale: Any, watcher: Any) -> Any:
     def watched_scale(this: Any, outputs: Any, *given: Any, **more: Any) -> Any:
         result = scale(this, outputs, *given, **more)
         if result is not outputs and not watcher.is_compiling():
-            remember(result, outputs)
+            try:
+                with watcher.aside():
+                    remember(result, outputs, watcher)
+            except Exception as problem:
+                watcher.fail(problem)
         return result
 
     watched_scale._is_watched = True  # type: ignore[attr-defined]
     return watched_scale
 
 
-def remember(scaled: Any, plain: Any) -> None:
-    """Let what was scaled know what it was."""
-    if hasattr(plain, "detach"):
-        scaled._tuilab_unscaled = plain.detach()
-    elif isinstance(plain, (list, tuple)):
+def remember(scaled: Any, plain: Any, watcher: Any) -> None:
+    """Keep what a number was that was scaled: no more is told of a root."""
+    if isinstance(plain, (list, tuple)):
         for at, one in enumerate(scaled):
-            remember(one, plain[at])
+            remember(one, plain[at], watcher)
+    elif type(plain) is watcher.torch.Tensor and plain.numel() == 1:
+        watcher.unscaled.keep(scaled, plain.detach())
 
 
 def _scaler() -> Any:

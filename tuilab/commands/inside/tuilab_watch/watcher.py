@@ -7,10 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 from . import backward, compiling, data, gpu, layout
+from .aside import Unscaled, aside_of
 from .hello import Hello, watch_autocast
 from .loggers import Loggers
 from .ring import Ring
@@ -33,6 +35,8 @@ class Watcher:
         self.steps = 0
         self.gpu: Any = None  # once something lies on one
         self.is_compiling: Callable[[], bool] = compiling.never
+        self.aside: Any = nullcontext
+        self.unscaled = Unscaled()
         self.mark: Callable[..., None] = self._mark_first
         self._folder = folder
         self._hello = Hello()
@@ -49,6 +53,7 @@ class Watcher:
             return
         self.torch, self.is_all = torch, is_all
         self.is_compiling = compiling.is_compiling_of(torch)
+        self.aside = aside_of(torch)
         self._tell_hello()
         self._stepping = Stepping(self)
         self._stepping.begin()
@@ -74,7 +79,8 @@ class Watcher:
         at = int(step) if is_whole else layout.bits_of(float(step))
         for name, value in flat(values):
             tell = partial(self._mark_logged, time.monotonic_ns(), at, 0 if is_whole else 1, f"{name}\n{source}")
-            number = plain_number(value)
+            with self.aside():
+                number = plain_number(value)
             if number is not None:
                 tell(number)
             elif getattr(value, "is_cuda", False) and (there := self.gpu_of(value)) is not None:
