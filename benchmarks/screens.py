@@ -46,7 +46,12 @@ def run(lab: Lab, seconds: int = 300, lines: int = 4) -> None:
 
 def opened(folder: Path, *words: str, limit: int = 0) -> Terminal:
     """Open a command in a terminal with folders of its own."""
-    env = {**os.environ, "TUILAB_ROOT": str(folder / "runs"), "XDG_CACHE_HOME": str(folder / "cache"), "XDG_STATE_HOME": str(folder / "state")}
+    env = {
+        **os.environ,
+        "TUILAB_ROOT": str(folder / "runs"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "XDG_STATE_HOME": str(folder / "state"),
+    }
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # as it is on a user's machine: compiled once
     return Terminal(*words, env=env, limit=limit)
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyte
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.color import ColorSystem
@@ -40,7 +41,13 @@ def whole(lines: list[list[Segment]]) -> str:
 
 
 def shown(screen: pyte.Screen) -> list[list[tuple[object, ...]]]:
-    return [[tuple(screen.buffer[y][x])[:8] for x in range(screen.columns)] for y in range(screen.lines)]
+    return [[look(screen.buffer[y][x]) for x in range(screen.columns)] for y in range(screen.lines)]
+
+
+def look(cell: pyte.screens.Char) -> tuple[object, ...]:
+    """Return what is seen of a cell: of a blank one its ground."""
+    is_plain = cell.data == " " and not (cell.underscore or cell.strikethrough or cell.reverse)
+    return (cell.data, cell.bg) if is_plain else tuple(cell)[:8]
 
 
 @settings(max_examples=40)
@@ -56,6 +63,28 @@ def test_differences_lead_to_the_same_screen_as_whole_frames(described: list[lis
         pyte.Stream(fresh).feed(whole(lines))
 
         assert shown(screen) == shown(fresh)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sent"),
+    [
+        ("bold red", "red", "22"),
+        ("red", "bold red", "1"),
+        ("bold dim red", "dim red", "22;2"),
+        ("reverse underline", "underline blue", "27;34"),
+        ("bold red on blue", "bold red on green", "42"),
+    ],
+)
+def test_of_a_pen_only_what_changes_is_sent(before: str, after: str, sent: str) -> None:
+    drawn = whole([[Segment("a", Style.parse(before)), Segment("b", Style.parse(after))]])
+
+    assert f"a\x1b[{sent}mb" in drawn
+
+
+def test_a_blank_has_no_colour_of_its_own_but_its_ground() -> None:
+    parts = [Segment("a", Style.parse("red on blue")), Segment("  ", Style.parse("green on blue")), Segment(" ", None)]
+
+    assert whole([parts]) == "\x1b[1;1H\x1b[0;31;44ma  \x1b[39;49m \x1b[0m"
 
 
 def test_the_same_frame_again_sends_nothing() -> None:
@@ -87,9 +116,7 @@ def test_what_is_drawn_on_white_with_16_colours_is_neither_yellow_nor_white() ->
 
 
 def test_without_colours_only_attributes_are_sent() -> None:
-    assert (
-        Frames(None).difference([line(4, [("ab", Style.parse("bold red on blue"))])]) == "\x1b[1;1H\x1b[0;1mab\x1b[0m  \x1b[0m"
-    )
+    assert Frames(None).difference([line(4, [("ab", Style.parse("bold red on blue"))])]) == "\x1b[1;1H\x1b[0;1mab  \x1b[0m"
 
 
 def test_a_terminal_without_utf8_gets_ascii_of_the_same_width() -> None:

@@ -49,6 +49,7 @@ class Terminal(TextualDriver):
         self.settle: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame that was answered
+        self.sizes_told = 0  # how often the system told that the terminal has another size
         self.is_given_back = True  # whether the terminal was told everything that leaves it as it was
         self._tell_taken: Callable[[bool], None] = app.on_terminal_taken
         self._out = open_again(1)
@@ -227,6 +228,7 @@ class Terminal(TextualDriver):
 
     def _tell_size(self) -> None:
         """Tell the size that the terminal has now: not from a handler that another may interrupt, and be outlived by."""
+        self.sizes_told += 1
         size = Size(*self.terminal_size())
         self.app.post_message(Resize(size, size))
 

@@ -50,6 +50,7 @@ class PacedApp(TextualApp[ReturnType]):
         self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
         self.terminal: Terminal | None = None  # which says so itself; a headless app has none
         self._frames: Frames | None = None
+        self._sizes_known = 0
         self._is_due = False
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -101,7 +102,14 @@ class PacedApp(TextualApp[ReturnType]):
         self._mark()
 
     def on_resize(self) -> None:
-        """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place."""
+        """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place.
+
+        The size that it has from the start is told as if it were another one, more than once.
+        """
+        sizes_told = self.terminal.sizes_told if self.terminal else 0
+        if self._sizes_known == sizes_told:
+            return
+        self._sizes_known = sizes_told
         self._frames = None
         later(self, _LAID_OUT_S, self._mark)
 

@@ -21,6 +21,11 @@ _ATTRIBUTES = {
     "bold": "1", "dim": "2", "italic": "3", "underline": "4", "blink": "5", "blink2": "6", "reverse": "7", "conceal": "8",
     "strike": "9", "underline2": "21", "frame": "51", "encircle": "52", "overline": "53",
 }  # fmt: skip
+_OFF = {  # what ends each of them
+    "1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "6": "25", "7": "27", "8": "28", "9": "29",
+    "21": "24", "51": "54", "52": "54", "53": "55",
+}  # fmt: skip
+_ON_BLANKS = {"4", "7", "9", "21", "51", "52", "53"}  # attributes that show where nothing is written
 _WHITE = ("47", "107")  # of 16 colours those of a light ground, on which yellow is not seen, nor white; brown is none of them
 _ON_WHITE = {"33": "30", "93": "30", "37": "90", "97": "90"}
 _PLAIN = {
@@ -95,7 +100,7 @@ def _changes(old: Row | None, new: Row) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     pairs = zip(old.cells, new.cells, old.pens, new.pens, strict=True)
     for x, (was, cell, pen_was, pen) in enumerate(pairs):
-        if was == cell and pen_was == pen:
+        if was == cell and (pen_was == pen or (cell == " " and _is_as_blank(pen_was, pen))):
             continue
         start = x - 1 if cell == "" and x else x  # the right half is drawn with the left one
         if found and start - found[-1][1] <= _GAP:
@@ -114,7 +119,7 @@ def _draw(out: list[str], row: Row, y: int, span: tuple[int, int], pen: Pen | No
             continue
         if not is_placed:
             out.append(f"\x1b[{y + 1};{x + 1}H")
-        if row.pens[x] != pen:
+        if row.pens[x] != pen and not (cell == " " and pen is not None and _is_as_blank(pen, row.pens[x])):
             out.append(_change_of_pen(pen, row.pens[x]))
             pen = row.pens[x]
         out.append(cell)
@@ -124,16 +129,28 @@ def _draw(out: list[str], row: Row, y: int, span: tuple[int, int], pen: Pen | No
 
 @lru_cache(maxsize=4096)
 def _change_of_pen(old: Pen | None, new: Pen) -> str:
-    if old is None or old.attributes != new.attributes:
-        codes = [
-            "0",
-            new.attributes,
-            new.colour if new.colour != "39" else "",
-            new.background if new.background != "49" else "",
-        ]
+    if old is None:
+        codes = ["0", new.attributes, new.colour.removeprefix("39"), new.background.removeprefix("49")]
     else:
-        codes = [new.colour * (old.colour != new.colour), new.background * (old.background != new.background)]
+        codes = [
+            *_change_of_attributes(old.attributes.split(";"), new.attributes.split(";")),
+            new.colour * (old.colour != new.colour),
+            new.background * (old.background != new.background),
+        ]
     return f"\x1b[{';'.join(code for code in codes if code)}m"
+
+
+def _change_of_attributes(old: list[str], new: list[str]) -> list[str]:
+    """Return what ends and begins; several may end with one code, and those of them that go on begin again."""
+    ended = {_OFF[code] for code in old if code and code not in new}
+    return [*sorted(ended), *(code for code in new if code and (code not in old or _OFF[code] in ended))]
+
+
+@lru_cache(maxsize=4096)
+def _is_as_blank(one: Pen, other: Pen) -> bool:
+    """Say whether a blank looks the same in two pens."""
+    shown = _ON_BLANKS.intersection(f"{one.attributes};{other.attributes}".split(";"))
+    return one.background == other.background and not shown
 
 
 @lru_cache(maxsize=4096)
