@@ -14,6 +14,7 @@ options.add_argument("--luck", type=float, default=0.0)  # of this process: a st
 options.add_argument("--seed", type=int, default=-1)  # of what it learns; -1: always the same, -2: never
 options.add_argument("--steps", type=int, default=60)
 options.add_argument("--code", type=int, default=0)
+options.add_argument("--parts", default="data backward optimizer")  # that are seen of a step
 given = options.parse_args()
 
 lot = random.Random(os.environ.get("LOT", "") + str(os.getpid()))
@@ -24,9 +25,13 @@ now, luck = time.monotonic_ns(), math.exp(lot.gauss(0, given.luck))
 learned = random.Random(given.seed if given.seed > -2 else os.getpid())
 for step in range(given.steps):
     took = int(given.step_ms * luck * 1e6 * (3 if step < 2 else 1))
-    ring.mark(layout.WAITED, now, now + took // 5)
-    ring.mark(layout.WENT_BACK, now + took // 2, now + took * 8 // 10, 1 / (1 + step) + learned.random() / 20, 0, 0, 1)
-    ring.mark(layout.STEPPED, now + took * 9 // 10, now + took, 0.0, 0, 1)
+    if "data" in given.parts:
+        ring.mark(layout.WAITED, now, now + took // 5)
+    root = 1 / (1 + step) + learned.random() / 20
+    if "backward" in given.parts:
+        ring.mark(layout.WENT_BACK, now + took // 2, now + took * 8 // 10, root, 0, 0, 1)
+    if "optimizer" in given.parts:
+        ring.mark(layout.STEPPED, now + took * 9 // 10, now + took, 0.0, 0, 1)
     now += took
 print(f"step {given.steps}/{given.steps} acc 0.5")
 sys.exit(given.code)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from statistics import fmean, median
 
 from tuilab.commands.marks import Process
-from tuilab.commands.parts import DATA, shares_of, steady
+from tuilab.commands.parts import lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text import plural
 from tuilab.words import seconds
@@ -24,13 +24,11 @@ def _times(steps: Steps, timed: Collection[Step]) -> str:
     usual = seconds(median(step.took_ns or 0 for step in timed) / 1e9)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
     told = f"a step takes {usual}{where}, median of {plural(len(timed), 'step')}"
-    if not steps.backwards:
+    lacks = lacking(steps)
+    if not (shares := shares_of(timed, lacks)):
         return told
-    shares = shares_of(timed)
-    if not steps.waits:
-        shares.pop(DATA)
     parts = ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
-    return f"{told}: {parts}" + ("" if steps.waits else "; data: n/a, no DataLoader was used")
+    return f"{told}: {parts}" + "".join(f"; {part}: n/a, {why}" for part, why in lacks.items())
 
 
 def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:

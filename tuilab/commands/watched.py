@@ -12,7 +12,7 @@ from tuilab.commands.alarms import Alarms
 from tuilab.commands.inside.tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.output.printed import Printed
-from tuilab.commands.parts import curves_of, shares_of
+from tuilab.commands.parts import curves_of, lacking, shares_of
 from tuilab.commands.ran import Ran
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of
@@ -185,9 +185,10 @@ class Watched:
         steps = [step for step in steps if step.ended > lane.until_ns]
         if not self._arm:
             self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
+        lacks = lacking(lane.steps)
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
-            values |= curves_of(step)
+            values |= curves_of(step, lacks)
             if values:
                 self._log(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
             lane.count += 1
@@ -246,9 +247,9 @@ class Watched:
 
     def _tell_parts(self) -> None:
         for lane in self.lanes.values():
-            if shares := shares_of(lane.last):
+            if shares := shares_of(lane.last, lacking(lane.steps)):
                 of = f" of {lane.arm}" if lane.arm else ""
-                names, values = [*shares], [*shares.values()]
+                names, values = [*shares], [round(share, 1) for share in shares.values()]
                 self._journal.append(events.BarsShown(title=f"where a step goes{of}", names=names, values=values, unit="%"))
 
     def _tell_story(self, code: int) -> None:
