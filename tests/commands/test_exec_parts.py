@@ -54,3 +54,12 @@ def test_shares_are_told_in_tenths_of_a_percent(
 
     values = json.loads(done.stdout)["runs"][0]["bars"][0]["values"]
     assert values == [14.3, 28.6, 14.3, 42.9]
+
+
+def test_steps_are_counted_where_nothing_that_is_printed_says_of_how_many(
+    tuilab: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+) -> None:
+    done = tuilab("exec", "--jsonl", "--", sys.executable, trainer(tmp_path))
+
+    told = [record for line in done.stdout.splitlines() if (record := json.loads(line))["k"] == "progressed"]
+    assert [(one["done"], one["total"]) for one in told][-1] == (60, 0)

@@ -24,7 +24,7 @@ from tuilab.record.journal.writer import Writer
 from tuilab.text import join, plural, show
 from tuilab.words import size
 
-_TELL_S = 2.0  # between two accounts of where the time goes
+_TELL_S = 2.0  # between two accounts of where the time goes, and of how many steps there were
 _KEPT = 5_000  # of the last steps, for these accounts
 ROOT = "backward root"
 
@@ -75,6 +75,7 @@ class Watched:
         self._arm = arm
         self._recorded = recorded  # by arm
         self._told_at = time.monotonic()
+        self._is_total_told = False
         self._printed_count: dict[str, int] = {}
         self._held_count = -1
         self.lanes: dict[int, Lane] = {}
@@ -91,6 +92,7 @@ class Watched:
         if time.monotonic() - self._told_at > _TELL_S:
             self._told_at = time.monotonic()
             self._tell_parts()
+            self._tell_count()
 
     def finish(self, code: int) -> None:
         """Record what is left, and the account of all."""
@@ -98,6 +100,7 @@ class Watched:
         for lane in self.lanes.values():
             self._record_steps(lane, lane.steps.finish())
         self._tell_parts()
+        self._tell_count()
         self._tell_story(code)
         self._tell_printed()
 
@@ -241,7 +244,14 @@ class Watched:
             at = self._printed_count[name] = self._printed_count.get(name, -1) + 1
             self._log(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
         if (progress := self._printed.progress(is_last=is_last)) and not self._arm:
+            self._is_total_told = True
             self._journal.append(events.Progressed(done=progress.done, total=progress.total, unit=progress.unit))
+
+    def _tell_count(self) -> None:
+        """Tell how many steps there were, where nothing that is printed says of how many; of several ranks of the first."""
+        count = next((lane.count for lane in self.lanes.values()), 0)
+        if count and not self._is_total_told and not self._arm:
+            self._journal.append(events.Progressed(done=count, total=0))
 
     # ---- accounts
 

@@ -5,7 +5,7 @@ Every view tells them so.
 
 from collections.abc import Sequence
 
-from tuilab.record.events import Alerted
+from tuilab.record.events import Alerted, Progressed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.states import FINAL_STATES, RunState
@@ -61,20 +61,26 @@ def for_how_long(lasted: str, state: str) -> str:
 
 
 def progress_words(summary: RunSummary) -> str:
-    """Return `212/500 steps  35/s  eta 8 s`, or how much of a race is done."""
+    """Return `212/500 steps  35/s  eta 8 s`, `212 steps  35/s`, or how much of a race is done."""
     return "  ".join(filter(None, (done_words(summary), rate_words(summary))))
 
 
 def rate_words(summary: RunSummary) -> str:
     """Return `35/s  eta 8 s`; no rate until two points are known.
 
-    When the run will be over, its steps tell only where all of them are of its one repeat.
+    When the run will be over, its steps tell only where all of them are of its one repeat, and not of a round of several.
     """
     now, first = summary.progress, summary.first_progress
     if not (now and first and now.unit != RACING and now.t > first.t and now.done > first.done):
         return ""
     rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
-    return f"{rate:.3g}/s" + (f"  eta {clock((now.total - now.done) / rate)}" if summary.planned_repeats <= 1 else "")
+    tells_end = summary.planned_repeats <= 1 and is_whole(now)
+    return f"{rate:.3g}/s" + (f"  eta {clock((now.total - now.done) / rate)}" if tells_end else "")
+
+
+def is_whole(progress: Progressed) -> bool:
+    """Say whether all that is to be done is counted, and not one round of several."""
+    return progress.total > 0 and "," not in progress.unit
 
 
 def done_words(summary: RunSummary) -> str:
@@ -84,7 +90,7 @@ def done_words(summary: RunSummary) -> str:
         return ""
     if now.unit == RACING:
         return f"timing {min(now.done / now.total, 1.0):.0%}".replace("%", " %") if now.total else "timing"
-    return f"{now.done}/{now.total} {show(now.unit, 20)}"
+    return f"{now.done}/{now.total} {show(now.unit, 24)}" if now.total else plural(now.done, show(now.unit, 24).removesuffix("s"))
 
 
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
