@@ -11,16 +11,16 @@ import pytest
 
 from tests.commands.made_up import trainer
 
-ALL = ["waits for data", "backward", "optimizer", "forward and the rest"]
+ALL = ["waits for data", "backward", "optimizer", "forward + rest"]
 
 
 @pytest.mark.parametrize(
     ("parts", "names", "curves", "told"),
     [
-        ("data backward optimizer", ALL, ["data_ms", "backward_ms", "optimizer_ms", "rest_ms"], "forward and the rest 40 %"),
+        ("data backward optimizer", ALL, ["data_ms", "backward_ms", "optimizer_ms", "rest_ms"], "forward + rest 40 %"),
         (
             "backward optimizer", ALL[1:], ["backward_ms", "optimizer_ms", "rest_ms"],
-            "forward and the rest 60 %; waits for data: n/a, no DataLoader was used",
+            "forward + rest 60 %; waits for data: n/a, no DataLoader was used",
         ),
         (
             "data backward", [ALL[0], ALL[1], ALL[3]], ["data_ms", "backward_ms", "rest_ms"],

@@ -6,7 +6,7 @@ from statistics import median
 from tuilab.commands.steps import Step, Steps
 
 DATA, BACKWARD, OPTIMIZER = "waits for data", "backward", "optimizer"
-PARTS = (DATA, BACKWARD, OPTIMIZER, "forward and the rest")
+PARTS = (DATA, BACKWARD, OPTIMIZER, "forward + rest")
 _CURVES = dict(zip(PARTS, ("data_ms", "backward_ms", "optimizer_ms", "rest_ms"), strict=True))  # their names tell the unit
 _LONG = 2  # times as long as most: torch still warms up
 
