@@ -97,7 +97,8 @@ def test_a_download_before_the_training_is_over_when_that_goes_on() -> None:
     loading = [f"Map: {at}/1000" for at in (1, 500, 1000)]
 
     assert told("\n".join([*loading, *(f"{at}/40" for at in range(1, 9))])) == Progress(8, 40, "steps")
-    assert told("\n".join([*loading, *(f"{at}/40" for _ in range(3) for at in range(1, 40))])) == Progress(39, 40, "steps, round 3")
+    again = [f"{at}/40" for _ in range(3) for at in range(1, 40)]
+    assert told("\n".join([*loading, *again])) == Progress(39, 40, "steps, round 3")
 
 
 def test_what_is_counted_beside_the_training_and_then_no_more_is_over() -> None:

@@ -14,7 +14,14 @@ from tuilab.tui.state.settings import Settings
 def order_of(root: Path, script: Path, *arms: CommandArm) -> RunOrder:
     command = CommandOrder(words=["python", str(script)], arms=list(arms))
     return RunOrder(
-        root=str(root), scenario="train", topic="exec", title="", path=str(script), params={}, devices=["cores"], command=command
+        root=str(root),
+        scenario="train",
+        topic="exec",
+        title="",
+        path=str(script),
+        params={},
+        devices=["cores"],
+        command=command,
     )
 
 
@@ -44,8 +51,7 @@ async def test_back_from_a_command_the_lab_is_at_it_and_takes_its_script_for_no_
     words = ["python", str(script)]
     first = started(scenario="train", topic="exec", command=words, folder=str(tmp_path))
     run_dir = make_run(root, first, events.StateChanged(state="succeeded"), name="train.exec")
-    app = ShownApp(StandingDesk(root, run_dir))
-    app._first_orders, app._goes_to_command = [order_of(root, script)], True
+    app = ShownApp(StandingDesk(root, run_dir), orders=[order_of(root, script)])
     async with opened(app) as pilot:
         await press(pilot, "escape")
 

@@ -12,8 +12,8 @@ from tuilab.cli.headless import live_line
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import Watch
-from tuilab.record.summary import RunSummary
 from tuilab.record.planned_end import planned_end
+from tuilab.record.summary import RunSummary
 from tuilab.record.told import progress_words, rate_words, seconds_left
 from tuilab.tui.state import following
 from tuilab.tui.state.following import Following

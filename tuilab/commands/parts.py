@@ -19,7 +19,7 @@ def parts_of(step: Step) -> dict[str, int]:
 
 
 def lacking(steps: Steps) -> dict[str, str]:
-    """Return which parts were not measured, and why: their time is in the rest; of steps that are watched alone there are none."""
+    """Return which parts were not measured, and why: their time is in the rest; of steps that are watched alone all are."""
     if not (steps.waits or steps.backwards):
         return dict.fromkeys(PARTS, "nothing but steps was seen")
     seen = {DATA: steps.waits, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
@@ -48,4 +48,5 @@ def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str,
     """Return the share of the time that each part takes, in percent, but for the parts that were not measured."""
     timed = steady(steps)
     total = sum(step.took_ns or 0 for step in timed)
-    return {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in PARTS if name not in lacks} if total else {}
+    measured = [name for name in PARTS if name not in lacks]
+    return {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured} if total else {}

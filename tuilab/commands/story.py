@@ -13,22 +13,21 @@ from tuilab.words import seconds
 def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator[str]:
     """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out."""
     if timed := steady(last):
-        yield _times(steps, timed)
+        yield from _times(steps, timed)
     if last:
         yield _pattern(process, steps, last)
     if skipped := sum(step.skipped for step in last):
         yield f"GradScaler left out {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
 
 
-def _times(steps: Steps, timed: Collection[Step]) -> str:
+def _times(steps: Steps, timed: Collection[Step]) -> Iterator[str]:
     usual = seconds(median(step.took_ns or 0 for step in timed) / 1e9)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
-    told = f"a step takes {usual}{where}, median of {plural(len(timed), 'step')}"
+    yield f"a step takes {usual}{where}, median of {plural(len(timed), 'step')}"
     lacks = lacking(steps)
-    if not (shares := shares_of(timed, lacks)):
-        return told
-    parts = ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
-    return f"{told}: {parts}" + "".join(f"; {part}: n/a, {why}" for part, why in lacks.items())
+    if shares := shares_of(timed, lacks):
+        yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
+        yield from (f"{part}: n/a, {why}" for part, why in lacks.items())
 
 
 def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:

@@ -90,7 +90,8 @@ def done_words(summary: RunSummary) -> str:
         return ""
     if now.unit == RACING:
         return f"timing {min(now.done / now.total, 1.0):.0%}".replace("%", " %") if now.total else "timing"
-    return f"{now.done}/{now.total} {show(now.unit, 24)}" if now.total else plural(now.done, show(now.unit, 24).removesuffix("s"))
+    unit = show(now.unit, 24)
+    return f"{now.done}/{now.total} {unit}" if now.total else plural(now.done, unit.removesuffix("s"))
 
 
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:

@@ -182,7 +182,7 @@ class Desk:
 
 
 def waits(order: "RunOrder") -> bool:
-    """Say whether a run that is started here waits for its turn; a command that is watched begins at once, as without tuilab."""
+    """Say whether a run that is started here waits for its turn; a command that is watched begins as without tuilab."""
     return order.command is None or bool(order.command.arms)
 
 
