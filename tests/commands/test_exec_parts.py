@@ -107,3 +107,12 @@ def test_two_runs_of_a_command_are_compared_by_their_steps_and_the_last_values_o
     told = " ".join(tuilab("compare", "000000", "111111").stdout.split())
     assert "run last loss 0.5 | 0.25" in told and "last step_ms" not in told
     assert "a step takes 3 ms, median of 9 steps | a step takes 4 ms, median of 9 steps" in told.replace(" 2 a", " | a")
+
+
+def test_the_result_tells_the_last_values_of_curves_those_of_patterns_too(
+    tuilab: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+) -> None:
+    done = tuilab("exec", "--headless", "--metric", "acc=acc ([0-9.]+)", "--", sys.executable, trainer(tmp_path))
+
+    told = dict(line.rsplit("  ", 1) for line in done.stderr.splitlines() if line.startswith("last "))
+    assert told["last acc (printed)"] == "0.5" and "last backward root" in " ".join(told) and "_ms" not in " ".join(told)

@@ -3,12 +3,15 @@
 from pathlib import Path
 
 from tests.tui.made_up import make_run, started
-from tests.tui.screens import NotingDesk, ShownApp, opened, press, text
+from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, shown, text
 from tuilab.engine.messages import CommandArm, CommandOrder, RunOrder
 from tuilab.record import events
+from tuilab.record.journal.writer import Writer
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.state.session import waits
 from tuilab.tui.state.settings import Settings
+from tuilab.tui.widgets.run.notes import NotesPane
+from tuilab.tui.widgets.run.output import OutputPane
 
 
 def order_of(root: Path, script: Path, *arms: CommandArm) -> RunOrder:
@@ -58,3 +61,23 @@ async def test_back_from_a_command_the_lab_is_at_it_and_takes_its_script_for_no_
         assert isinstance(app.screen, LabPage) and app.screen.scenario is not None
         assert (app.screen.scenario.topic, app.screen.scenario.title) == ("your commands", " ".join(words))
         assert "not usable" not in text(pilot)
+
+
+async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_comes(root: Path) -> None:
+    first = started(scenario="train", topic="exec", command=["python", "train.py"], is_alive=True)
+    run_dir = make_run(
+        root, first, events.StateChanged(state="running"), events.Logged(s=0, v={"loss": 1.0}), name="train.exec"
+    )
+    journal = Writer(run_dir / "journal" / "worker-0.jsonl")
+    async with opened(app_on(root), size=(120, 40)) as pilot:
+        page = await open_run(pilot, run_dir)
+
+        def order() -> list[type]:
+            return [type(pane) for pane in page.panes.children if isinstance(pane, NotesPane | OutputPane)]
+
+        assert order() == [OutputPane, NotesPane]
+        journal.append(events.Alerted(what="stall", text="no step for 9 s"))
+        journal.sync()
+        await shown(pilot, "no step for 9 s")
+        assert order() == [NotesPane, OutputPane]
+    journal.close()

@@ -15,6 +15,7 @@ from tuilab.words import clock, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
 _NEIGHBOURS = 5  # on a GPU, that are told of one by one
+_ENDS = 12  # of curves
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
 _XIDS = {
@@ -119,6 +120,16 @@ def last_values(summary: RunSummary) -> list[str]:
         f"{shorten(one.name, 20)}{' ' + shorten(one.arm, 12) if one.arm else ''} {number(one.last, unit_of(one.name))}"
         for one in latest
     ]
+
+
+def ends_of_curves(summary: RunSummary) -> dict[str, str]:
+    """Return the last values of the curves of a command, but for the times of its steps, which are told as a whole."""
+    if summary.run is None or not summary.run.command:
+        return {}
+    curves = [one for one in summary.series.values() if one.steps and unit_of(one.name) != "ms"]
+    return {
+        f"last {show(one.name, 60)} {show(one.arm, 60)}".strip(): number(one.last, unit_of(one.name)) for one in curves[:_ENDS]
+    }
 
 
 def device_words(summary: RunSummary) -> str:

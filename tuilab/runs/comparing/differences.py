@@ -10,13 +10,13 @@ from tuilab.catalogue.params import spell
 from tuilab.record.events import BarsShown
 from tuilab.record.gpus.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import ends_of_curves
 from tuilab.runs import command_line
 from tuilab.text import plural
-from tuilab.words import gpu_words, number, size, unit_of
+from tuilab.words import gpu_words, size
 
 ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
-_CURVES = 12  # whose last values are told
 LENGTH = 300  # of a value
 # What is another number at every look says nothing about the box.
 _MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memory_free_bytes", "missing", "why")
@@ -101,9 +101,7 @@ def _of_command(summary: RunSummary) -> dict[str, str]:
     found = {"command": command_line.line(run.command), "how": " ".join(command_line.verb_of(run)[1:]), "folder": run.folder}
     for text in summary.texts:
         found[text.title] = text.text.partition("\n")[0].partition(":")[0]
-    for one in [*summary.series.values()][:_CURVES]:
-        if unit_of(one.name) != "ms":  # of a step: its median is told
-            found[f"last {one.name} {one.arm}".strip()] = number(one.last, unit_of(one.name))
+    found |= ends_of_curves(summary)
     for bars in summary.figures.values():
         if isinstance(bars, BarsShown):
             found |= {
