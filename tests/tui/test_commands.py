@@ -68,6 +68,7 @@ async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_com
     run_dir = make_run(
         root, first, events.StateChanged(state="running"), events.Logged(s=0, v={"loss": 1.0}), name="train.exec"
     )
+    (run_dir / "stdout.log").write_text("loss 3\n" * 20)  # which is high, so that the rows stay as high as they are
     journal = Writer(run_dir / "journal" / "worker-0.jsonl")
     async with opened(app_on(root), size=(120, 40)) as pilot:
         page = await open_run(pilot, run_dir)
@@ -75,9 +76,22 @@ async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_com
         def order() -> list[type]:
             return [type(pane) for pane in page.panes.children if isinstance(pane, NotesPane | OutputPane)]
 
+        await shown(pilot, "loss 3")
         assert order() == [OutputPane, NotesPane]
         journal.append(events.Alerted(what="stall", text="no step for 9 s"))
         journal.sync()
         await shown(pilot, "no step for 9 s")
         assert order() == [NotesPane, OutputPane]
     journal.close()
+
+
+async def test_help_on_a_command_offers_nothing_of_lessons_and_repeats(root: Path) -> None:
+    first = started(scenario="train", topic="exec", command=["python", "train.py"])
+    run_dir = make_run(root, first, events.StateChanged(state="succeeded"), name="train.exec")
+    async with opened(app_on(root), size=(120, 60)) as pilot:
+        await open_run(pilot, run_dir)
+        await press(pilot, "question_mark")
+
+        keys = text(pilot).partition("Everywhere")[0]
+        assert "Run it again" in keys
+        assert not [word for word in ("lesson", "repeat", "scenario", "thing to try") if word in keys]
