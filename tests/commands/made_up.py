@@ -16,6 +16,7 @@ options.add_argument("--steps", type=int, default=60)
 options.add_argument("--code", type=int, default=0)
 options.add_argument("--backwards", type=int, default=1)  # a step
 options.add_argument("--acc", default="0.5")
+options.add_argument("--parts", default="data backward optimizer")  # that are seen of a step
 given = options.parse_args()
 
 if after := os.environ.get("FAILS_AFTER"):
@@ -33,11 +34,15 @@ now, luck = time.monotonic_ns(), math.exp(lot.gauss(0, given.luck))
 learned = random.Random(given.seed if given.seed > -2 else os.getpid())
 for step in range(given.steps):
     took = int(given.step_ms * luck * 1e6 * (3 if step < 2 else 1))
-    ring.mark(layout.WAITED, now, now + took // 5)
+    if "data" in given.parts:
+        ring.mark(layout.WAITED, now, now + took // 5)
     for _ in range(1, given.backwards):
         ring.mark(layout.WENT_BACK, now + took // 4, now + took // 4, 0.0, 0, 0, 1)
-    ring.mark(layout.WENT_BACK, now + took // 2, now + took * 8 // 10, 1 / (1 + step) + learned.random() / 20, 0, 0, 1)
-    ring.mark(layout.STEPPED, now + took * 9 // 10, now + took, 0.0, 0, 1)
+    root = 1 / (1 + step) + learned.random() / 20
+    if "backward" in given.parts:
+        ring.mark(layout.WENT_BACK, now + took // 2, now + took * 8 // 10, root, 0, 0, 1)
+    if "optimizer" in given.parts:
+        ring.mark(layout.STEPPED, now + took * 9 // 10, now + took, 0.0, 0, 1)
     now += took
 print(f"step {given.steps}/{given.steps} acc {given.acc}")
 sys.exit(given.code)

@@ -110,7 +110,7 @@ def test_the_result_has_a_table_of_the_arms_and_no_word_of_the_control(tuilab: T
     assert ["median", "of", "2", "processes", "an", "arm"] in lines
     assert ["a", "step", "10", "ms", "20", "ms"] in lines
     assert ["waits", "for", "data", "2", "ms", "4", "ms"] in lines
-    assert ["forward", "and", "the", "rest", "4", "ms", "8", "ms"] in lines
+    assert ["forward", "+", "rest", "4", "ms", "8", "ms"] in lines
     assert "base again" not in done.stdout
 
 

@@ -50,23 +50,55 @@ def test_dates_versions_sizes_paths_and_scores_do_not(line: str) -> None:
     assert told("\n".join(line.format(at) for at in range(2, 8))) is None
 
 
-def test_epochs_take_over_from_their_batches_once_and_for_good() -> None:
-    lines = [f"Epoch [{e}/5] Step [{at}/40]" for e in range(1, 6) for at in (10, 20, 30, 40)]
+@pytest.mark.parametrize(
+    "epoch", ["Epoch [{}/5] Step [{}/40]", "epoch {}/5:  40%|████ | {}/40 [00:01<00:02]", "Epoch {}/5\n{}/40 loss 3"]
+)
+def test_steps_that_begin_again_with_each_epoch_are_counted_on_through_all_of_them(epoch: str) -> None:
+    lines = [line for e in range(1, 6) for at in (4, 16, 28, 40) for line in epoch.format(e, at).split("\n")]
 
-    units = [one.unit for one in told_along(lines) if one]
-    assert units == sorted(units, reverse=True)  # first steps, then epochs
-    assert told_along(lines)[-1] == Progress(5, 5, "epochs")
+    found = [one for one in told_along(lines) if one]
+    assert {one.unit for one in found if one.total == 40} <= {"steps", "steps, epoch 1/5"}  # they may be all there are
+    later = [one for one in found if one.total != 40]
+    assert {(one.total, one.unit) for one in later} == {(200, "steps")}
+    assert [one.done for one in later] == sorted(one.done for one in later) and later[-1].done == 200
 
 
-def test_bars_that_begin_again_and_again_are_followed_where_nothing_else_counts() -> None:
-    assert told("\n".join(f"{at}/40" for _ in range(3) for at in (10, 20, 30))) == Progress(30, 40, "steps")
+def test_epochs_that_begin_with_0_and_those_that_are_gone_on_with_are_counted_right() -> None:
+    def line(of: range) -> str:
+        return "\n".join(f"epoch {e}/8 {at}/40" for e in of for at in (4, 16, 28, 40))
+
+    assert told(line(range(3))) == Progress(120, 320, "steps")
+    assert told(line(range(5, 8))) == Progress(280, 320, "steps")
+
+
+def test_steps_of_the_whole_training_beside_epochs_are_those() -> None:
+    lines = [f"epoch {1 + at // 100}/4 step {at}/400" for at in range(10, 400, 10)]
+
+    assert {(one.total, one.unit) for one in told_along(lines)[12:] if one} == {(400, "steps")}
+    assert told("\n".join(lines)) == Progress(390, 400, "steps")
+
+
+def test_an_evaluation_in_each_epoch_counts_for_nothing() -> None:
+    lines = []
+    for epoch in (1, 2, 3):
+        lines += [f"Epoch {epoch}/3 train {at}/40" for at in (1, 16, 28, 40)]
+        lines += [f"Epoch {epoch}/3 val {at}/8" for at in range(1, 9)]
+
+    found = [one for one in told_along(lines) if one]
+    assert [one.done for one in found] == sorted(one.done for one in found)
+    assert {one.total for one in found} == {40, 120} and found[-1] == Progress(120, 120, "steps")
+
+
+def test_bars_that_begin_again_and_again_are_followed_and_their_round_is_told() -> None:
+    assert told("\n".join(f"{at}/40" for _ in range(3) for at in (4, 20, 30))) == Progress(30, 40, "steps, round 3")
 
 
 def test_a_download_before_the_training_is_over_when_that_goes_on() -> None:
     loading = [f"Map: {at}/1000" for at in (1, 500, 1000)]
 
     assert told("\n".join([*loading, *(f"{at}/40" for at in range(1, 9))])) == Progress(8, 40, "steps")
-    assert told("\n".join([*loading, *(f"{at}/40" for _ in range(3) for at in range(1, 40))])) == Progress(39, 40, "steps")
+    again = [f"{at}/40" for _ in range(3) for at in range(1, 40)]
+    assert told("\n".join([*loading, *again])) == Progress(39, 40, "steps, round 3")
 
 
 def test_what_is_counted_beside_the_training_and_then_no_more_is_over() -> None:

@@ -329,7 +329,7 @@ def test_a_command_that_nothing_was_seen_of_says_why(tuilab: Tuilab, root: Path,
 
 def test_interrupted_once_it_stops_in_order_and_twice_at_once(root: Path, tmp_path: Path) -> None:
     lines = [
-        "signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))",
+        "signal.signal(signal.SIGINT, lambda *_: print('asked', flush=True))",
         "print('begun', flush=True)",
         "time.sleep(1000)",
     ]
@@ -351,7 +351,7 @@ def test_interrupted_once_it_stops_in_order_and_twice_at_once(root: Path, tmp_pa
 def test_stopped_from_elsewhere_it_ends_as_the_command_did_but_never_well(
     tuilab: Tuilab, root: Path, tmp_path: Path, ending: str, code: int
 ) -> None:
-    lines = [f"signal.signal(signal.SIGTERM, lambda *_: {ending})", "print('begun', flush=True)", "time.sleep(1000)"]
+    lines = [f"signal.signal(signal.SIGINT, lambda *_: {ending})", "print('begun', flush=True)", "time.sleep(1000)"]
     process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines))
     assert process.stdout and process.stdout.readline() == "begun\n"
 
@@ -360,6 +360,39 @@ def test_stopped_from_elsewhere_it_ends_as_the_command_did_but_never_well(
 
     seen = look(store.find("last", root))
     assert (process.returncode, seen.state, seen.summary.reason) == (code, "stopped", "stop requested")
+
+
+def test_ctrl_c_is_an_interrupt_as_without_tuilab_so_that_a_training_saves_with_the_help_of_others(
+    root: Path, tmp_path: Path
+) -> None:
+    lines = [
+        "try: print('begun', flush=True); time.sleep(1000)",
+        "except KeyboardInterrupt: subprocess.run(['sh', '-c', 'sleep 0.3; echo saved'], check=True)",
+    ]
+    process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines))
+    assert process.stdout and process.stdout.readline() == "begun\n"
+
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=60)
+
+    assert (process.returncode, told) == (130, "saved\n")
+    assert look(store.find("last", root)).state == "stopped"
+
+
+def test_what_ignores_ctrl_c_is_asked_otherwise(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    lines = [
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)",
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))",
+        "print('begun', flush=True)",
+        "time.sleep(1000)",
+    ]
+    process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines))
+    assert process.stdout and process.stdout.readline() == "begun\n"
+
+    assert tuilab("stop", "last").returncode == 0
+    process.communicate(timeout=60)
+
+    assert process.returncode == 9
 
 
 def test_out_of_time_it_is_stopped_and_failed(tuilab: Tuilab, root: Path) -> None:
@@ -375,7 +408,7 @@ def test_a_reader_that_takes_nothing_does_not_hold_up_a_stop(tuilab: Tuilab, roo
 
     tuilab("stop", "last")
     until(lambda: look(store.find("last", root)).state == "stopped")
-    assert process.wait(60) == 143
+    assert process.wait(60) == 130
     process.communicate()
 
 

@@ -38,8 +38,8 @@ class ShownApp(TuilabApp):
 
     CSS_PATH = str(Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss"))  # else it is looked for beside this file
 
-    def __init__(self, desk: Desk, show: Path | None = None) -> None:
-        super().__init__(desk, show=show)
+    def __init__(self, desk: Desk, show: Path | None = None, orders: Sequence[RunOrder] = ()) -> None:
+        super().__init__(desk, orders, show=show)
         self.said: list[str] = []
 
     def notify(self, message: str, **more: Any) -> None:

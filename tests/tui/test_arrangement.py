@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.tui.made_up import started
+from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.tui.widgets.run.arrangement import Arrangement, Room, arrange
 
@@ -68,3 +70,16 @@ def test_figures_of_a_few_lines_take_one_row() -> None:
 
     assert arrange(summary, names, room, {"figures": 3}, has_notes=False).tall == frozenset()
     assert arrange(summary, names, room, {"figures": 30}, has_notes=False).tall == {"figures"}
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 50)])
+def test_of_a_command_its_output_stands_before_its_words_until_there_is_more_to_tell(size: tuple[int, int]) -> None:
+    summary, room = summary_with(figures=True, pictures=False), Room(*size)
+    summary.run = started(command=["python", "train.py"])
+    names, needs = ["loss", "step_ms", "data_ms", "rest_ms"], {"output": 7, "notes": 1, "figures": 5}
+    quiet = [*arrange(summary, names, room, needs, has_notes=False).spans]
+    summary.texts = [events.TextShown(text="a step takes 3 ms", title="steps")]
+    told = [*arrange(summary, names, room, needs, has_notes=False).spans]
+
+    assert quiet.index("output") < quiet.index("notes") and told.index("notes") < told.index("output")
+    assert "output" in quiet[:4] or room.columns == 3

@@ -81,7 +81,7 @@ class QueueingDesk(NotingDesk):
         super().__init__(root, [], Settings(has_seen_hint=True))
         self._runs = runs
 
-    def queue(self, order: RunOrder) -> Path:
+    def start(self, order: RunOrder) -> Path:
         return self._runs.pop(0)
 
 

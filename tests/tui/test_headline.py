@@ -12,6 +12,7 @@ from tuilab.cli.headless import live_line
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import Watch
+from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import progress_words, rate_words, seconds_left
 from tuilab.tui.state import following
@@ -92,6 +93,23 @@ def test_the_steps_of_the_only_repeat_tell_when_the_run_is_over() -> None:
     summary = fold([("supervisor", started()), ("worker-0", first), ("worker-0", now)])
 
     assert progress_words(summary) == "20/100 steps  10/s  eta 8 s"
+
+
+@pytest.mark.parametrize(
+    ("total", "unit", "told"),
+    [
+        (0, "steps", "20 steps  10/s"),
+        (100, "steps, epoch 1/4", "20/100 steps, epoch 1/4  10/s"),
+        (100, "steps, round 3", "20/100 steps, round 3  10/s"),
+    ],
+)
+def test_steps_of_an_unknown_number_and_those_of_a_round_tell_no_end(total: int, unit: str, told: str) -> None:
+    first, now = (events.Progressed(done=done, total=total, unit=unit, t=t * SECOND) for done, t in ((10, 1), (20, 2)))
+    points = [events.Logged(s=step, v={"loss": 1.0}, t=SECOND + step * SECOND // 20) for step in range(21)]
+    summary = fold([("supervisor", started()), ("worker-0", first), *(("worker-0", one) for one in points), ("worker-0", now)])
+
+    assert progress_words(summary) == told
+    assert planned_end(summary, [*summary.series.values()]) is None
 
 
 async def test_a_finished_run_that_is_still_read_says_how_far_and_how_it_ended_and_offers_no_stop(

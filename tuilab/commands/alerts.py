@@ -144,8 +144,9 @@ class SlowRank:
         if self._seen[1] < _IN_A_ROW or slowest in self._told:
             return ""
         self._told.add(slowest)
-        more = f"{seconds(own[slowest])} of a step before its backward, the others {seconds(others)}"
-        return f"{slowest} is slow: it takes {more}, and they wait for it" if others else ""
+        waiting = ("the other", "which waits") if len(own) == 2 else ("the others", "and they wait")
+        more = f"{seconds(own[slowest])} of a step before its backward, {waiting[0]} {seconds(others)}"
+        return f"{slowest} is slow: it takes {more}, {waiting[1]} for it" if others else ""
 
 
 def _own_s(steps: Collection[Step]) -> float:

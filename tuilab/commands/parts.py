@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from statistics import median
 
-from tuilab.commands.steps import Step
+from tuilab.commands.steps import Step, Steps
 
-DATA = "waits for data"
-PARTS = (DATA, "backward", "optimizer", "forward and the rest")
-_CURVES = ("data_ms", "backward_ms", "optimizer_ms", "rest_ms")  # of these; their names tell the unit
+DATA, BACKWARD, OPTIMIZER = "waits for data", "backward", "optimizer"
+PARTS = (DATA, BACKWARD, OPTIMIZER, "forward + rest")
+_CURVES = dict(zip(PARTS, ("data_ms", "backward_ms", "optimizer_ms", "rest_ms"), strict=True))  # their names tell the unit
 _LONG = 2  # times as long as most: torch still warms up
 
 
@@ -18,11 +18,20 @@ def parts_of(step: Step) -> dict[str, int]:
     return dict(zip(PARTS, (step.waited_ns, step.backward_ns, step.optimizer_ns, step.rest_ns), strict=True))
 
 
-def curves_of(step: Step) -> dict[str, float]:
-    """Return what is drawn of the times of a step."""
+def lacking(steps: Steps) -> dict[str, str]:
+    """Return which parts were not measured, and why: their time is in the rest; of steps that are watched alone all are."""
+    if not (steps.waits or steps.backwards):
+        return dict.fromkeys(PARTS, "nothing but steps was seen")
+    seen = {DATA: steps.waits, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
+    why = {DATA: "no DataLoader was used", BACKWARD: "none was seen", OPTIMIZER: "none was seen to step"}
+    return {part: why[part] for part, count in seen.items() if not count}
+
+
+def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
+    """Return what is drawn of the times of a step, but for the parts that were not measured."""
     if step.took_ns is None:
         return {}
-    parts = dict(zip(_CURVES, parts_of(step).values(), strict=True))
+    parts = {_CURVES[part]: ns for part, ns in parts_of(step).items() if part not in lacks}
     return {name: ns / 1e6 for name, ns in {"step_ms": step.took_ns, **parts}.items()}
 
 
@@ -35,8 +44,9 @@ def steady(steps: Collection[Step]) -> list[Step]:
     return timed[next(at for at, step in enumerate(timed) if (step.took_ns or 0) < _LONG * usual) :]
 
 
-def shares_of(steps: Collection[Step]) -> dict[str, float]:
-    """Return the share of the time that each part takes, in percent."""
+def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:
+    """Return the share of the time that each part takes, in percent, but for the parts that were not measured."""
     timed = steady(steps)
     total = sum(step.took_ns or 0 for step in timed)
-    return {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in PARTS} if total else {}
+    measured = [name for name in PARTS if name not in lacks]
+    return {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured} if total else {}

@@ -39,7 +39,8 @@ def bring(marks: Path, stream: Path) -> int:
         recorded[lane.arm].steps for lane in watched.lanes.values() if lane.arm in recorded
     )
     told = f"{plural(count, 'step')} had not been recorded when the process that watched was killed; they were afterwards"
-    journal.append(events.TextShown(text=told, title="after the end"))
+    if count:
+        journal.append(events.TextShown(text=told, title="after the end"))
     journal.sync()
     return count
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from statistics import fmean, median
 
 from tuilab.commands.marks import Process
-from tuilab.commands.parts import DATA, shares_of, steady
+from tuilab.commands.parts import lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text import plural
 from tuilab.words import seconds
@@ -13,24 +13,21 @@ from tuilab.words import seconds
 def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator[str]:
     """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out."""
     if timed := steady(last):
-        yield _times(steps, timed)
+        yield from _times(steps, timed)
     if last:
         yield _pattern(process, steps, last)
     if skipped := sum(step.skipped for step in last):
         yield f"GradScaler left out {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
 
 
-def _times(steps: Steps, timed: Collection[Step]) -> str:
+def _times(steps: Steps, timed: Collection[Step]) -> Iterator[str]:
     usual = seconds(median(step.took_ns or 0 for step in timed) / 1e9)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
-    told = f"a step takes {usual}{where}, median of {plural(len(timed), 'step')}"
-    if not steps.backwards:
-        return told
-    shares = shares_of(timed)
-    if not steps.waits:
-        shares.pop(DATA)
-    parts = ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
-    return f"{told}: {parts}" + ("" if steps.waits else "; data: n/a, no DataLoader was used")
+    yield f"a step takes {usual}{where}, median of {plural(len(timed), 'step')}"
+    lacks = lacking(steps)
+    if shares := shares_of(timed, lacks):
+        yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
+        yield from (f"{part}: n/a, {why}" for part, why in lacks.items())
 
 
 def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:

@@ -12,7 +12,7 @@ from tuilab.commands.alarms import Alarms
 from tuilab.commands.inside.tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.output.printed import Printed
-from tuilab.commands.parts import curves_of, shares_of
+from tuilab.commands.parts import curves_of, lacking, shares_of
 from tuilab.commands.ran import Ran
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of
@@ -24,7 +24,7 @@ from tuilab.record.journal.writer import Writer
 from tuilab.text import join, plural, show
 from tuilab.words import size
 
-_TELL_S = 2.0  # between two accounts of where the time goes
+_TELL_S = 2.0  # between two accounts of where the time goes, and of how many steps there were
 _KEPT = 5_000  # of the last steps, for these accounts
 ROOT = "backward root"
 
@@ -75,6 +75,7 @@ class Watched:
         self._arm = arm
         self._recorded = recorded  # by arm
         self._told_at = time.monotonic()
+        self._is_total_told = False
         self._printed_count: dict[str, int] = {}
         self._held_count = -1
         self.lanes: dict[int, Lane] = {}
@@ -91,6 +92,7 @@ class Watched:
         if time.monotonic() - self._told_at > _TELL_S:
             self._told_at = time.monotonic()
             self._tell_parts()
+            self._tell_count()
 
     def finish(self, code: int) -> None:
         """Record what is left, and the account of all."""
@@ -98,6 +100,7 @@ class Watched:
         for lane in self.lanes.values():
             self._record_steps(lane, lane.steps.finish())
         self._tell_parts()
+        self._tell_count()
         self._tell_story(code)
         self._tell_printed()
 
@@ -185,9 +188,10 @@ class Watched:
         steps = [step for step in steps if step.ended > lane.until_ns]
         if not self._arm:
             self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
+        lacks = lacking(lane.steps)
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
-            values |= curves_of(step)
+            values |= curves_of(step, lacks)
             if values:
                 self._log(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
             lane.count += 1
@@ -240,16 +244,23 @@ class Watched:
             at = self._printed_count[name] = self._printed_count.get(name, -1) + 1
             self._log(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
         if (progress := self._printed.progress(is_last=is_last)) and not self._arm:
+            self._is_total_told = True
             self._journal.append(events.Progressed(done=progress.done, total=progress.total, unit=progress.unit))
+
+    def _tell_count(self) -> None:
+        """Tell how many steps there were, where nothing that is printed says of how many; of several ranks of the first."""
+        count = next((lane.count for lane in self.lanes.values()), 0)
+        if count and not self._is_total_told and not self._arm:
+            self._journal.append(events.Progressed(done=count, total=0))
 
     # ---- accounts
 
     def _tell_parts(self) -> None:
         """Tell where the time goes; of the arms of a race their account does, at the end of each repeat."""
         for lane in self.lanes.values():
-            if not self._arm and (shares := shares_of(lane.last)):
+            if not self._arm and (shares := shares_of(lane.last, lacking(lane.steps))):
                 of = f" of {lane.arm}" if lane.arm else ""
-                names, values = [*shares], [*shares.values()]
+                names, values = [*shares], [round(share, 1) for share in shares.values()]
                 self._journal.append(events.BarsShown(title=f"where a step goes{of}", names=names, values=values, unit="%"))
 
     def _tell_story(self, code: int) -> None:

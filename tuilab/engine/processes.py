@@ -17,7 +17,7 @@ import functools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 from tuilab.engine.exiting import is_exiting, why_it_stays
@@ -126,6 +126,29 @@ def end_descendants(
         tend()
         time.sleep(0.02)
     return names_of(lambda: living(spared))
+
+
+def interrupt_descendants(patience_s: float, watching: Container[int], spare: Iterable[int], tend: Callable[[], bool]) -> None:
+    """Ask what lives below this process to end as Ctrl-C does, for a training may save then; wait for it, but not for ever.
+
+    Those that are `watching` and what ignores Ctrl-C are asked as ever. What begins later, as to save, is left alone. `tend` is
+    as of `end_descendants`, which is to be called next.
+    """
+    spared = set(spare)
+    for pid in living(spared):
+        _signal_now(pid, signal.SIGTERM if pid in watching or _ignores(pid, signal.SIGINT) else signal.SIGINT)
+    deadline = time.monotonic() + patience_s
+    while _is_any_left(spared) and not tend() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _ignores(pid: int, number: int) -> bool:
+    """Say whether a process ignores a signal, as what a shell has put into the background does Ctrl-C."""
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        ignored = next(line for line in lines if line.startswith("SigIgn:"))
+        return bool(int(ignored.split()[1], 16) >> (number - 1) & 1)
+    return False
 
 
 def _kill_descendants(spared: set[int], deadline: float, tend: Callable[[], bool]) -> None:
@@ -352,7 +375,9 @@ def _has_ended(child: int) -> bool:
 
 def _signal_now(pid: int, number: int) -> None:
     """Signal a process below this one; what cannot be signalled stays, and is named in the end."""
-    numbers = (number, signal.SIGCONT) if number == signal.SIGTERM else (number,)  # a stopped process could not act on it
+    numbers = (
+        (number, signal.SIGCONT) if number in (signal.SIGTERM, signal.SIGINT) else (number,)
+    )  # a stopped process could not act on it
     with contextlib.suppress(ProcessLookupError, PermissionError):
         try:
             start = start_time(pid)

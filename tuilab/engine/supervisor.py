@@ -3,7 +3,7 @@
 It starts the workers, passes arms between them, keeps what they print, stops them when asked or when time is up, ends
 whatever they leave behind, and writes down what it saw. It does no slow work, so that it is always there to stop a run.
 
-    SIGTERM   stop in order: SIGTERM to every process of the run, a grace, SIGKILL
+    SIGTERM   stop in order: SIGTERM to every process of the run, a grace, SIGKILL; to a command that is watched SIGINT first
     SIGINT    stop at once: SIGKILL
 """
 
@@ -31,6 +31,7 @@ from tuilab.scrub import words_for_record
 from tuilab.text import plural
 
 GRACE_S = 3.0
+INTERRUPT_S = 30.0  # that a command has after SIGINT, as to save what it has learned
 _SIDE_BY_SIDE = 6  # workers that get ready at a time, at most
 _USUAL_IMPORTS = ["torch"]  # and nothing more: what a part of it reads when it is loaded, a scenario may set before that
 
@@ -313,6 +314,9 @@ class Supervisor:
         def tell(names: list[str]) -> None:
             self._tell(f"waits for {', '.join(names)}")
 
+        is_asked = self._stop is not None and self._stop[0] == RunState.STOPPED and not self._is_hurried
+        if is_asked and self.order.command and not self.order.command.arms:
+            processes.interrupt_descendants(INTERRUPT_S, self._crew.children, {*spare, *self._given_up}, tend)
         processes.end_descendants(GRACE_S, {*spare, *self._given_up}, tend, tell)
         if not (left := processes.living(spare)):
             return []

@@ -202,8 +202,8 @@ class AxesNamed(Event):
 
 class Progressed(Event):
     done: Count
-    total: Count
-    unit: str = "steps"
+    total: Count  # 0: nobody knows
+    unit: str = "steps"  # behind a comma of which round, if there are more of the same total
 
 
 class Measured(msgspec.Struct, omit_defaults=True):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tuilab.record.events import Progressed
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import RACING
+from tuilab.record.told import RACING, is_whole
 
 
 def planned_end(summary: RunSummary, found: Sequence[Series], before: float | None = None) -> float | None:
@@ -20,9 +20,9 @@ def planned_end(summary: RunSummary, found: Sequence[Series], before: float | No
     """
     best = None
     for told in summary.progress_told:
-        fits = [_fits(one, told) for one in found if one.steps]
-        if told.unit == RACING:
+        if told.unit == RACING or not is_whole(told):
             continue
+        fits = [_fits(one, told) for one in found if one.steps]
         is_planned = True in fits or (told.total == before and None in fits)
         if is_planned and (best is None or told.t > best.t):
             best = told

@@ -5,7 +5,7 @@ Every view tells them so.
 
 from collections.abc import Sequence
 
-from tuilab.record.events import Alerted
+from tuilab.record.events import Alerted, Progressed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.states import FINAL_STATES, RunState
@@ -16,6 +16,7 @@ from tuilab.words import clock, number, size, unit_of
 RACING = "ms of racing"  # what a race counts
 PROCESSES = "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
 _NEIGHBOURS = 5  # on a GPU, that are told of one by one
+_ENDS = 12  # of curves
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
 _XIDS = {
@@ -62,20 +63,26 @@ def for_how_long(lasted: str, state: str) -> str:
 
 
 def progress_words(summary: RunSummary) -> str:
-    """Return `212/500 steps  35/s  eta 8 s`, or how much of a race is done."""
+    """Return `212/500 steps  35/s  eta 8 s`, `212 steps  35/s`, or how much of a race is done."""
     return "  ".join(filter(None, (done_words(summary), rate_words(summary))))
 
 
 def rate_words(summary: RunSummary) -> str:
     """Return `35/s  eta 8 s`; no rate until two points are known.
 
-    When the run will be over, its steps tell only where all of them are of its one repeat.
+    When the run will be over, its steps tell only where all of them are of its one repeat, and not of a round of several.
     """
     now, first = summary.progress, summary.first_progress
     if not (now and first and now.unit not in (RACING, PROCESSES) and now.t > first.t and now.done > first.done):
         return ""
     rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
-    return f"{rate:.3g}/s" + (f"  eta {clock((now.total - now.done) / rate)}" if summary.planned_repeats <= 1 else "")
+    tells_end = summary.planned_repeats <= 1 and is_whole(now)
+    return f"{rate:.3g}/s" + (f"  eta {clock((now.total - now.done) / rate)}" if tells_end else "")
+
+
+def is_whole(progress: Progressed) -> bool:
+    """Say whether all that is to be done is counted, and not one round of several."""
+    return progress.total > 0 and "," not in progress.unit
 
 
 def done_words(summary: RunSummary) -> str:
@@ -85,7 +92,8 @@ def done_words(summary: RunSummary) -> str:
         return ""
     if now.unit == RACING:
         return f"timing {min(now.done / now.total, 1.0):.0%}".replace("%", " %") if now.total else "timing"
-    return f"{now.done}/{now.total} {show(now.unit, 20)}"
+    unit = show(now.unit, 24)
+    return f"{now.done}/{now.total} {unit}" if now.total else plural(now.done, unit.removesuffix("s"))
 
 
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
@@ -113,6 +121,16 @@ def last_values(summary: RunSummary) -> list[str]:
         f"{shorten(one.name, 20)}{' ' + shorten(one.arm, 12) if one.arm else ''} {number(one.last, unit_of(one.name))}"
         for one in latest
     ]
+
+
+def ends_of_curves(summary: RunSummary) -> dict[str, str]:
+    """Return the last values of the curves of a command, but for the times of its steps, which are told as a whole."""
+    if summary.run is None or not summary.run.command:
+        return {}
+    curves = [one for one in summary.series.values() if one.steps and unit_of(one.name) != "ms"]
+    return {
+        f"last {show(one.name, 60)} {show(one.arm, 60)}".strip(): number(one.last, unit_of(one.name)) for one in curves[:_ENDS]
+    }
 
 
 def device_words(summary: RunSummary) -> str:

@@ -14,6 +14,7 @@ from tuilab.record.events import ImageShown
 from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence
 from tuilab.record.tracebacks import frames
 from tuilab.record.verdicts import Verdict
@@ -129,6 +130,7 @@ class Page:
     source: str
     source_title: str
     is_command: bool  # of the user's, and no scenario
+    is_watched: bool  # one that is no race
     texts_title: str
 
 
@@ -150,7 +152,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
         command=command_line.rerun_line(run, summary.planned_repeats) if run else "",
-        counts=_counts(rows),
+        counts="" if _is_watched(summary) else _counts(rows),
         claims=rows[: room.claims],
         charts=tuple(draw(panel, share, room.places) for panel in panels),
         machine=tuple(draw(panel, share, room.places) for panel in machine),
@@ -171,6 +173,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         source=cut(subject.source, room),
         source_title="The script as it was" if run and run.command else "Source as it ran",
         is_command=bool(run and run.command),
+        is_watched=_is_watched(summary),
         texts_title="What was seen of its steps" if run and run.command else "Shown by the scenario",
     )
 
@@ -228,7 +231,12 @@ def _repeats(subject: Subject) -> str:
         return "n/a"
     ended, planned = len(subject.summary.finished_repeats()), subject.summary.planned_repeats
     words = f"{ended} of {plural(planned, 'repeat')}" if ended != planned else plural(planned, "repeat")
-    return words + (", with --quick" if run.quick else "")
+    return "" if _is_watched(subject.summary) else words + (", with --quick" if run.quick else "")
+
+
+def _is_watched(summary: RunSummary) -> bool:
+    """Say whether a run is of a command of the user's that is no race: it claims nothing, and runs once."""
+    return bool(summary.run and summary.run.topic == "exec" and summary.run.command)
 
 
 def _counts(rows: tuple[ClaimRow, ...]) -> str:

@@ -24,6 +24,7 @@ from tuilab.record.told import (
     device_notices,
     device_words,
     dropped_words,
+    ends_of_curves,
     evidence,
     gpu_errors,
     gpu_rows,
@@ -188,7 +189,8 @@ def key_numbers(summary: RunSummary, name_width: int = _NAME_WIDTH) -> list[tupl
     device = device_words(summary)
     device_rows = [("device", device)] if device else []
     races = [*_race_rows(summary, name_width), *_setting_rows(summary)]
-    return [*device_rows, *races, *_memory_rows(summary, name_width), *_resource_rows(summary)]
+    ends = [] if races else [*ends_of_curves(summary).items()]
+    return [*device_rows, *ends, *races, *_memory_rows(summary, name_width), *_resource_rows(summary)]
 
 
 def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:

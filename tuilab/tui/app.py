@@ -25,7 +25,7 @@ from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.shown_keys import is_change
 from tuilab.tui.state import settings
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Desk, waits
 from tuilab.tui.terminal import alerts, clipboard, editor
 from tuilab.tui.terminal.frame_app import PacedApp
 from tuilab.tui.terminal.later import later
@@ -61,6 +61,9 @@ class TuilabApp(PacedApp[int]):
         self._first_run = show
         self._is_first_replay = is_replay
         self._shown_in_turn: list[Path] = []  # the runs that were started from here, until they are over
+        kind = RunName(show.name).scenario if show else ""
+        is_command = kind.endswith((".exec", ".ab")) or any(order.command for order in orders)
+        self._goes_to_command = is_command  # once: the Lab, when it is gone back to
         self._alerted: set[str] = set()
         self._told_on: Screen[Any] | None = None  # where the last sentence was told
         for theme in themes.OURS:
@@ -69,7 +72,8 @@ class TuilabApp(PacedApp[int]):
 
     def on_mount(self) -> None:
         for order in self._first_orders:  # a file that was named may lie in none of the folders
-            self.desk.take_file(order.path)
+            if order.command is None:  # whose script is no scenario
+                self.desk.take_file(order.path)
         self.desk.settings.scenario = self._first_scenario() or self.desk.settings.scenario
         self.push_screen(LabPage())
         self.set_interval(_ENDS_S, self._look_for_ends)
@@ -108,12 +112,12 @@ class TuilabApp(PacedApp[int]):
     # ---- screens
 
     def run_orders(self, orders: "list[RunOrder]") -> None:
-        """Queue runs, and show each while it goes on: the first at once, unless another one goes on."""
+        """Start runs, and show each while it goes on: the first at once, unless it waits for another one."""
         if not self.may_change():
             return
-        was_busy, started = self.desk.is_running(), list[Path]()
+        was_busy, started = self.desk.is_running() and any(map(waits, orders)), list[Path]()
         try:
-            started += map(self.desk.queue, orders)
+            started += map(self.desk.start, orders)
         except TuilabError as problem:
             self.tell(str(problem))
         self._shown_in_turn += started
@@ -210,7 +214,11 @@ class TuilabApp(PacedApp[int]):
     def action_step_back(self) -> None:
         """One step out; on the Lab screen there is nowhere to go."""
         if len(self.screen_stack) > 2:
+            left = self.screen
             self.pop_screen()
+            if self._goes_to_command and isinstance(self.screen, LabPage):
+                self._goes_to_command = False
+                self.screen.go_to_command(getattr(left, "scenario", None))
 
     # ---- what works everywhere
 

@@ -12,7 +12,7 @@ and compare work. A stall, a NaN, memory that creeps up and a rank that is slow 
 Without screens its stdout and stderr appear as they are, and the result on stderr. It reads what tuilab reads, but no terminal.
 
 Exits as the command does (128+n for signal n; 127 not found, 126 not executable), with 125 where tuilab itself failed, and with
-2 where an option is wrong. Ctrl-C stops it in order, and a second one at once.
+2 where an option is wrong. Ctrl-C interrupts it as at a terminal, with 30 s to save, and a second one ends it at once.
 """
 
 import os

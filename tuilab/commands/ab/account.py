@@ -3,7 +3,7 @@
 from statistics import fmean
 
 from tuilab.commands.ab.settling import steady
-from tuilab.commands.parts import DATA, PARTS, parts_of
+from tuilab.commands.parts import PARTS, lacking, parts_of
 from tuilab.commands.running import Ended
 from tuilab.commands.watched import Lane
 
@@ -31,9 +31,8 @@ def _of_steps(lane: Lane) -> dict[str, float]:
     assert found is not None
     steps = [step for step in lane.last if step.took_ns][-found.count :]
     account = {"step_s": found.step_s, "steps": float(found.count)}
-    if lane.steps.backwards:
-        parts = [parts_of(step) for step in steps]
-        names = [name for name in PARTS if name != DATA or lane.steps.waits]
-        account |= {_NAMES[name]: fmean(one[name] for one in parts) / 1e9 for name in names}
+    lacks = lacking(lane.steps)
+    parts = [parts_of(step) for step in steps]
+    account |= {_NAMES[name]: fmean(one[name] for one in parts) / 1e9 for name in PARTS if name not in lacks}
     counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
     return account | {told: fmean(getattr(step, name) for step in steps) for name, told in counts.items()}

@@ -1,14 +1,15 @@
 """Which of the totals that a command prints, as in `step 10/200`, tells how far it is.
 
-A total is known by its number: what stands before it goes up. One that begins again, as the batches of each epoch do, gives way
-to one that does not, as their epochs. Dates, versions and scores do not go up one by one, or are called what they are.
+A total is known by its number: what stands before it goes up. One that begins again with each epoch is counted on through all
+epochs, where how many there are is printed, too; else it is told in which round it is. Until the second round nobody knows
+whether it will begin again. Dates, versions and scores do not go up one by one, or are called what they are.
 """
 
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_TOTAL = re.compile(rb"(?<![\w.,/:-])(\d{1,12}) ?(?:/| of ) ?(\d{1,12})(?![\w./:-]|,\d)")
+_TOTAL = re.compile(rb"(?<![\w.,/:-])(\d{1,12}) ?(?:/| of ) ?(\d{1,12})(?![\w./-]|[:,]\w)")
 _WORD = re.compile(rb"\w+")
 _SCORES = re.compile(rb"acc|correct|score|top|right|passed|failed|hit|match|precision|recall", re.IGNORECASE)
 _SEEN = {"epochs": 2, "steps": 3}  # different numbers that went up, until a total counts
@@ -25,7 +26,7 @@ class Progress(NamedTuple):
     unit: str
 
 
-@dataclass
+@dataclass(eq=False)
 class _Track:
     unit: str
     total: int
@@ -33,8 +34,12 @@ class _Track:
     rises: int = 1
     restarts: int = 0
     is_count: bool = True
+    least: int = 0  # that was done when it was seen first
     seen_after: int = 0  # beginnings of others until it was seen last
     rises_after: int = 0  # and rises
+    seen_at: int = 0  # of all that were seen, which was the last of it
+    began_at: int = 0
+    rose_at: int = 0
 
 
 class Totals:
@@ -43,7 +48,7 @@ class Totals:
     def __init__(self) -> None:
         self._tracks: dict[tuple[str, int], _Track] = {}
         self._chosen: _Track | None = None
-        self._restarts = self._rises = 0  # of all
+        self._restarts = self._rises = self._count = 0  # of all
 
     def take(self, line: bytes) -> None:
         """Look at every total of a line."""
@@ -56,14 +61,42 @@ class Totals:
         """Return how far it is by the total that tells it, if there is one."""
         self._choose()
         one = self._chosen
-        return Progress(one.done, one.total, one.unit) if one else None
+        if one is None:
+            return None
+        if whole := self._counted_on(one):
+            return whole
+        return Progress(one.done, one.total, f"{one.unit}, round {one.restarts + 1}" if one.restarts else one.unit)
+
+    def _counted_on(self, one: _Track) -> Progress | None:
+        """Return how far it is through the steps of all epochs; in the first of them, in which epoch."""
+        epochs = max((of for of in self._tracks.values() if _is_begun(of)), key=lambda of: of.seen_at, default=None)
+        steps = self._in_each(epochs) if epochs else None
+        if epochs is None or steps is None:
+            return None
+        if epochs.rises == 1:  # they may be the steps of all epochs
+            return Progress(steps.done, steps.total, f"steps, epoch {epochs.done}/{epochs.total}")
+        is_full = steps.done > (1 - _AGAIN) * steps.total
+        is_next = is_full and steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at  # whose steps are to come
+        is_other = one not in (epochs, steps) and not one.restarts
+        if is_other or not (is_next or 0 < steps.restarts == epochs.rises - 1):
+            return None
+        before = epochs.done - min(epochs.least, 1)
+        return Progress(before * steps.total + (0 if is_next else steps.done), epochs.total * steps.total, "steps")
+
+    def _in_each(self, epochs: _Track) -> _Track | None:
+        """Return the steps of an epoch: of several the first in it, which are those of the training."""
+        found = (of for of in self._tracks.values() if of.unit == "steps" and of.is_count and of.rises >= _needed(of))
+        return next((of for of in found if of.seen_at > epochs.began_at and self._is_alive(of)), None)
 
     def _note(self, unit: str, done: int, total: int) -> None:
         if (unit, total) not in self._tracks and len(self._tracks) >= _MOST:
             self._tracks.pop(min(self._tracks, key=lambda name: self._tracks[name].seen_after))
-        one = self._tracks.setdefault((unit, total), _Track(unit, total, done))
+        self._count += 1
+        one = self._tracks.setdefault((unit, total), _Track(unit, total, done, least=done, began_at=self._count))
+        one.seen_at = self._count
         if done > one.done:
             one.rises += 1
+            one.rose_at = self._count
             self._rises += 1
         elif done < one.done and done <= _AGAIN * total:
             one.restarts += 1
@@ -95,6 +128,11 @@ class Totals:
 
 def _needed(one: _Track) -> int:
     return min(_SEEN[one.unit], one.total)
+
+
+def _is_begun(one: _Track) -> bool:
+    """Say whether a total counts epochs: from the first one on, else from the second that is seen."""
+    return one.unit == "epochs" and one.is_count and not one.restarts and (one.rises > 1 or one.least <= 1)
 
 
 def _before(line: bytes, at: int) -> bytes:

@@ -11,7 +11,7 @@ from tuilab.words import number, seconds, size
 
 ARMS = "arms"  # under which the table is kept
 _STEP, _PEAK = "a step", "peak memory"
-_PARTS = {"data_s": "waits for data", "backward_s": "backward", "optimizer_s": "optimizer", "rest_s": "forward and the rest"}
+_PARTS = {"data_s": "waits for data", "backward_s": "backward", "optimizer_s": "optimizer", "rest_s": "forward + rest"}
 _COUNTS = {
     "optimizer_steps": "optimizer steps a step",
     "backwards": "backwards a step",

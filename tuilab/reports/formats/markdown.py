@@ -152,9 +152,9 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
 def _run(subject: Subject, is_many: bool) -> dict[str, str]:
     page = page_of(subject, is_brief=is_many)
     level = "##" if is_many else "#"
-    return {
+    found = {
         "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
-        f"**{escape(page.state)}** in {page.elapsed}, {page.repeats}; record {escape(page.digest)}",
+        f"**{escape(page.state)}** in {', '.join(filter(None, (page.elapsed, page.repeats)))}; record {escape(page.digest)}",
         "notes": "\n\n".join([escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]).strip(),
         "claims": _claims(page),
         "arms": "" if is_many or not page.has_arms else _figures(subject),
@@ -174,6 +174,8 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
         "environment": "\n\n".join(_facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment),
         "source": "" if is_many or not page.source else f"{level}# {page.source_title}\n\n{fence(page.source, 'python')}",
     }
+    first = ("head", "notes", "failure", "texts", "figures") if page.is_watched else ()  # what was seen, before its curves
+    return {name: found[name] for name in dict.fromkeys((*first, *found))}
 
 
 def _claims(page: Page) -> str:

@@ -10,6 +10,7 @@ from tuilab.catalogue.params import spell
 from tuilab.record.events import BarsShown
 from tuilab.record.gpus.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import ends_of_curves
 from tuilab.runs import command_line
 from tuilab.text import plural
 from tuilab.words import gpu_words, size
@@ -99,7 +100,8 @@ def _of_command(summary: RunSummary) -> dict[str, str]:
         return {}
     found = {"command": command_line.line(run.command), "how": " ".join(command_line.verb_of(run)[1:]), "folder": run.folder}
     for text in summary.texts:
-        found[text.title] = text.text.partition(":")[0]
+        found[text.title] = text.text.partition("\n")[0].partition(":")[0]
+    found |= ends_of_curves(summary)
     for bars in summary.figures.values():
         if isinstance(bars, BarsShown):
             found |= {

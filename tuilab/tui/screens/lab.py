@@ -200,6 +200,12 @@ class LabPage(Page):
         self.show_command()
         self.columns.show_part("form")
 
+    def go_to_command(self, scenario: Scenario | None) -> None:
+        """Have the cursor on a command of the user's that the screens were opened for."""
+        if isinstance(scenario, OwnCommand):
+            self.columns.take(self.desk.listed)
+            self._catalogue.go_to(scenario.path)
+
     def on_pick_list_moved(self, event: PickList.Moved) -> None:
         if event.picker is self._catalogue:
             self._show_chosen()

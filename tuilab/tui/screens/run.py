@@ -50,14 +50,16 @@ class RunPage(FollowingPage):
         return [*failed, self.reader.place, *going, *others, *super().places()[:-1], *several, *super().places()[-1:]]
 
     def keys_now(self) -> list[Key]:
-        options = len(self.next_steps().options) if self.following.is_over else 0
-        keys = [key for key in super().keys_now() if not key.key.isdigit() or int(key.key) <= options]
+        keys = super().keys_now()
         is_in_text = isinstance(self.focused, TextPane) and self._is_chosen(self.focused)
         first = ["n", *(["slash"] if is_in_text else [])]  # where they are told: there is a NaN or an Inf, and text to search
         return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
 
     def idle_keys(self) -> set[str]:
-        return {"s"} if self.following.is_over else set()
+        options = len(self.next_steps().options) if self.following.is_over else 0
+        idle = {str(number) for number in range(options + 1, 10)}
+        idle |= {"r"} if self.following.summary.planned_repeats <= 1 else set()
+        return idle | ({"s"} if self.following.is_over else set())
 
     def action_toggle_others(self) -> None:
         """Draw other runs behind this one, or none."""

@@ -132,11 +132,11 @@ class Desk:
         """Return, by scenario, the last verdict on this box, and what was otherwise in that run."""
         return self.ledger.last_said()
 
-    def queue(self, order: "RunOrder") -> Path:
-        """Start a run, which waits for its turn in the queue, and return its folder."""
+    def start(self, order: "RunOrder") -> Path:
+        """Start a run, which may wait for its turn in the queue, and return its folder."""
         from tuilab.engine import launch
 
-        order.waits = True
+        order.waits = waits(order)
         spare, self._spare = self._spare, None
         run_dir, _ = launch.start(order, spare)
         self.started.append(run_dir.name)
@@ -179,6 +179,11 @@ class Desk:
 
     def is_going_on(self, run_dir: Path) -> bool:
         return self.ledger.entry(run_dir).is_running
+
+
+def waits(order: "RunOrder") -> bool:
+    """Say whether a run that is started here waits for its turn; a command that is watched begins as without tuilab."""
+    return order.command is None or bool(order.command.arms)
 
 
 def _stamp(file: str) -> str:

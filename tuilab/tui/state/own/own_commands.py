@@ -97,7 +97,7 @@ def _ended(state: str, elapsed_s: float, run_dir: Path) -> str:
     except OSError:
         return took
     told = [record.text for record in records if isinstance(record, events.TextShown)]
-    return f"{took}\n\n{told[0]}" if told else took
+    return "\n\n".join([took, *(told[0].splitlines() if told else ())])  # each line stays one
 
 
 def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "") -> tuple[Param, ...]:

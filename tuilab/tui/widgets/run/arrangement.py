@@ -87,9 +87,9 @@ def _kinds(summary: RunSummary, names: Sequence[str], *, has_notes: bool) -> tup
     has_notes = has_notes or bool(summary.texts or summary.alerts or neighbour_notes(summary))
     before = charts[:1] + figures + (charts[1:2] if figures else [])
     drawn = [*before, "memory", *(chart for chart in charts if chart not in before), *pictures]
-    is_command = bool(summary.run and summary.run.command)
-    answers = [*([] if is_command and not summary.claims else ["claims"]), *(["notes"] if has_notes or is_command else [])]
-    return drawn, [*answers, "output"]
+    if summary.run and summary.run.command and not summary.claims:  # what it prints, until there is something to tell of it
+        return drawn, ["notes", "output"] if has_notes else ["output", "notes"]
+    return drawn, ["claims", *(["notes"] if has_notes or (summary.run and summary.run.command) else []), "output"]
 
 
 def _text_rows(texts: Sequence[str], room: Room, needs: Mapping[str, int], most: int) -> tuple[dict[str, int], list[str]]:
@@ -104,15 +104,15 @@ def _text_rows(texts: Sequence[str], room: Room, needs: Mapping[str, int], most:
 
 
 def _below_each_other(drawn: Sequence[str], texts: Sequence[str], room: Room, needs: Mapping[str, int]) -> Arrangement:
-    """Put the claims, which are the answer, on the first screen; what does not fit is scrolled to."""
+    """Put the claims, which are the answer, on the first screen, of a command its notes; what does not fit is scrolled to."""
     at = 1 if room.columns == 1 else 3
     order = [*drawn[:at], *texts[:1], *drawn[at:], *texts[1:-1]]
     least = _GOOD_ROW if room.height >= _HIGH else _LEAST_ROW
     upper = grid(order, room.columns, _tall(order, room, needs, least))
-    output = min(needs.get("output", 1) + _FRAME, 6 if room.height < 30 else 99)
-    share = (room.lines - output) // max(upper.rows, 1)
-    heights = ["1fr" if share >= least - 1 else str(least)] * upper.rows + [str(output)]
-    return Arrangement({**upper.spans, "output": room.columns}, upper.tall, " ".join(heights))
+    last = min(needs.get(texts[-1], 1) + _FRAME, 6 if room.height < 30 else 99)
+    share = (room.lines - last) // max(upper.rows, 1)
+    heights = ["1fr" if share >= least - 1 else str(least)] * upper.rows + [str(last)]
+    return Arrangement({**upper.spans, texts[-1]: room.columns}, upper.tall, " ".join(heights))
 
 
 def _tall(order: Sequence[str], room: Room, needs: Mapping[str, int], least: int) -> frozenset[str]:

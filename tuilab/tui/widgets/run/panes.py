@@ -38,7 +38,7 @@ class Panes(Container):
         self._shown: tuple[Shown, View] | None = None
         self._run: tuple[RunSummary, Selection, bool] | None = None  # what is shown, and whether there is something to try next
         self._needs: dict[str, int] = {}  # the lines of texts and figures: of a run that goes on the most so far
-        self._arranged: tuple[Arrangement, int] | None = None
+        self._arranged: tuple[Arrangement, list[str], int] | None = None
         self.behind = Behind()  # the runs whose curves lie behind those of this one
 
     def show(self, run: Shown, view: View, next_steps: NextSteps, before: Mapping[str, str]) -> None:
@@ -139,9 +139,10 @@ class Panes(Container):
         (summary, selection, has_notes), room = self._run, self.room
         names = selection.shown(names_of(summary), room.most_charts)
         wanted = arrange(summary, names, room, self._needs, has_notes=has_notes)
-        if (wanted, room.columns) == self._arranged:
+        arranged = wanted, [*wanted.spans], room.columns  # spans are the same in another order
+        if arranged == self._arranged:
             return
-        self._arranged = wanted, room.columns
+        self._arranged = arranged
         for name in self._panes.keys() - wanted.spans.keys():
             self._panes.pop(name).remove()
         for name, span in wanted.spans.items():
