@@ -5,7 +5,7 @@ Every view tells them so.
 
 from collections.abc import Sequence
 
-from tuilab.record.events import Alerted, Progressed
+from tuilab.record.events import AGAIN, Alerted, Progressed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.states import FINAL_STATES, RunState
@@ -124,10 +124,15 @@ def last_values(summary: RunSummary) -> list[str]:
 
 
 def ends_of_curves(summary: RunSummary) -> dict[str, str]:
-    """Return the last values of the curves of a command, but for the times of its steps, which are told as a whole."""
+    """Return the last values of the curves of a command, but for the times of its steps, which are told as a whole.
+
+    That of an arm that ran once more as its control tells what chance does, and is left to the charts.
+    """
     if summary.run is None or not summary.run.command:
         return {}
-    curves = [one for one in summary.series.values() if one.steps and unit_of(one.name) != "ms"]
+    controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
+    told = [one for one in summary.series.values() if one.arm not in controls]
+    curves = [one for one in told if one.steps and unit_of(one.name) != "ms"]
     return {
         f"last {show(one.name, 60)} {show(one.arm, 60)}".strip(): number(one.last, unit_of(one.name)) for one in curves[:_ENDS]
     }
