@@ -68,9 +68,8 @@ class Private:
 
     def scenario(self, scenario: Scenario) -> Scenario:
         """Return what a source says of itself without what is private, which is counted where it stands in the source."""
-        plain = msgspec.to_builtins(scenario)
-        for param in plain["params"]:
-            param["default"] = self._scrub({param["name"]: param["default"]})[param["name"]]
+        params = [param._replace(default=self._scrub({param.name: param.default})[param.name]) for param in scenario.params]
+        plain = msgspec.to_builtins(scenario._replace(params=tuple(params)))
         return msgspec.convert(self._scrub(plain), Scenario)
 
     def item(self, item: Item) -> Item:

@@ -1,0 +1,1 @@
+"""What tuilab costs, beside its peers."""
