@@ -322,6 +322,7 @@ WRITERS: dict[str, list[str] | str] = {
     "catalogue/check_translation.py": "lines of a translation, which its author keeps",
     "cli/verbs/authors/new.py": "a new scenario, which is its author's",
     "cli/verbs/compare.py": HANDED_ON,
+    "commands/inside/tuilab_watch/__init__.py": "why nothing is watched, which tuilab reads and removes: tests/commands",
     "commands/inside/tuilab_watch/ring.py": "marks of a command, which its worker reads and removes: tests/commands",
     "commands/watched.py": "marks of a command, which its worker reads and removes: tests/commands",
     "doctor/bundle.py": HANDED_ON,
