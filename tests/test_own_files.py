@@ -37,7 +37,7 @@ from tuilab.engine.stream_counts import stream_counts
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Trials
-from tuilab.record import unwritten
+from tuilab.record import folded, unwritten
 from tuilab.record.events import Record, StateChanged
 from tuilab.record.imported import mark_imported
 from tuilab.record.live_run import read_run
@@ -128,6 +128,7 @@ OWN = {
         write=lambda: view("note", RUN, "more", "--tag", "good"),
     ),
     "taken out": Own(f"runs/{RUN}/taken-out.json", [ask_taken_out], "taken-out.json"),
+    "folded": Own(f"runs/{OTHER}/{folded.FILE}", [f"attach {OTHER} --headless"], is_same=True),
     "memory": Own(f"runs/{LEDGER}", ["list", "runs"], is_same=True),
     "ticket": Own(
         TICKET, ["queue", "queue --json", f"queue move {WAITS} 1"], f"{WAITS}.json",
@@ -164,6 +165,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def settle(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Let everything be kept in this folder, and the catalogue be one scenario."""
     patch.setattr(catalog, "scenario_dirs", lambda extra=(): [str(folder / "mine")])
+    patch.setattr(folded, "_LEAST", 1)
     patch.setattr("socket.gethostname", lambda: "HOST")
     patch.setenv("TUILAB_ROOT", str(folder / "runs"))
     for name in ("state", "cache", "config"):
@@ -195,6 +197,7 @@ def make_all(folder: Path) -> None:
     Path("config/tuilab/config.toml").write_text("fps = 1\n")
     view("list")
     view("runs")
+    view("attach", OTHER, "--headless")
 
 
 # ---- one file at a time
@@ -334,6 +337,7 @@ WRITERS: dict[str, list[str] | str] = {
     "lab/shown/artifacts.py": ["artifact"],
     "lab/warmup.py": "the name of a process",
     "lab/worker.py": ["faults"],
+    "record/folded.py": ["folded"],
     "record/imported.py": ["mark of an import"],
     "record/journal/writer.py": ["supervisor's stream", "worker's stream", "judge's stream", "sampler's stream"],
     "record/unwritten.py": ["held back"],
