@@ -195,9 +195,9 @@ def make_all(folder: Path) -> None:
     settings.save(Settings(theme="nord"))
     Path("config/tuilab").mkdir(parents=True)
     Path("config/tuilab/config.toml").write_text("fps = 1\n")
+    view("attach", OTHER, "--headless")
     view("list")
     view("runs")
-    view("attach", OTHER, "--headless")
 
 
 # ---- one file at a time
