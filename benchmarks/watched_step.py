@@ -24,8 +24,8 @@ from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE
 from tuilab.commands.marks import Marks
 from tuilab.commands.steps import Steps
 
-FAST = 0.1
-HOOKS = (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)
+FAST = 0.02  # of the blocks: those that nobody disturbed
+HOOKS: tuple[dict[int, Any], ...] = (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)
 
 
 def main() -> None:
@@ -44,10 +44,10 @@ def blocks(how: str, *, is_tiny: bool) -> dict[str, dict[str, float]]:
         for _ in range(few if is_tiny else 1100):  # past the looks for what was loaded meanwhile
             step(0)
         states = {"out": out, "in": hooks()}
-        product_us = min(timed(step, 20, 1) for _ in range(5)) / 20
-        for name, products, count in (("short", 0, 20), ("1 ms", 1 if is_tiny else max(round(900 / product_us), 1), 5)):
+        product_us = (min(timed(step, 40, 1) for _ in range(50)) - min(timed(step, 0, 1) for _ in range(50))) / 40
+        for name, products, count in (("short", 0, 5), ("1 ms", 1 if is_tiny else max(round(900 / product_us), 1), 1)):
             times: dict[str, list[float]] = {"in": [], "out": []}
-            for _ in range(4 if is_tiny else 1000):
+            for _ in range(4 if is_tiny else 2000):
                 for state in random.sample(list(states), 2):
                     put(states[state])
                     step(products)  # the first after a change finds other things in the caches
@@ -72,7 +72,7 @@ def trainer() -> Callable[[int], None]:
         next(batches)
         for _ in range(products):
             matrix @ matrix
-        (weight * weight).sum().backward()
+        (weight * weight).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
 
@@ -100,7 +100,7 @@ def let_in(how: str, marks: str) -> None:
 
 def hooks() -> tuple[Any, ...]:
     """Return what stands in the places that the watcher stands in."""
-    return *map(dict, HOOKS), torch.autograd.backward, dataloader._BaseDataLoaderIter.__next__
+    return *(dict(held) for held in HOOKS), torch.autograd.backward, dataloader._BaseDataLoaderIter.__next__
 
 
 def put(found: tuple[Any, ...]) -> None:

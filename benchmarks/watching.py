@@ -93,7 +93,7 @@ def trainers(given: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]
     ctypes.CDLL(None).prctl(SUBREAPER, 1)  # what a supervisor leaves behind is waited for, and counted, too
     ways, left_out = ways_to_run(given)
     rows = []
-    for trainer in TRAINERS:
+    for trainer in TRAINERS[:1] if given.tiny else TRAINERS:
         if trainer == "train_lightning" and find_spec("lightning") is None:
             left_out.append(f"{trainer}: needs lightning, pip install lightning")
             continue
