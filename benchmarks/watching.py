@@ -115,7 +115,7 @@ def trainers(given: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]
 
 def ways_to_run(given: argparse.Namespace) -> tuple[dict[str, list[str]], list[str]]:
     """Return the words before the path of a trainer; SCRIPT stands for that and its own words, and of TraceML its form."""
-    ways = {"bare": [sys.executable, "SCRIPT"]}
+    ways = {"bare": [sys.executable, "SCRIPT"], "bare again": [sys.executable, "SCRIPT"]}  # what differs there is chance
     for how in ("nothing", *WAYS):
         ours = [sys.executable, "-m", "tuilab", "exec", "--quiet", "--watch", how, "--", sys.executable, "SCRIPT"]
         ways[f"--watch {how}"] = ours
@@ -150,8 +150,11 @@ def run(words: list[str], trainer: str, steps: int) -> dict[str, float]:
 
 
 def piped(command: list[str], folder: str, env: dict[str, str]) -> str:
-    done = subprocess.run(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=STUCK_S)  # fmt: skip
+    """Run it in a session of its own, as all that watch do: Linux shares the cores among sessions, and ours has other work."""
+    done = subprocess.run(
+        command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace", timeout=STUCK_S, start_new_session=True,
+    )  # fmt: skip
     return done.stdout
 
 

@@ -25,7 +25,7 @@ def test_what_watching_costs_is_measured_and_absent_peers_are_left_out(tmp_path:
         ("steps", "short"), ("steps", "1 ms"), ("all", "short"), ("all", "1 ms")
     ]  # fmt: skip
     assert all(row["own_us"]["median"] > 0 for row in found["steps"])
-    ways = ["bare", "--watch nothing", "--watch steps", "--watch all"]
+    ways = ["bare", "bare again", "--watch nothing", "--watch steps", "--watch all"]
     assert [row["way"] for row in found["trainers"] if row["trainer"] == "train_cnn"] == ways
     assert {line.partition(":")[0] for line in found["left_out"]} >= {"traceml", "torchwatch"}
     assert "left out: traceml: no command no-traceml; --traceml names one" in done.stdout
