@@ -33,6 +33,7 @@ class Step:
     backwards: int = 0
     optimized: int = 0  # steps of optimizers
     skipped: int = 0  # of which GradScaler left out
+    watched_ns: int = 0  # that watching took, of the host
     gpu_ns: int | None = None  # since the step before ended, on a GPU, if all of it was measured there
     roots: dict[int, float] = field(default_factory=dict)  # by the optimizer that stepped next: the sum
 
@@ -105,7 +106,7 @@ class Steps:
         return len(self._held) > _MOST_HELD or (is_late and bool(self.counts or self.backwards > _LEAST))
 
     def _least_often(self, counts: Counter[int]) -> int:
-        if self._within >= counts.keys():
+        if self._within >= counts.keys() and self.backwards:  # which are not watched where the steps alone are
             return BACKWARDS
         last = {mark.name: at for at, mark in enumerate(self._held) if mark.kind in _OPTIMIZED}
         return min(counts, key=lambda name: (counts[name], -last.get(name, -1)))
@@ -141,6 +142,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
     """Add up the marks of a step."""
     step = Step(began, marks[-1].ended, gpu_ns=_gpu_ns(marks))
     for at, mark in enumerate(marks):
+        step.watched_ns += mark.number
         if mark.kind == WAITED:
             step.waited_ns += mark.ended - mark.began
         elif mark.kind == WENT_BACK:
