@@ -8,6 +8,7 @@ What was measured on a GPU goes before what the host saw, which tells of launche
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from tuilab.commands.inside.tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WITHIN
 from tuilab.commands.landing import Landing
@@ -165,17 +166,16 @@ def _gpu_ns(marks: list[Mark]) -> int | None:
 
 
 def _own_ns(marks: list[Mark], at: int, is_on_gpu: bool) -> int:
-    """Return how long something took without what went on within: LBFGS goes backward, a backward may call optimizers.
+    """Return how long something took without what went on within: an optimizer calls a closure, a backward may call optimizers.
 
-    What goes on within ends before, so that it was marked before.
+    A closure goes forward and backward, as that of Lightning and of LBFGS: the optimizer's own is what comes after the last
+    backward. What goes on within ends before, so that it was marked before.
     """
     outer = marks[at]
-    own = _took_ns(outer, is_on_gpu)
-    for mark in reversed(marks[:at]):
-        if mark.began < outer.began:
-            break
-        own -= _took_ns(mark, is_on_gpu) if mark.kind not in (WAITED, outer.kind) else 0
-    return max(own, 0)
+    inner = [mark for mark in takewhile(lambda mark: mark.began >= outer.began, reversed(marks[:at])) if mark.kind != WAITED]
+    if outer.kind in _OPTIMIZED and inner and inner[0].kind == WENT_BACK:
+        return (outer.gpu_since_ns or 0) if is_on_gpu else outer.ended - inner[0].ended
+    return max(_took_ns(outer, is_on_gpu) - sum(_took_ns(mark, is_on_gpu) for mark in inner if mark.kind != outer.kind), 0)
 
 
 def _took_ns(mark: Mark, is_on_gpu: bool) -> int:
