@@ -195,6 +195,18 @@ def test_two_losses_of_two_optimizers_are_two_curves(watch: Watch) -> None:
     assert [sorted(step.roots) == sorted({mark.name for mark in seen.marks if mark.name}) for step in seen.steps] == [True] * 3
 
 
+def test_of_a_step_with_a_closure_the_optimizer_has_what_comes_behind_the_backward(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd()
+        def closure(): o.zero_grad(); l = loss(); l.backward(); return l
+        for _ in range(3): o.step(closure)
+    """)
+
+    pairs = zip(seen.marks[::2], seen.marks[1::2], strict=True)
+    assert [step.optimizer_ns for step in seen.steps] == [step.ended - back.ended for back, step in pairs]
+    assert all((step.rest_ns or 0) > 0 for step in seen.steps[1:])
+
+
 def test_roots_of_an_accumulation_are_summed(watch: Watch) -> None:
     seen = watch("""
         o = sgd()

@@ -8,6 +8,7 @@ What was measured on a GPU goes before what the host saw, which tells of launche
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from tuilab.commands.inside.tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WITHIN
 from tuilab.commands.landing import Landing
@@ -33,6 +34,7 @@ class Step:
     backwards: int = 0
     optimized: int = 0  # steps of optimizers
     skipped: int = 0  # of which GradScaler left out
+    watched_ns: int = 0  # that watching took, of the host
     gpu_ns: int | None = None  # since the step before ended, on a GPU, if all of it was measured there
     roots: dict[int, float] = field(default_factory=dict)  # by the optimizer that stepped next: the sum
 
@@ -105,7 +107,7 @@ class Steps:
         return len(self._held) > _MOST_HELD or (is_late and bool(self.counts or self.backwards > _LEAST))
 
     def _least_often(self, counts: Counter[int]) -> int:
-        if self._within >= counts.keys():
+        if self._within >= counts.keys() and self.backwards:  # which are not watched where the steps alone are
             return BACKWARDS
         last = {mark.name: at for at, mark in enumerate(self._held) if mark.kind in _OPTIMIZED}
         return min(counts, key=lambda name: (counts[name], -last.get(name, -1)))
@@ -141,6 +143,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
     """Add up the marks of a step."""
     step = Step(began, marks[-1].ended, gpu_ns=_gpu_ns(marks))
     for at, mark in enumerate(marks):
+        step.watched_ns += mark.number
         if mark.kind == WAITED:
             step.waited_ns += mark.ended - mark.began
         elif mark.kind == WENT_BACK:
@@ -163,17 +166,16 @@ def _gpu_ns(marks: list[Mark]) -> int | None:
 
 
 def _own_ns(marks: list[Mark], at: int, is_on_gpu: bool) -> int:
-    """Return how long something took without what went on within: LBFGS goes backward, a backward may call optimizers.
+    """Return how long something took without what went on within: an optimizer calls a closure, a backward may call optimizers.
 
-    What goes on within ends before, so that it was marked before.
+    A closure goes forward and backward, as that of Lightning and of LBFGS: the optimizer's own is what comes after the last
+    backward. What goes on within ends before, so that it was marked before.
     """
     outer = marks[at]
-    own = _took_ns(outer, is_on_gpu)
-    for mark in reversed(marks[:at]):
-        if mark.began < outer.began:
-            break
-        own -= _took_ns(mark, is_on_gpu) if mark.kind not in (WAITED, outer.kind) else 0
-    return max(own, 0)
+    inner = [mark for mark in takewhile(lambda mark: mark.began >= outer.began, reversed(marks[:at])) if mark.kind != WAITED]
+    if outer.kind in _OPTIMIZED and inner and inner[0].kind == WENT_BACK:
+        return (outer.gpu_since_ns or 0) if is_on_gpu else outer.ended - inner[0].ended
+    return max(_took_ns(outer, is_on_gpu) - sum(_took_ns(mark, is_on_gpu) for mark in inner if mark.kind != outer.kind), 0)
 
 
 def _took_ns(mark: Mark, is_on_gpu: bool) -> int:

@@ -14,6 +14,7 @@ def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator
     """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out."""
     if timed := steady(last):
         yield from _times(steps, timed)
+        yield from _cost(timed)
     if last:
         yield _pattern(process, steps, last)
     if skipped := sum(step.skipped for step in last):
@@ -28,6 +29,13 @@ def _times(steps: Steps, timed: Collection[Step]) -> Iterator[str]:
     if shares := shares_of(timed, lacks):
         yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
         yield from (f"{part}: n/a, {why}" for part, why in lacks.items())
+
+
+def _cost(timed: Collection[Step]) -> Iterator[str]:
+    """Yield what watching took of a step, as it timed itself in each."""
+    spent_ns, took_ns = (median(ns) for ns in zip(*((step.watched_ns, step.took_ns or 0) for step in timed), strict=True))
+    if spent_ns:
+        yield f"watching took {seconds(spent_ns / 1e9)} of a step ({100 * spent_ns / took_ns:.2g} %), by its own clock"
 
 
 def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:

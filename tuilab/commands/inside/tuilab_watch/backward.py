@@ -38,13 +38,15 @@ def _watched(watcher: Any, backward: Any) -> Any:
     def watched_backward(tensors: Any, *given: Any, **more: Any) -> Any:
         if is_compiling() or within() != _NOBODY:
             return backward(tensors, *given, **more)
+        called = _now()
         event = None if watcher.gpu is None else watcher.gpu.event()
         began = _now()
         result = backward(tensors, *given, **more)
         ended = _now()
         try:
             with aside():
-                tell(tensors, began, ended, event)
+                tell(tensors, began, ended, event, min(watcher.spent_ns + began - called, layout.MOST))
+            watcher.spent_ns = _now() - ended
         except Exception as problem:
             watcher.fail(problem)
         return result
@@ -54,33 +56,33 @@ def _watched(watcher: Any, backward: Any) -> Any:
 
 def _telling(watcher: Any) -> Any:
     """Return what marks a backward."""
-    plain, kind, has_value = watcher.torch.Tensor, layout.WENT_BACK, layout.HAS_VALUE
+    plain = watcher.torch.Tensor
+    without, with_value = layout.last_of(layout.WENT_BACK), layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE)
 
-    def tell(tensors: Any, began: int, ended: int, event: Any) -> None:
+    def tell(tensors: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
         root = tensors if type(tensors) is plain else only_one(tensors, plain)
         if root is not None:
             root = watcher.unscaled.of(root)
-        if root is None or root.numel() != 1:
-            watcher.mark(kind, began, ended)
-        elif root.is_cpu:
+        if root is not None and root.numel() == 1:
+            if not root.is_cpu:
+                _tell_on_gpu(watcher, root, began, ended, event, spent_ns)
+                return
             value = root.item()
             if type(value) is float:
-                watcher.mark(kind, began, ended, value, 0, 0, has_value)
-            else:
-                watcher.mark(kind, began, ended)
-        else:
-            _tell_on_gpu(watcher, root, began, ended, event)
+                watcher.put(began, ended, value, with_value + spent_ns)
+                return
+        watcher.put(began, ended, 0.0, without + spent_ns)
 
     return tell
 
 
-def _tell_on_gpu(watcher: Any, root: Any, began: int, ended: int, event: Any) -> None:
+def _tell_on_gpu(watcher: Any, root: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
     gpu = watcher.gpu_of(root) if root.is_cuda else None
     if gpu is None:
-        watcher.mark(layout.WENT_BACK, began, ended)
+        watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns)
         return
     flags = layout.TIMED if gpu.times(event, ended) else 0
-    watcher.mark(layout.WENT_BACK, began, ended, 0.0, 0, 0, flags | gpu.lands(root, ended))
+    watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns, 0, flags | gpu.lands(root, ended))
 
 
 def only_one(tensors: Any, plain: Any) -> Any:

@@ -25,7 +25,7 @@ def watch(watcher: Any) -> None:
 
 
 def _timed(watcher: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    kind = layout.WAITED
+    waited = layout.last_of(layout.WAITED)
 
     @functools.wraps(function)
     def timed(this: Any) -> Any:
@@ -33,6 +33,8 @@ def _timed(watcher: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(this)
         finally:
-            watcher.mark(kind, began, _now())
+            ended = _now()
+            watcher.put(began, ended, 0.0, waited + min(watcher.spent_ns, layout.MOST))
+            watcher.spent_ns = _now() - ended
 
     return timed

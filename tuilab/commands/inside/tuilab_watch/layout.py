@@ -2,7 +2,9 @@
 
 Files PID.0, PID.1, ... of one size; the next one is begun when one is full, and tuilab removes those it has read. A mark has 32
 bytes, the last of which says what it is and is written last: 0 is none yet. A text stands in the slots behind its mark, which
-end with a byte of their own.
+end with a byte of their own. All is little-endian, as the processors are that torch runs on.
+
+The number of a step, a backward and a wait is what watching took, in nanoseconds, since such a mark before.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ import struct
 
 SIZE = 256 * 1024  # bytes of a file
 SLOT = 32
+WORDS = SLOT // 8
 FIRST = 2  # slots: before them stands the count of marks that were lost
 LOST = struct.Struct("<8sQ")
 MAGIC = b"tuilab.1"
 MARK = struct.Struct("<qqdIHBB")  # begin and end in nanoseconds of CLOCK_MONOTONIC, value, number, id, flags, kind
+WORDS_OF_MARK = struct.Struct("<qqdq")  # the same, with all that stands behind the value in one word
 
 HELLO = 1  # a text: JSON about the process
 NAME = 2  # a text: what an id is called from here on
@@ -33,6 +37,14 @@ HAS_VALUE = 1  # flags
 LATE = 2  # a LANDED comes
 TIMED = 4  # a WORKED comes
 WITHIN = 8  # a step that an optimizer took while something went backward
+
+
+MOST = 2**32 - 1  # that a number can be
+
+
+def last_of(kind: int, name: int = 0, flags: int = 0) -> int:
+    """Return the last word of a mark, to which its number is added."""
+    return kind << 56 | flags << 48 | name << 32
 
 
 def pieces_of(text: bytes) -> bytes:

@@ -17,15 +17,16 @@ _now = time.monotonic_ns
 _LOOKS = (1, 2, 10, 100, 1000)  # after so many steps one looks again for what was loaded meanwhile
 _SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler")  # from 2.3 on, and before
 _NOBODY = -1
+_MOST_NS = layout.MOST  # however long this was suspended
+_NO_STEP = 0, 0, 0, 0, None
 
 
 class Here(threading.local):
-    """The step that goes on in a thread: whose, within how many of its own, since when, and its event on a GPU."""
+    """The step that goes on in a thread: the id of its optimizer, within how many steps of its own it is, when our hook was
+    called and when it was done, and an event on a GPU.
+    """
 
-    outer = 0  # the id of the optimizer
-    depth = 0
-    began = 0
-    event: Any = None
+    step: tuple[int, int, int, int, Any] = _NO_STEP
 
 
 class Stepping:
@@ -35,7 +36,8 @@ class Stepping:
         self._watcher = watcher
         self._here = Here()
         self._numbers: dict[int, int] = {}  # by the id of the optimizer
-        self._alive: dict[int, Any] = {}  # by that as well: what takes it out of both
+        self._lasts: dict[int, int] = {}  # by that as well: the last word of the mark of its step
+        self._alive: dict[int, Any] = {}  # and: what takes it out of these
         self._free: dict[str, list[int]] = {}  # numbers, by class
         self._count = 0
         self._within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)
@@ -51,7 +53,7 @@ class Stepping:
     def forget(self) -> None:
         """A forked child tells anew what its numbers mean."""
         self._here, self._count = Here(), 0
-        for of_it in (self._numbers, self._alive, self._free):
+        for of_it in (self._numbers, self._lasts, self._alive, self._free):
             of_it.clear()
 
     def number(self, optimizer: Any) -> int:
@@ -61,61 +63,62 @@ class Stepping:
 
     def _hooks(self) -> tuple[Any, Any]:
         """Return what runs before and after a step; while torch traces them they are nothing, and cost a graph nothing."""
-        watcher, is_compiling, numbers = self._watcher, self._watcher.is_compiling, self._numbers
+        watcher, is_compiling, lasts = self._watcher, self._watcher.is_compiling, self._lasts
 
         def begins(optimizer: Any, given: Any, more: Any) -> None:
             if is_compiling():
                 return
-            here = self._here
-            if here.depth and is_within_step(sys._getframe(1)):
-                here.depth += here.outer == id(optimizer)  # it calls super().step()
+            called, here, key = _now(), self._here, id(optimizer)
+            step = here.step
+            if step[1] and is_within_step(sys._getframe(1)):
+                here.step = step[0], step[1] + (step[0] == key), *step[2:]  # it calls super().step()
                 return
-            here.outer, here.depth = id(optimizer), 1
-            if watcher.gpu is not None:
-                here.event = watcher.gpu.event()
-            here.began = _now()
+            event = None if watcher.gpu is None else watcher.gpu.event()
+            here.step = key, 1, called, _now(), event
 
         def ended(optimizer: Any, given: Any, more: Any) -> None:
             if is_compiling():
                 return
             now, here, key = _now(), self._here, id(optimizer)
-            if here.outer != key:
+            outer, depth, called, began, event = here.step
+            if outer != key:
                 return  # one that steps another one
-            here.depth -= 1
-            if here.depth:
+            if depth > 1:
+                here.step = outer, depth - 1, called, began, event
                 return
+            here.step = _NO_STEP
             watcher.steps = steps = watcher.steps + 1
-            if watcher.gpu is None and "found_inf" not in optimizer.__dict__ and steps not in _LOOKS and key in numbers:
-                flags = 0 if self._within() == _NOBODY else layout.WITHIN
-                watcher.mark(layout.STEPPED, here.began, now, 0.0, 0, numbers[key], flags)
+            spent_ns = min(watcher.spent_ns + began - called, _MOST_NS)
+            if watcher.gpu is None and "found_inf" not in optimizer.__dict__ and steps not in _LOOKS and key in lasts:
+                watcher.put(began, now, 0.0, lasts[key] + spent_ns)
             else:
-                self._tell(optimizer, here, now)
+                self._tell(optimizer, began, now, event, spent_ns)
+            watcher.spent_ns = _now() - now
 
         return begins, ended
 
-    def _tell(self, optimizer: Any, here: Here, ended: int) -> None:
-        """Tell a step of which there is more to say."""
+    def _tell(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
+        """Tell a step of which there is more to say: also the first of an optimizer, and with it whether it steps within."""
         try:
             if self._watcher.steps in _LOOKS:
                 self._watcher.look()
             with self._watcher.aside():
-                self._tell_more(optimizer, here, ended)
+                self._tell_more(optimizer, began, ended, event, spent_ns)
         except Exception as problem:
             self._watcher.fail(problem)
 
-    def _tell_more(self, optimizer: Any, here: Here, ended: int) -> None:
+    def _tell_more(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
         kind, flags = layout.STEPPED, 0 if self._within() == _NOBODY else layout.WITHIN
         number, gpu = self.number(optimizer), self._watcher.gpu
         found_inf = getattr(optimizer, "found_inf", None)
         if found_inf is not None and found_inf.is_cpu:
             kind = layout.SKIPPED if found_inf.item() else kind
-        if gpu is not None and gpu.times(here.event, ended):
+        if gpu is not None and gpu.times(event, ended):
             flags |= layout.TIMED
         if found_inf is not None and found_inf.is_cuda and gpu is not None:
             flags |= gpu.lands(found_inf, ended)
-        self._watcher.mark(kind, here.began, ended, 0.0, 0, number, flags)
+        self._watcher.mark(kind, began, ended, 0.0, spent_ns, number, flags)
         if gpu is not None:
-            here.event = None
             gpu.land()
 
     def _number_anew(self, optimizer: Any) -> int:
@@ -127,7 +130,7 @@ class Stepping:
             self._count += 1
             number = self._watcher.name(f"{kind}\noptimizer {self._count}")
         self._alive[key] = weakref.ref(optimizer, lambda _: self._drop(key, free))
-        self._numbers[key] = number
+        self._numbers[key], self._lasts[key] = number, layout.last_of(layout.STEPPED, number)
         self._see(optimizer)
         return number
 
@@ -141,6 +144,7 @@ class Stepping:
 
     def _drop(self, key: int, free: list[int]) -> None:
         self._alive.pop(key, None)
+        self._lasts.pop(key, None)
         number = self._numbers.pop(key, None)
         if number is not None:
             free.append(number)
@@ -149,7 +153,8 @@ class Stepping:
 
     def _watch_scaler(self) -> None:
         """Tell steps that it leaves out: it does not even call those of an optimizer that is not fused."""
-        self.watch_scalers()
+        if self._watcher.is_all:
+            self.watch_scalers()
         scaler = _scaler()
         step = getattr(scaler, "_maybe_opt_step", None)
         if scaler is None or step is None:
@@ -168,7 +173,8 @@ class Stepping:
 
         @functools.wraps(init)
         def watched_init(this: Any, *given: Any, **more: Any) -> None:
-            self.watch_scalers()  # it may be of a kind that was loaded since
+            if watcher.is_all:
+                self.watch_scalers()  # it may be of a kind that was loaded since
             init(this, *given, **more)
 
         scaler._maybe_opt_step, scaler.__init__ = watched_step, watched_init

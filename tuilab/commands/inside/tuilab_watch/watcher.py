@@ -25,7 +25,7 @@ _DEEPEST = 3  # of values within values
 class Watcher:
     """What is seen of one process; a child that is forked has marks of its own, once it makes any.
 
-    `mark` is that of the ring, but for the first: then one says hello once more, with a rank that the script may have told
+    `put` is that of the ring, but for the first: then one says hello once more, with a rank that the script may have told
     torch since, and looks for what it has loaded by then.
     """
 
@@ -34,10 +34,11 @@ class Watcher:
         self.is_all = False
         self.steps = 0
         self.gpu: Any = None  # once something lies on one
+        self.spent_ns = 0  # on watching, that no mark has told yet; of threads side by side the last tells
         self.is_compiling: Callable[[], bool] = compiling.never
         self.aside: Any = nullcontext
         self.unscaled = Unscaled()
-        self.mark: Callable[..., None] = self._mark_first
+        self.put: Callable[[int, int, float, int], None] = self._put_first
         self._folder = folder
         self._hello = Hello()
         self._ring: Any = None
@@ -66,9 +67,8 @@ class Watcher:
 
     def look(self) -> None:
         """Hook into what the script has loaded by now."""
-        if self._stepping is not None:
-            self._stepping.watch_scalers()
         if self.is_all:
+            self._stepping.watch_scalers()
             data.watch(self)
             self._loggers.look()
 
@@ -110,14 +110,20 @@ class Watcher:
             self._has_failed = True
             sys.modules[__package__].tell_trouble(self._folder, problem)
 
-    def _mark_first(self, *given: Any) -> None:
-        self.mark = self._the_ring().mark
+    def mark(
+        self, kind: int, began: int, ended: int, value: float = 0.0, number: int = 0, name: int = 0, flags: int = 0
+    ) -> None:
+        """Put a mark; see layout.py."""
+        self.put(began, ended, value, layout.last_of(kind, name, flags) + number)
+
+    def _put_first(self, *given: Any) -> None:
+        self.put = self._the_ring().put
         try:
             self._tell_hello()
             self.look()
         except Exception as problem:
             self.fail(problem)
-        self.mark(*given)
+        self.put(*given)
 
     def _mark_logged(self, began: int, at: int, is_odd: int, words: str, value: float) -> None:
         self.mark(layout.LOGGED, began, at, value, is_odd, self.name(words))
@@ -132,7 +138,7 @@ class Watcher:
 
     def _forget(self) -> None:
         """A forked child tells of itself, and again what its names mean."""
-        self._ring, self._names, self.gpu, self.mark = None, {}, None, self._mark_first
+        self._ring, self._names, self.gpu, self.put = None, {}, None, self._put_first
         if self._stepping is not None:
             self._stepping.forget()
 

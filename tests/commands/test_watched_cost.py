@@ -1,0 +1,115 @@
+"""What watching costs: that each mark tells it, that a story does, and that steps alone need no more than their hooks."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.seen import Watch
+from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.inside.tuilab_watch.ring import Ring
+from tuilab.commands.marks import Mark, Marks, Process
+from tuilab.commands.steps import Steps
+from tuilab.commands.story import story_of
+
+MS = 1_000_000
+
+
+def story(spent_ns: int) -> list[str]:
+    """Return the story of a process whose steps take 2 ms, and whose marks took so long."""
+    steps = Steps()
+    marks = [Mark(at * 2 * MS, at * 2 * MS + MS, 0.0, spent_ns, 1, 0, layout.STEPPED) for at in range(10)]
+    return [*story_of(Process(1), steps, steps.take(marks) + steps.finish())]
+
+
+def test_a_story_tells_what_watching_took_of_a_step() -> None:
+    assert "watching took 5 µs of a step (0.25 %), by its own clock" in story(5000)
+
+
+def test_where_no_mark_tells_it_the_cost_is_not_told_as_nothing() -> None:
+    assert not any("watching took" in line for line in story(0))
+
+
+def test_a_mark_is_read_as_it_was_put(tmp_path: Path) -> None:
+    put = [
+        Mark(1, -(2**62), -1.5, 2**32 - 1, 60_000, layout.LATE | layout.TIMED | layout.WITHIN, layout.HELD),
+        Mark(2**62, 3, float("inf"), 0, 0, 0, layout.STEPPED),
+    ]
+    ring = Ring(str(tmp_path))
+    for mark in put:
+        ring.mark(mark.kind, mark.began, mark.ended, mark.value, mark.number, mark.name, mark.flags)
+
+    ((_, marks),) = Marks(tmp_path).read(is_last=True)
+    assert marks == put
+
+
+@pytest.mark.real_torch
+@pytest.mark.parametrize(("how", "kinds"), [("all", "wait wait back step"), ("steps", "step")])
+def test_every_mark_tells_what_watching_took(watch: Watch, how: str, kinds: str) -> None:
+    seen = watch(
+        """
+        from torch.utils.data import DataLoader
+        o = sgd()
+        for _ in DataLoader(range(5)): loss().backward(); o.step()
+        """,
+        how,
+    )
+
+    assert seen.kinds.startswith(kinds)
+    assert [mark.number > 0 for mark in seen.marks if mark.kind == layout.STEPPED] == [True] * 5
+    assert all(0 < step.watched_ns < (step.took_ns or step.ended) for step in seen.steps)
+
+
+@pytest.mark.real_torch
+def test_steps_alone_are_hooks_of_the_optimizer_and_nothing_else(watch: Watch) -> None:
+    """Nothing stands before backward, data, scaled losses, autocast or loggers, and no print is changed."""
+    seen = watch(
+        """
+        from torch.utils.data import dataloader
+        from torch.utils.data.dataloader import DataLoader
+        class SummaryWriter:
+            def add_scalar(self, name, value, step): pass
+        import types
+        fake = types.ModuleType("tensorboardX.writer"); fake.SummaryWriter = SummaryWriter
+        sys.modules["tensorboardX.writer"] = fake
+        o = sgd()
+        for _ in range(3): loss().backward(); o.step()
+        for one in (torch.autograd.backward, dataloader._BaseDataLoaderIter.__next__, DataLoader.__iter__,
+                    torch.amp.GradScaler.scale, torch.autocast.__enter__, SummaryWriter.add_scalar):
+            print("tuilab_watch" in str(getattr(one, "__code__", "")))
+        """,
+        how="steps",
+    )
+
+    assert seen.done.stdout == "False\n" * 6
+    assert seen.kinds == "step step step"
+
+
+@pytest.mark.real_torch
+def test_optimizers_in_the_backward_step_where_steps_alone_are_watched(watch: Watch) -> None:
+    seen = watch(
+        """
+        for p in model.parameters():
+            own = torch.optim.SGD([p], lr=0.01)
+            p.register_post_accumulate_grad_hook(lambda p, own=own: own.step() or own.zero_grad())
+        for _ in range(4): loss().backward()
+        """,
+        how="steps",
+    )
+
+    assert [step.optimized for step in seen.steps] == [2] * 4
+
+
+@pytest.mark.real_torch
+def test_what_was_suspended_for_long_tells_no_other_mark(watch: Watch) -> None:
+    seen = watch(
+        """
+        import tuilab_watch
+        o = sgd()
+        for at in range(4):
+            tuilab_watch._the_watcher("").spent_ns = 2**40 * (at % 2)
+            loss().backward(); o.step()
+        """,
+    )
+
+    assert seen.kinds == "back step " * 3 + "back step"
+    assert max(mark.number for mark in seen.marks) == layout.MOST
