@@ -19,8 +19,8 @@ pytest_plugins = ["tests.fakes.nvml"]
 DRIVE = """
 import json, os, sys
 from pathlib import Path
-from tuilab.engine.gpu_rounds import Question, Rounds
-from tuilab.engine.raced_gpu import Raced
+from tuilab.engine.gpus.rounds import Question, Rounds
+from tuilab.engine.gpus.raced import Raced
 from tuilab.probes.gpu.nvml import open_gpus
 from tuilab.record.events import GpuShared
 

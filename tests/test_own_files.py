@@ -37,8 +37,9 @@ from tuilab.engine.stream_counts import stream_counts
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Trials
-from tuilab.record import folded, unwritten
+from tuilab.record import unwritten
 from tuilab.record.events import Record, StateChanged
+from tuilab.record.folding import folded
 from tuilab.record.imported import mark_imported
 from tuilab.record.live_run import read_run
 from tuilab.record.states import RunState
@@ -337,7 +338,7 @@ WRITERS: dict[str, list[str] | str] = {
     "lab/shown/artifacts.py": ["artifact"],
     "lab/warmup.py": "the name of a process",
     "lab/worker.py": ["faults"],
-    "record/folded.py": ["folded"],
+    "record/folding/folded.py": ["folded"],
     "record/imported.py": ["mark of an import"],
     "record/journal/writer.py": ["supervisor's stream", "worker's stream", "judge's stream", "sampler's stream"],
     "record/unwritten.py": ["held back"],

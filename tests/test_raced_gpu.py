@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tuilab.engine.raced_gpu import Raced, RacedGpu
+from tuilab.engine.gpus.raced import Raced, RacedGpu
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 

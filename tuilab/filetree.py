@@ -27,15 +27,15 @@ class Entry(NamedTuple):
     is_folder: bool
 
 
-def size(folder: Path) -> int | None:
-    """Return the bytes of all files below a folder; None where they cannot be counted to the end, or not in a moment."""
+def size(folder: Path, but: str = "") -> int | None:
+    """Return the bytes of all files below a folder, but for those of one name; None where they cannot be counted to the end, or not in a moment."""
     until = time.monotonic() + _PATIENCE_S
     total = 0
     try:
         for entry in walk(folder, most=_COUNTED):
             if time.monotonic() > until:
                 return None
-            if not entry.is_folder:
+            if not entry.is_folder and entry.name != but:
                 with suppress(FileNotFoundError):  # a run that goes on may remove a file
                     total += os.stat(entry.name, dir_fd=entry.parent, follow_symlinks=False).st_size
     except OSError:

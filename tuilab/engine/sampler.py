@@ -17,9 +17,9 @@ from pathlib import Path
 from threading import Thread
 
 from tuilab.engine import processes
-from tuilab.engine.gpu_rounds import PERIOD_S, Answer
-from tuilab.engine.gpu_watch import GpuWatch
-from tuilab.engine.raced_gpu import RacedGpu
+from tuilab.engine.gpus.raced import RacedGpu
+from tuilab.engine.gpus.rounds import PERIOD_S, Answer
+from tuilab.engine.gpus.watch import GpuWatch
 from tuilab.engine.spawn import has_rest, words_for_rest
 from tuilab.probes.tree import Tree, Usage
 from tuilab.record.events import EnvironmentRecorded, Sampled

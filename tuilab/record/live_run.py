@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tuilab.errors import UsageError
-from tuilab.record import folded
 from tuilab.record.events import RunStarted, Unknown, is_newer, newer_words
+from tuilab.record.folding import folded
 from tuilab.record.folding.fold import fold_stream
 from tuilab.record.imported import is_imported
 from tuilab.record.journal.follower import Follower, Portion

@@ -11,6 +11,7 @@ import msgspec
 from tuilab import filetree
 from tuilab.errors import TuilabError
 from tuilab.record.events import Scalar, is_newer, newer_words
+from tuilab.record.folding import folded
 from tuilab.record.folding.fold import fold
 from tuilab.record.imported import is_imported
 from tuilab.record.journal.reader import Reader
@@ -181,7 +182,7 @@ def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
         changed={name: run.params[name] for name in run.changed if name in run.params} if run else {},
         claims=claims[:_CLAIMS],
         elapsed_s=summary.elapsed_s if summary.is_over else None,
-        bytes_total=filetree.size(run_dir),
+        bytes_total=filetree.size(run_dir, but=folded.FILE),  # which comes and goes when a run is opened
         claim_keys=[claim.key for claim in summary.claims.values()][:_CLAIMS],
         source_sha256=run.source_sha256 if run else "",
         claim_gpus=[verdict.gpu[:300] if verdict else "" for verdict in reached] if any(v and v.gpu for v in reached) else [],

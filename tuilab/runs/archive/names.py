@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tuilab.record import folded
+from tuilab.record.folding import folded
 from tuilab.record.imported import IMPORTED
 from tuilab.runs import notes, private
 

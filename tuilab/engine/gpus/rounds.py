@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from tuilab.engine.raced_gpu import Raced
+from tuilab.engine.gpus.raced import Raced
 from tuilab.probes.gpu.meters import METERS
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, GpuLost, Gpus
 from tuilab.probes.gpu.tenants import Other

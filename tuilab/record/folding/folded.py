@@ -78,7 +78,7 @@ def _size(streams: list[Stream]) -> int:
 
 def _maker() -> str:
     """Return what changes when the same journal could be folded differently."""
-    folder = os.path.dirname(__file__)
+    folder = os.path.dirname(os.path.dirname(__file__))
     ours = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in _MADE_BY]
     return f"{__version__} {sys.hexversion} {msgspec.__version__} {ours}"
 

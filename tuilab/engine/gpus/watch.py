@@ -5,8 +5,8 @@ from collections.abc import Collection
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from tuilab.engine.gpu_rounds import Answer, Question, Rounds
-from tuilab.engine.raced_gpu import RacedGpu
+from tuilab.engine.gpus.raced import RacedGpu
+from tuilab.engine.gpus.rounds import Answer, Question, Rounds
 from tuilab.probes.gpu.nvml import Gpus, open_gpus
 from tuilab.record.events import EnvironmentRecorded, GpuFound, Unavailable
 from tuilab.record.journal.writer import Writer

@@ -1,0 +1,1 @@
+"""What the sampler learns of GPUs while a run goes on."""
