@@ -28,7 +28,10 @@ class Entry(NamedTuple):
 
 
 def size(folder: Path, but: str = "") -> int | None:
-    """Return the bytes of all files below a folder, but for those of one name; None where they cannot be counted to the end, or not in a moment."""
+    """Return the bytes of all files below a folder, but for those of one name.
+
+    None where they cannot be counted to the end, or not in a moment.
+    """
     until = time.monotonic() + _PATIENCE_S
     total = 0
     try:
