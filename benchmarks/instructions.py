@@ -85,7 +85,7 @@ def why_not() -> str:
     if not shutil.which("valgrind"):
         return "valgrind is not installed"
     made_by = json.loads(KEPT.read_text())["python"] if KEPT.exists() else _python()
-    return "" if made_by == _python() else f"what is kept was counted with Python {made_by}, and this is {_python()}"
+    return "" if made_by == _python() else f"what is kept was counted by another build of Python: {made_by}"
 
 
 def kept() -> dict[str, float]:
@@ -132,7 +132,8 @@ def count(words: Sequence[str], place: Path) -> int:
 
 
 def _python() -> str:
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
+    """Return which build of Python counts: another one takes other instructions for the same."""
+    return sys.version
 
 
 if __name__ == "__main__":
