@@ -65,6 +65,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", action="store_true", help="keep the counts of now")
     given = parser.parse_args()
+    if given.keep:
+        KEPT.unlink(missing_ok=True)
     if why := why_not():
         print(f"nothing was counted: {why}", file=sys.stderr)
         return 3
