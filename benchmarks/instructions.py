@@ -3,7 +3,7 @@
     python -m benchmarks.instructions [--keep]
 
 Each path is counted by callgrind, in units of `python -c pass`, and held against what is kept in instructions.json: what takes
-a tenth more is a regression, and one exits with 1. With --keep the counts of now are kept; say in the commit why they changed.
+15 % more is a regression, and one exits with 1. With --keep the counts of now are kept; say in the commit why they changed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tuilab.record.events import Logged, StateChanged
 from tuilab.record.journal.writer import Writer
 
 KEPT = Path(__file__).with_suffix(".json")
-MARGIN = 0.1
+MARGIN = 0.15  # what is installed beside it, and where, is a few percent of it
 _FOUND = re.compile(r"Collected : (\d+)")
 _TUILAB = ("-m", "tuilab")
 _LOGS = """
