@@ -34,7 +34,7 @@ ALL = ["waits for data", "backward", "optimizer", "forward + rest"]
             "optimizer: n/a, none was seen to step",
         ),
         ("data optimizer", [ALL[0], *ALL[2:]], ["data_ms", "optimizer_ms", "rest_ms"], "backward: n/a, none was seen"),
-        ("optimizer", [], [], "median of 58 steps\n1 optimizer step"),
+        ("optimizer", [], [], "mean of 58 steps\n1 optimizer step"),
     ],
 )  # fmt: skip
 def test_a_part_that_was_not_measured_has_no_number(
@@ -73,7 +73,7 @@ def test_steps_are_counted_where_nothing_that_is_printed_says_of_how_many(
 
 
 def test_the_lab_tells_what_was_seen_line_by_line(root: Path) -> None:
-    told = "a step takes 3 ms, median of 9 steps\n1 optimizer step a step"
+    told = "a step takes 3 ms, mean of 9 steps\n1 optimizer step a step"
     run_dir = make_run(root, started(scenario="train", topic="exec", command=["python", "train.py"]), name="train.exec")
     journal = Writer(run_dir / "journal" / "worker-0.jsonl")
     journal.append(events.TextShown(text=told, title="steps"))

@@ -1,6 +1,8 @@
 """Scripts as other people write them, under `tuilab exec`: what is seen of each, and that each ends as it does by itself."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,6 +93,24 @@ def test_the_examples_are_seen(tuilab: Tuilab, script: str) -> None:
     assert seen.done.returncode == 0
     assert seen.curves()["backward root"] == 40
     assert seen.told.startswith("a step takes ")
+
+
+COMMANDS = re.findall(r"(?m)^(?:tuilab|python) .*$", (CHECKOUT / "examples" / "README.md").read_text())
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_what_the_page_of_the_examples_says_can_be_typed(line: str, root: Path, tmp_path: Path) -> None:
+    if "lightning" in line and find_spec("lightning") is None:
+        pytest.skip("not installed: lightning (pip install -e '.[own]')")
+    (tmp_path / "examples").symlink_to(CHECKOUT / "examples")
+    few = "" if "--help" in line else " --steps 20"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        f"{line}{few}", shell=True, cwd=tmp_path, env={**os.environ, "PATH": path, "TUILAB_ROOT": str(root)},
+        capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    assert done.returncode == 0 or (line.startswith("tuilab ab") and done.returncode == 1), done.stdout + done.stderr
 
 
 def test_each_of_two_ranks_has_its_lane(tuilab: Tuilab) -> None:

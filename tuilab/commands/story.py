@@ -9,6 +9,8 @@ from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text import plural
 from tuilab.words import seconds
 
+_EVEN = 0.2  # of a mean, by which a median may be off
+
 
 def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator[str]:
     """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out."""
@@ -22,9 +24,12 @@ def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator
 
 
 def _times(steps: Steps, timed: Collection[Step]) -> Iterator[str]:
-    usual = seconds(median(step.took_ns or 0 for step in timed) / 1e9)
+    took_ns = [step.took_ns or 0 for step in timed]
+    mean_ns, median_ns = fmean(took_ns), median(took_ns)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
-    yield f"a step takes {usual}{where}, median of {plural(len(timed), 'step')}"
+    told = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {plural(len(timed), 'step')}"
+    is_uneven = abs(mean_ns - median_ns) > _EVEN * mean_ns  # as where workers of a loader bring batches in bursts
+    yield told + (f"; the median is {seconds(median_ns / 1e9)}" if is_uneven else "")
     lacks = lacking(steps)
     if shares := shares_of(timed, lacks):
         yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
