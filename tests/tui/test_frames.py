@@ -73,6 +73,8 @@ def test_differences_lead_to_the_same_screen_as_whole_frames(described: list[lis
         ("bold dim red", "dim red", "22;2"),
         ("reverse underline", "underline blue", "27;34"),
         ("bold red on blue", "bold red on green", "42"),
+        ("bold", "underline", "0;4"),
+        ("bold red", "none", "0"),
     ],
 )
 def test_of_a_pen_only_what_changes_is_sent(before: str, after: str, sent: str) -> None:

@@ -23,7 +23,8 @@ def test_where_colours_are_not_wanted_or_not_there_none_is_sent(tmp_path: Path, 
         term.wait_for("Here: lab")
 
         assert COLOURED.findall(bytes(term.sent)) == []
-        assert b"\x1b[0;1m" in term.sent
+        assert re.search(rb"\x1b\[(0;)?1m", bytes(term.sent))
+        assert not re.search(rb"\x1b\[[0-9;]*\b2[1-9]\b[0-9;]*m", bytes(term.sent))
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ def _draw(out: list[str], row: Row, y: int, span: tuple[int, int], pen: Pen | No
 
 @lru_cache(maxsize=4096)
 def _change_of_pen(old: Pen | None, new: Pen) -> str:
-    if old is None:
+    is_plain = new.colour == "39" and new.background == "49"
+    if old is None or (is_plain and old.attributes != new.attributes):  # shorter, and all that a vt100 knows
         codes = ["0", new.attributes, new.colour.removeprefix("39"), new.background.removeprefix("49")]
     else:
         codes = [
