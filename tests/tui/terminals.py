@@ -50,10 +50,21 @@ class _Screen(pyte.Screen):
     @property
     def display(self) -> list[str]:
         for line in self.buffer.values():
-            for x in [x for x, cell in line.items() if not cell.data and wcwidth(line[x - 1].data[:1] or " ") < 2]:
-                line[x] = line[x]._replace(data=" ")
+            if not all(cell.data for cell in line.values()):
+                self._fill_halves(line)
         shown: list[str] = super().display
         return shown
+
+    def _fill_halves(self, line: Any) -> None:
+        """Go through the cells as pyte does, which passes over the one behind a wide character, whatever that is."""
+        is_behind = False
+        for x in range(self.columns):
+            if is_behind:
+                is_behind = False
+                continue
+            if not line[x].data:
+                line[x] = line[x]._replace(data=" ")
+            is_behind = wcwidth(line[x].data[0]) == 2
 
 
 class Terminal:
