@@ -107,7 +107,7 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple,
 
 def _prepare(order: RunOrder, following: RunOrder | None) -> Spare | None:
     """Have torch loaded for the run that follows, if it begins with that, while this one runs that times nothing."""
-    return prepare() if following and following.imports and not order.devices else None
+    return prepare() if following and following.imports and following.repeats == 1 and not order.devices else None
 
 
 def _tell_others(order: RunOrder) -> None:

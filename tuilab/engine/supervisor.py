@@ -153,14 +153,12 @@ class Supervisor:
         Loading torch may take longer than what is then measured.
         """
         count = min(self._repeats_until_look(repeat), len(os.sched_getaffinity(0)), _SIDE_BY_SIDE)
-        if (self._spares and repeat) or not self.order.imports or count < 2:
+        if self._spares or not self.order.imports or count < 2:
             return
         began = time.monotonic()
-        started = [
-            spawn_spare(self.order.imports) for _ in range(count - len(self._spares))
-        ]  # one may have come with the order
-        for spare in filter(None, started):
-            self._spares.append(spare)
+        started = [spawn_spare(self.order.imports) for _ in range(count)]
+        self._spares = [spare for spare in started if spare]
+        for spare in self._spares:
             self._crew.add(spare)
         while not (self._stop or all(spare.is_ready or spare.line is None for spare in self._spares)):
             self._turn(0.5)

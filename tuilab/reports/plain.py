@@ -235,7 +235,10 @@ def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
     rows = []
     if rss := summary.resources.get("rss_bytes"):
         waiting = summary.resources.get("waiting_bytes")
-        beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
+        are_several = (
+            waiting is not None and summary.planned_repeats != 1
+        )  # a worker that was started ahead of its order is none
+        beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting and are_several else ""
         rows.append(("process tree", f"{size(rss.high or 0)} resident at most{beside}"))
     return rows + gpu_rows(summary)
 

@@ -170,7 +170,8 @@ def _flags() -> set[str]:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
-    spare = _prepare(chosen) if given["headless"] and not given["detach"] else None
+    is_once = not (given["repeat"] or given["budget"]) and (given["quick"] or not any(one.is_timed for one in chosen))
+    spare = _prepare(chosen) if given["headless"] and not given["detach"] and is_once else None
     from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
 
     options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
