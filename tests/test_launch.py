@@ -1,6 +1,5 @@
 """Workers that are started ahead: a run that gets one starts at once, and nothing else about it is different."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -21,7 +20,6 @@ from tuilab.engine.spare import Spare
 from tuilab.errors import ScenarioError, UsageError
 from tuilab.record import presence
 from tuilab.record.summary import RunSummary
-from tuilab.runs.run_name import RunName
 
 # What a scenario could find out about the process it runs in.
 SURROUNDINGS = """
@@ -277,47 +275,3 @@ def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run
     with pytest.raises(UsageError, match="is not a regular file"):
         open_run(order)
     assert not (tmp_path / "runs").exists()
-
-
-def warm_runs(root: Path) -> dict[str, bool]:
-    """Return by scenario whether its first worker had loaded torch before its turn."""
-    return {RunName(run_dir.name).scenario: warmth(look(run_dir).summary)[0] for run_dir in root.glob("2*")}
-
-
-def test_headless_runs_have_torch_loaded_ahead_but_never_while_something_is_timed(
-    root: Path, tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
-) -> None:
-    folder = tmp_path / "mine" / "try"
-    folder.mkdir(parents=True)
-    race = 'if os.environ.get("NEVER"):\n    lab.claim("as fast", ratio="a/b", at_least=1)\n    lab.race(a=print, b=print)'
-    for name, body in (("first", "lab.log(0, x=1.0)"), ("timed", race), ("third", "lab.log(0, x=1.0)")):
-        write_scenario(folder, body, TORCH, name)
-    write_scenario(folder, "lab.log(0, x=1.0)", "", "light")
-
-    done = tuilab("run", "first", "timed", "third", "--scenarios", str(tmp_path / "mine"), "--headless", "--quick")
-    light = tuilab("run", "light", "--scenarios", str(tmp_path / "mine"), "--headless")
-
-    assert (done.returncode, light.returncode) == (0, 0), done.stderr + light.stderr
-    assert warm_runs(root) == {"first": True, "timed": True, "third": False, "light": False}
-
-
-def test_a_spare_that_is_not_needed_is_gone_with_the_command(
-    root: Path, tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
-) -> None:
-    path = write_scenario(tmp_path, "lab.log(0, x=1.0)", TORCH)
-    before = spare_processes()
-
-    done = tuilab("run", str(path), "--headless", "--predict", "3")  # it asks no question
-
-    assert done.returncode == 2
-    until(lambda: spare_processes() <= before)
-
-
-def spare_processes() -> set[int]:
-    """Return the supervisors on this box that wait for an order."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdecimal() and b"tuilab.engine.supervisor\0--warm" in (entry / "cmdline").read_bytes():
-                found.add(int(entry.name))
-    return found

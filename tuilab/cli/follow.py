@@ -17,7 +17,6 @@ from tuilab.cli import headless
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
-from tuilab.engine.spare import Spare, prepare
 from tuilab.errors import ExitCode, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging import calibration
@@ -89,25 +88,19 @@ class Outcome:
             _say(f"report: {show(self.report, 500)}")
 
 
-def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple, spare: Spare | None = None) -> ExitCode:
-    """Run orders of scenarios one after another, the first in a spare if there is one; an interrupt ends the line."""
-    for order, following in zip(orders, [*orders[1:], None], strict=True):
+def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple) -> ExitCode:
+    """Run orders of scenarios one after another; an interrupt ends the line."""
+    for order in orders:
         if not outcome.is_quiet:
             _tell_others(order)
         with OneByOne():
-            run_dir, supervisor = launch.start(order, spare)
-            spare = _prepare(order, following)
+            run_dir, supervisor = launch.start(order)
             follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
         with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
             supervisor.wait(10)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
             break
     return outcome.finish()
-
-
-def _prepare(order: RunOrder, following: RunOrder | None) -> Spare | None:
-    """Have torch loaded for the run that follows, if it begins with that, while this one runs that times nothing."""
-    return prepare() if following and following.imports and following.repeats == 1 and not order.devices else None
 
 
 def _tell_others(order: RunOrder) -> None:

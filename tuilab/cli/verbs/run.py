@@ -6,7 +6,7 @@ With --detach several wait in the queue of their device, each until those before
 import contextlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from tuilab.text import show
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
-    from tuilab.engine.spare import Spare
     from tuilab.record.events import Scalar
 
 _BASE: list[click.Parameter] = [
@@ -170,8 +169,6 @@ def _flags() -> set[str]:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
-    is_once = not (given["repeat"] or given["budget"]) and (given["quick"] or not any(one.is_timed for one in chosen))
-    spare = _prepare(chosen) if given["headless"] and not given["detach"] and is_once else None
     from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
 
     options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
@@ -230,16 +227,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if not why:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
-    return run_all(orders, outcome, lambda: runnable, spare)
-
-
-def _prepare(chosen: Sequence[Scenario]) -> "Spare | None":
-    """Have torch loaded for the first run, if it begins with that, while the rest of what this needs is loaded."""
-    if not chosen or chosen[0].error or not chosen[0].imports:
-        return None
-    from tuilab.engine.spare import prepare
-
-    return prepare()
+    return run_all(orders, outcome, lambda: runnable)
 
 
 def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
