@@ -1,6 +1,6 @@
 """Starts supervisors: for an order that is there, or ahead of one, while its worker loads torch.
 
-Kept free of slow imports: a front starts a spare before it loads what makes an order.
+Kept free of slow imports, so that whoever starts one need not load what makes an order.
 """
 
 import os
