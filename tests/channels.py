@@ -152,6 +152,8 @@ def world(folder: Path) -> dict[str, str]:
     rest = [one for one in records() if not isinstance(one, events.RunStarted)]
     end = events.StateChanged(state=RunState.FAILED, reason=word("reason"))
     make_run(runs, first, *rest, end, name="evil", end="ev1l00")
+    of_time = [msgspec.structs.replace(one, measure="") if isinstance(one, events.RaceStarted) else one for one in rest]
+    make_run(runs, first, *of_time, end, name="evil", end="71aed0")
     there = msgspec.structs.replace(identity(is_alive=False), host=word("host of a run"), boot="another")
     make_run(runs, msgspec.structs.replace(first, supervisor=there), name="there", end="e15ewe")
     tour = make_tour(runs)

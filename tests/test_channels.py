@@ -29,7 +29,7 @@ ROWS = [
     *("report ev1l00 -o - --as junit", "export ev1l00 -o packed.tgz", "list --scenarios OWN", "list --json --scenarios OWN"),
     *("attach ev1l00 --headless --plot", "attach ev1l00 --jsonl", "verify ev1l00 --json", "show good --json --scenarios OWN"),
     *("show good --source --scenarios OWN", "show good --lang zh --scenarios OWN", "run good --help --scenarios OWN"),
-    *("report ev1l00 -o - --as json", "report ev1l00 -o - --as trace", "report ev1l00 -o - --as pyperf", "doctor --json"),
+    *("report ev1l00 -o - --as json", "report 71aed0 -o - --as trace", "report 71aed0 -o - --as pyperf", "doctor --json"),
     *("report ev1l00 abc123 -o - --as html", "report all -o - --as md", "compare ev1l00 abc123 --json", "runs --claim key"),
     *("compare ev1l00 abc123 -o told.md", "compare ev1l00 abc123 -o told.html", "runs --tag even", "check FILE"),
     *("attach USER", "show USER", "stop USER", "rm USER", "verify USER", "new USER", "run USER --headless", "replay USER"),

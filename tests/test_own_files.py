@@ -393,5 +393,5 @@ def test_each_file_that_a_session_leaves_has_a_row(tuilab: Callable[..., Any], t
     names = {one_name_each(path) for path in left if path.startswith(("runs", "state", "cache", "config", "run.tgz"))}
     rows = {one_name_each(str(place(name))): name for name in OWN}
     assert names - rows.keys() == set()
-    seldom = {"held back", "taken out", "calibration", "choices", "config"}
+    seldom = {"folded", "held back", "taken out", "calibration", "choices", "config"}
     assert {*rows.values()} - {rows[name] for name in names} == seldom
