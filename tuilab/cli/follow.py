@@ -46,6 +46,7 @@ class Outcome:
     is_silent: bool = False  # whoever asked prints what came of it
     tells_alerts: bool = False  # and nothing else, while a run goes on
     report: str = ""  # a file that is written at the end
+    where: str = ""  # in a sweep: stands before all that is told of the run
     result: TextIO | None = None  # where a result is printed; None: stdout
     watched: list[tuple[Watch, str]] = field(default_factory=list)  # the runs as they were read, and their states
     codes: list[ExitCode] = field(default_factory=list)
@@ -93,14 +94,19 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple)
     for order in orders:
         if not outcome.is_quiet:
             _tell_others(order)
-        with OneByOne():
-            run_dir, supervisor = launch.start(order)
-            follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
-        with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
-            supervisor.wait(10)
+        run_one(order, outcome, scenarios)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
             break
     return outcome.finish()
+
+
+def run_one(order: RunOrder, outcome: Outcome, scenarios: Listed = tuple) -> None:
+    """Run one order and keep its result."""
+    with OneByOne():
+        run_dir, supervisor = launch.start(order)
+        follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
+        supervisor.wait(10)
 
 
 def _tell_others(order: RunOrder) -> None:
@@ -124,7 +130,7 @@ def follow_one(
     talk: headless.Talk = headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
     if not outcome.is_quiet:
         is_live = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
-        talk = headless.Live(style_of(sys.stderr)) if is_live else headless.Plain(style_of(sys.stderr))
+        talk = (headless.Live if is_live else headless.Plain)(style_of(sys.stderr), outcome.where)
 
     def pass_on(items: Portion) -> None:
         if outcome.as_jsonl:

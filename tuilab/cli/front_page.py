@@ -17,6 +17,7 @@ VERBS = {
     "run": "Run a scenario, a topic or all.",
     "exec": "Run a command of yours, such as a training script, and watch how it trains.",
     "ab": "Race ways to run a command against each other, in fresh processes.",
+    "sweep": "Run a scenario or a command with every combination of values.",
     "runs": "The runs on this box, newest first.",
     "compare": "Runs, or the runs of two boxes, side by side.",
     "attach": "Show a run on the screens, or follow it to its end and print its result.",

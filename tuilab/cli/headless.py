@@ -180,15 +180,16 @@ class Plain:
     After each repeat, one for each claim about a ratio: how it stands. A warning is told when it comes.
     """
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: Style, where: str = "") -> None:
         self._style = style
+        self._where = where
         self._standings = Standings()
         self._said: set[tuple[str, str]] = set()
         self._warning = ""
         self._last = time.monotonic()
 
     def update(self, watch: Watch, warning: str = "") -> None:
-        name = show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name
+        name = self._where or (show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name)
         standing = [("standing", line) for line in standing_lines(watch.summary, self._standings, self._style)]
         for kind, line in news(watch.summary, self._style) + standing:
             if (kind, line) not in self._said:
@@ -214,7 +215,7 @@ class Live:
     Other claims scroll by as they come. A warning stands there as long as it holds.
     """
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: Style, where: str = "") -> None:
         from rich.console import Console, Group
         from rich.live import Live as RichLive
         from rich.text import Text
@@ -222,6 +223,7 @@ class Live:
         self._text = Text
         self._group = Group
         self._style = style
+        self._where = where
         self._standings = Standings()
         self._said: set[tuple[str, str]] = set()
         self._console = Console(stderr=True, highlight=False)
@@ -237,7 +239,8 @@ class Live:
         standing = standing_lines(watch.summary, self._standings, self._style)
         shown = [self._text.from_ansi(self._style.fit(line)) for line in standing]
         shown += [self._text.from_ansi(self._style.fit(self._style.paint(warning, 31)))] if warning else []
-        last = self._text(self._style.fit(live_line(watch)), overflow="ellipsis", no_wrap=True)
+        line = "  ".join(filter(None, (self._where, live_line(watch))))
+        last = self._text(self._style.fit(line), overflow="ellipsis", no_wrap=True)
         self._live.update(self._group(*shown, last))
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ class Line:
     last: float = math.nan
     last_x: float = 0.0
     off_axis: int = 0  # places that a logarithmic x axis cannot show
+    mids: Floats | None = None  # where the middle was measured by itself, as that of an interval
 
     @property
     def is_empty(self) -> bool:

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
+
 from tuilab import __version__
 from tuilab.catalogue.imports import SOURCE_LIMIT, still_first
 from tuilab.engine import messages
@@ -97,8 +99,13 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         prediction=order.prediction,
         argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
         command=words_for_record(order.command.words) if order.command else [],
+        sweep=_sweep(order),
         folder=order.command.folder if order.command and order.command.folder.isprintable() else "",
     )
+
+
+def _sweep(order: RunOrder) -> events.Sweep | None:
+    return order.sweep and structs.replace(order.sweep, argv=words_for_record(order.sweep.argv))
 
 
 def _luck() -> float | None:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tuilab.files import identity, set_apart
-from tuilab.record.events import Scalar
+from tuilab.record.events import Scalar, Sweep
 
 RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
 GO = b"!"  # the front has heard of its run
@@ -103,6 +103,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     prediction: float | None = None
     argv: list[str] = []
     command: CommandOrder | None = None  # instead of a scenario
+    sweep: Sweep | None = None  # that it is a point of
 
 
 class Receipt(msgspec.Struct):

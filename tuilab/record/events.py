@@ -56,6 +56,16 @@ class Identity(msgspec.Struct, frozen=True):
 # ---- written by the supervisor
 
 
+class Sweep(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The sweep that a run is a point of: all of its values, so that each run tells what else belongs to it."""
+
+    id: Word
+    values: dict[str, list[Scalar]]  # by setting, in their order
+    point: dict[str, Scalar]  # that this run is
+    argv: list[str] = []  # the command line that makes the sweep
+    folder: str = ""  # that it was given in
+
+
 class RunStarted(Event):
     format: Count
     run: str
@@ -81,6 +91,7 @@ class RunStarted(Event):
     argv: list[str] = []
     command: list[str] = []  # of the user's, which was run instead of a scenario
     folder: str = ""  # that the command ran in
+    sweep: Sweep | None = None
 
 
 class RunDescribed(Event):

@@ -117,7 +117,7 @@ def words_of(entry: Entry, notes: Notes) -> str:
     verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
     written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
     words = own_words(entry) or changed_words(entry)
-    parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, *entry.gpus)
+    parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, *entry.gpus)
     return " ".join(parts).lower()
 
 

@@ -48,6 +48,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     gpu_names: dict[str, str] = {}  # of those
     quick: bool = False
     waited_s: float = 0.0  # in the queue, before it began; of a run that goes on
+    sweep: str = ""  # that it is a point of
     host: str = ""  # the box that it ran on; nothing for a run out of an archive, which may say what it likes
 
     @property
@@ -189,5 +190,6 @@ def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
         gpu_names={verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in reached if verdict and verdict.gpu},
         quick=run.quick if run else False,
         waited_s=(summary.first_t - run.t) / 1e9 if run and not summary.is_over else 0.0,
+        sweep=run.sweep.id if run and run.sweep else "",
         host=run.supervisor.host if run and not is_imported(run_dir) else "",
     )

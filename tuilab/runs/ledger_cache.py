@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tuilab.runs.ledger import Entry
     from tuilab.runs.past_runs import PastRun
 
-_FORMAT = 7  # another number for each other form, and for each other field of an entry
+_FORMAT = 8  # another number for each other form, and for each other field of an entry
 FILE = f".ledger-{_FORMAT}.json"
 _LIMIT = 64 * 1024 * 1024
 

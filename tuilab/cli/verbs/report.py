@@ -111,12 +111,19 @@ def _tell_damage(subjects: "Sequence[Subject]") -> None:
 
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:
-    """Return the runs that are meant, each once; `all` means the one that speaks for every scenario."""
+    """Return the runs that are meant, each once: `all` the one that speaks for every scenario, a sweep those of all points."""
+    from tuilab.runs import sweeps
     from tuilab.runs.spokesmen import in_order
 
     found: dict[Path, None] = {}
     for reference in references:
-        found |= dict.fromkeys(in_order(root) if reference == "all" else [store.find(reference, root)])
+        if reference == "all":
+            runs = in_order(root)
+        elif reference.startswith(sweeps.PREFIX):
+            runs = sweeps.find(reference, root).runs
+        else:
+            runs = [store.find(reference, root)]
+        found |= dict.fromkeys(runs)
     return list(found)
 
 

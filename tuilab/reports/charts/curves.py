@@ -54,6 +54,8 @@ class Drawn:
 
 def drawn(line: Line, most: int, *, is_log: bool) -> Drawn:
     """Return a line of at most `most` points, each the least, the median and the greatest of its neighbours."""
+    if line.mids is not None:
+        return Drawn(line, line.mids)
     mids = np.sqrt(line.lows) * np.sqrt(line.highs) if is_log else line.lows / 2 + line.highs / 2
     if len(line.xs) <= most:
         return Drawn(line, mids)

@@ -15,9 +15,11 @@ from tuilab.catalogue.lesson import code_parts, link_parts
 from tuilab.catalogue.scenario import Scenario
 from tuilab.reports.box import Opening, boxes_of, opening_of
 from tuilab.reports.charts.frame import colour, dash, letter
+from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.compared import SideBySide, groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
 from tuilab.reports.subject import Subject
+from tuilab.reports.swept import Swept, apart, sweeps_of, swept
 from tuilab.text import shorten, show_lines
 
 _ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
@@ -44,18 +46,21 @@ def _render(
     subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]], room: Room, *, is_many: bool
 ) -> str:
     pages = [page_of(subject, room, is_brief=is_many) for subject in subjects]
-    chosen = groups or groups_of(subjects)
-    opening = opening_of(subjects, known) if is_many and not has_one_story(subjects, chosen) else None
+    swept_subjects = [] if groups else sweeps_of(subjects)
+    chosen = groups or groups_of(apart(subjects, swept_subjects))
+    opening = opening_of(subjects, known) if is_many and not has_one_story(subjects, [*chosen, *swept_subjects]) else None
+    sweeps = [(found := swept(group), _charts(found, room)) for group in swept_subjects]
     compared = [side_by_side(group, room) for group in chosen]
     style, script = (Markup(_TO_STRIP.sub("", (_TEMPLATES / f"report.{kind}").read_text())) for kind in ("css", "js"))
     return (
         _environment()
         .get_template("report.html.jinja")
         .render(
-            title=_title(pages, opening, compared),
+            title=_title(pages, opening, compared, [one for one, _ in sweeps]),
             pages=pages,
             opening=opening,
             compared=compared,
+            sweeps=sweeps,
             is_brief=is_many,
             environments=[(host, environment_of(subject)) for host, subject in boxes_of(subjects).items()] if is_many else [],
             version=__version__,
@@ -67,11 +72,19 @@ def _render(
     )
 
 
-def _title(pages: Sequence[Page], opening: Opening | None, compared: Sequence[SideBySide]) -> str:
+def _charts(found: Swept, room: Room) -> list[Chart | None]:
+    """Return the chart of each claim, where it has one, and behind those where curves ended."""
+    panels = [*(claim.panel for claim in found.claims), *found.curves]
+    return [draw(panel, places=room.places) if panel else None for panel in panels]
+
+
+def _title(pages: Sequence[Page], opening: Opening | None, compared: Sequence[SideBySide], sweeps: Sequence[Swept]) -> str:
     if opening is not None:
         return opening.title
     if len(pages) == 1:
         return f"{pages[0].name}: {pages[0].title}"
+    if sweeps:
+        return f"{sweeps[0].name}: {sweeps[0].title}"
     return f"{compared[0].title}, side by side" if len(compared) == 1 else f"{len(compared)} scenarios, side by side"
 
 

@@ -21,6 +21,8 @@ from tuilab.reports.compared import groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
+from tuilab.reports.swept import Swept, apart, sweeps_of, swept
+from tuilab.reports.swept_text import chart
 from tuilab.text import shorten, show, show_lines
 
 _WIDTH, _HEIGHT = 78, 12
@@ -91,9 +93,11 @@ def _sections(
 ) -> list[dict[str, str]]:
     """Return what the report says, section by section; the parts of a section have names."""
     is_many = len(subjects) != 1
-    chosen = groups or groups_of(subjects)
-    is_one_story = has_one_story(subjects, chosen)
+    sweeps = [] if groups else sweeps_of(subjects)
+    chosen = groups or groups_of(apart(subjects, sweeps))
+    is_one_story = has_one_story(subjects, [*chosen, *sweeps])
     found = [{"opening": _opening(subjects, known)}] if is_many and not is_one_story else []
+    found += [_swept(swept(group), "#" if is_one_story else "##") for group in sweeps]
     found += [_compared(group, "#" if is_one_story else "##") for group in chosen]
     return found + [_run(subject, is_many) for subject in subjects]
 
@@ -126,6 +130,25 @@ def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
             "\n".join(f"- {escape(name)}: {escape(title)}" for name, title in opening.not_run),
         ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _swept(found: Swept, level: str) -> dict[str, str]:
+    """Return each claim of a sweep with its points, and from where on it holds."""
+    claims = []
+    for claim in found.claims:
+        rows = [(f"{one.mark} {one.verdict}", one.words, f"{one.found} ({one.id})") for one in claim.told]
+        drawn = chart(claim.panel) if claim.panel else ""
+        table = _table(("Verdict", "At", "Measured"), rows)
+        holds = "\n".join(f"- **{escape(words)}**" for words in claim.holds)
+        claims.append("\n\n".join(filter(None, [f"{level}# {escape(claim.text)}", holds, table, drawn and fence(drawn)])))
+    return {
+        "head": f"{level} {escape(found.name)}: {escape(found.title)}",
+        "settings": f"{escape(found.id)}, {escape(found.counts)}: {escape('; '.join(found.settings))}",
+        "missing": _list("Without a result:", found.missing),
+        "claims": "\n\n".join([*claims, *([escape(found.note)] if found.note else [])]),
+        "numbers": _table(found.numbers[0], found.numbers[1:]) if found.numbers else "",
+        "charts": "\n\n".join(fence(drawn) for panel in found.curves if (drawn := chart(panel))),
+    }
 
 
 def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:

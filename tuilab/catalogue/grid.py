@@ -1,0 +1,56 @@
+"""The points of a sweep: every combination of the values that its settings take, as `--set rows=100,1000` says them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from math import prod
+
+from tuilab.catalogue.scenario import Value
+from tuilab.errors import UsageError
+from tuilab.text import show
+
+MOST = 1000  # points: each is a run of its own, and a report tells of all
+_MOST_CHARACTERS = 10_000  # of all values together, which stand in the first record of each run
+
+Grid = dict[str, list[Value]]
+
+
+def read(settings: Sequence[str], value_of: Callable[[str, str], Value]) -> Grid:
+    """Return the values by name; `value_of` reads the text of one, and knows which names there are."""
+    texts = [_split(setting) for setting in settings]
+    if not texts:
+        raise UsageError("a sweep needs values to go through; name them, as in --set rows=100,1000")
+    _refuse_twice([name for name, _ in texts], "--set names", "give all its values at once, as in rows=100,1000")
+    points = prod(len(values) for _, values in texts)
+    if points > MOST:
+        counts = " x ".join(str(len(values)) for _, values in texts)
+        raise UsageError(f"{counts} are {points} points, and a sweep has up to {MOST}; leave out values")
+    if sum(len(text) for _, values in texts for text in values) > _MOST_CHARACTERS:
+        raise UsageError(f"all values of a sweep together have up to {_MOST_CHARACTERS} characters; use shorter ones")
+    found = {name: [value_of(name, text) for text in values] for name, values in texts}
+    for name, values in found.items():
+        _refuse_twice(values, f"--set {show(name, 40)} has", "leave one out")
+    return found
+
+
+def points(grid: Grid) -> Iterator[dict[str, Value]]:
+    """Yield every combination; the values of the last setting change fastest."""
+    for values in product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
+def _split(setting: str) -> tuple[str, list[str]]:
+    """Return the name of a setting and the texts of its values."""
+    name, sign, listed = setting.partition("=")
+    name, texts = name.strip(), [text.strip() for text in listed.split(",")]
+    if not (name and sign):
+        raise UsageError(f"--set takes NAME=VALUE,VALUE, as in rows=100,1000, not {show(setting, 60)}")
+    if not all(texts):
+        raise UsageError(f"--set {show(name, 40)} has an empty value; it takes NAME=VALUE,VALUE, as in rows=100,1000")
+    return name, texts
+
+
+def _refuse_twice(given: Sequence[Value], who: str, step: str) -> None:
+    twice = next((one for one, count in Counter(given).items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(f"{who} {show(str(twice), 40)} twice; {step}")

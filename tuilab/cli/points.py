@@ -1,0 +1,123 @@
+"""The orders of the points of a sweep: a scenario with other values, or a command with other words."""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from msgspec.structs import replace
+
+from tuilab.catalogue import catalog, grid, params
+from tuilab.catalogue.scenario import Scenario, Value
+from tuilab.commands import order as command_orders
+from tuilab.engine import launch
+from tuilab.engine.messages import CommandOrder, RunOrder
+from tuilab.errors import UsageError
+from tuilab.record.events import Sweep
+from tuilab.runs.command_line import option_words
+from tuilab.scrub import is_secret_value
+from tuilab.text import did_you_mean, plural, show
+
+Given = Mapping[str, Any]
+
+
+def of_scenario(given: Given, root: Path, argv: Sequence[str]) -> list[RunOrder]:
+    """Return the order of each point of a sweep over the parameters of a scenario."""
+    if not given["names"]:
+        raise UsageError("name the scenario to sweep, as in tuilab sweep NAME --set rows=100,1000, or a command behind --")
+    if given["metrics"]:
+        raise UsageError("--metric is for what a command prints; a scenario logs its numbers")
+    scenario = _scenario(given)
+    known = {param.name: param for param in scenario.params}
+
+    def value_of(name: str, text: str) -> Value:
+        if name not in known:
+            raise UsageError(f"{show(scenario.id)} has no parameter {show(name, 40)}{did_you_mean(name, known)}")
+        return params.parse(known[name], text)
+
+    values = _values(given, value_of)
+
+    def order(point: dict[str, Value]) -> RunOrder:
+        return launch.order(
+            scenario,
+            point,
+            root=root,
+            repeats=given["repeat"],
+            budget_s=given["budget"],
+            is_quick=given["quick"],
+            timeout_s=given["timeout"],
+            argv=["run", given["names"][0], *_as_options(point)],
+        )
+
+    return _orders(values, order, argv)
+
+
+def of_command(words: Sequence[str], given: Given, root: Path, argv: Sequence[str]) -> list[RunOrder]:
+    """Return the order of each point of a sweep over what stands in the words of a command."""
+    for option, what in (("repeat", "--repeat"), ("budget", "--budget"), ("quick", "--quick")):
+        if given[option]:
+            raise UsageError(f"{what} is for scenarios; how often ways to run a command are measured, tuilab ab says")
+
+    def value_of(name: str, text: str) -> Value:
+        if not any(f"{{{name}}}" in word for word in words):
+            raise UsageError(f"{{{show(name, 40)}}} stands nowhere in the command; write it where the value goes")
+        return text
+
+    values = _values(given, value_of)
+    metrics = list(given["metrics"])
+
+    def order(point: dict[str, Value]) -> RunOrder:
+        filled = [_filled(word, point) for word in words]
+        options = [word for metric in metrics for word in ("--metric", metric)]
+        said = ["exec", *options, "--", *filled]
+        wanted = CommandOrder(words=filled, metrics=metrics)
+        return command_orders.order(wanted, root=root, timeout_s=given["timeout"], argv=said)
+
+    return _orders(values, order, argv)
+
+
+def _scenario(given: Given) -> Scenario:
+    """Return the one scenario that is named."""
+    names = given["names"]
+    found = [one for name in names for one in catalog.find(catalog.load(given["scenarios"]), name)]
+    if len(found) != 1:
+        raise UsageError(f"{show(' '.join(names), 60)} are {plural(len(found), 'scenario')}, and a sweep is of one; name it")
+    return found[0]
+
+
+def _values(given: Given, value_of: Callable[[str, str], Value]) -> grid.Grid:
+    """Return the values to go through; none of them may be a secret, as they stand in every report."""
+    values = grid.read(given["settings"], value_of)
+    for name, listed in values.items():
+        if any(isinstance(one, str) and is_secret_value(name, one) for one in listed):
+            raise UsageError(f"{show(name, 40)} looks like a secret, and the values of a sweep are recorded; give it otherwise")
+    return values
+
+
+def _orders(values: grid.Grid, order: Callable[[dict[str, Value]], RunOrder], argv: Sequence[str]) -> list[RunOrder]:
+    """Return an order a point, each of which waits for its turn."""
+    sweep = Sweep(id=f"sweep-{token_hex(3)}", values=values, point={}, argv=list(argv), folder=_here())
+    return [replace(order(point), sweep=replace(sweep, point=point), waits=True) for point in grid.points(values)]
+
+
+def _here() -> str:
+    """Return the folder that the sweep is given in; nothing where that cannot be told."""
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:
+        return ""
+    return here if here.isprintable() else ""
+
+
+def _as_options(point: Mapping[str, Value]) -> list[str]:
+    """Return a point as options of `tuilab run`."""
+    spelled = ((name, value if isinstance(value, bool) else params.spell(value)) for name, value in point.items())
+    return [word for name, value in spelled for word in option_words(name, value)]
+
+
+def _filled(word: str, point: Mapping[str, Value]) -> str:
+    """Return a word with the values where their names stand in braces; other braces stay as they are."""
+    names = "|".join(map(re.escape, point))
+    return re.sub(rf"\{{({names})\}}", lambda found: str(point[found[1]]), word)

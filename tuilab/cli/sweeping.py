@@ -1,0 +1,119 @@
+"""Goes through the points of a sweep, one display for all of them, and tells what came of it."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuilab.cli import headless
+from tuilab.cli.follow import Outcome, run_one
+from tuilab.drawings.glyphs import Style, style_of
+from tuilab.engine.messages import RunOrder
+from tuilab.errors import ExitCode
+from tuilab.record.encoding import for_programs, spell_out
+from tuilab.record.parts import Claim
+from tuilab.reports.files import format_of, read_subjects, write
+from tuilab.reports.subject import Subject
+from tuilab.reports.swept import Along, Swept, point_words, swept
+from tuilab.reports.swept_text import render
+from tuilab.runs import store, sweeps
+from tuilab.runs.command_line import hint
+from tuilab.text import plural, show
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How the result is wanted."""
+
+    as_json: bool = False
+    is_strict: bool = False
+    is_quiet: bool = False
+    has_chart: bool = False
+    report: str = ""
+
+
+def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted) -> ExitCode:
+    """Run the points one after another; an interrupt ends the sweep, and what was run is told and kept."""
+    outcome = Outcome(is_strict=wanted.is_strict, is_quiet=wanted.is_quiet, is_silent=True)
+    style = style_of(sys.stderr)
+    sweep = orders[0].sweep
+    assert sweep is not None
+    if not wanted.is_quiet:
+        print(f"{sweep.id}: {plural(len(orders), 'point')}; go on after an end: {_resume(sweep.id, root)}", file=sys.stderr)
+    for at, order in enumerate(orders, 1):
+        words = point_words(order.sweep.point) if order.sweep else ""
+        outcome.where = f"{at}/{len(orders)} {words}"
+        run_one(order, outcome)
+        if not wanted.is_quiet:
+            print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
+        if outcome.codes[-1] == ExitCode.INTERRUPTED:
+            break
+    return _finish(sweep.id, root, wanted, outcome)
+
+
+def _told(outcome: Outcome, style: Style) -> str:
+    """Return what came of the point that was run last, in a line."""
+    if not outcome.watched:
+        return f"{outcome.where}: left"
+    watch, state = outcome.watched[-1]
+    marks = "".join(style.mark(claim.outcome) for claim in watch.summary.claims.values())
+    name = store.short_id(watch.run_dir.name)
+    return f"{outcome.where}: {state}  {marks}  {watch.summary.elapsed_s:.1f} s  {name}"
+
+
+def _finish(sweep_id: str, root: Path, wanted: Wanted, outcome: Outcome) -> ExitCode:
+    code = headless.worst(outcome.codes)
+    subjects = read_subjects(sweeps.find(sweep_id, root).runs)
+    found = swept(subjects)
+    if wanted.as_json:
+        print(for_programs(document(found, subjects, root, code)))
+    else:
+        style = style_of(sys.stdout)
+        print(style.fit(render(found, style, has_chart=wanted.has_chart)))
+        if found.missing:
+            print(
+                f"tuilab: {plural(len(found.missing), 'point')} without a result; run them: {_resume(sweep_id, root)}",
+                file=sys.stderr,
+            )
+    if wanted.report:
+        write(subjects, wanted.report, format_of(wanted.report))
+        if wanted.report != "-" and not wanted.is_quiet:
+            print(f"report: {show(wanted.report, 500)}", file=sys.stderr)
+    return code
+
+
+def _resume(sweep_id: str, root: Path) -> str:
+    return hint(root, "sweep", "--resume", sweep_id)
+
+
+def document(found: Swept, subjects: Sequence[Subject], root: Path, code: ExitCode) -> dict[str, Any]:
+    """Return what a program is told of a sweep."""
+    runs = [
+        {**store.fields(one.run_dir), "point": one.summary.run.sweep.point, "state": one.state}
+        for one in subjects
+        if one.summary.run and one.summary.run.sweep
+    ]
+    told: dict[str, Any] = spell_out({
+        "schema": "tuilab.sweep/1",
+        "exit_code": int(code),
+        "sweep": found.id,
+        "values": found.sweep.values,
+        "runs": runs,
+        "claims": [_claim(claim) for claim in found.claims],
+        "missing": list(found.missing),
+    })  # fmt: skip
+    return told
+
+
+def _claim(claim: Along) -> dict[str, Any]:
+    points = [
+        {"point": one.point, "id": one.id, "verdict": one.verdict, "holds": one.holds, **_numbers(one.claim)}
+        for one in claim.told
+    ]
+    return {"text": claim.text, "holds": list(claim.holds), "points": points}
+
+
+def _numbers(claim: Claim) -> dict[str, float | None]:
+    reached = claim.verdict
+    return {name: getattr(reached, name, None) for name in ("estimate", "low", "high")}

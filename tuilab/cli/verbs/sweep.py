@@ -1,0 +1,120 @@
+"""`tuilab sweep NAME --set rows=100,1000,10000`: run a scenario, or a command of yours, with every combination of values.
+
+Each point is a run of its own, one after another, in the queue of its device. The result says at which values each claim holds,
+and from where on; of a command, where its curves ended. Ctrl-C stops it, and it goes on where it was with --resume.
+
+\b
+    tuilab sweep overhead --set rows=100,1000,10000 --set device=cpu,cuda
+    tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}
+    tuilab sweep --resume last
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import replace
+
+from tuilab.cli import completion, options
+from tuilab.errors import UsageError
+from tuilab.text import show
+
+if TYPE_CHECKING:
+    from tuilab.engine.messages import RunOrder
+
+_MOST_BYTES = 6000  # of its command line, which stands in the first record of each run
+
+_OPTIONS: list[click.Parameter] = [
+    click.Argument(["names"], nargs=-1, metavar="[NAME]", shell_complete=completion.scenarios),
+    click.Option(
+        ["--set", "settings"],
+        multiple=True,
+        metavar="NAME=VALUE,VALUE",
+        help="The values of a parameter; of a command, what {NAME} stands for in its words. May be repeated.",
+    ),
+    click.Option(["--resume"], metavar="SWEEP", help="Run the points that a sweep has no result of yet; last is the newest."),
+    click.Option(["--quick"], is_flag=True, help="Smaller sizes: an answer in seconds."),
+    click.Option(
+        ["--repeat"], type=click.IntRange(1, 1000), help="Fresh processes a point (else 6 where time is claimed, or 1)."
+    ),
+    click.Option(
+        ["--budget"], type=options.Duration(), help="Of a point: repeat until its claims are decided, or this is spent."
+    ),
+    click.Option(["--timeout"], type=options.Number(0, min_open=True), help="Stop a point after so many seconds."),
+    click.Option(["--metric", "metrics"], multiple=True, metavar="NAME=PATTERN", help="A number that a command prints."),
+    click.Option(["--detach"], is_flag=True, help="Queue all points, print the ids of their runs and return at once."),
+    click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
+    click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
+    click.Option(
+        ["--report"],
+        metavar="FILE",
+        shell_complete=completion.files,
+        help="Write a report at the end; its ending says the format.",
+    ),
+    click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+    *options.FOLDERS,
+]
+
+
+class _SweepCommand(click.Command):
+    """What stands behind -- is a command of the user's, whatever its words look like."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta["tuilab.command"] = args[at + 1 :]
+        ctx.meta["tuilab.words"] = list(args)
+        rest = super().parse_args(ctx, args[:at])
+        if at < len(args) and not args[at + 1 :]:
+            raise UsageError(
+                "no command stands behind --; name one, as in tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}"
+            )
+        return rest
+
+
+@click.command(cls=_SweepCommand, params=_OPTIONS, help=__doc__)
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> int:
+    root = options.root(given["root"])
+    if given["report"]:
+        from tuilab.reports.files import check_target, tell_lack
+
+        tell_lack(check_target(given["report"]))
+    orders = _resumed(given, root) if given["resume"] is not None else _orders(ctx, given, root)
+    if given["detach"]:
+        from tuilab.cli.verbs.run import detach
+
+        if given["report"]:
+            raise UsageError("--detach does not wait for the end; when it is there, tuilab report takes the sweep's id")
+        return detach(orders, as_json=given["as_json"])
+    from tuilab.cli.sweeping import Wanted, go_through
+
+    has_chart = sys.stdout.isatty() and not given["quiet"]
+    wanted = Wanted(given["as_json"], given["strict"], given["quiet"], has_chart, given["report"] or "")
+    return go_through(orders, root, wanted)
+
+
+def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunOrder]":
+    """Return the order of each point; what is wrong with any is told before there is a run."""
+    from tuilab.cli import points
+
+    words, argv = ctx.meta["tuilab.command"], ["sweep", *ctx.meta["tuilab.words"]]
+    if (size := len("\0".join(argv).encode(errors="replace"))) > _MOST_BYTES:
+        raise UsageError(f"the command line of a sweep has {size} bytes, and takes {_MOST_BYTES}; put some into a script")
+    if given["names"] and words:
+        raise UsageError(f"{show(given['names'][0], 40)} stands before the -- of a command; sweep a scenario or a command")
+    return points.of_command(words, given, root, argv) if words else points.of_scenario(given, root, argv)
+
+
+def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
+    """Return the orders of the points of a sweep that have no result yet and do not go on."""
+    from tuilab.runs import sweeps
+
+    if given["names"] or given["settings"]:
+        raise UsageError("--resume goes on with a sweep as it was begun; leave out its name and --set")
+    found = sweeps.find(given["resume"], root)
+    with sweeps.as_begun(found.sweep):
+        ctx = command.make_context("sweep", found.sweep.argv[1:])
+        orders = _orders(ctx, ctx.params, root)
+    points = [order.sweep for order in orders if order.sweep]
+    return [replace(orders[at], sweep=replace(points[at], id=found.sweep.id)) for at in sweeps.missing(found, points)]
