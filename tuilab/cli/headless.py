@@ -33,6 +33,7 @@ Pause = Callable[[float], object]
 
 _POLL_S = 0.1
 _PLAIN_PERIOD_S = 10.0
+_NOTICES = ("notice", "alert")  # kinds of news
 
 
 class Talk(Protocol):
@@ -194,7 +195,8 @@ class Plain:
         for kind, line in news(watch.summary, self._style) + standing:
             if (kind, line) not in self._said:
                 self._said.add((kind, line))
-                self._say(f"{name}: {line}")
+                if not self._where or kind in _NOTICES:  # of a point of a sweep, the result tells the rest
+                    self._say(f"{name}: {line}")
         if warning and warning != self._warning:
             self._say(f"{name}: {warning}")
         self._warning = warning
@@ -234,7 +236,7 @@ class Live:
         for kind, line in news(watch.summary, self._style):
             if (kind, line) not in self._said:
                 self._said.add((kind, line))
-                if kind != "state":
+                if kind in _NOTICES or not (self._where or kind == "state"):
                     self._live.console.print(self._text.from_ansi(self._style.fit(line)))
         standing = standing_lines(watch.summary, self._standings, self._style)
         shown = [self._text.from_ansi(self._style.fit(line)) for line in standing]

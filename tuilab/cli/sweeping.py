@@ -1,5 +1,6 @@
 """Goes through the points of a sweep, one display for all of them, and tells what came of it."""
 
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from tuilab.record.encoding import for_programs, spell_out
 from tuilab.record.parts import Claim
 from tuilab.reports.files import format_of, read_subjects, write
 from tuilab.reports.subject import Subject
-from tuilab.reports.swept import Along, Swept, point_words, swept
-from tuilab.reports.swept_text import render
+from tuilab.reports.sweeps.points import point_words, varied_in
+from tuilab.reports.sweeps.swept import Along, Swept, swept
+from tuilab.reports.sweeps.text import render
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
 from tuilab.text import plural, show
@@ -42,8 +44,8 @@ def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted) -> ExitCo
     if not wanted.is_quiet:
         print(f"{sweep.id}: {plural(len(orders), 'point')}; go on after an end: {_resume(sweep.id, root)}", file=sys.stderr)
     for at, order in enumerate(orders, 1):
-        words = point_words(order.sweep.point) if order.sweep else ""
-        outcome.where = f"{at}/{len(orders)} {words}"
+        assert order.sweep is not None
+        outcome.where = f"{at}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
         run_one(order, outcome)
         if not wanted.is_quiet:
             print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
@@ -70,7 +72,7 @@ def _finish(sweep_id: str, root: Path, wanted: Wanted, outcome: Outcome) -> Exit
         print(for_programs(document(found, subjects, root, code)))
     else:
         style = style_of(sys.stdout)
-        print(style.fit(render(found, style, has_chart=wanted.has_chart)))
+        print(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=wanted.has_chart)))
         if found.missing:
             print(
                 f"tuilab: {plural(len(found.missing), 'point')} without a result; run them: {_resume(sweep_id, root)}",
@@ -108,7 +110,13 @@ def document(found: Swept, subjects: Sequence[Subject], root: Path, code: ExitCo
 
 def _claim(claim: Along) -> dict[str, Any]:
     points = [
-        {"point": one.point, "id": one.id, "verdict": one.verdict, "holds": one.holds, **_numbers(one.claim)}
+        {
+            "point": one.point,
+            "id": one.id,
+            "verdict": one.claim.verdict.verdict if one.claim.verdict else None,
+            "holds": one.holds,
+            **_numbers(one.claim),
+        }
         for one in claim.told
     ]
     return {"text": claim.text, "holds": list(claim.holds), "points": points}

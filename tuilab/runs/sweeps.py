@@ -35,7 +35,7 @@ def find(reference: str, root: Path) -> Begun:
     if reference == LAST and entries:
         wanted = {entries[-1].sweep}
     if len(wanted) != 1:
-        known = [entry.sweep for entry in entries]
+        known = list(dict.fromkeys(entry.sweep for entry in entries))
         what = f"could be {len(wanted)} sweeps; add characters" if wanted else f"is no sweep in {show(root)}"
         raise UsageError(f"{show(reference, 40)} {what}{did_you_mean(reference, known)}; {hint(root, 'runs')} shows the runs")
     runs = [entry for entry in entries if entry.sweep in wanted]
@@ -72,9 +72,8 @@ def missing(begun: Begun, points: Sequence[Sweep]) -> list[int]:
         raise UsageError(f"{begun.sweep.id} would go through other values now: its scenario has changed; begin it again")
     places = [at for at, point in enumerate(points) if point.point not in begun.settled]
     if not places:
-        raise UsageError(
-            f"{begun.sweep.id} has a result of every point; tuilab report {begun.sweep.id} -o FILE writes them down"
-        )
+        step = hint(begun.runs[0].parent, "report", begun.sweep.id, "-o", "FILE")
+        raise UsageError(f"{begun.sweep.id} has a result of every point, or gets one; write them down: {step}")
     return places
 
 

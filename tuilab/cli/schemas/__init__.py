@@ -12,7 +12,19 @@ from tuilab.reports.formats.full import schema as schema_of_reports
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _OF_REPORTS = {  # what a run of a report has beyond its result
-    *("command", "started_wall_ns", "repeats", "settings", "variables", "earlier", "declared", "gaps", "notes", "tags"),
+    *(
+        "command",
+        "started_wall_ns",
+        "repeats",
+        "settings",
+        "variables",
+        "earlier",
+        "declared",
+        "sweep",
+        "gaps",
+        "notes",
+        "tags",
+    ),
     *("lesson", "source", "images", "artifacts", "samples"),
 }
 

@@ -200,3 +200,34 @@ class Queue(TypedDict):
     schema: Literal["tuilab.queue/1"]
     is_paused: bool
     runs: list[Queued]
+
+
+class SweptPoint(TypedDict):
+    point: Annotated[dict[str, Any], Meta(description="the values of the settings")]
+    id: Annotated[str, Meta(description="of the run")]
+    verdict: Verdict | None
+    holds: Annotated[bool | None, Meta(description="null: the measurement gives no answer")]
+    estimate: Maybe
+    low: Maybe
+    high: Maybe
+
+
+class SweptClaim(TypedDict):
+    text: str
+    holds: Annotated[list[str], Meta(description="where it holds, a sentence for each combination of the other settings")]
+    points: list[SweptPoint]
+
+
+class PointRun(Run):
+    point: dict[str, Any]
+    state: str
+
+
+class Swept(TypedDict):
+    schema: Literal["tuilab.sweep/1"]
+    exit_code: ExitCode
+    sweep: Annotated[str, Meta(description="its id, which report and sweep --resume take")]
+    values: Annotated[dict[str, list[Any]], Meta(description="that it goes through, by setting")]
+    runs: list[PointRun]
+    claims: list[SweptClaim]
+    missing: Annotated[list[str], Meta(description="points without a result, and why")]

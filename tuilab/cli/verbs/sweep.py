@@ -18,11 +18,12 @@ from msgspec.structs import replace
 
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
-from tuilab.text import show
+from tuilab.text import plural, show
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
 
+_MOST_DETACHED = 100  # points
 _MOST_BYTES = 6000  # of its command line, which stands in the first record of each run
 
 _OPTIONS: list[click.Parameter] = [
@@ -86,6 +87,12 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         if given["report"]:
             raise UsageError("--detach does not wait for the end; when it is there, tuilab report takes the sweep's id")
+        if len(orders) > _MOST_DETACHED:
+            raise UsageError(
+                f"--detach starts a process for each of {len(orders)} points, up to {_MOST_DETACHED}; leave it out"
+            )
+        if orders[0].sweep:
+            print(f"{orders[0].sweep.id}: {plural(len(orders), 'point')}", file=sys.stderr)
         return detach(orders, as_json=given["as_json"])
     from tuilab.cli.sweeping import Wanted, go_through
 

@@ -92,7 +92,8 @@ def _shapes(shown: Drawn, x: Axis, y: Axis) -> tuple[str, str, tuple[tuple[float
     for start, end in pairwise(ends):
         upper, middle, lower = (list(zip(across[start:end], ys[start:end], strict=True)) for ys in (highs, mids, lows))
         path += _through(middle)
-        dots += middle if len(middle) == 1 and upper == lower else []
+        is_alone = len(middle) == 1 and upper == lower
+        dots += middle if is_alone or line.mids is not None else []  # of intervals it is to be seen where they were measured
         band += _through([*upper, *reversed(lower)]) + "Z" if upper != lower else ""
     return band, path, tuple(dots)
 

@@ -57,6 +57,7 @@ def _more(subject: Subject) -> dict[str, Any]:
         "variables": [variable(raced, choose(summary, raced)) for raced in summary.settings.values()],
         "earlier": dict(subject.before),
         "declared": [_declared(claim.declared) for claim in summary.claims.values() if claim.declared],
+        "sweep": {"id": run.sweep.id, "point": run.sweep.point} if run and run.sweep else None,
         "gaps": gaps(subject),
         "notes": [{"wall_s": when, "text": text} for when, text in subject.notes.texts],
         "tags": subject.notes.tags,

@@ -19,7 +19,7 @@ from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.compared import SideBySide, groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
 from tuilab.reports.subject import Subject
-from tuilab.reports.swept import Swept, apart, sweeps_of, swept
+from tuilab.reports.sweeps.swept import Swept, apart, sweeps_of, swept
 from tuilab.text import shorten, show_lines
 
 _ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
@@ -84,7 +84,7 @@ def _title(pages: Sequence[Page], opening: Opening | None, compared: Sequence[Si
     if len(pages) == 1:
         return f"{pages[0].name}: {pages[0].title}"
     if sweeps:
-        return f"{sweeps[0].name}: {sweeps[0].title}"
+        return f"{sweeps[0].name} {sweeps[0].title}"
     return f"{compared[0].title}, side by side" if len(compared) == 1 else f"{len(compared)} scenarios, side by side"
 
 

@@ -21,8 +21,8 @@ from tuilab.reports.compared import groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
-from tuilab.reports.swept import Swept, apart, sweeps_of, swept
-from tuilab.reports.swept_text import chart
+from tuilab.reports.sweeps.swept import Swept, apart, sweeps_of, swept
+from tuilab.reports.sweeps.text import chart
 from tuilab.text import shorten, show, show_lines
 
 _WIDTH, _HEIGHT = 78, 12
@@ -142,7 +142,7 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
         holds = "\n".join(f"- **{escape(words)}**" for words in claim.holds)
         claims.append("\n\n".join(filter(None, [f"{level}# {escape(claim.text)}", holds, table, drawn and fence(drawn)])))
     return {
-        "head": f"{level} {escape(found.name)}: {escape(found.title)}",
+        "head": f"{level} {escape(found.name)} {escape(found.title)}",
         "settings": f"{escape(found.id)}, {escape(found.counts)}: {escape('; '.join(found.settings))}",
         "missing": _list("Without a result:", found.missing),
         "claims": "\n\n".join([*claims, *([escape(found.note)] if found.note else [])]),

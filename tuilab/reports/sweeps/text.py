@@ -9,21 +9,21 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
-from tuilab.reports.swept import Along, Swept, point_words
+from tuilab.reports.sweeps.swept import Along, Swept
 from tuilab.text import shorten, show
 
-_WIDTH, _HEIGHT = 100, 12
+_WIDTH, _HEIGHT, _MOST = 78, 12, 120
 _LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
 
 
-def render(found: Swept, style: Style, *, has_chart: bool) -> str:
+def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
     """Return what a terminal shows of it."""
     parts = [f"{style.bold(found.id)}  {show(found.name)}: {'; '.join(found.settings)}  {style.dim(found.counts)}"]
-    parts += ["\n".join(_claim(claim, style)) for claim in found.claims]
+    parts += ["\n".join(_claim(claim, style, width)) for claim in found.claims]
     panels = [claim.panel for claim in found.claims if claim.panel] + [*found.curves]
-    parts += [drawn for panel in panels if has_chart and (drawn := chart(panel, is_utf8=style.is_utf8))]
+    parts += [drawn for panel in panels if has_chart and (drawn := chart(panel, width, is_utf8=style.is_utf8))]
     if found.numbers:
-        parts.append("\n".join(columns(found.numbers)))
+        parts.append("\n".join(shorten(line, width) for line in columns(found.numbers)))
     if found.missing:
         parts.append("\n".join(["without a result:", *(f"  {words}" for words in found.missing)]))
     return "\n\n".join([*parts, *([style.dim(found.note)] if found.note else [])])
@@ -35,12 +35,12 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def chart(panel: Panel, *, is_utf8: bool = True) -> str:
+def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
     """Return the chart of a claim, or of where curves ended; nothing where it cannot be drawn."""
     lines = [_series(panel, line) for line in panel.lines]
     log = f"{'x' if panel.is_log_x else ''}{'y' if panel.is_log else ''}"
     axes = AxesNamed(metric=panel.title, x=panel.x_name, log=_LOGS[log])
-    return line_chart(lines, _WIDTH, _HEIGHT, axes=axes, is_utf8=is_utf8)
+    return line_chart(lines, min(width, _MOST), _HEIGHT, axes=axes, is_utf8=is_utf8)
 
 
 def _series(panel: Panel, line: Line) -> Series:
@@ -52,7 +52,7 @@ def _series(panel: Panel, line: Line) -> Series:
     )  # fmt: skip
 
 
-def _claim(claim: Along, style: Style) -> list[str]:
-    rows = columns([(point_words(one.point), one.verdict, show(one.found, 200)) for one in claim.told])
-    marked = [f"  {style.mark(one.verdict)} {shorten(row, _WIDTH)}" for one, row in zip(claim.told, rows, strict=True)]
+def _claim(claim: Along, style: Style, width: int) -> list[str]:
+    rows = columns([(one.words, one.verdict, show(one.found, 200)) for one in claim.told])
+    marked = [f"  {style.mark(one.verdict)} {shorten(row, width - 4)}" for one, row in zip(claim.told, rows, strict=True)]
     return [show(claim.text), *marked, *(f"  {style.bold(words)}" for words in claim.holds)]

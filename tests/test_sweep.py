@@ -1,0 +1,310 @@
+"""Sweeps: a scenario or a command with every combination of values, stopped and gone on with, and told along them."""
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from tests.engine import look, newest, start, until
+from tests.report_aids import described
+from tuilab.catalogue import grid
+from tuilab.errors import UsageError
+from tuilab.record.events import Sweep
+from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where
+from tuilab.runs import store, sweeps
+
+Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SCENARIO = '''"""A probe.
+
+A lesson.
+
+## Look for
+- [small] it is small
+"""
+
+import os
+import time
+
+from tuilab import Lab
+
+
+def run(
+    lab: Lab,
+    rows: int = 10,  # rows, 1..100000
+    fast: bool = False,  # whether it hurries
+    token: str = "",  # a secret
+) -> None:
+    lab.stage("on")
+    if rows == 7:
+        raise ValueError("seven")
+    while rows == 8 and not os.path.exists("GATE"):
+        time.sleep(0.01)
+    lab.claim("small", rows, at_most=100)
+'''
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> str:
+    path = tmp_path / "probe.py"
+    path.write_text(SCENARIO.replace("GATE", str(tmp_path / "gate")))
+    return str(path)
+
+
+def swept(tuilab: Tuilab, *words: str, code: int = 0) -> dict[str, Any]:
+    done = tuilab("sweep", "--json", "--quiet", *words)
+    assert done.returncode == code, done.stderr
+    told: dict[str, Any] = described(json.loads(done.stdout))
+    return told
+
+
+# ---- the points
+
+
+def test_every_combination_is_a_point_and_the_last_setting_changes_fastest() -> None:
+    read = grid.read(["a=1, 2", "b=x,y"], lambda name, text: text)
+
+    assert list(grid.points(read)) == [{"a": a, "b": b} for a, b in product("12", "xy")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ([], "needs values"),
+        (["rows"], "takes NAME=VALUE"),
+        (["=1,2"], "takes NAME=VALUE"),
+        (["rows="], "empty value"),
+        (["rows=1,,2"], "empty value"),
+        (["rows=1,2,1"], "has 1 twice"),
+        (["rows=1", "rows=2"], "names rows twice"),
+        (["a=" + ",".join(map(str, range(1000))), "b=" + ",".join(map(str, range(1000)))], "1000000 points"),
+    ],
+)
+def test_what_is_no_grid_is_refused_in_a_sentence(settings: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        grid.read(settings, lambda name, text: text)
+
+
+def test_claims_are_told_along_the_first_setting_that_goes_through_numbers() -> None:
+    def axis(**values: list[Any]) -> str:
+        return axis_of(Sweep(id="sweep-1", values=values, point={}))
+
+    assert axis(device=["cpu", "cuda"], rows=[1, 2]) == "rows"
+    assert axis(rows=[1], lr=["0.1", "1e-3"]) == "lr"
+    assert axis(device=["cpu", "cuda"], fast=[True, False], lr=["0.1", "nan"]) == ""
+
+
+def test_points_that_differ_along_the_axis_alone_stand_together() -> None:
+    points = [{"rows": rows, "device": device, "seed": 1} for rows in (1, 2) for device in ("cpu", "cuda")]
+
+    assert groups_of(points, "rows", ["rows", "device"]) == {"device=cpu": [0, 2], "device=cuda": [1, 3]}
+    assert groups_of(points, "rows", ["rows"]) == {"": [0, 1, 2, 3]}
+
+
+# ---- where a claim holds
+
+
+@pytest.mark.parametrize(
+    ("holds", "words"),
+    [
+        ("yy", "holds at all 2 values"),
+        ("nnn", "holds at none of 3 values"),
+        ("nyy", "holds from 2 on, not at 1"),
+        ("nny", "holds from 3 on, not up to 2"),
+        ("yyn", "holds up to 2, not at 3"),
+        ("ynn", "holds up to 1, not from 2 on"),
+        ("yny", "holds at 1, 3, not at 2"),
+        ("n?y", "holds from 3 on, not at 1; not decided at 2"),
+        ("??", "decided at none of 2 values"),
+        ("?", "not decided at 1"),
+        ("y", "holds at 1"),
+        ("n", "does not hold at 1"),
+        ("?y?", "holds at 2; not decided at 1, 3"),
+    ],
+)
+def test_where_a_claim_holds_is_told_in_a_phrase(holds: str, words: str) -> None:
+    assert holds_where(_places(holds), is_ordered=True) == words
+
+
+@given(some.text("yn?", min_size=1, max_size=6), some.booleans())
+def test_no_value_is_told_to_hold_that_does_not(holds: str, is_ordered: bool) -> None:
+    """Read back what is said, as a person would: where each value stands, in one of the three."""
+    said = holds_where(_places(holds), is_ordered=is_ordered)
+
+    assert "".join(_read_back(said, str(at), len(holds)) for at in range(1, len(holds) + 1)) == holds
+
+
+def _places(holds: str) -> list[tuple[str, bool | None]]:
+    meanings = {"y": True, "n": False, "?": None}
+    return [(str(at), meanings[one]) for at, one in enumerate(holds, 1)]
+
+
+def _read_back(said: str, place: str, count: int) -> str:
+    if said.startswith("decided at none"):
+        return "?"
+    where = {"y": "", "n": "", "?": ""}
+    for part in said.split("; "):
+        if part.startswith("not decided at "):
+            where["?"] = part.removeprefix("not decided ")
+        elif part.startswith("does not hold "):
+            where["n"] = part.removeprefix("does not hold ")
+        else:
+            yes, _, no = part.removeprefix("holds ").partition(", not ")
+            where["y"], where["n"] = ("", "at all") if "none" in yes else (yes, no)
+    at = {name for name, text in where.items() if text and re.search(rf"\bat (.*\b)?({place}\b|all)", text)}
+    if at:
+        (only,) = at
+        return only
+    ranges = {name: _span(text, count) for name, text in where.items()}
+    (only,) = [name for name, span in ranges.items() if int(place) in span]
+    return only
+
+
+def _span(text: str, count: int) -> range:
+    if found := re.fullmatch(r"from (\d+) on", text):
+        return range(int(found[1]), count + 1)
+    if found := re.fullmatch(r"up to (\d+)", text):
+        return range(1, int(found[1]) + 1)
+    return range(0)
+
+
+# ---- the whole of it
+
+
+def test_a_claim_is_told_along_the_values(tuilab: Tuilab, probe: str, root: Path, tmp_path: Path) -> None:
+    done = tuilab("sweep", probe, "--set", "rows=10,100,1000", "--report", "told.html")
+
+    assert done.returncode == 1, done.stderr
+    assert "3 of 3 points" in done.stdout and "holds up to rows=100, not at rows=1000" in done.stdout
+    assert "3/3 rows=1000: succeeded  ✗" in done.stderr
+    (sweep_id,) = {run.sweep.id for folder in store.list_runs(root) if (run := look(folder).summary.run) and run.sweep}
+    page = (tmp_path / "told.html").read_text()
+    assert "holds up to rows=100, not at rows=1000" in page and sweep_id in page and "side by side" not in page
+    written = tuilab("report", sweep_id[:9], "-o", "-", "--as", "md").stdout
+    assert "- **holds up to rows=100, not at rows=1000**" in written and written.count("\n## ") == 4
+    report = json.loads(tuilab("report", sweep_id, "-o", "-", "--as", "json").stdout)
+    assert sorted(run["sweep"]["point"]["rows"] for run in described(report)["runs"]) == [10, 100, 1000]
+
+
+def test_each_point_is_a_run_like_any_other(tuilab: Tuilab, probe: str, root: Path) -> None:
+    told = swept(tuilab, probe, "--set", "rows=10,20", "--set", "fast=yes,no")
+
+    assert [run["point"] for run in told["runs"]] == [{"rows": r, "fast": f} for r in (10, 20) for f in (True, False)]
+    run = look(Path(told["runs"][3]["path"])).summary.run
+    assert run and run.argv == ["run", probe, "--rows", "20", "--no-fast"]
+    assert run.params == {"rows": 20, "fast": False, "token": ""}
+    (claim,) = told["claims"]
+    assert claim["holds"] == ["fast=true: holds at all 2 values", "fast=false: holds at all 2 values"]
+    (found,) = json.loads(tuilab("runs", told["sweep"], "--json").stdout)["runs"][:1]
+    assert found["run"] == told["runs"][3]["run"]
+
+
+def test_points_that_failed_are_told_and_run_again_by_resume(tuilab: Tuilab, probe: str, tmp_path: Path) -> None:
+    first = swept(tuilab, probe, "--set", "rows=7,9", code=4)
+    assert len(first["missing"]) == 1 and first["missing"][0].startswith("rows=7: failed")
+    Path(probe).write_text(Path(probe).read_text().replace("rows == 7", "rows == -7"))
+
+    again = swept(tuilab, "--resume", first["sweep"])
+
+    assert again["sweep"] == first["sweep"] and again["missing"] == []
+    assert [run["point"]["rows"] for run in again["runs"]] == [7, 9, 7]
+    done = tuilab("sweep", "--resume", "last")
+    assert done.returncode == 2 and "has a result of every point, or gets one" in done.stderr
+
+
+def test_one_that_is_interrupted_goes_on_where_it_was(tuilab: Tuilab, probe: str, root: Path, tmp_path: Path) -> None:
+    front = start(root, "sweep", probe, "--set", "rows=3,8,5")
+    until(lambda: _is_at(root, 8))
+    front.send_signal(signal.SIGINT)
+    _, said = front.communicate(timeout=60)
+    assert front.returncode == 130 and "2 points without a result; run them: tuilab sweep --resume sweep-" in said
+    (tmp_path / "gate").touch()
+
+    again = swept(tuilab, "--resume", "last")
+
+    assert [(run["point"]["rows"], run["state"]) for run in again["runs"]] == [
+        (3, "succeeded"), (8, "stopped"), (8, "succeeded"), (5, "succeeded")
+    ]  # fmt: skip
+
+
+def _is_at(root: Path, rows: int) -> bool:
+    run_dir = newest(root)
+    summary = look(run_dir).summary if run_dir else None
+    return bool(summary and summary.run and summary.run.params.get("rows") == rows and summary.stages)
+
+
+def test_what_goes_on_is_not_started_again(tuilab: Tuilab, probe: str, root: Path, tmp_path: Path) -> None:
+    queued = tuilab("sweep", probe, "--set", "rows=8,9", "--detach")
+    assert len(queued.stdout.split()) == 2 and "sweep-" in queued.stderr
+    until(lambda: len(sweeps.members(root)) == 2)
+
+    done = tuilab("sweep", "--resume", "last")
+
+    assert done.returncode == 2 and "has a result of every point, or gets one" in done.stderr
+    (tmp_path / "gate").touch()
+    until(lambda: all(look(folder).summary.is_over for folder in store.list_runs(root)))
+
+
+def test_a_command_gets_its_values_where_their_names_stand(tuilab: Tuilab, tmp_path: Path) -> None:
+    command = ("sh", "-c", 'echo "loss=$0" "{other} {}"', "{lr}")
+    told = swept(tuilab, "--set", "lr=0.5,0.25", "--metric", "loss=loss=([0-9.]+)", "--", *command)
+
+    assert [run["point"] for run in told["runs"]] == [{"lr": "0.5"}, {"lr": "0.25"}]
+    run = look(Path(told["runs"][1]["path"])).summary.run
+    assert run and run.command == [*command[:3], "0.25"] and run.argv[:3] == ["exec", "--metric", "loss=loss=([0-9.]+)"]
+    assert "{other} {}" in (Path(told["runs"][1]["path"]) / "stdout.log").read_text()
+    shown = tuilab("report", told["sweep"], "-o", "-", "--as", "md").stdout
+    assert "last loss" in shown and re.search(r"lr=0.25 .*0\.25", shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "rows=1,2"], "name the scenario"),
+        (["PROBE"], "needs values"),
+        (["PROBE", "--set", "rows=1,x"], '"x" is not a whole number'),
+        (["PROBE", "--set", "rows=1,0"], "0 is out of range"),
+        (["PROBE", "--set", "rwos=1,2"], "did you mean rows"),
+        (["PROBE", "--set", "rows=1,1e0"], "is not a whole number"),
+        (["PROBE", "--set", "token=a,b"], "looks like a secret"),
+        (["PROBE", "--set", "rows=1", "--metric", "a=(b)"], "--metric is for what a command prints"),
+        (["stability", "--set", "rows=1,2"], "a sweep is of one"),
+        (["PROBE", "--set", "rows=1,2", "--", "true"], "stands before the --"),
+        (["--set", "a=1,2", "--"], "no command stands behind --"),
+        (["--set", "a=1,2", "--", "echo"], "{a} stands nowhere"),
+        (["--set", "a=1,2", "--repeat", "3", "--", "echo", "{a}"], "--repeat is for scenarios"),
+        (["--set", "a=1,2", "--", "no-such-command", "{a}"], "there is no command no-such-command"),
+        (["--set", f"a={'x' * 7000},2", "--", "echo", "{a}"], "takes 6000"),
+        (["PROBE", "--set", "rows=1,2", "--detach", "--report", "x.html"], "--detach does not wait"),
+        (["PROBE", "--set", "rows=" + ",".join(map(str, range(1, 102))), "--detach"], "up to 100"),
+        (["PROBE", "--set", "rows=1,2", "--report", "/nowhere/x.html"], "cannot write"),
+        (["--resume", "last"], "is no sweep"),
+        (["--resume", "sweep-123456"], "is no sweep"),
+        (["PROBE", "--resume", "last"], "leave out its name"),
+        (["--resume", ""], "empty"),
+    ],
+)
+def test_what_cannot_be_swept_is_told_before_anything_runs(
+    tuilab: Tuilab, probe: str, root: Path, words: list[str], said: str
+) -> None:
+    done = tuilab("sweep", *(probe if word == "PROBE" else word for word in words))
+
+    assert done.returncode in (2, 5) and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert store.list_runs(root) == []
+
+
+def test_a_sweep_whose_scenario_takes_other_values_by_now_is_not_gone_on_with(tuilab: Tuilab, probe: str) -> None:
+    told = swept(tuilab, probe, "--set", "rows=7,9", code=4)
+    Path(probe).write_text(Path(probe).read_text().replace("rows: int = 10", 'rows: str = "10"'))
+
+    done = tuilab("sweep", "--resume", told["sweep"])
+
+    assert done.returncode == 2 and "would go through other values now" in done.stderr

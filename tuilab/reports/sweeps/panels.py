@@ -1,0 +1,86 @@
+"""The charts of a sweep: estimates with their intervals along a setting, and where the curves of a command ended."""
+
+import math
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from tuilab.drawings.lines import Floats, Line
+from tuilab.record.parts import Claim
+from tuilab.reports.charts.panels import Panel
+from tuilab.reports.subject import Subject
+from tuilab.reports.sweeps.points import Point, groups_of, x_of
+from tuilab.text import show
+from tuilab.words import unit_of
+
+_LOG_FROM = 20.0  # times the least value: then a linear axis has all but the last in one corner
+_MOST_CURVES = 6
+
+
+def panel_of(judged: Sequence[tuple[Point, Claim]], axis: str, varied: Collection[str]) -> Panel | None:
+    """Return the chart of a claim about a ratio: estimates with their intervals, and what is claimed."""
+    declared = judged[0][1].declared
+    measured = [(point, found) for point, claim in judged if (found := _interval(claim))]
+    if not axis or declared is None or len(measured) < 2:
+        return None
+    xs = [x_of(point, axis) for point, _ in measured]
+    groups = groups_of([point for point, _ in measured], axis, varied)
+    is_log = _is_log(xs)
+    lines = [
+        _line(words or "measured", sorted((xs[i], *measured[i][1]) for i in at), look, is_log=is_log)
+        for look, (words, at) in enumerate(groups.items())
+    ]
+    bound = (declared.bound,) * 3
+    claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
+    lines.append(_line(claimed, [(min(xs), *bound), (max(xs), *bound)], len(groups), is_log=is_log))
+    title = f"{show(declared.over, 40)} / {show(declared.under, 40)}"
+    return Panel(title, tuple(lines), is_log=True, is_log_x=is_log, x_name=show(axis, 40))
+
+
+def curves_of(ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> list[Panel]:
+    """Return where the curves of a command ended, along the setting."""
+    if not axis or not any(one.summary.run and one.summary.run.command for _, one in ended):
+        return []
+    logged = [series.name for _, one in ended for series in one.summary.series.values()]
+    names = dict.fromkeys(name for name in logged if unit_of(name) != "ms")  # the times of its steps are told as a whole
+    panels = [_curve_ends(name, ended, axis, varied) for name in list(names)[:_MOST_CURVES]]
+    return [panel for panel in panels if panel]
+
+
+def _curve_ends(name: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> Panel | None:
+    known = [(point, last) for point, one in ended if (last := _last(one, name)) is not None]
+    if len(known) < 2:
+        return None
+    xs = [x_of(point, axis) for point, _ in known]
+    lines = [
+        _line(words, sorted((xs[i], *(known[i][1],) * 3) for i in at), look, is_log=_is_log(xs))
+        for look, (words, at) in enumerate(groups_of([point for point, _ in known], axis, varied).items())
+    ]
+    return Panel(f"last {show(name, 60)}", tuple(lines), is_log_x=_is_log(xs), x_name=show(axis, 40))
+
+
+def _last(subject: Subject, name: str) -> float | None:
+    """Return the last number of a curve; None where it has none."""
+    last = next((one.last for one in subject.summary.series.values() if one.name == name and one.steps), math.nan)
+    return last if math.isfinite(last) else None
+
+
+def _interval(claim: Claim) -> tuple[float, float, float] | None:
+    """Return the ends of an interval and the estimate in it; None where there is none that can be drawn."""
+    reached = claim.verdict
+    if reached and reached.estimate and reached.low and reached.high:
+        return reached.low, reached.estimate, reached.high
+    return None
+
+
+def _is_log(xs: Sequence[float]) -> bool:
+    return min(xs) > 0 and max(xs) / min(xs) >= _LOG_FROM
+
+
+def _line(label: str, rows: Sequence[tuple[float, float, float, float]], look: int, *, is_log: bool) -> Line:
+    """Return a line through rows of (x, low, mid, high)."""
+    xs, lows, mids, highs = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    xs = np.log10(xs) if is_log else xs
+    nothing: Floats = np.zeros(0, np.float64)
+    breaks = np.zeros(len(xs) - 1, np.bool_)
+    return Line(label, xs, lows, highs, nothing, nothing, breaks, look, last=float(mids[-1]), last_x=float(xs[-1]), mids=mids)

@@ -1,0 +1,175 @@
+"""A sweep as reports tell it: each claim along the values that were gone through, and from where on it holds."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tuilab.catalogue import grid
+from tuilab.catalogue.params import spell
+from tuilab.record.events import Sweep
+from tuilab.record.parts import Claim
+from tuilab.record.states import RunState
+from tuilab.record.verdicts import Verdict
+from tuilab.reports.charts.panels import Panel
+from tuilab.reports.charts.spreads import Interval
+from tuilab.reports.pages import claim_row
+from tuilab.reports.plain import key_numbers
+from tuilab.reports.subject import Subject
+from tuilab.reports.sweeps.panels import curves_of, panel_of
+from tuilab.reports.sweeps.points import Point, axis_of, groups_of, holds_where, point_words, varied_in, x_of
+from tuilab.text import join, plural, show
+
+_MOST_CLAIMS = 100
+_TAKES = "a step takes "  # what is told of the steps of a command begins so
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a claim came to at one point."""
+
+    point: Point
+    words: str
+    id: str  # of the run
+    verdict: str
+    mark: str
+    kind: str
+    found: str
+    interval: Interval | None
+    claim: Claim
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the claim holds there; None where the measurement gives no answer."""
+        if self.verdict == Verdict.INVALID:
+            return None
+        return {"good": True, "bad": False, "fair": False}.get(self.kind)
+
+
+@dataclass(frozen=True)
+class Along:
+    """One claim at all points."""
+
+    text: str
+    told: tuple[Told, ...]
+    holds: tuple[str, ...]  # a sentence for each combination of the other settings
+    panel: Panel | None
+
+
+@dataclass(frozen=True)
+class Swept:
+    """All points of a sweep that have a run."""
+
+    id: str
+    name: str  # of what was run
+    sweep: Sweep
+    settings: tuple[str, ...]
+    counts: str
+    claims: tuple[Along, ...]
+    curves: tuple[Panel, ...]  # of a command's: where its curves ended
+    numbers: tuple[tuple[str, ...], ...]  # a row a point, beneath a row of names
+    missing: tuple[str, ...]  # the points that have no result, and why
+
+    @property
+    def title(self) -> str:
+        return f"along {join([show(name, 40) for name in varied_in(self.sweep)]) or 'one value'}"
+
+    @property
+    def note(self) -> str:
+        """What is to be known of many verdicts together."""
+        judged = sum(told.holds is not None for claim in self.claims for told in claim.told)
+        return f"{judged} verdicts, each by itself: among many, chance alone makes some wrong." if judged > 10 else ""
+
+
+def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
+    """Return the runs that are points of sweeps, sweep by sweep; one alone is a run like any other."""
+    found: dict[str, list[Subject]] = {}
+    for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
+        if sweep := sweep_of(subject):
+            found.setdefault(sweep.id, []).append(subject)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def apart(subjects: Sequence[Subject], sweeps: Sequence[Sequence[Subject]]) -> list[Subject]:
+    """Return the runs that are of none of some sweeps."""
+    inside = {id(one) for group in sweeps for one in group}
+    return [one for one in subjects if id(one) not in inside]
+
+
+def sweep_of(subject: Subject) -> Sweep | None:
+    return subject.summary.run.sweep if subject.summary.run else None
+
+
+def swept(subjects: Sequence[Subject]) -> Swept:
+    """Return what the runs of one sweep tell together; of several at one point the newest that succeeded speaks."""
+    sweep = sweep_of(subjects[-1])
+    assert sweep is not None
+    points = list(grid.points(sweep.values))
+    speakers = _speakers(subjects, points)
+    axis, varied = axis_of(sweep), varied_in(sweep)
+    ended = [(point, one) for point, one in zip(points, speakers, strict=True) if one and one.state == RunState.SUCCEEDED]
+    keys = dict.fromkeys(key for _, one in ended for key in one.summary.claims)
+    missing = [(point, one) for point, one in zip(points, speakers, strict=True) if not one or one.state != RunState.SUCCEEDED]
+    return Swept(
+        sweep.id,
+        subjects[-1].name,
+        sweep,
+        tuple(
+            f"{show(name, 40)} = {', '.join(show(spell(one), 60) for one in values)}" for name, values in sweep.values.items()
+        ),
+        f"{len(ended)} of {plural(len(points), 'point')}",
+        tuple(_along(key, ended, axis, varied) for key in list(keys)[:_MOST_CLAIMS]),
+        tuple(curves_of(ended, axis, varied)),
+        tuple(_numbers(ended, varied)) if not keys else (),
+        tuple(f"{point_words(point, varied)}: {_why_missing(one)}" for point, one in missing),
+    )
+
+
+def _speakers(subjects: Sequence[Subject], points: Sequence[Point]) -> list[Subject | None]:
+    """Return, for each point, the run that speaks for it."""
+    found: dict[str, Subject] = {}
+    for subject in subjects:
+        sweep = sweep_of(subject)
+        key = repr(sorted(sweep.point.items())) if sweep else ""
+        if subject.state == RunState.SUCCEEDED or key not in found or found[key].state != RunState.SUCCEEDED:
+            found[key] = subject
+    return [found.get(repr(sorted(point.items()))) for point in points]
+
+
+def _why_missing(subject: Subject | None) -> str:
+    if subject is None:
+        return "has not been run"
+    return show(f"{subject.state} {subject.summary.reason}".strip(), 200) + f" ({subject.id})"
+
+
+def _along(key: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> Along:
+    told = [
+        _told(point, point_words(point, varied), one, claim) for point, one in ended if (claim := one.summary.claims.get(key))
+    ]
+    groups = groups_of([one.point for one in told], axis, varied)
+    holds = []
+    for words, at in groups.items():
+        group = sorted((told[i] for i in at), key=lambda one: x_of(one.point, axis))
+        places = [(point_words(one.point, [axis]) if axis else one.words, one.holds) for one in group]
+        where = holds_where(places, is_ordered=bool(axis))
+        holds.append(f"{words}: {where}" if words else where)
+    return Along(
+        told[0].claim.text, tuple(told), tuple(holds), panel_of([(one.point, one.claim) for one in told], axis, varied)
+    )
+
+
+def _told(point: Point, words: str, subject: Subject, claim: Claim) -> Told:
+    row = claim_row(claim, subject.before.get(claim.claim_id, ""))
+    return Told(point, words, subject.id, row.verdict, row.mark, row.kind, row.estimate or row.why, row.interval, claim)
+
+
+def _numbers(ended: Sequence[tuple[Point, Subject]], varied: Collection[str]) -> list[tuple[str, ...]]:
+    """Return what else was measured, a row a point, beneath the names."""
+    rows = [(point, one, {**_steps(one), **dict(key_numbers(one.summary))}) for point, one in ended]
+    names = list(dict.fromkeys(name for *_, found in rows for name in found))
+    body = [(point_words(point, varied), *(found.get(name, "n/a") for name in names), one.id) for point, one, found in rows]
+    return [("", *names, "run"), *body]
+
+
+def _steps(subject: Subject) -> dict[str, str]:
+    """Return what was told of the steps of a command: how long one takes, and where that goes."""
+    lines = [line for text in subject.summary.texts if text.title == "steps" for line in text.text.splitlines()[:2]]
+    return {"step": lines[0].removeprefix(_TAKES), "of it": "".join(lines[1:])} if lines and lines[0].startswith(_TAKES) else {}
