@@ -114,6 +114,18 @@ def test_note(tuilab: Tuilab, run_dir: Path) -> None:
     assert (told["run"], told["tags"], [one["text"] for one in told["notes"]]) == (run_dir.name, ["mine"], ["looks good"])
 
 
+def test_sweep(tuilab: Tuilab, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.claim("it is small", rows, at_most=10)')
+    path.write_text(path.read_text().replace("lab: Lab", "lab: Lab, rows: int = 1"))
+
+    told = ask(tuilab, "sweep", str(path), "--set", "rows=1,20", code=1)
+
+    assert (told["exit_code"], told["values"], told["missing"]) == (1, {"rows": [1, 20]}, [])
+    assert [(one["point"], one["verdict"], one["holds"]) for one in told["claims"][0]["points"]] == [
+        ({"rows": 1}, "SUPPORTED", True), ({"rows": 20}, "REFUTED", False)
+    ]  # fmt: skip
+
+
 def test_stop(tuilab: Tuilab, run_dir: Path) -> None:
     told = ask(tuilab, "stop", "aaaaaa")
 

@@ -32,7 +32,7 @@ def find(reference: str, root: Path) -> Begun:
     """Return the sweep that an id, the start of one, or `last` means."""
     entries = members(root)
     wanted = {entry.sweep for entry in entries if _is_meant(entry.sweep, reference)}
-    if reference == LAST and entries:
+    if reference.removeprefix(PREFIX) == LAST and entries:
         wanted = {entries[-1].sweep}
     if len(wanted) != 1:
         known = list(dict.fromkeys(entry.sweep for entry in entries))

@@ -74,8 +74,8 @@ class Swept:
 
     @property
     def note(self) -> str:
-        """What is to be known of many verdicts together."""
-        judged = sum(told.holds is not None for claim in self.claims for told in claim.told)
+        """What is to be known of many verdicts together that rest on intervals."""
+        judged = sum(told.interval is not None for claim in self.claims for told in claim.told)
         return f"{judged} verdicts, each by itself: among many, chance alone makes some wrong." if judged > 10 else ""
 
 

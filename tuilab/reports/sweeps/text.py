@@ -53,6 +53,9 @@ def _series(panel: Panel, line: Line) -> Series:
 
 
 def _claim(claim: Along, style: Style, width: int) -> list[str]:
+    """Return a claim with a line a point; one that holds throughout, as counted, in short."""
+    if len(claim.told) > 1 and all(one.holds and not one.interval for one in claim.told):
+        return [f"{style.mark(claim.told[0].verdict)} {show(claim.text)}", *(f"  {words}" for words in claim.holds)]
     rows = columns([(one.words, one.verdict, show(one.found, 200)) for one in claim.told])
     marked = [f"  {style.mark(one.verdict)} {shorten(row, width - 4)}" for one, row in zip(claim.told, rows, strict=True)]
     return [show(claim.text), *marked, *(f"  {style.bold(words)}" for words in claim.holds)]
