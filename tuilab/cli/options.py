@@ -11,7 +11,7 @@ from tuilab.errors import UsageError
 from tuilab.text import join, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tuilab.catalogue.scenario import Scenario
@@ -80,6 +80,31 @@ LANG = click.Option(
     metavar="CODE",
     help=front_page.LANG,
 )
+ENGINE: list[click.Parameter] = [
+    click.Option(
+        ["--engine"], type=click.Choice(("local", "ray")), help="Where it runs: here, or on the nodes of a Ray cluster."
+    ),
+    click.Option(["--address"], metavar="HOST:PORT", help="Of the Ray cluster (else the one that this box is a node of)."),
+    click.Option(["--per-node"], is_flag=True, help="With Ray: on every node."),
+    click.Option(
+        ["--count"], type=click.IntRange(1, 10_000), help="With Ray: on so many nodes (else on one, whichever is free)."
+    ),
+    click.Option(["--gpus"], type=Number(0), help="With Ray: GPUs that a run gets of its node (else all)."),
+]
+_OF_RAY = ("address", "per_node", "count", "gpus")
+
+
+def is_afar(given: "Mapping[str, Any]") -> bool:
+    """Say whether runs are to happen on the nodes of a cluster; what is for that alone is refused here."""
+    if given["engine"] == "ray":
+        if given["per_node"] and given["count"]:
+            raise UsageError("--per-node is every node, and --count some of them; choose one")
+        return True
+    if odd := next((name for name in _OF_RAY if given[name]), ""):
+        raise UsageError(f"--{odd.replace('_', '-')} is for --engine ray; add that, or leave it out")
+    return False
+
+
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document.")
 KEEP_PRIVATE = click.Option(["--keep-private"], is_flag=True, help="Take nothing out that looks like a secret.")
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]

@@ -100,6 +100,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
         command=words_for_record(order.command.words) if order.command else [],
         sweep=_sweep(order),
+        retry_of=order.retry_of,
         folder=order.command.folder if order.command and order.command.folder.isprintable() else "",
     )
 

@@ -18,6 +18,7 @@ from tuilab.engine.turn import devices_of
 from tuilab.errors import ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging.looks import PLANNED
+from tuilab.record import carried
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.record.imported import is_imported
 from tuilab.record.live_run import Watch
@@ -209,6 +210,9 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
         raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")
     if watch.summary.run is None or state == RunState.LOST:
         return _end_orphans(run_dir.name)
+    if carried.read(run_dir):
+        carried.ask_to_stop(run_dir, at_once=at_once)
+        return f"asked {name} to stop{' at once' if at_once else ''}"
     supervisor = watch.summary.run.supervisor
     if watch.supervisor_presence == "elsewhere":
         raise UsageError(elsewhere.told(run_dir, supervisor))

@@ -104,6 +104,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     argv: list[str] = []
     command: CommandOrder | None = None  # instead of a scenario
     sweep: Sweep | None = None  # that it is a point of
+    retry_of: str = ""
 
 
 class Receipt(msgspec.Struct):

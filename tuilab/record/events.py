@@ -92,6 +92,7 @@ class RunStarted(Event):
     command: list[str] = []  # of the user's, which was run instead of a scenario
     folder: str = ""  # that the command ran in
     sweep: Sweep | None = None
+    retry_of: str = ""  # the run that was lost with its node, and is tried again by this one
 
 
 class RunDescribed(Event):

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tuilab.errors import UsageError
+from tuilab.record import carried
 from tuilab.record.events import RunStarted, Unknown, is_newer, newer_words
 from tuilab.record.folding import folded
 from tuilab.record.folding.fold import fold_stream
@@ -146,9 +147,14 @@ class Watch:
 
 
 def presence(run_dir: Path, summary: RunSummary) -> Presence:
-    """Say whether the supervisor of a run lives; nobody writes to a run that came out of an archive, wherever it ran."""
+    """Say whether the supervisor of a run lives, or who carries it here from another box.
+
+    Nobody writes to a run that came out of an archive, wherever it ran.
+    """
     if summary.run is None or is_imported(run_dir):
         return "dead"
+    if carrier := carried.read(run_dir):
+        return "dead" if carrier.is_over else presence_of(carrier.process)
     return presence_of(summary.run.supervisor)
 
 

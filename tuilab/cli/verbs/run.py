@@ -54,6 +54,7 @@ _BASE: list[click.Parameter] = [
     click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
     options.FPS,
     options.LANG,
+    *options.ENGINE,
     *options.FOLDERS,
 ]
 
@@ -196,6 +197,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     for scenario in chosen:
         if scenario not in runnable:
             print(f"left out {scenario.id}: {scenario.error}", file=sys.stderr)
+    if options.is_afar(given):
+        return _afar(orders, given)
     if given["detach"]:
         from tuilab.runs.command_line import hint
 
@@ -228,6 +231,29 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
     return run_all(orders, outcome, lambda: runnable)
+
+
+def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
+    """Run them on the nodes of a cluster, and print what came of them."""
+    from tuilab.cli import afar
+    from tuilab.cli.follow import Outcome
+
+    if odd := next((name for name in ("detach", "beside", "as_jsonl", "predict") if given[name]), ""):
+        raise UsageError(f"--{odd.removeprefix('as_')} is for runs on this box; leave it out with --engine ray")
+    outcome = Outcome(
+        as_json=given["as_json"],
+        is_strict=given["strict"],
+        is_quiet=given["quiet"],
+        is_silent=len(orders) > 1 or given["per_node"] or bool(given["count"]),
+        has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
+        report=given["report"] or "",
+    )
+    if outcome.report:
+        from tuilab.reports.files import check_target, tell_lack
+
+        tell_lack(check_target(outcome.report))
+    afar.run_afar(orders, afar.wanted(given), outcome)
+    return outcome.finish()
 
 
 def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""Runs on the nodes of a Ray cluster, as `run` and `sweep` have them."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tuilab.cli.follow import Outcome
+from tuilab.drawings.glyphs import style_of
+from tuilab.engine.messages import RunOrder
+from tuilab.errors import ExitCode
+from tuilab.fleet.carry import Done, Wanted, carry
+from tuilab.fleet.cluster import Cluster
+from tuilab.record.live_run import Watch
+from tuilab.runs import store
+from tuilab.text import show
+
+
+def wanted(given: Mapping[str, Any]) -> Wanted:
+    """Return where runs are to happen."""
+    return Wanted(given["address"] or "", given["count"] or 0, given["per_node"], given["gpus"])
+
+
+def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> bool:
+    """Have orders carried out and keep their results, each told when it is over; return whether it was interrupted."""
+    style = style_of(sys.stderr)
+
+    def tell(words: str) -> None:
+        if not outcome.is_quiet:
+            print(style.fit(words), file=sys.stderr, flush=True)
+
+    def take(one: Done) -> None:
+        if one.run_dir is None:
+            outcome.codes.append(ExitCode(one.code or ExitCode.FAILED))
+            print(style.fit(f"tuilab: {show(one.node, 60)}: {show(one.problem, 500)}"), file=sys.stderr)
+            return
+        watch = Watch(one.run_dir)
+        watch.catch_up()
+        state = watch.state()
+        marks = style.tally(claim.outcome for claim in watch.summary.claims.values())
+        lacks = f"; {one.problem}" if one.problem else ""
+        name = store.short_id(one.run_dir.name)
+        tell(f"{show(one.node, 60)}: {name} {state}  {marks}  {watch.summary.elapsed_s:.1f} s{lacks}")
+        outcome.take(watch, state)
+        watch.close()
+
+    cluster = Cluster(where.address)
+    try:
+        is_interrupted = carry(orders, cluster, where, tell, take)
+    finally:
+        cluster.close()
+    if is_interrupted:
+        outcome.codes.append(ExitCode.INTERRUPTED)
+    return is_interrupted

@@ -1,0 +1,220 @@
+"""Has runs carried out on the nodes of a cluster, one at a time on each, and brings them here while they go on."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tuilab.engine.messages import RunOrder
+from tuilab.errors import BoxLacks, ExitCode, UsageError
+from tuilab.fleet.cluster import Cluster, Node, NodeLost
+from tuilab.fleet.seat import Seat, Task
+from tuilab.fleet.travel import files_of
+from tuilab.interrupts import OneByOne
+from tuilab.record import carried, presence
+from tuilab.text import join, plural, show
+
+_MOST_TRIES = 3
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Where runs are to happen."""
+
+    address: str = ""
+    count: int = 0  # of nodes that each run is wanted on; 0: on one, whichever is free
+    is_per_node: bool = False  # on all
+    gpus: float | None = None  # that a run gets; None: all of its node
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that is over, or could not begin."""
+
+    node: str
+    run_dir: Path | None
+    problem: str = ""
+    code: int = 0
+
+
+Tell = Callable[[str], None]
+Take = Callable[[Done], None]
+
+
+def carry(orders: Sequence[RunOrder], cluster: Cluster, wanted: Wanted, tell: Tell, take: Take) -> bool:
+    """Have all orders carried out; `take` gets each that is over. Return whether an interrupt ended it."""
+    nodes = chosen(cluster.nodes(), wanted, tell)
+    tasks = deque(_tasks(orders, nodes, wanted))
+    line = Line(cluster, nodes, wanted.gpus, tasks, tell, take)
+    try:
+        return line.run()
+    finally:
+        line.close()
+
+
+def chosen(nodes: Sequence[Node], wanted: Wanted, tell: Tell) -> list[Node]:
+    """Return the nodes that can be used; BoxLacks or UsageError where there are too few."""
+    from tuilab import __version__
+
+    fit: list[Node] = []
+    for node in nodes:
+        if why := _why_not(node, wanted, __version__):
+            tell(f"{show(node.name, 60)} is left out: {why}")
+        else:
+            fit.append(node)
+    versions = {(node.python, node.torch) for node in fit}
+    if len(versions) > 1:
+        told = "; ".join(f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}" for node in fit)
+        tell(f"the nodes are not alike, and what they measure may differ for that: {told}")
+    if not fit:
+        raise BoxLacks("no node can carry out a run; what each lacks is told above")
+    if wanted.count > len(fit):
+        raise UsageError(
+            f"--count {wanted.count} is more than the {plural(len(fit), 'node')} that can be used; take up to {len(fit)}"
+        )
+    return fit
+
+
+def _why_not(node: Node, wanted: Wanted, version: str) -> str:
+    if node.lacks:
+        return node.lacks
+    if not node.tuilab:
+        return "it has no tuilab; install it there, for the Python that Ray runs in"
+    if node.tuilab != version:
+        return f"it has tuilab {show(node.tuilab, 40)}, and here is {version}; install the same one on both"
+    if node.cpus < 1:
+        return "Ray may use none of its cores"
+    if wanted.gpus and node.gpus < wanted.gpus:
+        return f"--gpus {wanted.gpus:g}, and Ray has {node.gpus:g} there"
+    return ""
+
+
+def _tasks(orders: Sequence[RunOrder], nodes: Sequence[Node], wanted: Wanted) -> list[Task]:
+    """Return what is to be run where: each order once, or on each of some nodes."""
+    if wanted.is_per_node or wanted.count:
+        files = [(order, files_of(order)) for order in orders]
+        some = nodes if wanted.is_per_node else nodes[: wanted.count]
+        return [Task(order, found, node.id) for order, found in files for node in some]
+    return [Task(order, files_of(order)) for order in orders]
+
+
+class Line:
+    """The runs that are wanted, and the nodes that are held for them as long as there is something for them to do."""
+
+    def __init__(
+        self, cluster: Cluster, nodes: Sequence[Node], gpus: float | None, tasks: deque[Task], tell: Tell, take: Take
+    ) -> None:
+        me = presence.identify(os.getpid())
+        assert me is not None  # we are here
+        self._cluster, self._nodes, self._gpus, self._tasks = cluster, list(nodes), gpus, tasks
+        self._tell, self._take, self._me = tell, take, me
+        self._seats: list[Seat] = []
+        self._stops = 0
+
+    def run(self) -> bool:
+        """Go on until all is done; return whether an interrupt ended it."""
+        with OneByOne() as turns:
+            while self._tasks or any(seat.task for seat in self._seats):
+                try:
+                    turns.be_ready()
+                    self._step()
+                except KeyboardInterrupt:
+                    self._interrupt()
+        return self._stops > 0
+
+    def close(self) -> None:
+        """Let go of the nodes; a run that goes on there is stopped."""
+        for seat in self._seats:
+            if seat.mirror and seat.task:
+                seat.mirror.end()
+            seat.remote.drop()
+
+    def _step(self) -> None:
+        self._hold_nodes()
+        for seat in self._seats:
+            if seat.is_ready and not seat.task and (task := self._next_for(seat)):
+                seat.begin(task)
+            seat.heed()
+        asked = {seat.asked: seat for seat in self._seats if seat.asked}
+        for question, answer in self._cluster.answered([*asked], _POLL_S):
+            if isinstance(answer, NodeLost):
+                self._lose(asked[question], answer)
+            else:
+                self._hear(asked[question], answer)
+
+    def _hold_nodes(self) -> None:
+        """Ask Ray for each node that has something to do, and give back those that have not: whichever is free first begins."""
+        for seat in [seat for seat in self._seats if not seat.task and not self._is_wanted(seat.node)]:
+            seat.remote.drop()
+            self._seats.remove(seat)
+        held = {seat.node.id for seat in self._seats}
+        for node in self._nodes:
+            if node.id not in held and self._is_wanted(node):
+                gpus = node.gpus if self._gpus is None else self._gpus
+                self._seats.append(Seat(node, self._cluster.host(node, node.cpus, gpus), self._me))
+
+    def _is_wanted(self, node: Node) -> bool:
+        return any(task.node in ("", node.id) for task in self._tasks)
+
+    def _next_for(self, seat: Seat) -> Task | None:
+        """Return the first run that may happen on a node, and take it out of the line."""
+        for at, task in enumerate(self._tasks):
+            if task.node in ("", seat.node.id):
+                del self._tasks[at]
+                return task
+        return None
+
+    def _hear(self, seat: Seat, answer: object) -> None:
+        had = seat.mirror
+        is_over = seat.take(answer)
+        if seat.mirror and not had:
+            self._tell(f"{show(seat.node.name, 60)}: {show(seat.mirror.run_dir.name, 80)} has begun")
+        if is_over:
+            run_dir = seat.mirror.run_dir if seat.mirror else None
+            seat.let_go()
+            self._take(Done(seat.node.name, run_dir, seat.problem, seat.code))
+
+    def _lose(self, seat: Seat, why: NodeLost) -> None:
+        """A node is gone: what it ran is lost, and is tried again on another one."""
+        task, mirror = seat.task, seat.mirror
+        seat.let_go()
+        self._seats.remove(seat)
+        self._nodes.remove(seat.node)
+        run = mirror.run_dir.name if mirror else ""
+        self._tell(f"{show(seat.node.name, 60)} is lost{f' with {run}' if run else ''}: {why}")
+        if mirror:
+            self._take(Done(seat.node.name, mirror.run_dir))
+        if task and not self._stops:
+            self._try_again(task, run)
+        for gone in [one for one in self._tasks if one.node == seat.node.id]:
+            self._tasks.remove(gone)
+            self._take(Done(seat.node.name, None, f"{show(seat.node.name, 60)} is gone", int(ExitCode.FAILED)))
+        if self._tasks and not self._nodes:
+            left = len(self._tasks)
+            self._tasks.clear()
+            self._take(Done(seat.node.name, None, f"no node is left for {plural(left, 'run')}", int(ExitCode.FAILED)))
+
+    def _try_again(self, task: Task, run: str) -> None:
+        name = show(task.order.scenario, 60)
+        if task.node or task.tries >= _MOST_TRIES:
+            why = "it was wanted on that node" if task.node else f"it was lost {task.tries} times"
+            self._tell(f"{name} is not tried again: {why}")
+        elif self._nodes:
+            self._tasks.appendleft(Task(replace(task.order, retry_of=run), task.files, tries=task.tries + 1))
+            self._tell(f"{name} is tried again on another node")
+        else:
+            self._tasks.appendleft(task)  # which is told as left
+
+    def _interrupt(self) -> None:
+        """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""
+        self._stops += 1
+        self._tasks.clear()
+        busy = [seat for seat in self._seats if seat.task]
+        for seat in busy:
+            seat.wanted = carried.AT_ONCE if self._stops > 1 else ""
+        names = join([show(seat.node.name, 40) for seat in busy])
+        self._tell(f"stopping {names}; Ctrl-C again stops at once" if self._stops == 1 else "stopping at once")

@@ -1,0 +1,157 @@
+"""The nodes of a Ray cluster: the only file that knows Ray."""
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuilab.errors import BoxLacks, TuilabError, UsageError
+from tuilab.fleet.host import Host
+from tuilab.text import show
+
+_PATIENCE_S = 5.0  # for an address to answer
+_FACTS_S = 120.0  # for the first process of a node: Ray starts it, and it imports what it needs
+_PLAIN = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
+
+
+class NodeLost(Exception):
+    """What was asked of a node has no answer: its process, or all of it, is gone."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that is there, and what was found on it; `lacks` says why nothing can run there."""
+
+    id: str
+    name: str
+    cpus: float
+    gpus: float
+    tuilab: str = ""
+    python: str = ""
+    torch: str = ""
+    lacks: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Something that was asked of a node."""
+
+    ref: Any
+
+
+class Cluster:
+    """A cluster that this process is connected to."""
+
+    def __init__(self, address: str) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            import ray
+        except ImportError as problem:
+            raise BoxLacks(f"Ray is not installed here ({problem}); install it with pip install 'tuilab[ray]'") from problem
+        self._ray: Any = ray
+        _check_answers(address)
+        try:
+            ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+        except (ConnectionError, ValueError, RuntimeError, OSError) as problem:
+            where = f"at {show(address, 80)}" if address else "that runs here"
+            why = show(str(problem).strip().splitlines()[0], 200) if str(problem).strip() else type(problem).__name__
+            raise UsageError(
+                f"no Ray cluster {where} can be joined: {why}; start one with ray start --head, or name --address"
+            ) from problem
+
+    def close(self) -> None:
+        self._ray.shutdown()
+
+    def nodes(self) -> list[Node]:
+        """Return the nodes that are alive, each with what was found on it."""
+        alive = sorted((one for one in self._ray.nodes() if one["Alive"]), key=lambda one: (one["NodeName"], one["NodeID"]))
+        names = _told_apart([str(one["NodeName"]) for one in alive])
+        asked = [self._on(one["NodeID"], _facts_by_value()) for one in alive]
+        self._ray.wait(asked, num_returns=len(asked), timeout=_FACTS_S)
+        return [self._node(one, name, ref) for one, name, ref in zip(alive, names, asked, strict=True)]
+
+    def host(self, node: Node, cpus: float, gpus: float) -> "Remote":
+        """Ask for a host on a node, for which Ray holds so many of its cores and GPUs; it waits until they are free."""
+        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
+        made = self._ray.remote(Host).options(num_cpus=cpus, num_gpus=gpus, scheduling_strategy=strategy, max_restarts=0)
+        return Remote(self._ray, made.remote())
+
+    def answered(self, asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
+        """Yield what has an answer by then: that, or NodeLost."""
+        by_ref = {one.ref: one for one in asked}
+        ready = self._ray.wait(list(by_ref), num_returns=1, timeout=patience_s)[0] if by_ref else []
+        for ref in ready:
+            try:
+                yield by_ref[ref], self._ray.get(ref)
+            except self._ray.exceptions.RayTaskError as problem:  # a fault of ours, on the node
+                raise TuilabError(f"a node failed: {show(str(problem.cause or problem), 300)}") from problem
+            except self._ray.exceptions.RayError as problem:
+                yield by_ref[ref], NodeLost(show(str(problem).splitlines()[0], 200))
+
+    def _on(self, node_id: str, function: Callable[[], Any]) -> Any:
+        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+        return self._ray.remote(function).options(num_cpus=0, scheduling_strategy=strategy, max_retries=0).remote()
+
+    def _node(self, found: dict[str, Any], name: str, ref: Any) -> Node:
+        resources = found["Resources"]
+        node = Node(found["NodeID"], name, float(resources.get("CPU", 0)), float(resources.get("GPU", 0)))
+        try:
+            facts = self._ray.get(ref, timeout=0)
+        except self._ray.exceptions.RayError as problem:
+            return Node(node.id, name, node.cpus, node.gpus, lacks=f"it did not answer ({show(type(problem).__name__)})")
+        return Node(node.id, name, node.cpus, node.gpus, **facts)
+
+
+class Remote:
+    """A host on a node."""
+
+    def __init__(self, ray: Any, handle: Any) -> None:
+        self._ray, self._handle = ray, handle
+
+    def ask(self, what: str, *given: Any, **named: Any) -> Asked:
+        return Asked(getattr(self._handle, what).remote(*given, **named))
+
+    def drop(self) -> None:
+        """Let go of it: its process ends, and with it what it still runs."""
+        self._ray.kill(self._handle)
+
+
+def _check_answers(address: str) -> None:
+    """Refuse an address at which nothing answers: Ray itself would ask for minutes."""
+    if found := _PLAIN.fullmatch(address.removeprefix("ray://")):
+        try:
+            socket.create_connection((found["host"], int(found["port"])), _PATIENCE_S).close()
+        except (OSError, OverflowError) as problem:
+            why = getattr(problem, "strerror", None) or str(problem)
+            raise UsageError(
+                f"nothing answers at {show(address, 80)} ({why}); name a Ray cluster with --address HOST:PORT"
+            ) from problem
+    elif address and address != "auto":
+        raise UsageError(f"--address takes HOST:PORT, ray://HOST:PORT or auto, not {show(address, 80)}")
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Return the names of nodes; of several with one name, which of them each is."""
+    return [f"{name}#{names[:at].count(name) + 1}" if names.count(name) > 1 else name for at, name in enumerate(names)]
+
+
+def _facts_by_value() -> Callable[[], dict[str, str]]:
+    """Return a function that travels whole: a node that has no tuilab can still say so."""
+
+    def facts() -> dict[str, str]:
+        import platform
+        from importlib import metadata
+
+        found = {"python": platform.python_version()}
+        for name in ("tuilab", "torch"):
+            try:
+                found[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                found[name] = ""
+        return found
+
+    return facts

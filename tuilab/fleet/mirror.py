@@ -1,0 +1,62 @@
+"""The folder of a run that happens on another box, as it grows here."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tuilab.errors import CannotRecord
+from tuilab.fleet.host import Piece, digest
+from tuilab.record import carried
+from tuilab.record.carried import Carrier
+from tuilab.runs.archive.names import FOLDERS, is_of_a_run
+from tuilab.text import show
+
+
+class Mirror:
+    """Takes what a node hands over; what it is called there is checked like the names of an archive."""
+
+    def __init__(self, run_dir: Path, carrier: Carrier) -> None:
+        self.run_dir = run_dir
+        self.known: dict[str, int] = {}  # bytes of each file that are here
+        self._carrier = carrier
+        try:
+            run_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            run_dir.mkdir(mode=0o700)
+            carried.write(run_dir, carrier)
+            for folder in FOLDERS:
+                (run_dir / folder).mkdir(mode=0o700)
+        except OSError as problem:
+            raise _cannot(run_dir, problem) from problem
+
+    def take(self, pieces: Iterable[Piece]) -> None:
+        """Write down what is new."""
+        for piece in pieces:
+            if is_of_a_run(piece.name) and piece.at == self.known.get(piece.name, 0):
+                try:
+                    self._write(piece)
+                except OSError as problem:
+                    raise _cannot(self.run_dir, problem) from problem
+
+    def forget_wrong(self, digests: Mapping[str, str]) -> bool:
+        """Say whether every file is as it is there; those that are not are brought over again, from their beginning."""
+        wrong = [name for name, found in digests.items() if is_of_a_run(name) and digest(self.run_dir / name) != found]
+        for name in wrong:
+            self.known.pop(name, None)
+        return not wrong
+
+    def end(self) -> None:
+        """Nobody carries the run any more: what has no end in its record is lost."""
+        self._carrier.is_over = True
+        carried.write(self.run_dir, self._carrier)
+
+    def _write(self, piece: Piece) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (0 if piece.at else os.O_TRUNC)
+        with open(os.open(self.run_dir / piece.name, flags, 0o600), "wb", buffering=0) as file:
+            file.seek(piece.at)
+            file.write(piece.data)
+        self.known[piece.name] = piece.at + len(piece.data)
+
+
+def _cannot(run_dir: Path, problem: OSError) -> CannotRecord:
+    why = problem.strerror or str(problem)
+    return CannotRecord(f"cannot write in {show(run_dir)}: {why}; name another folder with --root DIR or TUILAB_ROOT")

@@ -1,0 +1,47 @@
+"""What has to travel with an order: the file of a scenario, and what it imports from beside it."""
+
+import ast
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from tuilab.catalogue.imports import SOURCE_LIMIT
+from tuilab.engine.messages import RunOrder
+from tuilab.errors import UsageError
+from tuilab.files import read_regular
+from tuilab.text import show
+
+_MOST = 50  # files that lie beside a scenario and are imported
+
+
+def files_of(order: RunOrder) -> dict[str, bytes]:
+    """Return the files that a scenario needs, by their names in its folder; a command has to be there already."""
+    if order.command or not order.path:
+        return {}
+    found: dict[str, bytes] = {}
+    folder, left = os.path.dirname(order.path), [os.path.basename(order.path)]
+    while left and len(found) < _MOST:
+        name = left.pop()
+        if name in found:
+            continue
+        try:
+            found[name] = read_regular(f"{folder}/{name}", SOURCE_LIMIT, may_be_link=True)
+        except OSError as problem:
+            raise UsageError(f"cannot read {show(folder)}/{show(name)}: {problem.strerror}") from problem
+        left += [beside for beside in _imported(found[name]) if os.path.isfile(f"{folder}/{beside}")]
+    return found
+
+
+def _imported(source: bytes) -> Iterator[str]:
+    """Yield the files that lie beside a source if it imports them."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the worker says what is wrong
+        return
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+        yield from (f"{Path(name.partition('.')[0]).name}.py" for name in names)
