@@ -1,5 +1,7 @@
 """Runs on the nodes of a Ray cluster, as `run` and `sweep` have them."""
 
+import contextlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,11 +45,13 @@ def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> boo
         outcome.take(watch, state)
         watch.close()
 
-    cluster = Cluster(where.address)
-    try:
-        is_interrupted = carry(orders, cluster, where, tell, take)
-    finally:
-        cluster.close()
+    outcome.result = outcome.result or sys.stdout
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints what nodes say there
+        cluster = Cluster(where.address)
+        try:
+            is_interrupted = carry(orders, cluster, where, tell, take)
+        finally:
+            cluster.close()
     if is_interrupted:
         outcome.codes.append(ExitCode.INTERRUPTED)
     return is_interrupted

@@ -5,7 +5,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tuilab.cli import headless
 from tuilab.cli.follow import Outcome, run_one
@@ -23,6 +25,9 @@ from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
 from tuilab.text import plural, show
 
+if TYPE_CHECKING:
+    from tuilab.fleet.carry import Wanted as Where
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -35,14 +40,19 @@ class Wanted:
     report: str = ""
 
 
-def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted) -> ExitCode:
-    """Run the points one after another; an interrupt ends the sweep, and what was run is told and kept."""
+def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted, where: "Where | None" = None) -> ExitCode:
+    """Run the points one after another, or on the nodes of a cluster; what was run before an interrupt is told and kept."""
     outcome = Outcome(is_strict=wanted.is_strict, is_quiet=wanted.is_quiet, is_silent=True)
     style = style_of(sys.stderr)
     sweep = orders[0].sweep
     assert sweep is not None
     if not wanted.is_quiet:
         print(f"{sweep.id}: {plural(len(orders), 'point')}; go on after an end: {_resume(sweep.id, root)}", file=sys.stderr)
+    if where:
+        from tuilab.cli.afar import run_afar
+
+        run_afar([msgspec.structs.replace(order, waits=False) for order in orders], where, outcome)
+        return _finish(sweep.id, root, wanted, outcome)
     for at, order in enumerate(orders, 1):
         assert order.sweep is not None
         outcome.where = f"{at}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"

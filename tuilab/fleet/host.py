@@ -72,10 +72,10 @@ class Host:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,
             env=_environment(),
         )
         assert self._keeper.stdout
+        self._keeper.wait()  # it goes on in a child of its own
         self._say(messages.pack(order) + b"\n")
         try:
             receipt: Receipt = messages.unpack(self._keeper.stdout.readline(), Receipt)
@@ -110,7 +110,9 @@ class Host:
         """Let go of the run; one that goes on is stopped. Its folder is removed."""
         if self._keeper and self._keeper.stdin and self._keeper.stdout:
             self._keeper.stdin.close()
-            self._keeper.wait()
+            os.set_blocking(self._keeper.stdout.fileno(), True)
+            while self._keeper.stdout.read(len(OVER)):  # until it has gone
+                pass
             self._keeper.stdout.close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)

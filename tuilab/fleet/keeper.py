@@ -23,6 +23,9 @@ _PATIENCE_S = 60.0  # for a supervisor that was told to end at once
 
 def main() -> int:
     folder = Path(sys.argv[1])
+    if os.fork():  # Ray kills the children of a process that ends; whose parent is gone, is none
+        os._exit(0)
+    os.setsid()
     try:
         order: RunOrder = messages.unpack(sys.stdin.buffer.readline(), RunOrder)
         run_dir, supervisor = launch.start(order)

@@ -27,6 +27,8 @@ def _device(summary: RunSummary) -> list[str]:
 
 def _ending(summary: RunSummary, state: str) -> list[str]:
     found = []
+    if summary.run and summary.run.retry_of:
+        found.append(f"This is another try: {show(summary.run.retry_of, 80)} was lost with the node that it ran on.")
     if state == RunState.LOST:
         found.append("The run is lost: its supervisor is gone, and what it did after the last record is not known.")
     elif not summary.is_over:

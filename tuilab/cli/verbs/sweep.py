@@ -54,6 +54,7 @@ _OPTIONS: list[click.Parameter] = [
         help="Write a report at the end; its ending says the format.",
     ),
     click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+    *options.ENGINE,
     *options.FOLDERS,
 ]
 
@@ -82,6 +83,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         tell_lack(check_target(given["report"]))
     orders = _resumed(given, root) if given["resume"] is not None else _orders(ctx, given, root)
+    is_afar = options.is_afar(given)
+    if given["detach"] and is_afar:
+        raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
     if given["detach"]:
         from tuilab.cli.verbs.run import detach
 
@@ -98,6 +102,10 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
     has_chart = sys.stdout.isatty() and not given["quiet"]
     wanted = Wanted(given["as_json"], given["strict"], given["quiet"], has_chart, given["report"] or "")
+    if is_afar:
+        from tuilab.cli.afar import wanted as where
+
+        return go_through(orders, root, wanted, where(given))
     return go_through(orders, root, wanted)
 
 

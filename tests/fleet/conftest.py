@@ -1,0 +1,126 @@
+"""Three real nodes of Ray on this box, each with a loopback address of its own; `ray stop` would end every Ray of the box."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.conftest import TUILAB
+
+RAY = str(Path(sys.executable).with_name("ray"))
+NAMES = ("one", "two", "three")
+_PORTS = range(26_000, 29_000)  # none of them among those that Ray gives its workers
+
+
+class Box(NamedTuple):
+    """A node of the cluster."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+
+    def kill(self) -> None:
+        """End it as a loss of power does: all of its processes at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Cluster(NamedTuple):
+    address: str
+    boxes: list[Box]
+    folder: Path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("fleet")
+            item.add_marker(pytest.mark.xdist_group("fleet"))
+            item.add_marker(
+                pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[test,ray]'")
+            )
+
+
+@contextlib.contextmanager
+def cluster_of(folder: Path, names: tuple[str, ...] = NAMES) -> Iterator[Cluster]:
+    """Start a cluster; the first node is its head, and the head ends last."""
+    port = _free_port()
+    boxes: list[Box] = []
+    try:
+        for at, name in enumerate(names):
+            boxes.append(_start(folder, name, f"127.0.0.{at + 2}", port, is_head=not at))
+            _wait_for(boxes[-1], f"127.0.0.2:{port}", len(boxes))
+        yield Cluster(f"127.0.0.2:{port}", boxes, folder)
+    finally:
+        for box in reversed(boxes):
+            box.kill()
+
+
+def _start(folder: Path, name: str, address: str, port: int, *, is_head: bool) -> Box:
+    where = ["--head", f"--port={port}", "--include-dashboard=false"] if is_head else [f"--address=127.0.0.2:{port}"]
+    with open(folder / f"{name}.log", "wb") as log:
+        process = subprocess.Popen(
+            [
+                *(RAY, "start", "--block", f"--node-name={name}", f"--node-ip-address={address}", "--disable-usage-stats"),
+                *("--num-cpus=2", "--num-gpus=1", "--object-store-memory=80000000", *where),
+                *([f"--temp-dir={folder}/ray"] if is_head else []),
+            ],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    return Box(name, process)
+
+
+def _wait_for(box: Box, address: str, count: int) -> None:
+    """Wait until so many nodes are alive, asking as Ray's own tools do."""
+    code = (
+        "import logging, ray, sys\n"
+        f"ray.init(address={address!r}, log_to_driver=False, logging_level=logging.ERROR)\n"
+        "print(sum(node['Alive'] for node in ray.nodes()))"
+    )
+    until = time.monotonic() + 120
+    while time.monotonic() < until and box.process.poll() is None:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        if done.stdout.strip().endswith(str(count)):
+            return
+    raise AssertionError(f"the node {box.name} did not come up")
+
+
+def _free_port() -> int:
+    for port in _PORTS:
+        with contextlib.suppress(OSError), socket.socket() as one:
+            one.bind(("127.0.0.2", port))
+            return port
+    raise AssertionError("no port is free")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_of(tmp_path_factory.mktemp("ray")) as made:
+        yield made
+
+
+Afar = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def afar(cluster: Cluster, root: Path) -> Afar:
+    """Run `tuilab ... --engine ray` as a user does."""
+
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [TUILAB, *words, "--engine", "ray", "--address", cluster.address],
+            capture_output=True, text=True, timeout=180, env={**os.environ, "TUILAB_ROOT": str(root)}, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    return run

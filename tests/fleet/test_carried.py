@@ -1,0 +1,198 @@
+"""What a user sees of runs on other boxes: placed, followed, stopped, lost, tried again, and whole when they are over."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TUILAB
+from tests.engine import look, start, until, write_scenario
+from tests.fleet.conftest import NAMES, Cluster, cluster_of
+from tuilab.record import carried
+from tuilab.runs import store
+
+Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
+Afar = Callable[..., "subprocess.CompletedProcess[str]"]
+
+LOGS = """
+for step in range(50):
+    lab.log(step, loss=1 / (step + 1))
+print("printed " * 100_000)
+lab.artifact("kept.txt", "kept")
+lab.claim("it is so", True)
+"""
+WAITS = """
+lab.stage("on")
+while not os.path.exists("{gate}"): time.sleep(0.05)
+lab.claim("it is so", True)
+"""
+
+
+def node_of(run_dir: Path) -> str:
+    carrier = carried.read(run_dir)
+    assert carrier is not None
+    return carrier.node
+
+
+def left_on_nodes() -> list[str]:
+    """Return the folders of carried runs, and the processes that keep such runs."""
+    folders = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("tuilab-carried-")]
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return folders + [line for line in listed if "tuilab.fleet.keeper" in line]
+
+
+def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("WORD = 'from beside'\n")
+    path = write_scenario(tmp_path, LOGS + 'import beside\nlab.text(beside.WORD, title="said")')
+
+    done = afar("run", str(path), "--json", "--quiet")
+
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)["runs"]
+    (run_dir,) = store.list_runs(root)
+    assert (told["path"], told["state"], told["texts"]) == (
+        str(run_dir),
+        "succeeded",
+        [{"title": "said", "text": "from beside"}],
+    )
+    assert [series["count"] for series in told["series"] if series["name"] == "loss"] == [50]
+    assert (run_dir / "artifacts" / "kept.txt").read_text() == "kept"
+    assert (run_dir / "stdout.log").read_text().count("printed") == 100_000
+    verified = tuilab("verify", "last")
+    assert verified.returncode == 0, verified.stdout
+    until(lambda: left_on_nodes() == [] or None)
+
+
+def test_every_node_runs_it_once_and_is_told(afar: Afar, root: Path, tmp_path: Path) -> None:
+    done = afar("run", str(write_scenario(tmp_path, 'lab.claim("it is so", True)')), "--per-node")
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(map(node_of, store.list_runs(root))) == sorted(NAMES)
+    assert "3 runs, 3 of 3 claims supported" in done.stdout
+    assert all(f"{name}: " in done.stderr for name in NAMES)
+
+
+def test_a_run_has_the_cores_and_threads_of_its_node(afar: Afar, tmp_path: Path) -> None:
+    """Ray sets OMP_NUM_THREADS for what it starts, which would be measured."""
+    body = 'lab.text(repr((os.environ.get("OMP_NUM_THREADS"), os.environ.get("CUDA_VISIBLE_DEVICES"))), title="said")'
+    done = afar("run", str(write_scenario(tmp_path, body)), "--json", "--quiet", "--gpus", "1")
+
+    assert json.loads(done.stdout)["runs"][0]["texts"][0]["text"] == repr((None, "0")), done.stderr
+
+
+def test_a_run_that_goes_on_is_followed_and_stopped_from_here(
+    cluster: Cluster, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    path = write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"))
+    front = start(root, "run", str(path), "--engine", "ray", "--address", cluster.address)
+    (run_dir,) = until(lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None)
+    assert look(run_dir).state == "running"
+
+    stopped = tuilab("stop", "last")
+    out, said = front.communicate(timeout=100)
+
+    assert stopped.stdout.startswith("asked ") and front.returncode == 4
+    assert "stopped: stop requested" in out, said
+    assert look(run_dir).state == "stopped"
+
+
+def test_ctrl_c_stops_what_runs_and_begins_no_more(cluster: Cluster, root: Path, tmp_path: Path) -> None:
+    for name in ("first", "second", "third", "fourth"):
+        write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"), name=name)
+    names = [str(tmp_path / f"{name}.py") for name in ("first", "second", "third", "fourth")]
+    front = start(root, "run", *names, "--engine", "ray", "--address", cluster.address)
+    until(lambda: sum(bool(look(one).summary.stages) for one in store.list_runs(root)) == 3 or None)
+
+    front.send_signal(signal.SIGINT)
+    _, said = front.communicate(timeout=100)
+
+    assert front.returncode == 130 and "Ctrl-C again stops at once" in said
+    assert [look(one).state for one in store.list_runs(root)] == ["stopped"] * 3
+
+
+def test_where_who_carries_is_killed_the_run_is_lost_here_and_ended_there(cluster: Cluster, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"))
+    front = start(root, "run", str(path), "--engine", "ray", "--address", cluster.address)
+    (run_dir,) = until(lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None)
+
+    front.kill()
+    front.communicate()
+
+    assert look(run_dir).state == "lost"
+    until(lambda: left_on_nodes() == [] or None)
+
+
+def test_the_points_of_a_sweep_go_to_the_nodes(afar: Afar, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.claim("it is small", rows, at_most=10)')
+    path.write_text(path.read_text().replace("lab: Lab", "lab: Lab, rows: int = 1"))
+
+    done = afar("sweep", str(path), "--set", "rows=1,5,10,20")
+
+    assert done.returncode == 1 and "holds up to rows=10, not at rows=20" in done.stdout, done.stderr
+    assert len({node_of(run_dir) for run_dir in store.list_runs(root)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--count", "4"], "--count 4 is more than the 3 nodes"),
+        (["--gpus", "2"], "Ray has 1 there"),
+        (["--detach"], "--detach is for runs on this box"),
+        (["--jsonl"], "--jsonl is for runs on this box"),
+        (["--per-node", "--count", "1"], "choose one"),
+    ],
+)
+def test_what_cannot_be_had_is_told_and_nothing_begins(
+    afar: Afar, root: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    done = afar("run", str(write_scenario(tmp_path, "pass")), *words)
+
+    assert done.returncode in (2, 3) and said in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert store.list_runs(root) == []
+
+
+def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Path, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    path = write_scenario(tmp_path, WAITS.format(gate=gate))
+    with cluster_of(tmp_path, ("head", "other")) as cluster:
+        write_scenario(tmp_path, WAITS.format(gate=gate), name="beside")
+        names = [str(path), str(tmp_path / "beside.py")]
+        front = start(root, "run", *names, "--engine", "ray", "--address", cluster.address)
+        until(lambda: sum(bool(look(one).summary.stages) for one in store.list_runs(root)) == 2 or None)
+        (lost,) = [one for one in store.list_runs(root) if node_of(one) == "other"]
+
+        cluster.boxes[1].kill()
+        until(lambda: look(lost).state == "lost" or None)
+        gate.touch()
+        out, said = front.communicate(timeout=170)
+
+    assert "other is lost with" in said and "is tried again on another node" in said, said
+    (again,) = [one for one in store.list_runs(root) if (run := look(one).summary.run) and run.retry_of == lost.name]
+    assert (node_of(again), look(again).state) == ("head", "succeeded")
+    assert front.returncode == 4 and "3 runs, 2 of 3 claims supported" in out
+    report = subprocess.run(
+        [TUILAB, "report", again.name, "-o", "-", "--as", "md"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TUILAB_ROOT": str(root)},
+    )
+    assert f"This is another try: {lost.name} was lost" in report.stdout.replace("\\", "")
+
+
+def test_nothing_answers_at_the_address(root: Path, tuilab: Tuilab) -> None:
+    for address, said in (("127.0.0.1:1", "nothing answers at 127.0.0.1:1"), ("nonsense", "--address takes HOST:PORT")):
+        done = tuilab("run", "xyy", "--engine", "ray", "--address", address)
+        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert store.list_runs(root) == []
+
+
+def test_ray_is_loaded_by_nothing_else(tmp_path: Path) -> None:
+    code = "import tuilab.cli.verbs.run, tuilab.cli.verbs.sweep, tuilab.tui.app, sys; print('ray' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
