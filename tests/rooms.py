@@ -8,7 +8,7 @@ from tests.conftest import CHECKOUT
 
 HOUSE = CHECKOUT / "tuilab"
 ROOMS = [
-    "ground", "record", "probes", "catalogue", "judging", "runs", "engine", "lab",
+    "ground", "record", "probes", "catalogue", "judging", "runs", "engine", "fleet", "lab",
     "commands", "drawings", "reports", "doctor", "tui", "cli",
 ]  # fmt: skip
 MODULES = {".".join(path.relative_to(HOUSE.parent).with_suffix("").parts): path for path in HOUSE.rglob("*.py")}

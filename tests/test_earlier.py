@@ -8,8 +8,8 @@ import pytest
 from tests.tui.made_up import identity, judged, make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
-from tuilab.record.imported import mark_imported
 from tuilab.record.live_run import read_run
+from tuilab.record.origin.imported import mark_imported
 from tuilab.reports import plain
 from tuilab.reports.pages import page_of
 from tuilab.reports.subject import read_subject

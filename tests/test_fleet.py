@@ -19,9 +19,10 @@ from tuilab.fleet.cluster import Node
 from tuilab.fleet.host import Piece, digest
 from tuilab.fleet.mirror import Mirror
 from tuilab.fleet.travel import files_of
-from tuilab.record import carried, presence
-from tuilab.record.carried import Carrier
+from tuilab.record import presence
 from tuilab.record.live_run import Watch
+from tuilab.record.origin import carried
+from tuilab.record.origin.carried import Carrier
 from tuilab.runs import ledger, store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]

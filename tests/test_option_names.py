@@ -48,7 +48,7 @@ def test_the_options_of_tuilab_run_itself_are_known() -> None:
 
 
 def test_a_parameter_of_any_name_gets_its_own_value_and_no_option_of_ours() -> None:
-    names = sorted({word[2:] for word in OWN} | TAKEN_INSIDE)
+    names = sorted({word[2:].replace("-", "_") for word in OWN} | TAKEN_INSIDE)
     path = scenario_with(*names)
     words = [word for at, name in enumerate(names) for word in option_words(name, str(at))]
 
@@ -61,7 +61,7 @@ def test_a_parameter_of_any_name_gets_its_own_value_and_no_option_of_ours() -> N
 
 
 def test_a_switch_of_any_name_is_switched_on_and_off() -> None:
-    names = sorted({word[2:] for word in OWN} | TAKEN_INSIDE)
+    names = sorted({word[2:].replace("-", "_") for word in OWN} | TAKEN_INSIDE)
     path = scenario_with(*names, kind="bool = True")
 
     for is_on in (True, False):

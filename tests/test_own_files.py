@@ -40,8 +40,10 @@ from tuilab.judging.calibration_file import Trials
 from tuilab.record import unwritten
 from tuilab.record.events import Record, StateChanged
 from tuilab.record.folding import folded
-from tuilab.record.imported import mark_imported
 from tuilab.record.live_run import read_run
+from tuilab.record.origin import carried
+from tuilab.record.origin.carried import Carrier
+from tuilab.record.origin.imported import mark_imported
 from tuilab.record.states import RunState
 from tuilab.runs import notes, private, queue
 from tuilab.runs.archive.pack import pack
@@ -130,6 +132,8 @@ OWN = {
     ),
     "taken out": Own(f"runs/{RUN}/taken-out.json", [ask_taken_out], "taken-out.json"),
     "folded": Own(f"runs/{OTHER}/{folded.FILE}", [f"attach {OTHER} --headless"], is_same=True),
+    "carrier": Own(f"runs/{OTHER}/{carried.FILE}", ["runs"], is_same=True),
+    "word for the carrier": Own(f"runs/{OTHER}/{carried.STOP}", ["runs"], is_same=True),
     "memory": Own(f"runs/{LEDGER}", ["list", "runs"], is_same=True),
     "ticket": Own(
         TICKET, ["queue", "queue --json", f"queue move {WAITS} 1"], f"{WAITS}.json",
@@ -188,6 +192,8 @@ def make_all(folder: Path) -> None:
     pack(run_dir, Path("run.tgz"))
     (run_dir / private.FILE).write_bytes(msgspec.json.encode(private.TakenOut({"notes": 2}, "abc")))
     notes.add(run_dir, "kept", ["good"])
+    carried.write(Path("runs", OTHER), Carrier(identity(is_alive=False), "far", is_over=True))
+    carried.ask_to_stop(Path("runs", OTHER), at_once=True)
     queue.enter(Path("runs"), ticket())
     queue.pause(Path("runs"))
     calibration_file.save({"over 6 processes": Trials(9, 0, 9, 9)}, luck=0.01)
@@ -339,7 +345,10 @@ WRITERS: dict[str, list[str] | str] = {
     "lab/warmup.py": "the name of a process",
     "lab/worker.py": ["faults"],
     "record/folding/folded.py": ["folded"],
-    "record/imported.py": ["mark of an import"],
+    "fleet/host.py": "a folder on a node, which its keeper removes: tests/fleet",
+    "fleet/mirror.py": "what a node has of a run, as it is there",
+    "record/origin/carried.py": ["carrier", "word for the carrier"],
+    "record/origin/imported.py": ["mark of an import"],
     "record/journal/writer.py": ["supervisor's stream", "worker's stream", "judge's stream", "sampler's stream"],
     "record/unwritten.py": ["held back"],
     "reports/files.py": HANDED_ON,
@@ -393,5 +402,5 @@ def test_each_file_that_a_session_leaves_has_a_row(tuilab: Callable[..., Any], t
     names = {one_name_each(path) for path in left if path.startswith(("runs", "state", "cache", "config", "run.tgz"))}
     rows = {one_name_each(str(place(name))): name for name in OWN}
     assert names - rows.keys() == set()
-    seldom = {"folded", "held back", "taken out", "calibration", "choices", "config"}
+    seldom = {"carrier", "word for the carrier", "folded", "held back", "taken out", "calibration", "choices", "config"}
     assert {*rows.values()} - {rows[name] for name in names} == seldom

@@ -17,9 +17,9 @@ from tuilab.judging.honest.race_record import RaceRecord
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
 from tuilab.record.encoding import spell_out
-from tuilab.record.imported import mark_imported
 from tuilab.record.live_run import read_run
 from tuilab.record.order import order_of_round
+from tuilab.record.origin.imported import mark_imported
 from tuilab.record.verdicts import RULE
 
 Fields = dict[str, Any]

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -37,7 +39,6 @@ class Box(NamedTuple):
 class Cluster(NamedTuple):
     address: str
     boxes: list[Box]
-    folder: Path
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,18 +52,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @contextlib.contextmanager
-def cluster_of(folder: Path, names: tuple[str, ...] = NAMES) -> Iterator[Cluster]:
+def cluster_of(names: tuple[str, ...] = NAMES) -> Iterator[Cluster]:
     """Start a cluster; the first node is its head, and the head ends last."""
     port = _free_port()
     boxes: list[Box] = []
+    folder = Path(tempfile.mkdtemp(prefix="ray-"))  # its sockets have names of 107 characters at most
     try:
         for at, name in enumerate(names):
             boxes.append(_start(folder, name, f"127.0.0.{at + 2}", port, is_head=not at))
             _wait_for(boxes[-1], f"127.0.0.2:{port}", len(boxes))
-        yield Cluster(f"127.0.0.2:{port}", boxes, folder)
+        yield Cluster(f"127.0.0.2:{port}", boxes)
     finally:
         for box in reversed(boxes):
             box.kill()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start(folder: Path, name: str, address: str, port: int, *, is_head: bool) -> Box:
@@ -77,6 +80,7 @@ def _start(folder: Path, name: str, address: str, port: int, *, is_head: bool) -
             stdout=log,
             stderr=log,
             start_new_session=True,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "0"},  # a GPU that is made up
         )
     return Box(name, process)
 
@@ -105,8 +109,8 @@ def _free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_of(tmp_path_factory.mktemp("ray")) as made:
+def cluster() -> Iterator[Cluster]:
+    with cluster_of() as made:
         yield made
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, start, until, write_scenario
 from tests.fleet.conftest import NAMES, Cluster, cluster_of
-from tuilab.record import carried
+from tuilab.record.origin import carried
 from tuilab.runs import store
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -160,7 +160,7 @@ def test_what_cannot_be_had_is_told_and_nothing_begins(
 def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     path = write_scenario(tmp_path, WAITS.format(gate=gate))
-    with cluster_of(tmp_path, ("head", "other")) as cluster:
+    with cluster_of(("head", "other")) as cluster:
         write_scenario(tmp_path, WAITS.format(gate=gate), name="beside")
         names = [str(path), str(tmp_path / "beside.py")]
         front = start(root, "run", *names, "--engine", "ray", "--address", cluster.address)

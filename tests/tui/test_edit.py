@@ -11,7 +11,7 @@ from tests.tui.screens import NotingApp, NotingDesk, app_on, drive, open_run, op
 from tests.tui.terminals import terminal
 from tuilab.errors import UsageError
 from tuilab.record import events
-from tuilab.record.imported import mark_imported
+from tuilab.record.origin.imported import mark_imported
 from tuilab.runs import store
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal import editor

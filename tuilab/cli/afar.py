@@ -46,7 +46,7 @@ def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> boo
         watch.close()
 
     outcome.result = outcome.result or sys.stdout
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints what nodes say there
+    with os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") as nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints what nodes say there
         cluster = Cluster(where.address)
         try:
             is_interrupted = carry(orders, cluster, where, tell, take)

@@ -9,7 +9,7 @@ from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.errors import TuilabError
 from tuilab.judging import calibration, calibration_file
 from tuilab.record import presence
-from tuilab.record.imported import is_imported
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import ledger, store
 from tuilab.runs.ledger_cache import LedgerCache

@@ -18,10 +18,10 @@ from tuilab.engine.turn import devices_of
 from tuilab.errors import ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging.looks import PLANNED
-from tuilab.record import carried
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
-from tuilab.record.imported import is_imported
 from tuilab.record.live_run import Watch
+from tuilab.record.origin import carried
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, ledger, store
 from tuilab.runs.command_line import hint

@@ -14,7 +14,8 @@ from tuilab.fleet.cluster import Cluster, Node, NodeLost
 from tuilab.fleet.seat import Seat, Task
 from tuilab.fleet.travel import files_of
 from tuilab.interrupts import OneByOne
-from tuilab.record import carried, presence
+from tuilab.record import presence
+from tuilab.record.origin import carried
 from tuilab.text import join, plural, show
 
 _MOST_TRIES = 3

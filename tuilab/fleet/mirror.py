@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tuilab.errors import CannotRecord
 from tuilab.fleet.host import Piece, digest
-from tuilab.record import carried
-from tuilab.record.carried import Carrier
+from tuilab.record.origin import carried
+from tuilab.record.origin.carried import Carrier
 from tuilab.runs.archive.names import FOLDERS, is_of_a_run
 from tuilab.text import show
 

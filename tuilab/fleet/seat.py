@@ -11,9 +11,9 @@ from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.fleet.cluster import Asked, Node, Remote
 from tuilab.fleet.host import Reading
 from tuilab.fleet.mirror import Mirror
-from tuilab.record import carried
-from tuilab.record.carried import Carrier
 from tuilab.record.events import Identity
+from tuilab.record.origin import carried
+from tuilab.record.origin.carried import Carrier
 
 _EVERY_S = 0.25  # that a run is asked for news
 _ROUNDS = 3  # of bringing over again what is not as it is there

@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 from tuilab.errors import UsageError
-from tuilab.record import carried
 from tuilab.record.events import RunStarted, Unknown, is_newer, newer_words
 from tuilab.record.folding import folded
 from tuilab.record.folding.fold import fold_stream
-from tuilab.record.imported import is_imported
 from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Item
+from tuilab.record.origin import carried
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.presence import Presence, has_our_clock
 from tuilab.record.presence import presence as presence_of
 from tuilab.record.states import RunState

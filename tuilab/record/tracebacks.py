@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.record.events import ScenarioFailed
-from tuilab.record.imported import is_imported
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.summary import RunSummary
 
 _FRAME = re.compile(r'  File "([^"\n]{1,4096})", line ([0-9]{1,9})(?:, in (.{0,200}))?')

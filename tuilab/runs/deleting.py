@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tuilab.errors import UsageError
 from tuilab.record import live_run, presence
-from tuilab.record.imported import is_imported
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, ledger, queue, store
 from tuilab.runs.command_line import hint

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from tuilab.record.imported import is_imported
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.parts import Claim
 from tuilab.record.presence import host_name
 from tuilab.record.summary import RunSummary

@@ -13,9 +13,9 @@ from tuilab.errors import TuilabError
 from tuilab.record.events import Scalar, is_newer, newer_words
 from tuilab.record.folding import folded
 from tuilab.record.folding.fold import fold
-from tuilab.record.imported import is_imported
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import presence
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.presence import host_name
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.record.summary import RunSummary

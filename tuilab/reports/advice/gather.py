@@ -7,7 +7,7 @@ from pathlib import Path
 from tuilab.catalogue.scenario import Scenario
 from tuilab.probes.same_box import box_facts
 from tuilab.record import presence
-from tuilab.record.imported import is_imported
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.reports.advice.advised import Advice, advise, raced_by
 from tuilab.reports.subject import read_each

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tuilab.record.folding import folded
-from tuilab.record.imported import IMPORTED
+from tuilab.record.origin import carried
+from tuilab.record.origin.imported import IMPORTED
 from tuilab.runs import notes, private
 
 MOST_BYTES = 4 << 30  # of all files of a run together
@@ -26,7 +27,7 @@ def names(run_dir: Path) -> Iterator[str]:
 def left_out(run_dir: Path) -> list[str]:
     """Return what is in the folder of a run and in no archive of it: what is no plain file, or has a name that no run has."""
     found = [one for folder in ("", *sorted(FOLDERS)) for one in _entries(run_dir, folder)]
-    kept = {IMPORTED, folded.FILE, *(name for name in FOLDERS if not (run_dir / name).is_symlink())}
+    kept = {IMPORTED, folded.FILE, carried.FILE, carried.STOP, *(name for name in FOLDERS if not (run_dir / name).is_symlink())}
     return [name for name, is_file in found if name not in kept and not (is_file and is_of_a_run(name))]
 
 

@@ -20,9 +20,9 @@ from tuilab.files import open_regular
 from tuilab.record import presence
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import RunStarted, ScenarioFinished, StateChanged, WorkerExited
-from tuilab.record.imported import mark_imported
 from tuilab.record.journal.lines import Corrupt, Gap, parse
 from tuilab.record.live_run import Watch
+from tuilab.record.origin.imported import mark_imported
 from tuilab.record.summary import RunSummary
 from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
 from tuilab.scratch import scratch

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
-from tuilab.record.imported import is_imported
+from tuilab.record.origin.imported import is_imported
 from tuilab.runs.last_verdicts import Said
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.tui.state.settings import Settings

@@ -12,7 +12,7 @@ from tuilab.record.events import Identity
 
 FILE = "carried.json"
 AT_ONCE = "at once"
-_STOP = "stop-asked"  # whoever wants a carried run to stop leaves this file, in which AT_ONCE may stand
+STOP = "stop-asked"  # whoever wants a carried run to stop leaves this file, in which AT_ONCE may stand
 _LIMIT = 4096
 
 
@@ -38,12 +38,12 @@ def read(run_dir: Path) -> Carrier | None:
 
 def ask_to_stop(run_dir: Path, *, at_once: bool) -> None:
     """Leave word for whoever carries a run."""
-    replace(f"{run_dir}/{_STOP}", [AT_ONCE.encode() if at_once else b""], 0o600)
+    replace(f"{run_dir}/{STOP}", [AT_ONCE.encode() if at_once else b""], 0o600)
 
 
 def asked_to_stop(run_dir: Path) -> str | None:
     """Return how a run was asked to stop: `at once`, or nothing; None where nobody asked."""
     try:
-        return read_small(f"{run_dir}/{_STOP}", bytes.decode, _LIMIT)
+        return read_small(f"{run_dir}/{STOP}", bytes.decode, _LIMIT)
     except Unusable:
         return None
