@@ -44,9 +44,9 @@ LIGHT = str(Path(__file__).parent / "light")  # a torch that loads at once
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker more than cores; of faults, which are waited for most of the time, two a core; on a GPU one test at a time."""
+    """A worker more than cores; of faults, which are waited for most of the time, two a core; on a GPU one at a time."""
     cores = len(os.sched_getaffinity(0))
-    if is_for_gpu(config):
+    if is_for_gpu(config) or config.option.markexpr == "fleet":  # these share a cluster
         return 0
     return 2 * cores if config.option.markexpr.startswith("faults") else cores + 1
 

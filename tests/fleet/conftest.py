@@ -41,14 +41,13 @@ class Cluster(NamedTuple):
     boxes: list[Box]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker("fleet")
-            item.add_marker(pytest.mark.xdist_group("fleet"))
-            item.add_marker(
-                pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[test,ray]'")
-            )
+LACKS_RAY = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[test,ray]'")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if Path(__file__).parent in item.path.parents:
+        item.add_marker(pytest.mark.fleet)
+        item.add_marker(LACKS_RAY)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,8 @@ def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> boo
         watch.close()
 
     outcome.result = outcome.result or sys.stdout
-    with os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") as nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints what nodes say there
+    nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    with nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints there what nodes say
         cluster = Cluster(where.address)
         try:
             is_interrupted = carry(orders, cluster, where, tell, take)
