@@ -33,6 +33,12 @@ _VARYING = {  # by verb: what another box or another day prints otherwise
         (re.compile(r"! not measured  gpu: .*\n"), ""),
         (re.compile(r"^(! )?record [0-9a-f]{16}$", re.MULTILINE), r"\1record #"),
     ),
+    "sweep": (
+        (re.compile(r"sweep-[0-9a-f]{6}"), "sweep-ID"),
+        (re.compile(r"  [0-9.]+ s  [0-9a-f]{6}$", re.MULTILINE), "  # s  ID"),
+        (re.compile(r"\([0-9a-f]{6}\)"), "(ID)"),
+        (re.compile(r"^(!? *process tree) +run$|[0-9.]+ MiB resident at most +[0-9a-f]{6}$|n/a +[0-9a-f]{6}$", re.MULTILINE), r"\1#"),
+    ),
     "note": ((re.compile(r"[0-9-]{10} [0-9:]{5}Z"), "NOW"),),
     "export": ((re.compile(r"files, [0-9.]+ [kKM]i?B"), "files, # bytes"),),
     "config": ((re.compile(r" {2,}#"), "  #"),),  # in columns as wide as a path

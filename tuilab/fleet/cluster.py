@@ -90,7 +90,7 @@ class Cluster:
             except self._ray.exceptions.RayTaskError as problem:  # a fault of ours, on the node
                 raise TuilabError(f"a node failed: {show(str(problem.cause or problem), 300)}") from problem
             except self._ray.exceptions.RayError as problem:
-                yield by_ref[ref], NodeLost(show(str(problem).splitlines()[0], 200))
+                yield by_ref[ref], NodeLost(_in_short(str(problem)))
 
     def _on(self, node_id: str, function: Callable[[], Any]) -> Any:
         strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
@@ -132,6 +132,12 @@ def _check_answers(address: str) -> None:
             ) from problem
     elif address and address != "auto":
         raise UsageError(f"--address takes HOST:PORT, ray://HOST:PORT or auto, not {show(address, 80)}")
+
+
+def _in_short(words: str) -> str:
+    """Return the line of a message of Ray that says why: the last one where it has a traceback, else the first."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()] or ["it did not say why"]
+    return show(lines[-1] if "Error: " in lines[-1] else lines[0], 200)
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:

@@ -137,7 +137,8 @@ def _speakers(subjects: Sequence[Subject], points: Sequence[Point]) -> list[Subj
 def _why_missing(subject: Subject | None) -> str:
     if subject is None:
         return "has not been run"
-    return show(f"{subject.state} {subject.summary.reason}".strip(), 200) + f" ({subject.id})"
+    why = ": ".join(filter(None, (subject.state, subject.summary.reason)))
+    return f"{show(why, 200)} ({subject.id})"
 
 
 def _along(key: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> Along:
