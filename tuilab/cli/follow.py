@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import TextIO
 
@@ -17,6 +18,7 @@ from tuilab.cli import headless
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
+from tuilab.engine.spare import Spare, prepare
 from tuilab.errors import ExitCode, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging import calibration
@@ -88,19 +90,30 @@ class Outcome:
             _say(f"report: {show(self.report, 500)}")
 
 
-def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple) -> ExitCode:
-    """Run orders of scenarios one after another; an interrupt ends the line."""
-    for order in orders:
+def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple, first: Spare | None = None) -> ExitCode:
+    """Run orders of scenarios one after another, the first in a spare if there is one; an interrupt ends the line."""
+    spares = {0: first}
+    for number, order in enumerate(orders):
         if not outcome.is_quiet:
             _tell_others(order)
         with OneByOne():
-            run_dir, supervisor = launch.start(order)
+            run_dir, supervisor = launch.start(order, spares.pop(number, None))
+            spares.update((later, prepare()) for later in _next(orders, number) if later not in spares)
             follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
         with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
             supervisor.wait(10)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
             break
+    for spare in filter(None, spares.values()):
+        spare.dismiss()
     return outcome.finish()
+
+
+def _next(orders: Sequence[RunOrder], number: int) -> list[int]:
+    """Return for which runs behind one that begins torch may be loaded now: a core for each, and none beside what is timed."""
+    untimed = [*takewhile(lambda order: not order.devices, orders[number:])]
+    behind = range(number + 1, min(number + 1 + len(untimed), len(orders)))[: len(os.sched_getaffinity(0))]
+    return [later for later in behind if orders[later].imports and orders[later].repeats == 1]
 
 
 def _tell_others(order: RunOrder) -> None:

@@ -100,6 +100,12 @@ class Attendants:
         if self._sampler and time.monotonic() - self._sampler.last_heard > SAMPLER_SILENCE_S and not self._sampler.reason:
             self._sampler.kill("stopped answering")
 
+    def await_sampler(self, is_called_off: Callable[[], bool]) -> None:
+        """Let the sampler tell of the box: a run whose worker had loaded torch before may be over by then."""
+        deadline = time.monotonic() + SAMPLER_END_S
+        while self._sampler and not (self._sampler.is_ready or is_called_off()) and time.monotonic() < deadline:
+            self._crew.turn(0.1)
+
     def end_sampler(self) -> None:
         """End the sampler; one that cannot die, as where the driver of a GPU hangs, is named and left."""
         if not self._sampler:

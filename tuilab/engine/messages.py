@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from tuilab.files import identity, set_apart
+from tuilab.engine.ends import pair as pair
+from tuilab.files import identity
 from tuilab.record.events import Scalar
 
 RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
@@ -129,6 +130,7 @@ class WarmUp(msgspec.Struct, tag=True):
     """To a worker that is started ahead: get ready, the order will follow."""
 
     modules: list[str]  # to be loaded meanwhile
+    is_first: bool = False  # of its run: while it loads, what it uses counts as that of a worker that has its order
 
 
 class Ready(msgspec.Struct, tag=True):
@@ -171,12 +173,6 @@ class ArmReply(msgspec.Struct, tag=True):
 
 
 Message = WarmUp | Ready | WorkerOrder | ArmOrder | Farewell | ArmReply
-
-
-def pair() -> tuple[socket.socket, socket.socket]:
-    """Return the two ends of a new line between supervisor and worker; the worker's has a high number."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return ours, socket.socket(fileno=set_apart(theirs.detach()))
 
 
 class WorkerLine:

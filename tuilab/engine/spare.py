@@ -19,7 +19,7 @@ class Spare:
 
     def __init__(self) -> None:
         self._surroundings = _surroundings()
-        self.supervisor = spawn_supervisor("--warm")
+        self.supervisor = spawn_supervisor("tuilab.engine.ahead")
 
     def is_fit(self) -> bool:
         """Say whether a run would find here what it would find in a supervisor that is started now."""
@@ -53,10 +53,10 @@ def _surroundings() -> tuple[dict[str, str], str]:
         return dict(os.environ), ""
 
 
-def spawn_supervisor(*flags: str, descriptors: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
+def spawn_supervisor(module: str = "tuilab.engine.supervisor", descriptors: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.engine.supervisor", *flags],
+            [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

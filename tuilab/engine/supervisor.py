@@ -20,7 +20,7 @@ from tuilab.engine.attendants import Attendants, has_claims, has_races
 from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
-from tuilab.engine.spawn import Child, spawn_spare, spawn_worker
+from tuilab.engine.spawn import Child, spawn_spare, spawn_worker, warm_up
 from tuilab.engine.stream_counts import stream_counts
 from tuilab.engine.turn import may_begin, take_ticket, why_not
 from tuilab.errors import CannotRecord, TuilabError
@@ -73,6 +73,8 @@ class Supervisor:
             is_done = state == RunState.SUCCEEDED
             if not self._judge(is_done=is_done) and is_done and self._stop:
                 state, reason = self._stop
+        if not self.order.command:
+            self._attendants.await_sampler(lambda: self._stop is not None)
         self._attendants.end_sampler()
         leftovers = self._end(spare=self._attendants.pids)
         for capture in self._outputs.values():
@@ -156,7 +158,7 @@ class Supervisor:
         if self._spares or not self.order.imports or count < 2:
             return
         began = time.monotonic()
-        started = [spawn_spare(self.order.imports) for _ in range(count)]
+        started = [warm_up(spawn_spare(), self.order.imports) for _ in range(count)]
         self._spares = [spare for spare in started if spare]
         for spare in self._spares:
             self._crew.add(spare)
@@ -359,13 +361,18 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
 
 
 def main() -> None:
-    """Read an order from stdin, answer with a receipt on stdout, let go of both when the front has heard, and run.
-
-    With --warm the order may be long in coming, and a worker gets ready meanwhile.
-    """
+    """Take an order that is there."""
     os.umask(0o077)
     processes.become_subreaper()
-    spare = spawn_spare(_USUAL_IMPORTS) if "--warm" in sys.argv else None
+    serve()
+
+
+def serve(started: Child | None = None) -> None:
+    """Read an order from stdin, answer with a receipt on stdout, let go of both when the front has heard, and run.
+
+    It may be long in coming to one whose worker was started ahead.
+    """
+    spare = warm_up(started, _USUAL_IMPORTS, is_first=True)
     said = sys.stdin.buffer.readline()
     if not said.endswith(b"\n"):
         return  # nobody wants a run any more; the spare ends with this process
