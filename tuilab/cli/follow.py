@@ -98,7 +98,9 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple,
             _tell_others(order)
         with OneByOne():
             run_dir, supervisor = launch.start(order, spares.pop(number, None))
-            spares.update((later, prepare()) for later in _next(orders, number) if later not in spares)
+            spares.update(
+                (later, prepare(is_timed=bool(orders[later].devices))) for later in _next(orders, number) if later not in spares
+            )
             follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
         with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
             supervisor.wait(10)

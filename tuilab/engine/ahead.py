@@ -1,9 +1,11 @@
 """A supervisor that is started ahead of its order: its worker loads torch while the rest of this process is loaded.
 
-python -P -m tuilab.engine.ahead
+python -P -m tuilab.engine.ahead              its run may time something
+python -P -m tuilab.engine.ahead --untimed    it does not
 """
 
 import os
+import sys
 
 from tuilab.engine import processes
 from tuilab.engine.spawn import spawn_spare
@@ -16,7 +18,7 @@ def main() -> None:
     spare = spawn_spare()
     from tuilab.engine import supervisor  # this takes longer to load than the worker to start
 
-    supervisor.serve(spare)
+    supervisor.serve(spare, is_timed="--untimed" not in sys.argv)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,7 @@ class WarmUp(msgspec.Struct, tag=True):
 
     modules: list[str]  # to be loaded meanwhile
     is_first: bool = False  # of its run: while it loads, what it uses counts as that of a worker that has its order
+    is_timed: bool = True  # what it will run: nothing of the loading is to be left to do then
 
 
 class Ready(msgspec.Struct, tag=True):

@@ -152,14 +152,14 @@ def spawn_spare() -> Child | None:
         return None
 
 
-def warm_up(spare: Child | None, modules: list[str], *, is_first: bool = False) -> Child | None:
+def warm_up(spare: Child | None, modules: list[str], *, is_first: bool = False, is_timed: bool = True) -> Child | None:
     """Have a worker load modules before it has an order; None where it cannot be told."""
     from tuilab.engine import messages
 
     if spare is None or spare.line is None:
         return None
     try:
-        messages.send(spare.line, messages.WarmUp(modules, is_first))
+        messages.send(spare.line, messages.WarmUp(modules, is_first, is_timed))
     except (OSError, ValueError):  # or a message cannot hold all that it is to load
         return None
     return spare

@@ -367,12 +367,12 @@ def main() -> None:
     serve()
 
 
-def serve(started: Child | None = None) -> None:
+def serve(started: Child | None = None, *, is_timed: bool = True) -> None:
     """Read an order from stdin, answer with a receipt on stdout, let go of both when the front has heard, and run.
 
     It may be long in coming to one whose worker was started ahead.
     """
-    spare = warm_up(started, _USUAL_IMPORTS, is_first=True)
+    spare = warm_up(started, _USUAL_IMPORTS, is_first=True, is_timed=is_timed)
     said = sys.stdin.buffer.readline()
     if not said.endswith(b"\n"):
         return  # nobody wants a run any more; the spare ends with this process
@@ -401,6 +401,7 @@ def serve(started: Child | None = None) -> None:
         raise SystemExit(1) from problem
     finally:
         queue.leave(supervisor.run_dir.parent, supervisor.run_dir.name)
+    os._exit(0)  # at once: a front that has read the end waits for this, and would wait for the interpreter to be taken down
 
 
 if __name__ == "__main__":

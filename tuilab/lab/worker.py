@@ -80,7 +80,7 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
                 named.enter_context(waiting())
             try:
                 take_mark = processes.open_mark()
-                warm_up(message.modules)
+                warm_up(message.modules, is_timed=message.is_timed)
                 messages.send(line, Ready())
             except BaseException:  # half a torch fails otherwise than none: a worker that starts afresh is to say what is wrong
                 os._exit(1)
