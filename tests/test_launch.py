@@ -1,5 +1,6 @@
 """Workers that are started ahead: a run that gets one starts at once, and nothing else about it is different."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import look, until, wait_for_stage, write_scenario
+from tests.engine import look, newest, until, wait_for_stage, write_scenario
+from tests.engine import start as start_front
 from tests.harms import harm
 from tuilab.catalogue import catalog
 from tuilab.catalogue.source import read
@@ -20,6 +22,7 @@ from tuilab.engine.spare import Spare
 from tuilab.errors import ScenarioError, UsageError
 from tuilab.record import presence
 from tuilab.record.summary import RunSummary
+from tuilab.runs.run_name import RunName
 
 # What a scenario could find out about the process it runs in.
 SURROUNDINGS = """
@@ -275,3 +278,85 @@ def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run
     with pytest.raises(UsageError, match="is not a regular file"):
         open_run(order)
     assert not (tmp_path / "runs").exists()
+
+
+def write_lessons(folder: Path, **bodies: str) -> str:
+    """Write lessons that begin with torch, and return the folder that --scenarios takes."""
+    (folder / "mine" / "try").mkdir(parents=True)
+    for name, body in bodies.items():
+        write_scenario(folder / "mine" / "try", body, TORCH, name)
+    return str(folder / "mine")
+
+
+def test_headless_runs_have_torch_loaded_ahead_but_never_while_something_is_timed(
+    root: Path, tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    log = "lab.log(0, x=1.0)"
+    race = 'if os.environ.get("NEVER"):\n    lab.claim("as fast", ratio="a/b", at_least=1)\n    lab.race(a=print, b=print)'
+    mine = write_lessons(tmp_path, first=log, timed=race, third=log, fourth=log)
+    light = write_scenario(tmp_path, log, "", "light")
+
+    done = tuilab("run", "first", "timed", "third", "fourth", "--scenarios", mine, "--headless", "--quick")
+    other = tuilab("run", str(light), "--headless")
+    repeated = tuilab("run", "third", "--scenarios", mine, "--headless", "--repeat", "2", "--quick")
+
+    assert (done.returncode, other.returncode, repeated.returncode) == (0, 0, 0), done.stderr + other.stderr
+    by_run = {run_dir: look(run_dir).summary for run_dir in sorted(root.glob("2*"))}
+    last = [*by_run][-1]
+    warm = {RunName(run_dir.name).scenario: warmth(summary)[0] for run_dir, summary in by_run.items() if run_dir != last}
+    assert warm == {"first": True, "timed": True, "third": False, "fourth": True, "light": False}
+    assert not [run_dir for run_dir, summary in by_run.items() if "waiting_bytes" in summary.resources and run_dir != last]
+
+
+def test_a_run_that_was_loaded_ahead_tells_its_memory_and_the_box_however_short_it_is(
+    root: Path, tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    path = write_scenario(tmp_path, "os.kill(os.getpid(), 9)", TORCH)
+
+    done = tuilab("run", str(path), "--headless")
+
+    summary = look(newest(root) or root).summary
+    (worker,) = summary.workers.values()
+    assert (done.returncode, summary.state, warmth(summary)) == (4, "killed", [True])
+    assert worker.exited is not None and (worker.exited.rss_peak_bytes or 0) > 2**20
+    assert "resident at most" in done.stdout
+    assert "cpu" in summary.environment["box"]
+
+
+def test_a_spare_that_is_not_needed_is_gone_with_the_command(
+    tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    path = write_scenario(tmp_path, "lab.log(0, x=1.0)", TORCH)
+    before = spare_processes()
+
+    done = tuilab("run", str(path), "--headless", "--predict", "3")  # it asks no question
+
+    assert done.returncode == 2
+    until(lambda: spare_processes() <= before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_spares_of_runs_behind_are_gone_with_a_front_that_is_ended(root: Path, tmp_path: Path, number: int) -> None:
+    mine = write_lessons(tmp_path, first='lab.stage("asleep")\ntime.sleep(600)', second="lab.log(0, x=1.0)")
+    before = spare_processes()
+    front = start_front(root, "run", "first", "second", "--scenarios", mine, "--headless")
+    run_dir = wait_for_stage(root, "asleep")
+    until(lambda: len(spare_processes() - before) == 2)
+
+    front.send_signal(number)
+    front.communicate()
+    if number != signal.SIGINT:  # which ends the run, too
+        launch.stop(run_dir)
+
+    until(lambda: spare_processes() <= before)
+    assert [name.name for name in root.glob("2*")] == [run_dir.name]
+
+
+def spare_processes() -> set[int]:
+    """Return the supervisors on this box that were started ahead."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdecimal() and b"tuilab.engine.ahead" in (entry / "cmdline").read_bytes():
+                found.add(int(entry.name))
+    return found

@@ -14,6 +14,7 @@ import pytest
 
 from tests.engine import read_stream, until
 from tuilab.engine.sampler import ticks
+from tuilab.engine.spawn import BOX_TOLD
 from tuilab.probes.gpu.tenants import why_pids_mean_nothing
 from tuilab.record.events import EnvironmentRecorded, GpuFound, RaceStarted, Sampled, Unavailable, XidReported
 from tuilab.record.journal.lines import Gap
@@ -166,12 +167,15 @@ def test_when_the_supervisor_is_gone_the_rest_of_the_run_is_ended(sampler: Sampl
     assert innocent.poll() is None
 
 
-def test_every_sample_is_a_heartbeat(sampler: Sampler, idle: int) -> None:
+def test_every_sample_is_a_heartbeat_and_so_is_what_is_told_of_the_box(sampler: Sampler, idle: int) -> None:
     process = sampler.start(idle)
     assert process.stdout is not None
+    told = b""
+    while told.count(b".") < 3 or BOX_TOLD not in told:
+        told += process.stdout.read(1)
 
-    assert process.stdout.read(3) == b"..."
-    assert len(of(Sampled, sampler.records())) >= 3
+    assert (told.strip(b"."), len(of(Sampled, sampler.records())) >= 3) == (BOX_TOLD, True)
+    assert [record.part for record in of(EnvironmentRecorded, sampler.records())] == ["box"]
 
 
 def test_a_deaf_supervisor_does_not_end_the_sampler(sampler: Sampler, idle: int) -> None:

@@ -254,10 +254,26 @@ def test_memory_is_no_series_while_nothing_is_at_work_and_what_waited_is_told_be
     assert "256 MiB resident at most, and 512 MiB of processes that wait for their repeat" in said
 
 
+def test_the_largest_process_is_told_as_the_kernel_knows_it_where_samples_saw_less() -> None:
+    sample = events.Sampled(processes=1, threads=1, cpu_percent=100.0, rss_bytes=2**28)
+    ended = events.WorkerExited(writer="worker-0", signal=9, rss_peak_bytes=2**30)
+
+    summaries = fold([("supervisor", ended)]), fold([("sampler", sample), ("supervisor", ended)]), fold([("sampler", sample)])
+    style = Style(has_colour=False, is_utf8=True)
+    told = [plain.render(one, "killed", Path("run"), style, 100, has_chart=False) for one in summaries]
+
+    assert ["1 GiB resident at most\n" in one for one in told] == [True, True, False]
+    assert "256 MiB resident at most\n" in told[2]
+
+
+@pytest.mark.parametrize("is_timed", [True, False])
 @pytest.mark.parametrize("setting", ["gc.disable()", "gc.set_threshold(500, 5, 5)"])
-def test_the_collector_is_left_as_the_user_has_it(setting: str) -> None:
+def test_the_collector_is_left_as_the_user_has_it(setting: str, is_timed: bool) -> None:
     code = f"import gc; {setting}; before = gc.isenabled(), gc.get_threshold(); from tuilab.lab.warmup import warm_up"
-    code += "; warm_up(['tuilab.reports.plain']); assert (gc.isenabled(), gc.get_threshold()) == before"
+    code += f"; warm_up(['tuilab.reports.plain'], is_timed={is_timed})"
+    code += (
+        "; assert (gc.isenabled(), gc.get_threshold()) == before; assert gc.get_freeze_count() == 0 and gc.get_count()[0] < 500"
+    )
     code += "; assert sum(map(gc.get_count().__getitem__, (1, 2))) == 0, gc.get_count()"  # nothing is left to be looked through
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""

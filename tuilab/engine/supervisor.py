@@ -49,6 +49,7 @@ class Supervisor:
         self._began = time.monotonic()
         self._workers_started = 0
         self._spares = [spare] if spare else []  # workers that were started ahead of their turn
+        self._began_ahead = spare is not None
         self._loading_s = 0.0  # what it took to get them ready, at most
         for one in self._spares:
             self._crew.add(one)
@@ -65,7 +66,8 @@ class Supervisor:
             self._enter(*stopped)
             return
         self._enter(RunState.STARTING)
-        self._attendants.start_sampler()
+        if not self._began_ahead:
+            self._attendants.start_sampler()
         state, reason = self._run_repeats()
         if self.order.command and self.journal.is_in_place():
             self._attendants.read_rest()
@@ -135,6 +137,8 @@ class Supervisor:
         except OSError as problem:
             return RunState.FAILED, f"cannot start a worker process: {problem.strerror}"
         if repeat == 0:
+            if self._began_ahead:  # from here on its worker waits no more, and is not seen to
+                self._attendants.start_sampler()
             self._enter(RunState.RUNNING)
         while not worker.is_over:
             self._turn(0.5)
