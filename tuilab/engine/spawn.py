@@ -98,6 +98,16 @@ class Child:
             return RunState.FAILED, f"the worker ended with exit code {self.code} after run() returned"
         return RunState.SUCCEEDED, f"not testable here: {self.farewell.lacks}"[:REASON_LIMIT] if self.farewell.lacks else ""
 
+    def tell(self, words: str) -> bool:
+        """Write a line to its stdin, the last; say whether it could be written."""
+        assert self._process.stdin is not None
+        try:
+            with self._process.stdin as ear:
+                ear.write(f"{words}\n".encode())
+        except BrokenPipeError:
+            return False
+        return True
+
     def kill(self, reason: str) -> None:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""
         self.reason = reason
@@ -179,11 +189,12 @@ def spawn_sampler(run_dir: Path, stream: str) -> Child:
     return Child(stream, process)
 
 
-def spawn_judge(run_dir: Path, *flags: str) -> Child:
-    """Start the process that reaches the verdicts."""
-    command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir), *flags]
+def spawn_judge(run_dir: Path) -> Child:
+    """Start the process that reaches the verdicts when it is told to."""
+    command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir)]
     environment = {**os.environ, presence.MARK: run_dir.name}
-    return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
+    process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment)
+    return Child("judge", process)
 
 
 def spawn_rest(run_dir: Path) -> Child:

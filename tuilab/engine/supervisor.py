@@ -75,6 +75,7 @@ class Supervisor:
             is_done = state == RunState.SUCCEEDED
             if not self._judge(is_done=is_done) and is_done and self._stop:
                 state, reason = self._stop
+        self._attendants.dismiss_judge()
         if not self.order.command:
             self._attendants.await_sampler(lambda: self._stop is not None)
         self._attendants.end_sampler()
@@ -139,6 +140,8 @@ class Supervisor:
         if repeat == 0:
             if self._began_ahead:  # from here on its worker waits no more, and is not seen to
                 self._attendants.start_sampler()
+            if self.order.claims and not (self.order.devices or self.order.command):  # beside what is timed nothing is loaded
+                self._attendants.prepare_judge()
             self._enter(RunState.RUNNING)
         while not worker.is_over:
             self._turn(0.5)
