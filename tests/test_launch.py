@@ -1,6 +1,5 @@
 """Workers that are started ahead: a run that gets one starts at once, and nothing else about it is different."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import look, newest, until, wait_for_stage, write_scenario
+from tests.engine import do_first, look, newest, until, wait_for_stage, write_scenario
 from tests.engine import start as start_front
 from tests.harms import harm
 from tuilab.catalogue import catalog
@@ -72,6 +71,12 @@ time.sleep(600)
 """
 
 TORCH = "import torch\n"  # only what begins so may get a process that has loaded it
+
+NOTES_SPARES = """
+import os, sys
+if "tuilab.engine.ahead" in sys.orig_argv:
+    with open({notes!r}, "a") as notes: notes.write(f"{{os.getpid()}} ")
+"""
 
 FRONT = "import time; from tuilab.engine import spare; print(spare.prepare().supervisor.pid, flush=True); time.sleep(600)"
 
@@ -324,39 +329,43 @@ def test_a_run_that_was_loaded_ahead_tells_its_memory_and_the_box_however_short_
 
 
 def test_a_spare_that_is_not_needed_is_gone_with_the_command(
-    tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    notes = tmp_path / "notes"
+    do_first(tmp_path, monkeypatch, NOTES_SPARES.format(notes=str(notes)))
     path = write_scenario(tmp_path, "lab.log(0, x=1.0)", TORCH)
-    before = spare_processes()
 
-    done = tuilab("run", str(path), "--headless", "--predict", "3")  # it asks no question
+    front = start_front(root, "run", str(path), "--headless", "--predict", "3")  # it asks no question
+    front.communicate()
 
-    assert done.returncode == 2
-    until(lambda: spare_processes() <= before)
+    assert front.returncode == 2
+    (pid,) = until(lambda: noted(notes))
+    until(lambda: presence.start_time(pid) is None)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_spares_of_runs_behind_are_gone_with_a_front_that_is_ended(root: Path, tmp_path: Path, number: int) -> None:
     mine = write_lessons(tmp_path, first='lab.stage("asleep")\ntime.sleep(600)', second="lab.log(0, x=1.0)")
-    before = spare_processes()
     front = start_front(root, "run", "first", "second", "--scenarios", mine, "--headless")
     run_dir = wait_for_stage(root, "asleep")
-    until(lambda: len(spare_processes() - before) == 2)
+    run = look(run_dir).summary.run
+    assert run is not None
+    (spare,) = until(lambda: [pid for pid in children_of(front.pid) if pid != run.supervisor.pid])
+    pids = [spare, *until(lambda: children_of(spare))]
 
     front.send_signal(number)
     front.communicate()
     if number != signal.SIGINT:  # which ends the run, too
         launch.stop(run_dir)
 
-    until(lambda: spare_processes() <= before)
-    assert [name.name for name in root.glob("2*")] == [run_dir.name]
+    until(lambda: not [pid for pid in pids if presence.start_time(pid) is not None])
+    until(lambda: look(run_dir).state == "stopped")
+    assert [one.name for one in root.glob("2*")] == [run_dir.name]
 
 
-def spare_processes() -> set[int]:
-    """Return the supervisors on this box that were started ahead."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdecimal() and b"tuilab.engine.ahead" in (entry / "cmdline").read_bytes():
-                found.add(int(entry.name))
-    return found
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def noted(notes: Path) -> list[int]:
+    return [int(pid) for pid in notes.read_text().split()] if notes.exists() else []
