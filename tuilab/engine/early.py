@@ -1,7 +1,7 @@
 """A supervisor that is started ahead of its order: its worker loads torch while the rest of this process is loaded.
 
-python -P -m tuilab.engine.ahead              its run may time something
-python -P -m tuilab.engine.ahead --untimed    it does not
+python -P -m tuilab.engine.early              its run may time something
+python -P -m tuilab.engine.early --untimed    it does not
 """
 
 import os
