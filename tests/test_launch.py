@@ -369,3 +369,52 @@ def children_of(pid: int) -> list[int]:
 
 def noted(notes: Path) -> list[int]:
     return [int(pid) for pid in notes.read_text().split()] if notes.exists() else []
+
+
+CLAIMED = '''"""A claim about a number.
+
+## Look for
+- [one] one is one
+"""
+import os, time
+from tuilab import Lab
+
+def run(lab: Lab) -> None:
+    lab.stage("asleep")
+    while not os.path.exists({go!r}): time.sleep(0.02)
+    lab.claim("one", 1, equals=1)
+'''
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_judge_is_loaded_beside_what_times_nothing_and_where_it_died_another_comes(
+    root: Path, tmp_path: Path, is_killed: bool
+) -> None:
+    path, go = tmp_path / "claimed.py", tmp_path / "go"
+    path.write_text(CLAIMED.format(go=str(go)))
+    run_dir, supervisor = start(path, root, None)
+    wait_for_stage(root, "asleep")
+    (judge,) = until(lambda: [pid for pid in children_of(supervisor.pid) if "engine.judge" in processes.name_of(pid)])
+
+    if is_killed:
+        os.kill(judge, signal.SIGKILL)
+        until(lambda: judge not in children_of(supervisor.pid))
+    go.touch()
+    supervisor.wait()
+
+    summary = look(run_dir).summary
+    assert summary.state == "succeeded", summary.reason
+    assert [claim.outcome for claim in summary.claims.values()] == ["SUPPORTED"]
+    assert (summary.resources["processes"].high or 0) <= 1  # it is none of the run
+
+
+def test_a_judge_that_is_not_wanted_is_gone_with_its_run(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "claimed.py"
+    path.write_text(CLAIMED.replace('lab.claim("one", 1, equals=1)', "pass").format(go=str(tmp_path)))  # there already
+
+    run_dir, supervisor = start(path, root, None)
+    supervisor.wait()
+
+    assert look(run_dir).summary.state == "succeeded"
+    assert presence.marked(run_dir.name) == []
+    assert not (run_dir / "journal" / "judge.jsonl").exists()
