@@ -285,11 +285,22 @@ def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run
     assert not (tmp_path / "runs").exists()
 
 
+LOUD = '''"""A lesson that looks at no clock."""
+import os, signal
+import torch
+from tuilab import Lab
+
+
+def run(lab: Lab) -> None:
+    {body}
+'''
+
+
 def write_lessons(folder: Path, **bodies: str) -> str:
     """Write lessons that begin with torch, and return the folder that --scenarios takes."""
     (folder / "mine" / "try").mkdir(parents=True)
     for name, body in bodies.items():
-        write_scenario(folder / "mine" / "try", body, TORCH, name)
+        (folder / "mine" / "try" / f"{name}.py").write_text(LOUD.format(body=body))
     return str(folder / "mine")
 
 
@@ -297,11 +308,11 @@ def test_headless_runs_have_torch_loaded_ahead_but_never_while_something_is_time
     root: Path, tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:
     log = "lab.log(0, x=1.0)"
-    race = 'if os.environ.get("NEVER"):\n    lab.claim("as fast", ratio="a/b", at_least=1)\n    lab.race(a=print, b=print)'
-    mine = write_lessons(tmp_path, first=log, timed=race, third=log, fourth=log)
+    race = 'if os.environ.get("NEVER"): lab.claim("as fast", ratio="a/b", at_least=1); lab.race(a=print, b=print)'
+    mine = write_lessons(tmp_path, first=log, timed=race, third=log, fourth=log, fifth=f"import time; {log}", sixth=log)
     light = write_scenario(tmp_path, log, "", "light")
 
-    done = tuilab("run", "first", "timed", "third", "fourth", "--scenarios", mine, "--headless", "--quick")
+    done = tuilab("run", "first", "timed", "third", "fourth", "fifth", "sixth", "--scenarios", mine, "--headless", "--quick")
     other = tuilab("run", str(light), "--headless")
     repeated = tuilab("run", "third", "--scenarios", mine, "--headless", "--repeat", "2", "--quick")
 
@@ -309,7 +320,9 @@ def test_headless_runs_have_torch_loaded_ahead_but_never_while_something_is_time
     by_run = {run_dir: look(run_dir).summary for run_dir in sorted(root.glob("2*"))}
     last = [*by_run][-1]
     warm = {RunName(run_dir.name).scenario: warmth(summary)[0] for run_dir, summary in by_run.items() if run_dir != last}
-    assert warm == {"first": True, "timed": True, "third": False, "fourth": True, "light": False}
+    assert warm == {
+        "first": True, "timed": True, "third": False, "fourth": True, "fifth": True, "sixth": False, "light": False
+    }  # fmt: skip
     assert not [run_dir for run_dir, summary in by_run.items() if "waiting_bytes" in summary.resources and run_dir != last]
 
 
@@ -345,7 +358,7 @@ def test_a_spare_that_is_not_needed_is_gone_with_the_command(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_spares_of_runs_behind_are_gone_with_a_front_that_is_ended(root: Path, tmp_path: Path, number: int) -> None:
-    mine = write_lessons(tmp_path, first='lab.stage("asleep")\ntime.sleep(600)', second="lab.log(0, x=1.0)")
+    mine = write_lessons(tmp_path, first='lab.stage("asleep"); signal.pause()', second="lab.log(0, x=1.0)")
     front = start_front(root, "run", "first", "second", "--scenarios", mine, "--headless")
     run_dir = wait_for_stage(root, "asleep")
     run = look(run_dir).summary.run
@@ -376,12 +389,12 @@ CLAIMED = '''"""A claim about a number.
 ## Look for
 - [one] one is one
 """
-import os, time
+import os, select
 from tuilab import Lab
 
 def run(lab: Lab) -> None:
     lab.stage("asleep")
-    while not os.path.exists({go!r}): time.sleep(0.02)
+    while not os.path.exists({go!r}): select.select([], [], [], 0.02)
     lab.claim("one", 1, equals=1)
 '''
 

@@ -16,6 +16,7 @@ import pytest
 from tests.engine import do_first, look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
+from tuilab.catalogue.quiet import wants_quiet
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch, processes
 from tuilab.engine import spare as spares
@@ -304,3 +305,22 @@ def test_the_name_of_a_process_may_be_any_bytes() -> None:
 )
 def test_what_a_file_imports_first(source: str, found: tuple[str, ...]) -> None:
     assert first_imports(ast.parse(source)) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("import torch, math, os", False),
+        ("import time", True),
+        ("from torch.utils import benchmark", True),
+        ("import torch.profiler", True),
+        ("from . import neighbour", True),
+        ("import neighbour", True),
+        ("def run(lab): lab.race(a=print, b=print)", True),
+        ("def run(lab): torch.cuda.Event(enable_timing=True)", True),
+        ('ROLLUP = "/proc/self/smaps_rollup"', True),
+        ('"""What it costs.\n\nTime is told by /proc/uptime."""', False),
+    ],
+)
+def test_what_may_look_at_clocks_or_at_what_processes_use_wants_nothing_loaded_beside_it(line: str, wanted: bool) -> None:
+    assert wants_quiet(ast.parse(line)) is wanted

@@ -99,7 +99,7 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple,
         with OneByOne():
             run_dir, supervisor = launch.start(order, spares.pop(number, None))
             spares.update(
-                (later, prepare(is_timed=bool(orders[later].devices))) for later in _next(orders, number) if later not in spares
+                (later, prepare(is_timed=orders[later].wants_quiet)) for later in _next(orders, number) if later not in spares
             )
             follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
         with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
@@ -112,9 +112,9 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple,
 
 
 def _next(orders: Sequence[RunOrder], number: int) -> list[int]:
-    """Return for which runs behind one that begins torch may be loaded now: a core for each, and none beside what is timed."""
-    untimed = [*takewhile(lambda order: not order.devices, orders[number:])]
-    behind = range(number + 1, min(number + 1 + len(untimed), len(orders)))[: len(os.sched_getaffinity(0))]
+    """Return the runs behind one that begins for which torch may be loaded now: one a core, none beside what wants quiet."""
+    loud = [*takewhile(lambda order: not order.wants_quiet, orders[number:])]
+    behind = range(number + 1, min(number + 1 + len(loud), len(orders)))[: len(os.sched_getaffinity(0))]
     return [later for later in behind if orders[later].imports and orders[later].repeats == 1]
 
 

@@ -100,6 +100,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     quick: bool = False
     timeout_s: float | None = None
     devices: list[str] = []  # that what it times needs for itself: `cores`, `cuda:0`, or `cuda` for any GPU
+    wants_quiet: bool = True  # nothing is loaded beside it
     waits: bool = False  # until runs before it in the queue have done with these
     prediction: float | None = None
     argv: list[str] = []

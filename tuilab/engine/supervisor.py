@@ -140,7 +140,7 @@ class Supervisor:
         if repeat == 0:
             if self._began_ahead:  # from here on its worker waits no more, and is not seen to
                 self._attendants.start_sampler()
-            if self.order.claims and not (self.order.devices or self.order.command):  # beside what is timed nothing is loaded
+            if self.order.claims and not self.order.wants_quiet:
                 self._attendants.prepare_judge()
             self._enter(RunState.RUNNING)
         while not worker.is_over:

@@ -242,7 +242,7 @@ def _prepare(scenario: Scenario, given: Mapping[str, Any]) -> "Spare | None":
         return None
     from tuilab.engine.spare import prepare
 
-    return prepare(is_timed=scenario.is_timed)
+    return prepare(is_timed=scenario.wants_quiet)
 
 
 def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
