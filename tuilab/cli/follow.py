@@ -35,6 +35,8 @@ from tuilab.text import plural, show
 
 Listed = Callable[[], Sequence[Scenario]]
 
+_AHEAD = 4  # runs that torch is loaded for ahead of their turn, at most: each takes 150 MB for itself
+
 
 @dataclass
 class Outcome:
@@ -114,7 +116,8 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple,
 def _next(orders: Sequence[RunOrder], number: int) -> list[int]:
     """Return the runs behind one that begins for which torch may be loaded now: one a core, none beside what wants quiet."""
     loud = [*takewhile(lambda order: not order.wants_quiet, orders[number:])]
-    behind = range(number + 1, min(number + 1 + len(loud), len(orders)))[: len(os.sched_getaffinity(0))]
+    most = min(len(loud), len(os.sched_getaffinity(0)), _AHEAD)
+    behind = range(number + 1, min(number + 1 + most, len(orders)))
     return [later for later in behind if orders[later].imports and orders[later].repeats == 1]
 
 
