@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -28,6 +29,10 @@ settings.load_profile("tuilab")
 
 for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):  # our processes start as they do on a user's machine
     os.environ.pop(name, None)
+
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:  # behind `&` and under nohup, and so would the fronts that tests interrupt
+        signal.signal(number, usual)
 
 _SHOWN_GPUS = os.environ.get("CUDA_VISIBLE_DEVICES")
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests side by side would fill a GPU; those that are for one show it again
