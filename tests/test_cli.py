@@ -512,6 +512,7 @@ IMPORTS = [  # what these import is covered with them
     ("tuilab.catalogue.catalog", {"torch", "textual", "numpy", "click", "msgspec"}),
     ("tuilab.catalogue.params", {"torch", "textual", "numpy", "click", "msgspec"}),
     ("tuilab.engine.supervisor", {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy"}),
+    ("tuilab.engine.early", {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy", "msgspec"}),
     ("tuilab.engine.sampler", {"torch", "textual", "numpy", "click", "scipy"}),
     ("tuilab.engine.judge", {"torch", "textual", "click"}),
     ("tuilab.lab.worker", {"textual", "click", "scipy"}),

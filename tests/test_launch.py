@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import look, until, wait_for_stage, write_scenario
+from tests.engine import do_first, look, newest, until, wait_for_stage, write_scenario
+from tests.engine import start as start_front
 from tests.harms import harm
 from tuilab.catalogue import catalog
 from tuilab.catalogue.source import read
@@ -20,6 +21,7 @@ from tuilab.engine.spare import Spare
 from tuilab.errors import ScenarioError, UsageError
 from tuilab.record import presence
 from tuilab.record.summary import RunSummary
+from tuilab.runs.run_name import RunName
 
 # What a scenario could find out about the process it runs in.
 SURROUNDINGS = """
@@ -69,6 +71,12 @@ time.sleep(600)
 """
 
 TORCH = "import torch\n"  # only what begins so may get a process that has loaded it
+
+NOTES_SPARES = """
+import os, sys
+if "tuilab.engine.early" in sys.orig_argv:
+    with open({notes!r}, "a") as notes: notes.write(f"{{os.getpid()}} ")
+"""
 
 FRONT = "import time; from tuilab.engine import spare; print(spare.prepare().supervisor.pid, flush=True); time.sleep(600)"
 
@@ -275,3 +283,151 @@ def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run
     with pytest.raises(UsageError, match="is not a regular file"):
         open_run(order)
     assert not (tmp_path / "runs").exists()
+
+
+LOUD = '''"""A lesson that looks at no clock."""
+import os, signal
+import torch
+from tuilab import Lab
+
+
+def run(lab: Lab) -> None:
+    {body}
+'''
+
+
+def write_lessons(folder: Path, **bodies: str) -> str:
+    """Write lessons that begin with torch, and return the folder that --scenarios takes."""
+    (folder / "mine" / "try").mkdir(parents=True)
+    for name, body in bodies.items():
+        (folder / "mine" / "try" / f"{name}.py").write_text(LOUD.format(body=body))
+    return str(folder / "mine")
+
+
+def test_headless_runs_have_torch_loaded_ahead_but_never_while_something_is_timed(
+    root: Path, tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    log = "lab.log(0, x=1.0)"
+    race = 'if os.environ.get("NEVER"): lab.claim("as fast", ratio="a/b", at_least=1); lab.race(a=print, b=print)'
+    mine = write_lessons(tmp_path, first=log, timed=race, third=log, fourth=log, fifth=f"import time; {log}", sixth=log)
+    light = write_scenario(tmp_path, log, "", "light")
+
+    done = tuilab("run", "first", "timed", "third", "fourth", "fifth", "sixth", "--scenarios", mine, "--headless", "--quick")
+    other = tuilab("run", str(light), "--headless")
+    repeated = tuilab("run", "third", "--scenarios", mine, "--headless", "--repeat", "2", "--quick")
+
+    assert (done.returncode, other.returncode, repeated.returncode) == (0, 0, 0), done.stderr + other.stderr
+    by_run = {run_dir: look(run_dir).summary for run_dir in sorted(root.glob("2*"))}
+    last = [*by_run][-1]
+    warm = {RunName(run_dir.name).scenario: warmth(summary)[0] for run_dir, summary in by_run.items() if run_dir != last}
+    assert warm == {
+        "first": True, "timed": True, "third": False, "fourth": True, "fifth": True, "sixth": False, "light": False
+    }  # fmt: skip
+    assert not [run_dir for run_dir, summary in by_run.items() if "waiting_bytes" in summary.resources and run_dir != last]
+
+
+def test_a_run_that_was_loaded_ahead_tells_its_memory_and_the_box_however_short_it_is(
+    root: Path, tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    path = write_scenario(tmp_path, "os.kill(os.getpid(), 9)", TORCH)
+
+    done = tuilab("run", str(path), "--headless")
+
+    summary = look(newest(root) or root).summary
+    (worker,) = summary.workers.values()
+    assert (done.returncode, summary.state, warmth(summary)) == (4, "killed", [True])
+    assert worker.exited is not None and (worker.exited.rss_peak_bytes or 0) > 2**20
+    assert "resident at most" in done.stdout
+    assert "cpu" in summary.environment["box"]
+
+
+def test_a_spare_that_is_not_needed_is_gone_with_the_command(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "notes"
+    do_first(tmp_path, monkeypatch, NOTES_SPARES.format(notes=str(notes)))
+    path = write_scenario(tmp_path, "lab.log(0, x=1.0)", TORCH)
+
+    front = start_front(root, "run", str(path), "--headless", "--predict", "3")  # it asks no question
+    front.communicate()
+
+    assert front.returncode == 2
+    (pid,) = until(lambda: noted(notes))
+    until(lambda: presence.start_time(pid) is None)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_spares_of_runs_behind_are_gone_with_a_front_that_is_ended(root: Path, tmp_path: Path, number: int) -> None:
+    mine = write_lessons(tmp_path, first='lab.stage("asleep"); signal.pause()', second="lab.log(0, x=1.0)")
+    front = start_front(root, "run", "first", "second", "--scenarios", mine, "--headless")
+    run_dir = wait_for_stage(root, "asleep")
+    run = look(run_dir).summary.run
+    assert run is not None
+    (spare,) = until(lambda: [pid for pid in children_of(front.pid) if pid != run.supervisor.pid])
+    pids = [spare, *until(lambda: children_of(spare))]
+
+    front.send_signal(number)
+    front.communicate()
+    if number != signal.SIGINT:  # which ends the run, too
+        launch.stop(run_dir)
+
+    until(lambda: not [pid for pid in pids if presence.start_time(pid) is not None])
+    until(lambda: look(run_dir).state == "stopped")
+    assert [one.name for one in root.glob("2*")] == [run_dir.name]
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def noted(notes: Path) -> list[int]:
+    return [int(pid) for pid in notes.read_text().split()] if notes.exists() else []
+
+
+CLAIMED = '''"""A claim about a number.
+
+## Look for
+- [one] one is one
+"""
+import os, select
+from tuilab import Lab
+
+def run(lab: Lab) -> None:
+    lab.stage("asleep")
+    while not os.path.exists({go!r}): select.select([], [], [], 0.02)
+    lab.claim("one", 1, equals=1)
+'''
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_judge_is_loaded_beside_what_times_nothing_and_where_it_died_another_comes(
+    root: Path, tmp_path: Path, is_killed: bool
+) -> None:
+    path, go = tmp_path / "claimed.py", tmp_path / "go"
+    path.write_text(CLAIMED.format(go=str(go)))
+    run_dir, supervisor = start(path, root, None)
+    wait_for_stage(root, "asleep")
+    (judge,) = until(lambda: [pid for pid in children_of(supervisor.pid) if "engine.judge" in processes.name_of(pid)])
+
+    if is_killed:
+        os.kill(judge, signal.SIGKILL)
+        until(lambda: judge not in children_of(supervisor.pid))
+    go.touch()
+    supervisor.wait()
+
+    summary = look(run_dir).summary
+    assert summary.state == "succeeded", summary.reason
+    assert [claim.outcome for claim in summary.claims.values()] == ["SUPPORTED"]
+    assert (summary.resources["processes"].high or 0) <= 1  # it is none of the run
+
+
+def test_a_judge_that_is_not_wanted_is_gone_with_its_run(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "claimed.py"
+    path.write_text(CLAIMED.replace('lab.claim("one", 1, equals=1)', "pass").format(go=str(tmp_path)))  # there already
+
+    run_dir, supervisor = start(path, root, None)
+    supervisor.wait()
+
+    assert look(run_dir).summary.state == "succeeded"
+    assert presence.marked(run_dir.name) == []
+    assert not (run_dir / "journal" / "judge.jsonl").exists()

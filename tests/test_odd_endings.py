@@ -200,7 +200,7 @@ def test_a_line_of_the_score_that_is_none_of_ours_is_passed_over(tmp_path: Path,
 
 LOSES_ONE = """
 import sys
-if "tuilab.engine.supervisor" in sys.orig_argv:
+if {"tuilab.engine.supervisor", "tuilab.engine.early"} & {*sys.orig_argv}:
     from tuilab.record.journal.writer import Writer
     def append(self, event, *more, append=Writer.append):
         if type(event).__name__ != "WorkerExited":

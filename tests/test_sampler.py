@@ -14,7 +14,9 @@ import pytest
 
 from tests.engine import read_stream, until
 from tuilab.engine.sampler import ticks
+from tuilab.engine.spawn import BOX_TOLD
 from tuilab.probes.gpu.tenants import why_pids_mean_nothing
+from tuilab.record import presence
 from tuilab.record.events import EnvironmentRecorded, GpuFound, RaceStarted, Sampled, Unavailable, XidReported
 from tuilab.record.journal.lines import Gap
 from tuilab.record.journal.writer import Writer
@@ -59,6 +61,9 @@ class Sampler:
 
     def end(self) -> None:
         for process in self.processes:
+            for pid in presence.descendants(process.pid):  # those that have sessions of their own, as workers do
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
@@ -117,10 +122,11 @@ def test_the_box_is_described_once(sampler: Sampler, idle: int) -> None:
     assert facts[0]["cpu"]["usable_cores"] == len(os.sched_getaffinity(0))
 
 
-def test_a_sample_counts_neither_the_supervisor_nor_the_sampler(sampler: Sampler) -> None:
+def test_a_sample_counts_neither_the_supervisor_nor_the_sampler_nor_who_is_in_the_session_of_the_one(sampler: Sampler) -> None:
     script = (
         "import os, subprocess, sys;"
-        "children = [subprocess.Popen(['sleep', '600']) for _ in range(2)];"
+        "workers = [subprocess.Popen(['sleep', '600'], start_new_session=True) for _ in range(2)];"
+        "judge = subprocess.Popen(['sleep', '600']);"
         "subprocess.Popen([*sys.argv[1:], str(os.getpid()), 'sampler'], stdin=subprocess.PIPE).wait()"
     )
     sampler.spawn(sys.executable, "-c", script, *command(sampler.run_dir, "")[:-2])
@@ -132,7 +138,7 @@ def test_a_sample_counts_neither_the_supervisor_nor_the_sampler(sampler: Sampler
 
 
 def test_cpu_time_of_a_busy_child_is_seen(sampler: Sampler) -> None:
-    supervisor = sampler.spawn("sh", "-c", '"$0" -c "while 1: 0" & wait', sys.executable)
+    supervisor = sampler.spawn("sh", "-c", 'setsid "$0" -c "while 1: 0" & wait', sys.executable)
     sampler.start(supervisor.pid)
 
     busy = sampler.wait_for(lambda records: [r for r in of(Sampled, records)[1:] if r.processes and r.cpu_percent > 0])
@@ -140,7 +146,7 @@ def test_cpu_time_of_a_busy_child_is_seen(sampler: Sampler) -> None:
 
 
 def test_private_memory_is_read_more_seldom_than_the_rest(sampler: Sampler) -> None:
-    supervisor = sampler.spawn("sh", "-c", "sleep 600 & wait")
+    supervisor = sampler.spawn("sh", "-c", "setsid sleep 600 & wait")
     sampler.start(supervisor.pid)
 
     samples = sampler.wait_for(samples_after(4))
@@ -166,12 +172,15 @@ def test_when_the_supervisor_is_gone_the_rest_of_the_run_is_ended(sampler: Sampl
     assert innocent.poll() is None
 
 
-def test_every_sample_is_a_heartbeat(sampler: Sampler, idle: int) -> None:
+def test_every_sample_is_a_heartbeat_and_so_is_what_is_told_of_the_box(sampler: Sampler, idle: int) -> None:
     process = sampler.start(idle)
     assert process.stdout is not None
+    told = b""
+    while told.count(b".") < 3 or BOX_TOLD not in told:
+        told += process.stdout.read(1)
 
-    assert process.stdout.read(3) == b"..."
-    assert len(of(Sampled, sampler.records())) >= 3
+    assert (told.strip(b"."), len(of(Sampled, sampler.records())) >= 3) == (BOX_TOLD, True)
+    assert [record.part for record in of(EnvironmentRecorded, sampler.records())] == ["box"]
 
 
 def test_a_deaf_supervisor_does_not_end_the_sampler(sampler: Sampler, idle: int) -> None:
@@ -300,7 +309,7 @@ def test_a_slice_is_found_with_its_gpu(sampler: Sampler, idle: int, nvml: "FakeN
 
 @pytest.mark.skipif(why_pids_mean_nothing() != "", reason="a container: what the driver says of pids is not believed here")
 def test_the_memory_of_the_runs_own_processes_is_told_apart(sampler: Sampler, nvml: "FakeNvml") -> None:
-    supervisor = sampler.spawn("sh", "-c", "sleep 600 & echo $!; wait")
+    supervisor = sampler.spawn("sh", "-c", "setsid sleep 600 & echo $!; wait")
     assert supervisor.stdout is not None
     child = int(supervisor.stdout.readline())
     nvml.set(f"pids={child},{os.getpid()}", "pid_bytes=70")

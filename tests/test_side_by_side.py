@@ -16,6 +16,7 @@ import pytest
 from tests.engine import do_first, look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
+from tuilab.catalogue.quiet import wants_quiet
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch, processes
 from tuilab.engine import spare as spares
@@ -254,10 +255,26 @@ def test_memory_is_no_series_while_nothing_is_at_work_and_what_waited_is_told_be
     assert "256 MiB resident at most, and 512 MiB of processes that wait for their repeat" in said
 
 
+def test_the_largest_process_is_told_as_the_kernel_knows_it_where_samples_saw_less() -> None:
+    sample = events.Sampled(processes=1, threads=1, cpu_percent=100.0, rss_bytes=2**28)
+    ended = events.WorkerExited(writer="worker-0", signal=9, rss_peak_bytes=2**30)
+
+    summaries = fold([("supervisor", ended)]), fold([("sampler", sample), ("supervisor", ended)]), fold([("sampler", sample)])
+    style = Style(has_colour=False, is_utf8=True)
+    told = [plain.render(one, "killed", Path("run"), style, 100, has_chart=False) for one in summaries]
+
+    assert ["1 GiB resident at most\n" in one for one in told] == [True, True, False]
+    assert "256 MiB resident at most\n" in told[2]
+
+
+@pytest.mark.parametrize("is_timed", [True, False])
 @pytest.mark.parametrize("setting", ["gc.disable()", "gc.set_threshold(500, 5, 5)"])
-def test_the_collector_is_left_as_the_user_has_it(setting: str) -> None:
+def test_the_collector_is_left_as_the_user_has_it(setting: str, is_timed: bool) -> None:
     code = f"import gc; {setting}; before = gc.isenabled(), gc.get_threshold(); from tuilab.lab.warmup import warm_up"
-    code += "; warm_up(['tuilab.reports.plain']); assert (gc.isenabled(), gc.get_threshold()) == before"
+    code += f"; warm_up(['tuilab.reports.plain'], is_timed={is_timed})"
+    code += (
+        "; assert (gc.isenabled(), gc.get_threshold()) == before; assert gc.get_freeze_count() == 0 and gc.get_count()[0] < 500"
+    )
     code += "; assert sum(map(gc.get_count().__getitem__, (1, 2))) == 0, gc.get_count()"  # nothing is left to be looked through
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
@@ -288,3 +305,22 @@ def test_the_name_of_a_process_may_be_any_bytes() -> None:
 )
 def test_what_a_file_imports_first(source: str, found: tuple[str, ...]) -> None:
     assert first_imports(ast.parse(source)) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("import torch, math, os", False),
+        ("import time", True),
+        ("from torch.utils import benchmark", True),
+        ("import torch.profiler", True),
+        ("from . import neighbour", True),
+        ("import neighbour", True),
+        ("def run(lab): lab.race(a=print, b=print)", True),
+        ("def run(lab): torch.cuda.Event(enable_timing=True)", True),
+        ('ROLLUP = "/proc/self/smaps_rollup"', True),
+        ('"""What it costs.\n\nTime is told by /proc/uptime."""', False),
+    ],
+)
+def test_what_may_look_at_clocks_or_at_what_processes_use_wants_nothing_loaded_beside_it(line: str, wanted: bool) -> None:
+    assert wants_quiet(ast.parse(line)) is wanted

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOMS = ("catalogue", "judging", "runs", "drawings", "reports", "cli")
-PARTS = ("tuilab.engine.supervisor", "tuilab.engine.sampler", "tuilab.engine.judge")
+PARTS = ("tuilab.engine.supervisor", "tuilab.engine.early", "tuilab.engine.sampler", "tuilab.engine.judge")
 MARK_ROOM = {"TUILAB_RUN": "spare".ljust(120, ".")}  # others see the mark of a fork where the first process has it
 ORDER_BYTES = 1 << 20
 TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ")  # heeded when a process starts, and not later

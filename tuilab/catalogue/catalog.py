@@ -145,7 +145,8 @@ def _maker() -> str:
     """Return what changes when the same file could be read differently."""
     folder = os.path.dirname(__file__)
     ours = [
-        os.stat(f"{folder}/{name}.py").st_mtime_ns for name in ("catalog", "source", "scenario", "params", "stated", "imports")
+        os.stat(f"{folder}/{name}.py").st_mtime_ns
+        for name in ("catalog", "source", "scenario", "params", "stated", "imports", "quiet")
     ]
     return f"{__version__} {sys.hexversion} {ours}"
 
@@ -190,7 +191,7 @@ def _unpack(fields: Any) -> Scenario | None:
 
 
 def _scenario_of(fields: list[Any]) -> Scenario:
-    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports, settings, *_ = fields
+    id, topic, path, title, lesson, sections, read_params, arms, claims, error, is_timed, imports, settings, quiet, *_ = fields
     found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
     stated = tuple(Stated(*claim) for claim in claims)
     raced = tuple((name, whom) for name, whom in settings)
@@ -211,5 +212,6 @@ def _scenario_of(fields: list[Any]) -> Scenario:
     if not all(isinstance(word, str) for word in words):
         raise TypeError("it holds something else than scenarios")
     return Scenario(
-        id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed), tuple(imports), raced
+        id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed), tuple(imports), raced,
+        bool(quiet),
     )  # fmt: skip

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from tuilab.catalogue import params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
+from tuilab.catalogue.quiet import wants_quiet
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
 from tuilab.catalogue.stated import claims_of, is_key, plain, sections_of
 from tuilab.errors import UsageError
@@ -157,6 +158,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
     arms = list(_read_arms(tree, lab_name(run)))
     calls = lab_calls(tree, lab_name(run), *CLAIMING)
     claims = _read_claims(lesson, calls)
+    is_timed = any(map(is_about_ratio, calls))
     "".join([title, lesson, *arms, *(claim.text for claim in claims)]).encode()
     return scenario._replace(
         title=title.strip().removesuffix("."),
@@ -165,9 +167,10 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
         params=(*(own := _read_params(run, text)), *_common_params(tree, lab_name(run), own)),
         arms=tuple(dict.fromkeys(arms)),
         claims=claims,
-        is_timed=any(map(is_about_ratio, calls)),
+        is_timed=is_timed,
         imports=first_imports(tree),
         settings=tuple(_read_settings(tree, lab_name(run))),
+        wants_quiet=is_timed or wants_quiet(tree),
     )
 
 

@@ -6,8 +6,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import TextIO
 
@@ -17,6 +18,7 @@ from tuilab.cli import headless
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
+from tuilab.engine.spare import Spare, prepare
 from tuilab.errors import ExitCode, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging import calibration
@@ -32,6 +34,8 @@ from tuilab.runs.command_line import hint
 from tuilab.text import plural, show
 
 Listed = Callable[[], Sequence[Scenario]]
+
+_AHEAD = 4  # runs that torch is loaded for ahead of their turn, at most: each takes 150 MB for itself
 
 
 @dataclass
@@ -89,24 +93,50 @@ class Outcome:
             _say(f"report: {show(self.report, 500)}")
 
 
-def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple) -> ExitCode:
-    """Run orders of scenarios one after another; an interrupt ends the line."""
-    for order in orders:
+def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple, first: Spare | None = None) -> ExitCode:
+    """Run orders of scenarios one after another, the first in a spare if there is one; an interrupt ends the line."""
+
+    def tell(order: RunOrder) -> None:
         if not outcome.is_quiet:
             _tell_others(order)
-        run_one(order, outcome, scenarios)
-        if outcome.codes[-1] == ExitCode.INTERRUPTED:
-            break
+
+    for _ in run_each(orders, outcome, tell, scenarios, first):
+        pass
     return outcome.finish()
 
 
-def run_one(order: RunOrder, outcome: Outcome, scenarios: Listed = tuple) -> None:
-    """Run one order and keep its result."""
-    with OneByOne():
-        run_dir, supervisor = launch.start(order)
-        follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
-    with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
-        supervisor.wait(10)
+def run_each(
+    orders: Sequence[RunOrder],
+    outcome: Outcome,
+    tell: Callable[[RunOrder], object],
+    scenarios: Listed = tuple,
+    first: Spare | None = None,
+) -> Iterator[RunOrder]:
+    """Run orders one after another, each told before, and keep their results; yield each that is over. An interrupt ends it."""
+    spares = {0: first}
+    for number, order in enumerate(orders):
+        tell(order)
+        with OneByOne():
+            run_dir, supervisor = launch.start(order, spares.pop(number, None))
+            spares.update(
+                (later, prepare(is_timed=orders[later].wants_quiet)) for later in _next(orders, number) if later not in spares
+            )
+            follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
+            supervisor.wait(10)
+        yield order
+        if outcome.codes[-1] == ExitCode.INTERRUPTED:
+            break
+    for spare in filter(None, spares.values()):
+        spare.dismiss()
+
+
+def _next(orders: Sequence[RunOrder], number: int) -> list[int]:
+    """Return the runs behind one that begins for which torch may be loaded now: one a core, none beside what wants quiet."""
+    loud = [*takewhile(lambda order: not order.wants_quiet, orders[number:])]
+    most = min(len(loud), len(os.sched_getaffinity(0)), _AHEAD)
+    behind = range(number + 1, min(number + 1 + most, len(orders)))
+    return [later for later in behind if orders[later].imports and orders[later].repeats == 1]
 
 
 def _tell_others(order: RunOrder) -> None:

@@ -4,13 +4,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tuilab.cli import headless
-from tuilab.cli.follow import Outcome, run_one
+from tuilab.cli.follow import Outcome, run_each
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
@@ -53,14 +54,15 @@ def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted, where: "W
 
         run_afar([msgspec.structs.replace(order, waits=False) for order in orders], where, outcome)
         return _finish(sweep.id, root, wanted, outcome)
-    for at, order in enumerate(orders, 1):
+    numbers = count(1)
+
+    def tell(order: RunOrder) -> None:
         assert order.sweep is not None
-        outcome.where = f"{at}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
-        run_one(order, outcome)
+        outcome.where = f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
+
+    for _ in run_each(orders, outcome, tell):
         if not wanted.is_quiet:
             print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
-        if outcome.codes[-1] == ExitCode.INTERRUPTED:
-            break
     return _finish(sweep.id, root, wanted, outcome)
 
 

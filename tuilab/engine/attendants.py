@@ -68,11 +68,12 @@ class Attendants:
         self._crew = crew
         self._sampler: Child | None = None
         self._samplers_started = 0
+        self._judge: Child | None = None  # that was started ahead
 
     @property
     def pids(self) -> set[int]:
-        """The sampler, which stays when others are ended."""
-        return {self._sampler.pid} if self._sampler else set()
+        """Those that stay when others are ended."""
+        return {child.pid for child in (self._sampler, self._judge) if child}
 
     def start_sampler(self) -> None:
         stream = f"sampler-{self._samplers_started}" if self._samplers_started else "sampler"
@@ -86,6 +87,8 @@ class Attendants:
 
     def note_death(self, child: Child, *, is_stopping: bool) -> bool:
         """Take note of a death and say whether it was that of an attendant; a sampler is started again, but not for the end."""
+        if child is self._judge:
+            self._judge = None  # it is started again when it is wanted
         if child is not self._sampler:
             return child.writer in ("judge", "rest")
         self._sampler = None
@@ -100,6 +103,12 @@ class Attendants:
         if self._sampler and time.monotonic() - self._sampler.last_heard > SAMPLER_SILENCE_S and not self._sampler.reason:
             self._sampler.kill("stopped answering")
 
+    def await_sampler(self, is_called_off: Callable[[], bool]) -> None:
+        """Let the sampler tell of the box: a run whose worker had loaded torch before may be over by then."""
+        deadline = time.monotonic() + SAMPLER_END_S
+        while self._sampler and not (self._sampler.is_ready or is_called_off()) and time.monotonic() < deadline:
+            self._crew.turn(0.1)
+
     def end_sampler(self) -> None:
         """End the sampler; one that cannot die, as where the driver of a GPU hangs, is named and left."""
         if not self._sampler:
@@ -108,11 +117,24 @@ class Attendants:
         deadline = time.monotonic() + SAMPLER_END_S
         while self._sampler and time.monotonic() < deadline:
             self._crew.turn(0.1)
-        for pid in self.pids:
+        if self._sampler:
+            pid = self._sampler.pid
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)  # what it started: the group is its own
-            reason = "could not be ended: " + ", ".join(processes.names_of(lambda: list(self.pids)))
+            reason = "could not be ended: " + ", ".join(processes.names_of(lambda: [pid]))
             self._journal.append(events.SamplerEnded(reason=reason, restarts=self._samplers_started - 1))
+
+    def prepare_judge(self) -> None:
+        """Have the judge load before it is wanted, which takes a core for a moment; where that fails it is started then."""
+        with contextlib.suppress(OSError):
+            self._judge = spawn_judge(self._run_dir)
+            self._crew.add(self._judge)
+
+    def dismiss_judge(self) -> None:
+        """Let a judge go that was not wanted."""
+        judge, self._judge = self._judge, None
+        if judge:
+            judge.tell("")
 
     def judge(
         self, tell: Callable[[str], None], *, is_look: bool = False, is_done: bool = False, is_called_off: Callable[[], bool]
@@ -123,9 +145,9 @@ class Attendants:
         slow. With `is_look` it only takes a look: it did when all is decided, and where it could not, the verdicts are still to
         come. With `is_done` the run has done all that its lesson asks.
         """
-        flags = [flag for flag, is_given in (("--look", is_look), ("--done", is_done)) if is_given]
+        wanted = "look" if is_look else "done" if is_done else "judge"
         try:
-            child = None if is_called_off() else self._wait_for_judge(spawn_judge(self._run_dir, *flags), tell, is_called_off)
+            child = None if is_called_off() else self._wait_for_judge(self._ask_judge(wanted), tell, is_called_off)
             trouble = f"the judge: {child.how_it_ended() if child else _CALLED_OFF}"
         except OSError as problem:
             child, trouble = None, f"cannot start the judge: {problem.strerror}"
@@ -150,9 +172,18 @@ class Attendants:
         if child.code != 0:
             self._journal.append(events.Unavailable(what=_LAST_MARKS, reason=child.how_it_ended()))
 
+    def _ask_judge(self, wanted: str) -> Child:
+        """Ask the judge that was started ahead, or one that is started now."""
+        judge, self._judge = self._judge, None
+        if judge is None or not judge.tell(wanted):
+            judge = spawn_judge(self._run_dir)
+            self._crew.add(judge)
+            judge.tell(wanted)
+        return judge
+
     def _wait_for_judge(self, judge: Child, tell: Callable[[str], None], is_called_off: Callable[[], bool]) -> Child:
+        judge.started = time.monotonic()  # to do what it was loaded for
         judge.deadline = judge.started + JUDGE_PATIENCE_S
-        self._crew.add(judge)
         is_told = False
         while not (judge.is_over or judge.cannot_be_killed()):
             if is_called_off() and not judge.reason:

@@ -12,7 +12,7 @@ from typing import IO
 from tuilab.engine import messages
 from tuilab.engine.capture import Capture
 from tuilab.engine.messages import ArmOrder, Farewell, Ready
-from tuilab.engine.spawn import Child
+from tuilab.engine.spawn import BOX_TOLD, Child
 
 _READ = 256 * 1024
 
@@ -109,8 +109,11 @@ class Crew:
 
     def _hear_heartbeat(self, child: Child, pipe: IO[bytes]) -> None:
         child.last_heard = time.monotonic()
-        if pipe.read(_READ) == b"":
+        data = pipe.read(_READ)
+        if data == b"":
             self._close_pipe(child, pipe)
+        elif data and BOX_TOLD in data:
+            child.is_ready = True
 
     def _close_pipe(self, child: Child, pipe: IO[bytes]) -> None:
         self._selector.unregister(pipe)
@@ -120,11 +123,11 @@ class Crew:
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return
                 if child := self.children.pop(pid, None):
-                    child.take_status(status)
+                    child.take_status(status, usage)
                     self._bury(child)
 
     def _bury(self, child: Child) -> None:

@@ -1,8 +1,12 @@
 """The judge: a short-lived process that reads a run's journal and reaches the verdicts.
 
-python -P -m tuilab.engine.judge RUN_DIR           write them in a stream of its own
-python -P -m tuilab.engine.judge RUN_DIR --done    the same, and note that its lesson was done
-python -P -m tuilab.engine.judge RUN_DIR --look    write nothing; exit 10 while more repeats could say more of a claim
+    python -P -m tuilab.engine.judge RUN_DIR
+
+It is loaded before it is wanted, and waits for a line on its stdin:
+
+    judge    write them in a stream of its own
+    done     the same, and note that its lesson was done
+    look     write nothing; exit 10 while more repeats could say more of a claim
 """
 
 import sys
@@ -20,15 +24,17 @@ from tuilab.runs import score
 
 
 def main() -> None:
-    """Judge the run whose folder is the first argument."""
+    """Judge the run whose folder is the first argument, if that is still wanted."""
     run_dir = Path(sys.argv[1])
+    if not (wanted := sys.stdin.readline().strip()):
+        return
     summary = read_run(run_dir)
     verdicts = judge(summary)
-    if "--look" in sys.argv[2:]:
+    if wanted == "look":
         is_over = all(says_all(summary.claims[verdict.claim_id].declared, verdict) for verdict in verdicts)
         raise SystemExit(0 if is_over else UNDECIDED)
     told: list[Event] = [*verdicts]
-    if "--done" in sys.argv[2:]:
+    if wanted == "done":
         for verdict in verdicts:
             verdict_reached(summary, "judge", verdict)
         if why_not := score.note(summary, run_dir):

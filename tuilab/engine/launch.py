@@ -75,6 +75,7 @@ def order(
         quick=is_quick,
         timeout_s=timeout_s,
         devices=devices_of(scenario, values),
+        wants_quiet=scenario.wants_quiet,
         waits=waits,
         prediction=prediction,
         argv=argv or [],

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from tuilab.files import identity, set_apart
+from tuilab.engine.ends import pair as pair
+from tuilab.files import identity
 from tuilab.record.events import Scalar, Sweep
 
 RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
@@ -99,6 +100,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     quick: bool = False
     timeout_s: float | None = None
     devices: list[str] = []  # that what it times needs for itself: `cores`, `cuda:0`, or `cuda` for any GPU
+    wants_quiet: bool = True  # nothing is loaded beside it
     waits: bool = False  # until runs before it in the queue have done with these
     prediction: float | None = None
     argv: list[str] = []
@@ -131,6 +133,8 @@ class WarmUp(msgspec.Struct, tag=True):
     """To a worker that is started ahead: get ready, the order will follow."""
 
     modules: list[str]  # to be loaded meanwhile
+    is_first: bool = False  # of its run: while it loads, what it uses counts as that of a worker that has its order
+    is_timed: bool = True  # what it will run: nothing of the loading is to be left to do then
 
 
 class Ready(msgspec.Struct, tag=True):
@@ -173,12 +177,6 @@ class ArmReply(msgspec.Struct, tag=True):
 
 
 Message = WarmUp | Ready | WorkerOrder | ArmOrder | Farewell | ArmReply
-
-
-def pair() -> tuple[socket.socket, socket.socket]:
-    """Return the two ends of a new line between supervisor and worker; the worker's has a high number."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return ours, socket.socket(fileno=set_apart(theirs.detach()))
 
 
 class WorkerLine:

@@ -3,7 +3,7 @@
     python -P -m tuilab.engine.sampler RUN_DIR SUPERVISOR_PID STREAM
 
 Its stdin is a lifeline: when the supervisor is gone it ends what the run left behind, and itself. Its stdout is a
-heartbeat of one byte a sample.
+heartbeat of one byte a sample, and another when it has told of the box.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from tuilab.engine import processes
 from tuilab.engine.gpus.raced import RacedGpu
 from tuilab.engine.gpus.rounds import PERIOD_S, Answer
 from tuilab.engine.gpus.watch import GpuWatch
-from tuilab.engine.spawn import has_rest, words_for_rest
+from tuilab.engine.spawn import BOX_TOLD, has_rest, words_for_rest
 from tuilab.probes.tree import Tree, Usage
 from tuilab.record.events import EnvironmentRecorded, Sampled
 from tuilab.record.journal.writer import Writer
@@ -85,8 +85,11 @@ def _record_box(journal: Writer) -> None:
     from tuilab.probes.env import environment_facts
     from tuilab.probes.numa import numa_facts
 
-    facts = {"cpu": cpu_facts(), "numa": numa_facts(), "env": environment_facts(Path())}
-    journal.append(EnvironmentRecorded(part="box", facts=facts))
+    try:
+        facts = {"cpu": cpu_facts(), "numa": numa_facts(), "env": environment_facts(Path())}
+        journal.append(EnvironmentRecorded(part="box", facts=facts))
+    finally:
+        _say(BOX_TOLD)
 
 
 def _write(journal: Writer, usage: Usage, gpus: Answer) -> None:
@@ -102,8 +105,12 @@ def _write(journal: Writer, usage: Usage, gpus: Answer) -> None:
         gpus_asked=gpus.asked,
     )
     journal.append(sample)
+    _say(b".")
+
+
+def _say(byte: bytes) -> None:
     with contextlib.suppress(OSError):
-        os.write(1, b".")
+        os.write(1, byte)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ class Spare:
     It costs 300 MB and no time. It ends when it is dismissed, and with this process, however that ends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_timed: bool = True) -> None:
         self._surroundings = _surroundings()
-        self.supervisor = spawn_supervisor("--warm")
+        self.supervisor = spawn_supervisor("tuilab.engine.early", *([] if is_timed else ["--untimed"]))
 
     def is_fit(self) -> bool:
         """Say whether a run would find here what it would find in a supervisor that is started now."""
@@ -34,13 +34,13 @@ class Spare:
                 pipe.close()
 
 
-def prepare() -> Spare | None:
-    """Start a spare for the next run; None where that cannot be done now.
+def prepare(*, is_timed: bool = True) -> Spare | None:
+    """Start a spare for the next run, which may time something; None where that cannot be done now.
 
     Loading torch takes two seconds of a core: a front keeps one at most, and starts none while anything is being measured.
     """
     try:
-        return Spare()
+        return Spare(is_timed=is_timed)
     except CannotRecord:
         return None
 
@@ -53,10 +53,12 @@ def _surroundings() -> tuple[dict[str, str], str]:
         return dict(os.environ), ""
 
 
-def spawn_supervisor(*flags: str, descriptors: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
+def spawn_supervisor(
+    module: str = "tuilab.engine.supervisor", *flags: str, descriptors: Sequence[int] = ()
+) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.engine.supervisor", *flags],
+            [sys.executable, "-P", "-m", module, *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

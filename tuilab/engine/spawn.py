@@ -1,4 +1,7 @@
-"""Starts the child processes of a supervisor: workers, the sampler, the judge."""
+"""Starts the child processes of a supervisor: workers, the sampler, the judge.
+
+Kept free of slow imports, so that a worker that is started ahead loads while its supervisor does.
+"""
 
 import os
 import signal
@@ -8,14 +11,20 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from resource import struct_rusage
+from typing import TYPE_CHECKING
 
-from tuilab.engine import messages, processes
+from tuilab.engine import processes
+from tuilab.engine.ends import pair
 from tuilab.engine.exiting import is_doomed
-from tuilab.engine.messages import ArmOrder, CommandOrder, Farewell, WarmUp
 from tuilab.record import presence
 from tuilab.record.states import RunState
 
+if TYPE_CHECKING:
+    from tuilab.engine.messages import ArmOrder, CommandOrder, Farewell
+
 REASON_LIMIT = 1000  # characters
+BOX_TOLD = b"!"  # among the heartbeats of a sampler: it has told of the box
 
 # What a worker's environment gets unless the user has set it: silence for a C++ library that prints on its own.
 _WORKER_DEFAULTS = {"KINETO_LOG_LEVEL": "99"}
@@ -33,7 +42,8 @@ class Child:
         self.deadline: float | None = None
         self.asker: Child | None = None  # the worker that waits for this arm
         self.repeat = 0
-        self.is_ready = False  # it was started ahead and waits for its order
+        self.is_ready = False  # it was started ahead and waits for its order; of a sampler: it has told what it tells once
+        self.rss_peak_bytes: int | None = None  # of the largest of its processes
         self.farewell: Farewell | None = None
         self.reason = ""  # why the supervisor ended it
         self._killed_at: float | None = None
@@ -58,8 +68,9 @@ class Child:
             self._doomed_since = time.monotonic()
         return self._doomed_since is not None and time.monotonic() - self._doomed_since > processes.PATIENCE_S
 
-    def take_status(self, status: int) -> None:
-        """Note the status that waitpid gave."""
+    def take_status(self, status: int, usage: struct_rusage) -> None:
+        """Note what wait4 gave."""
+        self.rss_peak_bytes = usage.ru_maxrss * 1024 or None  # no kernel that keeps it says 0
         if os.WIFSIGNALED(status):
             self.signal = os.WTERMSIG(status)
         else:
@@ -87,6 +98,16 @@ class Child:
             return RunState.FAILED, f"the worker ended with exit code {self.code} after run() returned"
         return RunState.SUCCEEDED, f"not testable here: {self.farewell.lacks}"[:REASON_LIMIT] if self.farewell.lacks else ""
 
+    def tell(self, words: str) -> bool:
+        """Write a line to its stdin, the last; say whether it could be written."""
+        assert self._process.stdin is not None
+        try:
+            with self._process.stdin as ear:
+                ear.write(f"{words}\n".encode())
+        except BrokenPipeError:
+            return False
+        return True
+
     def kill(self, reason: str) -> None:
         """Kill the process itself; it has not been reaped, so the pid is still its own."""
         self.reason = reason
@@ -95,12 +116,12 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def spawn_worker(writer: str, run: str, arm: ArmOrder | None, command: CommandOrder | None = None) -> Child:
+def spawn_worker(writer: str, run: str, arm: "ArmOrder | None" = None, command: "CommandOrder | None" = None) -> Child:
     """Start a fresh interpreter in its own session that waits for its order on a line of its own.
 
     It runs a scenario, or an arm of one, or a command of the user's, whose environment is the front's.
     """
-    ours, theirs = messages.pair()
+    ours, theirs = pair()
     module = "tuilab.commands.worker" if command else "tuilab.lab.worker"
     words = [*(arm.prefix if arm else []), sys.executable, "-P", "-m", module, str(theirs.fileno())]
     environment = {**worker_environment(run, is_plain=command is not None), **(arm.env if arm else {})}
@@ -133,12 +154,22 @@ def worker_environment(run: str, *, is_plain: bool = False) -> dict[str, str]:
     return {**({} if is_plain else _WORKER_DEFAULTS), **os.environ, presence.MARK: run}
 
 
-def spawn_spare(modules: list[str]) -> Child | None:
-    """Start a worker that gets ready before it has an order; None when there can be none: it is started when its turn comes."""
+def spawn_spare() -> Child | None:
+    """Start a worker that has no order yet; None when there can be none: it is started when its turn comes."""
     try:
-        spare = spawn_worker("spare", processes.SPARE, None)
-        assert spare.line is not None
-        messages.send(spare.line, WarmUp(modules))
+        return spawn_worker("spare", processes.SPARE)
+    except OSError:
+        return None
+
+
+def warm_up(spare: Child | None, modules: list[str], *, is_first: bool = False, is_timed: bool = True) -> Child | None:
+    """Have a worker load modules before it has an order; None where it cannot be told."""
+    from tuilab.engine import messages
+
+    if spare is None or spare.line is None:
+        return None
+    try:
+        messages.send(spare.line, messages.WarmUp(modules, is_first, is_timed))
     except (OSError, ValueError):  # or a message cannot hold all that it is to load
         return None
     return spare
@@ -158,11 +189,12 @@ def spawn_sampler(run_dir: Path, stream: str) -> Child:
     return Child(stream, process)
 
 
-def spawn_judge(run_dir: Path, *flags: str) -> Child:
-    """Start the process that reaches the verdicts."""
-    command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir), *flags]
+def spawn_judge(run_dir: Path) -> Child:
+    """Start the process that reaches the verdicts when it is told to."""
+    command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir)]
     environment = {**os.environ, presence.MARK: run_dir.name}
-    return Child("judge", subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
+    process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment)
+    return Child("judge", process)
 
 
 def spawn_rest(run_dir: Path) -> Child:

@@ -20,7 +20,7 @@ from tuilab.engine.attendants import Attendants, has_claims, has_races
 from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
-from tuilab.engine.spawn import Child, spawn_spare, spawn_worker
+from tuilab.engine.spawn import Child, spawn_spare, spawn_worker, warm_up
 from tuilab.engine.stream_counts import stream_counts
 from tuilab.engine.turn import may_begin, take_ticket, why_not
 from tuilab.errors import CannotRecord, TuilabError
@@ -49,6 +49,7 @@ class Supervisor:
         self._began = time.monotonic()
         self._workers_started = 0
         self._spares = [spare] if spare else []  # workers that were started ahead of their turn
+        self._began_ahead = spare is not None
         self._loading_s = 0.0  # what it took to get them ready, at most
         for one in self._spares:
             self._crew.add(one)
@@ -65,7 +66,8 @@ class Supervisor:
             self._enter(*stopped)
             return
         self._enter(RunState.STARTING)
-        self._attendants.start_sampler()
+        if not self._began_ahead:
+            self._attendants.start_sampler()
         state, reason = self._run_repeats()
         if self.order.command and self.journal.is_in_place():
             self._attendants.read_rest()
@@ -73,6 +75,9 @@ class Supervisor:
             is_done = state == RunState.SUCCEEDED
             if not self._judge(is_done=is_done) and is_done and self._stop:
                 state, reason = self._stop
+        self._attendants.dismiss_judge()
+        if not self.order.command:
+            self._attendants.await_sampler(lambda: self._stop is not None)
         self._attendants.end_sampler()
         leftovers = self._end(spare=self._attendants.pids)
         for capture in self._outputs.values():
@@ -133,6 +138,10 @@ class Supervisor:
         except OSError as problem:
             return RunState.FAILED, f"cannot start a worker process: {problem.strerror}"
         if repeat == 0:
+            if self._began_ahead:  # from here on its worker waits no more, and is not seen to
+                self._attendants.start_sampler()
+            if self.order.claims and not self.order.wants_quiet:
+                self._attendants.prepare_judge()
             self._enter(RunState.RUNNING)
         while not worker.is_over:
             self._turn(0.5)
@@ -156,7 +165,7 @@ class Supervisor:
         if self._spares or not self.order.imports or count < 2:
             return
         began = time.monotonic()
-        started = [spawn_spare(self.order.imports) for _ in range(count)]
+        started = [warm_up(spawn_spare(), self.order.imports) for _ in range(count)]
         self._spares = [spare for spare in started if spare]
         for spare in self._spares:
             self._crew.add(spare)
@@ -359,13 +368,18 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
 
 
 def main() -> None:
-    """Read an order from stdin, answer with a receipt on stdout, let go of both when the front has heard, and run.
-
-    With --warm the order may be long in coming, and a worker gets ready meanwhile.
-    """
+    """Take an order that is there."""
     os.umask(0o077)
     processes.become_subreaper()
-    spare = spawn_spare(_USUAL_IMPORTS) if "--warm" in sys.argv else None
+    serve()
+
+
+def serve(started: Child | None = None, *, is_timed: bool = True) -> None:
+    """Read an order from stdin, answer with a receipt on stdout, let go of both when the front has heard, and run.
+
+    It may be long in coming to one whose worker was started ahead.
+    """
+    spare = warm_up(started, _USUAL_IMPORTS, is_first=True, is_timed=is_timed)
     said = sys.stdin.buffer.readline()
     if not said.endswith(b"\n"):
         return  # nobody wants a run any more; the spare ends with this process
@@ -394,6 +408,7 @@ def main() -> None:
         raise SystemExit(1) from problem
     finally:
         queue.leave(supervisor.run_dir.parent, supervisor.run_dir.name)
+    os._exit(0)  # at once: a front that has read the end waits for this, and would wait for the interpreter to be taken down
 
 
 if __name__ == "__main__":

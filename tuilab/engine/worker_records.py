@@ -43,6 +43,7 @@ def exited(child: Child, run_dir: Path) -> events.WorkerExited:
         reason=child.how_it_ended(),
         fault=_take_fault(run_dir / f"fault-{child.writer}.log"),
         lost=told + unwritten.take(run_dir, child.writer),
+        rss_peak_bytes=child.rss_peak_bytes,
     )
 
 

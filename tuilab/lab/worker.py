@@ -75,13 +75,17 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
     """Wait for the order; a worker that was started ahead of it gets ready first."""
     message = messages.receive(line)
     if isinstance(message, WarmUp):
-        with waiting():
+        with contextlib.ExitStack() as named:
+            if not message.is_first:
+                named.enter_context(waiting())
             try:
                 take_mark = processes.open_mark()
-                warm_up(message.modules)
+                warm_up(message.modules, is_timed=message.is_timed)
                 messages.send(line, Ready())
             except BaseException:  # half a torch fails otherwise than none: a worker that starts afresh is to say what is wrong
                 os._exit(1)
+            if message.is_first:
+                named.enter_context(waiting())
             message = messages.receive(line)
         if isinstance(message, WorkerOrder):
             take_mark(Path(message.run_dir).name)

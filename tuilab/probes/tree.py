@@ -28,6 +28,7 @@ class Usage(NamedTuple):
 
 
 class _Stat(NamedTuple):
+    session: int
     is_alive: bool
     is_waiting: bool
     threads: int
@@ -37,7 +38,11 @@ class _Stat(NamedTuple):
 
 
 class Tree:
-    """The processes below `top`, without itself, this process and what this process started."""
+    """The processes below `top`, without itself, this process and what this process started.
+
+    Where `top` leads a session, as a supervisor does, who else is in it helps it, as the judge, and is none of the run: workers
+    have sessions of their own.
+    """
 
     def __init__(self, top: int) -> None:
         self._top = top
@@ -54,7 +59,7 @@ class Tree:
         percent = _percent(cpu_s - self._cpu_s, now - self._read_at)
         if not math.isnan(cpu_s):  # else the next reading spans two periods
             self._cpu_s, self._read_at = cpu_s, now
-        living = {pid: stat for pid, stat in stats.items() if stat.is_alive}
+        living = {pid: stat for pid, stat in stats.items() if stat.is_alive and stat.session != self._top}
         working = {pid: stat for pid, stat in living.items() if not stat.is_waiting}
         return Usage(
             list(working),
@@ -118,7 +123,13 @@ def _stat(pid: int) -> _Stat | None:
     is_alive = fields[0] not in (b"Z", b"X")
     is_waiting = before == f"{pid} ({WAITING}".encode()
     return _Stat(
-        is_alive, is_waiting, int(fields[17]), user + system, waited_user + waited_system, int(fields[21]) * _PAGE_BYTES
+        int(fields[3]),
+        is_alive,
+        is_waiting,
+        int(fields[17]),
+        user + system,
+        waited_user + waited_system,
+        int(fields[21]) * _PAGE_BYTES,
     )
 
 

@@ -139,6 +139,7 @@ class WorkerExited(Event):
     reason: str = ""
     fault: str = ""  # where it was when it crashed
     lost: Count = 0  # records that it could not write, as it said itself
+    rss_peak_bytes: Count | None = None  # of the largest of its processes, by the kernel; samples are of moments
 
 
 class OutputCaptured(Event):

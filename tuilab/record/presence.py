@@ -13,9 +13,10 @@ import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from tuilab.record.events import Identity
+if TYPE_CHECKING:
+    from tuilab.record.events import Identity
 
 MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
 GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
@@ -25,8 +26,10 @@ LOOKS = 20  # at processes that are gone before they are looked at, until that i
 Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 
 
-def identify(pid: int) -> Identity | None:
+def identify(pid: int) -> "Identity | None":
     """Return who `pid` is now; None when there is no such process."""
+    from tuilab.record.events import Identity  # a supervisor that starts a worker ahead loads it meanwhile
+
     start = start_time(pid)
     return None if start is None else Identity(host_name(), boot_id(), pid, start, _namespace("pid"), _namespace("time"))
 
@@ -57,7 +60,7 @@ def start_time(pid: int) -> int | None:
     return max(int(fields[19]) - _ticks_ahead(), 0)
 
 
-def presence(identity: Identity) -> Presence:
+def presence(identity: "Identity") -> Presence:
     """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here.
 
     The name of the host is asked last: it changes while a run goes on, and the boot does not. A boot that is not known, then or
@@ -77,7 +80,7 @@ def presence(identity: Identity) -> Presence:
         return "unknown"
 
 
-def has_our_clock(identity: Identity) -> bool:
+def has_our_clock(identity: "Identity") -> bool:
     """Say whether the clock of a process began when ours did: with the boot, but in a time namespace at any moment."""
     try:
         return identity.boot == boot_id() != "" and identity.time_namespace == _namespace("time")
@@ -85,7 +88,7 @@ def has_our_clock(identity: Identity) -> bool:
         return True
 
 
-def is_of_this_box(identity: Identity) -> bool:
+def is_of_this_box(identity: "Identity") -> bool:
     """Say whether a recorded process ran here, under whatever name this box had then."""
     return identity.boot == boot_id() != "" or identity.host == host_name()
 

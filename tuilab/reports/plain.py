@@ -233,14 +233,21 @@ def _memory_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
 
 def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
     rows = []
-    if rss := summary.resources.get("rss_bytes"):
+    if peak := _rss_peak_bytes(summary):
         waiting = summary.resources.get("waiting_bytes")
-        are_several = (
-            waiting is not None and summary.planned_repeats != 1
-        )  # a worker that was started ahead of its order is none
-        beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting and are_several else ""
-        rows.append(("process tree", f"{size(rss.high or 0)} resident at most{beside}"))
+        beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
+        rows.append(("process tree", f"{size(peak)} resident at most{beside}"))
     return rows + gpu_rows(summary)
+
+
+def _rss_peak_bytes(summary: RunSummary) -> float:
+    """Return the most that processes of a run had resident, as far as it was seen; 0: nothing was seen.
+
+    Samples are of all of them, but now and then; of the largest by itself the kernel knows the most, however short it lived.
+    """
+    sampled = summary.resources.get("rss_bytes")
+    kept = (worker.exited.rss_peak_bytes for worker in summary.workers.values() if worker.exited)
+    return max([sampled.high or 0 if sampled else 0, *(one or 0 for one in kept)])
 
 
 def _chart(summary: RunSummary, style: Style, width: int) -> str:
@@ -300,7 +307,8 @@ def _folded(line: str, width: int) -> list[str]:
 
 def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) -> list[str]:
     """Return tables, and with a chart bars and lanes as well, each below its title."""
-    if not (summary.figures or summary.spans):
+    has_tables = any(isinstance(figure, TableShown) for figure in summary.figures.values())
+    if not (has_tables or (has_chart and (summary.figures or summary.spans))):
         return []
     from tuilab.drawings.figures import draw_figure, figures_of  # which load numpy
 

@@ -10,7 +10,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import listing, options
 from tuilab.runs.ledger_cache import LedgerCache
 
-_UNTOLD = ("id", "settings", "lesson", "sections", "headings", "imports")
+_UNTOLD = ("id", "settings", "lesson", "sections", "headings", "imports", "wants_quiet")
 
 
 @click.command(

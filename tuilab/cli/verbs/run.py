@@ -23,6 +23,7 @@ from tuilab.text import show
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
+    from tuilab.engine.spare import Spare
     from tuilab.record.events import Scalar
 
 _BASE: list[click.Parameter] = [
@@ -170,6 +171,8 @@ def _flags() -> set[str]:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
+    is_headless = any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report"))
+    spare = _prepare(chosen[0], given) if is_headless and not given["detach"] else None
     from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
 
     options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
@@ -223,14 +226,26 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
         report=given["report"] or "",
     )
-    if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):
+    if not is_headless:
         from tuilab import tui
 
         why = tui.why_not()
         if not why:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
-    return run_all(orders, outcome, lambda: runnable)
+    return run_all(orders, outcome, lambda: runnable, spare)
+
+
+def _prepare(scenario: Scenario, given: Mapping[str, Any]) -> "Spare | None":
+    """Have torch loaded meanwhile for a run that begins with that, if it is one process: several load side by side."""
+    has_repeats = (
+        given["budget"] or (given["repeat"] or 1) > 1 or (scenario.is_timed and not (given["repeat"] or given["quick"]))
+    )
+    if scenario.error or not scenario.imports or has_repeats:
+        return None
+    from tuilab.engine.spare import prepare
+
+    return prepare(is_timed=scenario.wants_quiet)
 
 
 def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
