@@ -7,7 +7,6 @@ import contextlib
 import io
 import os
 import sys
-from importlib import import_module
 
 from tuilab import places, text
 from tuilab.errors import ExitCode, TuilabError
@@ -27,7 +26,9 @@ def main() -> "NoReturn":
         if not os.environ.get("HOME"):
             os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk
         if "_TUILAB_COMPLETE" in os.environ:
-            import_module("tuilab.cli.completion").guard()
+            from tuilab.cli import completion
+
+            completion.guard()
         _configure(sys.argv[1:])
         code = _answer(sys.argv[1:])
         sys.stdout.flush()

@@ -16,7 +16,7 @@ def answer(argv: list[str]) -> bool:
         from tuilab.catalogue import catalog
         from tuilab.cli import listing
 
-        listing.tell(catalog.load(), catalog.topics())
+        listing.tell(*catalog.listed())
     else:
         return False
     return True

@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from tuilab.files import Unusable, json_as, read_small, replace, sealed, unsealed
 from tuilab.runs.last_verdicts import FINAL, Said, by_scenario, needed, runs_in, said_of, spoken
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
