@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -18,7 +19,9 @@ from tuilab.files import sealed
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.runs import notes
-from tuilab.runs.ledger_cache import FILE, LedgerCache
+from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
+from tuilab.runs.listing.ledger_file import FILE, row_of
 from tuilab.runs.notes import Notes
 from tuilab.tui.state import settings
 from tuilab.tui.state.settings import Settings
@@ -152,7 +155,31 @@ def without_time(told: object) -> object:
     return told.ways if isinstance(told, Calibration) else told
 
 
-HEAD = b'{"verdicts": {"%s": ["REFUTED", ""]}}\n' % RUN.encode()
+SAID = {"verdicts": {RUN: ["REFUTED", ""]}}
+ENTRY = Entry(RUN, "softmax", state="succeeded", claims=[("a", "REFUTED")])
+
+
+def memory(said: object = SAID, index: object = None, row: bytes | None = None) -> bytes:
+    """Return a memory of one run, of which each line has the right checksum."""
+    row = row or row_of(ENTRY)
+    lines = [sealed(json.dumps(one).encode()) for one in (said, index or [[RUN], [5], [len(row) + 1]])]
+    return b"".join(line + b"\n" for line in (*lines, row))
+
+
+NO_ROWS = [b"3", b"null", b"[]", b'["x"]', b'{"run": 3}', b"[" * 60_000, b"[" + b"[]," * 15 + b"[]]"]
+ODD: list[dict[str, Any]] = [
+    {"run": 3}, {"run": "20270115T080000000Z-softmax-abcdee"}, {"state": ""}, {"state": "lost"}, {"claims": 3},
+    {"claims": [["a"]]}, {"claims": [["a", 3]]}, {"claim_keys": [3]}, {"changed": []}, {"changed": 3}, {"reason": {}},
+    {"elapsed_s": "x"}, {"waited_s": []},
+]  # fmt: skip
+NO_VERDICTS: list[object] = [
+    [{"run": 3}], {"verdicts": {RUN: "SUPPORTED"}}, {"verdicts": {RUN: ["SUPPORTED", "", ""]}}, {"verdicts": []},
+    {"verdicts": {RUN: [3, ""]}}, {"verdicts": {RUN: ["\x1b[2J", ""]}}, {"format": 3},
+]  # fmt: skip
+NO_INDEX: list[object] = [
+    3, [[]], [[RUN], [5], ["x"]], [[RUN], ["x"], [9]], [[[]], [5], [9]], [[RUN], [5], [10**9]], [[RUN], [5], [-9]],
+    [[RUN, RUN], [5], [9]], [[RUN], [5], [9, 9]], {"a": 1, "b": 2, "c": 3}, [3, 4, 5], [[RUN], [5], [0]],
+]  # fmt: skip
 OF_ANOTHER_KIND = {
     "settings": [
         b'{"theme": 3, "scenario": null, "is_zoomed": "yes", "is_smooth": 1, "pane": ["a"]}',
@@ -167,21 +194,12 @@ OF_ANOTHER_KIND = {
     ],
     "notes": [b'{"text": 3, "tags": "good", "wall_s": "never"}\n{"text": null, "tags": [3, null], "untags": {"a": 1}}\n'],
     "memory": [
-        b'[{"run": 3}]',
-        b'[{"run": "%s", "scenario": "softmax", "state": "failed"}]' % RUN.encode(),
-        b'{"verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
-        b'{"verdicts": {"%s": ["SUPPORTED", "", ""]}}\n[]' % RUN.encode(),
-        b'{"verdicts": {"%s": [3, ""]}}\n[]' % RUN.encode(),
-        b'{"verdicts": {"%s": ["\\u001b[2J", ""]}}\n[]' % RUN.encode(),
-        b'{"verdicts": []}\n[]',
-        b'{"format": 3}\n[]',
-        HEAD,
-        HEAD + b'[{"run": 3}]',
-        HEAD + b'[{"run": "%s"}]' % RUN.encode(),
-        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": ""}]' % RUN.encode(),
-        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "lost"}]' % RUN.encode(),
-        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "succeeded", "claims": 3}]' % RUN.encode(),
-        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "succeeded", "bytes_total": "x"}]' % RUN.encode(),
+        *map(memory, NO_VERDICTS),
+        *(memory(index=index) for index in NO_INDEX),
+        *(memory(row=sealed(row)) for row in NO_ROWS),
+        *(memory(row=row_of(ENTRY._replace(**other))) for other in ODD),
+        memory().splitlines()[0] + b"\n",
+        sealed(memory()),
     ],
 }  # fmt: skip
 
@@ -193,7 +211,7 @@ def test_values_of_another_kind_are_none(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("socket.gethostname", lambda: "HOST")
     file = KEPT[name]
     file.make()
-    (tmp_path / file.path).write_bytes(sealed(content) if name == "memory" else content)
+    (tmp_path / file.path).write_bytes(content)
 
     assert file.ask() == file.without
 

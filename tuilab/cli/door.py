@@ -17,6 +17,11 @@ def answer(argv: list[str]) -> bool:
         from tuilab.cli import listing
 
         listing.tell(*catalog.listed())
+    elif argv == ["runs"]:
+        from tuilab import places
+        from tuilab.cli import run_list
+
+        print(run_list.newest(places.runs_folder().rstrip("/") or "/"))
     else:
         return False
     return True

@@ -18,7 +18,7 @@ from tuilab.tuples import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tuilab.runs.ledger import Entry
+    from tuilab.runs.listing.entry import Entry
 
 _LOOKED_AT = 100  # runs of a scenario, the newest
 FINAL = frozenset({*Verdict, FAILED, ""})  # all that a run can say of its scenario when it is over
