@@ -22,6 +22,10 @@ def answer(argv: list[str]) -> bool:
         from tuilab.cli import run_list
 
         print(run_list.newest(places.runs_folder().rstrip("/") or "/"))
+    elif not argv and "_TUILAB_COMPLETE" in os.environ:
+        from tuilab.cli import offers
+
+        return offers.answer()
     else:
         return False
     return True
