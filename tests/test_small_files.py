@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
 
@@ -223,9 +222,10 @@ def test_a_cache_with_the_right_checksum_that_holds_no_scenarios_is_made_again(t
     make_catalogue()
     path = tmp_path / KEPT["catalogue"].path
     maker = json.dumps(json.loads(path.read_bytes()[9:].partition(b"\n")[0])[0])
+    rest = sealed(b"[]")
 
-    for body in (f"[{maker}, {files}]".encode(), f"[{maker}, {files}]\n[]".encode(), files.encode()):
-        path.write_bytes(b"%08x %b" % (crc32(body), body))
+    for head in (f"[{maker}, {files}, []]", f"[{maker}, {files}, [{len(rest) + 1}]]", f"[{maker}, {files}, {files}]", files):
+        path.write_bytes(sealed(head.encode()) + b"\n" + rest)
         assert ask_catalogue() == ["One sum"]
 
 
@@ -236,11 +236,11 @@ def test_a_scenario_in_the_cache_with_a_field_of_another_kind_is_read_from_its_f
 ) -> None:
     make_catalogue()
     path = tmp_path / KEPT["catalogue"].path
-    (maker, (head,)), rest = map(json.loads, path.read_bytes()[9:].split(b"\n"))
+    (maker, (head,), _), rest = (json.loads(line[9:]) for line in path.read_bytes().split(b"\n"))
     fields = [*head, *rest]
     is_same_kind = type(fields[at]) is type(value) or at == fields.index(False)
     fields[at] = value
-    body = "\n".join(map(json.dumps, ([maker, [fields[:5]]], fields[5:]))).encode()
-    path.write_bytes(b"%08x %b" % (crc32(body), body))
+    rest = sealed(json.dumps(fields[5:]).encode())
+    path.write_bytes(sealed(json.dumps([maker, [fields[:5]], [len(rest) + 1]]).encode()) + b"\n" + rest)
 
     assert ask_catalogue() == ["One sum"] or is_same_kind

@@ -3,7 +3,8 @@
 A file that cannot be used is listed with the reason and hurts no other. What was read is kept in the user's cache folder,
 because reading 72 files takes 0.2 s and the cache 3 ms; one that is broken or cannot be written is done without. Each tuilab
 that is installed has one of its own: it could not use that of another, and would make it again and again. Its first line has
-what a list shows of each file, so that who wants no more decodes no more; below it the rest is a line for each.
+what a list shows of each file, so that who wants no more decodes no more; below it the rest of each is a line. Each line is
+sealed by itself.
 """
 
 import json
@@ -11,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate, pairwise
 from zlib import crc32
 
 from tuilab import __version__, places
@@ -28,7 +30,7 @@ _CACHE_LIMIT = 16 * 1024 * 1024
 _HEAD = 4  # fields of a scenario that a list shows: id, topic, path, title
 _CACHED_FILES = 500  # more than that, and only what was listed last is kept
 
-_Cached = dict[str, tuple[str, Scenario, bytes]]  # by path: the stamp of a file, what a list shows of it, the rest, packed
+_Cached = dict[str, tuple[str, Scenario, bytes]]  # by path: the stamp of a file, what a list shows of it, and the rest
 
 PathLike = str | os.PathLike[str]
 
@@ -73,7 +75,7 @@ def _read_files(folders: Sequence[str], unpack: "Callable[[Scenario, bytes], Sce
             continue
         scenarios.append(scenario := _read_source(path))
         if stamp and not scenario.error:
-            fresh[path] = stamp, scenario, json.dumps(scenario[_HEAD:]).encode()
+            fresh[path] = stamp, scenario, sealed(json.dumps(scenario[_HEAD:]).encode())
     if fresh:
         _write_cache({**(cached if len(cached) < _CACHED_FILES else {}), **fresh})
     return scenarios
@@ -181,13 +183,14 @@ def _read_cache() -> _Cached:
 
 def _decode(data: bytes) -> _Cached:
     """Take in what `_write_cache` wrote."""
-    first, *rests = unsealed(data).split(b"\n")
+    end = data.index(b"\n")
     try:
-        maker, files = json.loads(first)
+        maker, files, lengths = json.loads(unsealed(data[:end]))
         if maker != _maker():
             raise Unusable(Fault.FOREIGN, "it is another tuilab's")
         if not all(isinstance(word, str) for words in files for word in words):
             raise ValueError("it holds something else than scenarios")
+        rests = (data[start + 1 : end] for start, end in pairwise(accumulate(lengths, initial=end)))
         read = zip(files, rests, strict=True)
         return {path: (stamp, Scenario(id, topic, path, title), rest) for (stamp, id, topic, path, title), rest in read}
     except TypeError as problem:
@@ -196,17 +199,18 @@ def _decode(data: bytes) -> _Cached:
 
 def _write_cache(files: _Cached) -> None:
     heads = [[stamp, *head[:_HEAD]] for stamp, head, _ in files.values()]
-    body = b"\n".join([json.dumps([_maker(), heads]).encode(), *(rest for _, _, rest in files.values())])
+    rests = [rest for _, _, rest in files.values()]
+    head = json.dumps([_maker(), heads, [len(rest) + 1 for rest in rests]]).encode()
     with suppress(OSError, TuilabError):
         path = cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        replace(path, sealed(body))
+        replace(path, b"\n".join([sealed(head), *rests]))
 
 
 def _whole(head: Scenario, rest: bytes) -> Scenario | None:
     """Return all of a scenario; what is no such thing is read again."""
     with suppress(TypeError, ValueError, AttributeError, RecursionError):
-        return _scenario_of(head, json.loads(rest))
+        return _scenario_of(head, json.loads(unsealed(rest)))
     return None
 
 

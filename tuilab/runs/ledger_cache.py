@@ -12,13 +12,13 @@ from functools import cached_property
 
 from tuilab.runs.last_verdicts import Said, by_scenario, needed, runs_in, said_of, spoken
 from tuilab.runs.listing import ledger_file
-from tuilab.runs.listing.entry import Entry, is_newborn, may_change
-from tuilab.runs.listing.ledger_file import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tuilab.runs.listing.entry import Entry
+    from tuilab.runs.listing.ledger_file import Rows
     from tuilab.runs.past_runs import PastRun
 
 
@@ -33,33 +33,37 @@ class LedgerCache:
         self.has_news = False  # something was learnt that is worth keeping, and is not kept
 
     @cached_property
-    def _kept(self) -> Rows:
+    def _kept(self) -> "Rows":
         """What the file holds; two threads that ask first may each read it, and one is forgotten."""
         return ledger_file.read_rows(self.root)
 
-    def _find(self, run: str) -> Entry | None:
+    def _find(self, run: str) -> "Entry | None":
         """Return a line about a run that was looked at, now or by whoever kept it."""
         found = self._known.get(run) or self._kept.entry(run)
         if found is not None:
             self._known.setdefault(run, found)
         return found
 
-    def entry(self, run_dir: "Path") -> Entry:
+    def entry(self, run_dir: "Path") -> "Entry":
         """Return a line about a run: as it is known where nothing more can happen to it, else as it is now."""
+        from tuilab.runs.listing.entry import may_change
+
         found = self._find(run_dir.name)
         return self.look(run_dir) if found is None or may_change(found, time.time()) else found
 
-    def known(self, run: str) -> Entry | None:
+    def known(self, run: str) -> "Entry | None":
         """Return a line about a run that is over, if somebody has looked."""
         found = self._find(run)
         return found if found and found.is_over else None
 
-    def named(self, run: str) -> Entry:
+    def named(self, run: str) -> "Entry":
         """Return the same about a run of this folder, by its name."""
+        from tuilab.runs.listing.entry import may_change
+
         found = self._find(run)
         return self._look_at(run) if found is None or may_change(found, time.time()) else found
 
-    def look(self, run_dir: "Path") -> Entry:
+    def look(self, run_dir: "Path") -> "Entry":
         """Return a line about a run as it is now."""
         from tuilab.runs import ledger
 
@@ -81,6 +85,7 @@ class LedgerCache:
     def past(self, run_dir: "Path") -> "PastRun":
         """Return a run as a lesson tells of it: as it is known once it is over, else as it is now."""
         from tuilab.runs import past_runs
+        from tuilab.runs.listing.entry import is_newborn
 
         found = self._past.get(run_dir.name)
         if found is None:
@@ -89,7 +94,7 @@ class LedgerCache:
                 self._past[run_dir.name] = found
         return found
 
-    def over(self) -> dict[str, Entry]:
+    def over(self) -> "dict[str, Entry]":
         """Return what is known of the runs that are over, by name."""
         return {run: found for run in [*self._kept.places, *self._known] if (found := self.known(run))}
 
@@ -124,13 +129,15 @@ class LedgerCache:
                 self._write()
         return has_news
 
-    def _look_at(self, run: str) -> Entry:
+    def _look_at(self, run: str) -> "Entry":
         from pathlib import Path
 
         return self.look(Path(self.root, run))
 
-    def _settled(self) -> dict[str, Entry]:
+    def _settled(self) -> "dict[str, Entry]":
         """Return those to which nothing more can happen; what cannot be read may be readable for another tuilab."""
+        from tuilab.runs.listing.entry import may_change
+
         now = time.time()
         known = list(self._known.values())
         return {one.run: one for one in known if one.is_over or (one.is_lost and not may_change(one, now))}

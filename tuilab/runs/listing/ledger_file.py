@@ -12,13 +12,16 @@ from itertools import accumulate, pairwise
 
 from tuilab.files import Unusable, read_small, replace, sealed, unsealed
 from tuilab.runs.last_verdicts import FINAL, Said
-from tuilab.runs.listing.entry import Entry, from_fields
 from tuilab.tuples import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tuilab.runs.listing.entry import Entry
 
 _FORMAT = 8  # another number for each other form, and for each other field of an entry
 FILE = f".ledger-{_FORMAT}.json"
 _LIMIT = 64 * 1024 * 1024
-_SIZE = Entry._fields.index("bytes_total")  # stands in the second line
+_SIZE = 9  # where bytes_total stands in an entry: it is in the second line
 
 
 class Rows(NamedTuple):
@@ -33,8 +36,10 @@ class Rows(NamedTuple):
         start, end = self.places[run]
         return self.data[start:end]
 
-    def entry(self, run: str) -> Entry | None:
+    def entry(self, run: str) -> "Entry | None":
         """Return what is kept of a run; nothing where there is nothing, or nothing of use."""
+        from tuilab.runs.listing.entry import from_fields  # `tuilab list` needs none
+
         with suppress(KeyError, ValueError, TypeError, AttributeError, RecursionError):
             fields = json.loads(unsealed(self.row(run)))
             entry = from_fields([*fields[:_SIZE], self.sizes[run], *fields[_SIZE:]])
@@ -64,7 +69,7 @@ def write(root: str | os.PathLike[str], verdicts: Mapping[str, Said], rows: Mapp
     replace(f"{os.fspath(root)}/{FILE}", b"".join(line + b"\n" for line in lines))
 
 
-def row_of(entry: Entry) -> bytes:
+def row_of(entry: "Entry") -> bytes:
     """Return what is kept of a run."""
     return sealed(json.dumps([*entry[:_SIZE], *entry[_SIZE + 1 :]]).encode())
 
