@@ -119,14 +119,14 @@ def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]
     """Yield path and stamp of the files in a folder and in its topic folders."""
     try:
         with os.scandir(folder) as found:
-            entries = sorted((e for e in found if e.name[0] not in "._"), key=lambda e: (_is_folder(e), e.name))
+            entries = sorted((_is_folder(e), e.name, e) for e in found if e.name[0] not in "._")
     except OSError:
         yield folder, ""  # reading it as if it were a file says why
         return
-    for entry in entries:
-        if _is_folder(entry) and not is_topic:
+    for is_folder, name, entry in entries:
+        if is_folder and not is_topic:
             yield from _list_files(entry.path, is_topic=True)
-        elif not _is_folder(entry) and entry.name.endswith(".py"):
+        elif not is_folder and name.endswith(".py"):
             yield entry.path, _stamp(entry)
 
 

@@ -15,6 +15,7 @@ FILE = "course.txt"
 BUILDS_ON = 2  # lessons, at most
 
 _LIMIT = 256 * 1024
+_BOM = "\ufeff"  # which some editors put before a text
 
 
 class Course(NamedTuple):
@@ -41,7 +42,7 @@ def read(folders: Iterable[str]) -> Course:
     course = Course({}, {}, {}, [])
     for folder in folders:
         try:
-            text = read_small(f"{folder}/{FILE}", lambda data: data.decode("utf-8-sig"), _LIMIT, may_be_link=True)
+            text = read_small(f"{folder}/{FILE}", lambda data: data.decode().removeprefix(_BOM), _LIMIT, may_be_link=True)
         except Unusable as problem:
             if problem.fault is not Fault.ABSENT:
                 course.faults.append((1, f"it cannot be read: {problem}"))
