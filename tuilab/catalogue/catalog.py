@@ -1,7 +1,7 @@
 """The catalogue: what every scenario file says about itself, read from its source text and never by importing it.
 
 A file that cannot be used is listed with the reason and hurts no other. What was read is kept in the user's cache folder,
-because reading 72 files takes 0.2 s and the cache 3 ms; one that is broken or cannot be written is done without. Each tuilab
+because reading 83 files takes 0.2 s and the cache 3 ms; one that is broken or cannot be written is done without. Each tuilab
 that is installed has one of its own: it could not use that of another, and would make it again and again. Its first line has
 what a list shows of each file, so that who wants no more decodes no more; below it the rest of each is a line. Each line is
 sealed by itself.
