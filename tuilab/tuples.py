@@ -18,7 +18,8 @@ else:
             for key, value in vars(plain).items():
                 if key not in fields and key not in _ITS_OWN:
                     setattr(made, key, value)
+            made.__annotations__ = fields
             return made
 
-    _ITS_OWN = {"__dict__", "__weakref__", "__module__"}
+    _ITS_OWN = {"__dict__", "__weakref__", "__module__", "__annotations__", "__annotate_func__", "__annotations_cache__"}
     NamedTuple = type.__new__(_Maker, "NamedTuple", (), {})
