@@ -17,7 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.tui.screens import opened, press, settle
-from tuilab.runs import ledger, store
+from tuilab.runs import store
+from tuilab.runs.listing.entry import from_name
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
@@ -35,7 +36,7 @@ def make_runs(root: Path) -> None:
 
 
 def newest(root: Path, scenario: str) -> Path:
-    return next(run for run in store.list_runs(root) if ledger.from_name(run.name).scenario == scenario)
+    return next(run for run in store.list_runs(root) if from_name(run.name).scenario == scenario)
 
 
 async def draw_screens(root: Path) -> None:

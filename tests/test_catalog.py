@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from zlib import crc32
 
 import platformdirs
 import pytest
@@ -22,6 +21,7 @@ from tuilab.catalogue.source import read as read_scenario
 from tuilab.cli.listing import render
 from tuilab.cli.verbs.list import listed
 from tuilab.errors import UsageError
+from tuilab.files import sealed
 from tuilab.wrapping import flow
 
 GOOD = '''\
@@ -343,10 +343,12 @@ def test_a_broken_cache_is_rebuilt(no_lessons: None, mine: Path, cache: Path, ha
 
 def with_foreign_entries(content: bytes) -> bytes:
     """Return a cache that is whole, of this tuilab and about the same files, with something else in it than scenarios."""
-    maker, files = json.loads(content[9:])
-    odd = itertools.cycle([7, [], ["id"], {"id": 1}])
-    body = json.dumps([maker, {path: [stamp, next(odd)] for path, (stamp, _) in files.items()}]).encode()
-    return b"%08x %b" % (crc32(body), body)
+    first, *rests = content.split(b"\n")
+    maker, heads, _ = json.loads(first[9:])
+    odd = itertools.cycle([b"7", b"[]", b'["id"]', b'{"id": 1}', b"[" * 60_000, b"none"])
+    rests = [sealed(next(odd)) for _ in rests]
+    head = json.dumps([maker, heads, [len(rest) + 1 for rest in rests]]).encode()
+    return b"\n".join([sealed(head), *rests])
 
 
 def test_a_cache_of_another_version_is_not_used(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

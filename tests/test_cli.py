@@ -486,20 +486,27 @@ def test_the_shell_completes_scenarios_and_their_options(tuilab: Tuilab, shell: 
     ("argv", "unwanted"),
     [
         (["--help"], {"torch", "textual", "numpy", "psutil", "rich", "msgspec", "click", "typing", "json", "inspect"}),
-        (["list"], {"torch", "textual", "numpy", "psutil", "rich", "msgspec", "click", "inspect"}),
+        (["list"], {"torch", "textual", "numpy", "psutil", "rich", "msgspec", "click", "inspect", "typing", "shutil"}),
         (["run", "softmax", "--help"], {"torch", "textual", "numpy", "psutil"}),
-        (["runs"], {"torch", "textual", "numpy", "psutil"}),
+        (["runs"], {"torch", "textual", "numpy", "psutil", "rich", "msgspec", "click", "inspect", "typing", "pathlib"}),
+        (["runs", "softmax"], {"torch", "textual", "numpy", "psutil"}),
+        (["COMPLETE", "tuilab ru"], {"click", "typing", "inspect", "json"}),
+        (["COMPLETE", "tuilab run so"], {"click", "typing", "inspect", "msgspec"}),
         (["doctor"], {"torch", "textual", "numpy", "pynvml"}),
         (["config"], {"torch", "textual", "numpy", "psutil", "tomllib"}),
     ],
 )
 @pytest.mark.first(3)
 def test_the_front_never_loads_what_is_slow(tmp_path: Path, argv: list[str], unwanted: set[str]) -> None:
+    asked = {}
+    if argv[0] == "COMPLETE":
+        asked = {"_TUILAB_COMPLETE": "bash_complete", "COMP_WORDS": argv[1], "COMP_CWORD": str(argv[1].count(" "))}
+        argv = []
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "tuilab", *argv],
         capture_output=True,
         text=True,
-        env={**os.environ, "TUILAB_ROOT": str(tmp_path)},
+        env={**os.environ, "TUILAB_ROOT": str(tmp_path), **asked},
     )
 
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}

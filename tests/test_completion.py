@@ -84,6 +84,22 @@ def test_nothing_that_a_terminal_would_obey_is_offered(tuilab: Tuilab, root: Pat
     assert offered(tuilab, "tuilab attach ") == ["plain,last", "plain,last~1"]
 
 
+LINES = [
+    " ", " r", " runs", " x", " -", " --ro", "", " run ", " run a", " run stab", " run nothing", " run ./", " run st/",
+    " run --hea", " run softmax --rep", " run softmax x", " show softm", " check so", " runs so", " run r=", " run ~",
+    " --lang zh run so", " run =", " run  so", " export ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.first(12)
+def test_a_plain_question_is_answered_as_click_answers_one_with_quotes(
+    tuilab: Tuilab, root: Path, line: str, shell: str
+) -> None:
+    assert offered(tuilab, f"tuilab{line}", shell) == offered(tuilab, f"'tuilab'{line}", shell)
+
+
 EVIL = "\x1b]0;owned\x07\x9b31m\r\nplain,owned\n\u202e\u2028"
 LABEL = "".join(EVIL.splitlines())
 ODD = f'''"""Title {EVIL}"""

@@ -526,3 +526,37 @@ def test_a_torch_that_loads_slowly_is_blamed_on_a_net_only_where_there_is_one(tm
     box = make(tmp_path, {"proc/self/mountinfo": f"30 23 0:26 / / rw - {kind} x rw\n"})
 
     assert told in torch_worker._why_slow(box)  # noqa: SLF001
+
+
+FORKS = """
+import os, signal
+from tuilab.doctor.hearing import Forked, may_fork, to_its_end
+
+def say(): os.write(1, b"one\\n")
+def crash(): say(), os.kill(os.getpid(), signal.SIGSEGV)
+def hang(): say(), signal.pause()
+def fail(): say(), 1 / 0
+
+assert may_fork()
+for work in say, crash, hang, fail: print(*to_its_end(Forked(work), 0.5), sep=": ")
+"""
+
+
+def test_a_fork_that_answers_may_crash_or_hang_as_any_process_that_is_asked() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True)
+
+    assert (done.stderr, done.stdout.splitlines()) == ("", [
+        r"b'one\n': its process ended with exit code 0",
+        r"b'one\n': it ended the process that was asked, by signal 11",
+        r"b'one\n': no answer within 0.5 s",
+        r"b'one\n': its process ended with exit code 1",
+    ])  # fmt: skip
+
+
+def test_a_process_with_threads_is_not_forked() -> None:
+    code = (
+        "import threading; from tuilab.doctor.hearing import may_fork; gate = threading.Event()\n"
+        "threading.Thread(target=gate.wait).start(); print(may_fork()); gate.set()"
+    )
+
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"

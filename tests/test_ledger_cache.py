@@ -15,7 +15,9 @@ from tuilab.record.events import StateChanged
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import ledger, past_runs, store
 from tuilab.runs.last_verdicts import Said, overall
-from tuilab.runs.ledger_cache import FILE, LedgerCache
+from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
+from tuilab.runs.listing.ledger_file import FILE
 
 LISTING = """
 import json, sys
@@ -27,7 +29,7 @@ print(json.dumps(LedgerCache(sys.argv[1]).last_verdicts()), 'msgspec' in sys.mod
 def look_at_all(root: Path) -> LedgerCache:
     """Look at every run of a folder, and keep what was learnt."""
     cache = LedgerCache(root)
-    cache.look_around(store.list_runs(root), 600)
+    cache.look_around([run.name for run in store.list_runs(root)], 600)
     cache.keep()
     return cache
 
@@ -170,9 +172,9 @@ def test_what_a_disk_changed_in_the_memory_is_not_believed(root: Path) -> None:
 
 def test_each_form_of_the_memory_has_a_number_of_its_own() -> None:
     """Whoever changes an entry changes the number, too: else an older and a newer tuilab misread what the other wrote."""
-    form = " ".join([*ledger.Entry.__struct_fields__, *Said._fields])
+    form = " ".join([*Entry._fields, *Said._fields])
 
-    assert (FILE, crc32(form.encode())) == (".ledger-8.json", 1852419480)
+    assert (FILE, crc32(form.encode())) == (".ledger-9.json", 1852419480)
 
 
 def test_what_is_no_run_has_no_verdict(root: Path) -> None:

@@ -47,7 +47,7 @@ from tuilab.record.origin.imported import mark_imported
 from tuilab.record.states import RunState
 from tuilab.runs import notes, private, queue
 from tuilab.runs.archive.pack import pack
-from tuilab.runs.ledger_cache import FILE as LEDGER
+from tuilab.runs.listing.ledger_file import FILE as LEDGER
 from tuilab.runs.queue import Ticket
 from tuilab.runs.score import Learned
 from tuilab.tui.looks.sgr import uncoloured
@@ -355,7 +355,7 @@ WRITERS: dict[str, list[str] | str] = {
     "reports/formats/tensorboard.py": HANDED_ON,
     "runs/archive/pack.py": ["archive", "taken out"],
     "runs/archive/unpack.py": "what was packed",
-    "runs/ledger_cache.py": ["memory"],
+    "runs/listing/ledger_file.py": ["memory"],
     "runs/notes.py": ["notes"],
     "runs/queue.py": ["ticket", "pause"],
     "runs/score.py": ["lessons"],

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.runs import ledger, store
+from tuilab.runs import store
 from tuilab.runs.last_verdicts import runs_in
+from tuilab.runs.listing.entry import from_name
 from tuilab.runs.run_name import RunName, new_name
 
 GIVEN = "20261121T223331195Z-row-reduce-abbc91"
@@ -70,6 +71,6 @@ def test_characters_that_a_folder_should_not_have_are_replaced_and_long_names_cu
 def test_every_view_takes_a_name_apart_in_the_same_way(root: Path) -> None:
     run_dir = store.create("row-reduce", root)
 
-    assert ledger.from_name(run_dir.name).scenario == "row-reduce"
+    assert from_name(run_dir.name).scenario == "row-reduce"
     assert store.find(store.short_id(run_dir.name), root) == run_dir == store.find(run_dir.name[:19], root)
-    assert ledger.from_name("tour").scenario == "tour"  # a line has a name, whatever the folder is called
+    assert from_name("tour").scenario == "tour"  # a line has a name, whatever the folder is called

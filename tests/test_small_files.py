@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from zlib import crc32
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,9 @@ from tuilab.files import sealed
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.runs import notes
-from tuilab.runs.ledger_cache import FILE, LedgerCache
+from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
+from tuilab.runs.listing.ledger_file import FILE, row_of
 from tuilab.runs.notes import Notes
 from tuilab.tui.state import settings
 from tuilab.tui.state.settings import Settings
@@ -152,7 +154,31 @@ def without_time(told: object) -> object:
     return told.ways if isinstance(told, Calibration) else told
 
 
-HEAD = b'{"verdicts": {"%s": ["REFUTED", ""]}}\n' % RUN.encode()
+SAID = {"verdicts": {RUN: ["REFUTED", ""]}}
+ENTRY = Entry(RUN, "softmax", state="succeeded", claims=[("a", "REFUTED")])
+
+
+def memory(said: object = SAID, index: object = None, row: bytes | None = None) -> bytes:
+    """Return a memory of one run, of which each line has the right checksum."""
+    row = row or row_of(ENTRY)
+    lines = [sealed(json.dumps(one).encode()) for one in (said, index or [[RUN], [5], [len(row) + 1]])]
+    return b"".join(line + b"\n" for line in (*lines, row))
+
+
+NO_ROWS = [b"3", b"null", b"[]", b'["x"]', b'{"run": 3}', b"[" * 60_000, b"[" + b"[]," * 15 + b"[]]"]
+ODD: list[dict[str, Any]] = [
+    {"run": 3}, {"run": "20270115T080000000Z-softmax-abcdee"}, {"state": ""}, {"state": "lost"}, {"claims": 3},
+    {"claims": [["a"]]}, {"claims": [["a", 3]]}, {"claim_keys": [3]}, {"changed": []}, {"changed": 3}, {"reason": {}},
+    {"elapsed_s": "x"}, {"waited_s": []},
+]  # fmt: skip
+NO_VERDICTS: list[object] = [
+    [{"run": 3}], {"verdicts": {RUN: "SUPPORTED"}}, {"verdicts": {RUN: ["SUPPORTED", "", ""]}}, {"verdicts": []},
+    {"verdicts": {RUN: [3, ""]}}, {"verdicts": {RUN: ["\x1b[2J", ""]}}, {"format": 3},
+]  # fmt: skip
+NO_INDEX: list[object] = [
+    3, [[]], [[RUN], [5], ["x"]], [[RUN], ["x"], [9]], [[[]], [5], [9]], [[RUN], [5], [10**9]], [[RUN], [5], [-9]],
+    [[RUN, RUN], [5], [9]], [[RUN], [5], [9, 9]], {"a": 1, "b": 2, "c": 3}, [3, 4, 5], [[RUN], [5], [0]],
+]  # fmt: skip
 OF_ANOTHER_KIND = {
     "settings": [
         b'{"theme": 3, "scenario": null, "is_zoomed": "yes", "is_smooth": 1, "pane": ["a"]}',
@@ -167,21 +193,12 @@ OF_ANOTHER_KIND = {
     ],
     "notes": [b'{"text": 3, "tags": "good", "wall_s": "never"}\n{"text": null, "tags": [3, null], "untags": {"a": 1}}\n'],
     "memory": [
-        b'[{"run": 3}]',
-        b'[{"run": "%s", "scenario": "softmax", "state": "failed"}]' % RUN.encode(),
-        b'{"verdicts": {"%s": "SUPPORTED"}}\n[]' % RUN.encode(),
-        b'{"verdicts": {"%s": ["SUPPORTED", "", ""]}}\n[]' % RUN.encode(),
-        b'{"verdicts": {"%s": [3, ""]}}\n[]' % RUN.encode(),
-        b'{"verdicts": {"%s": ["\\u001b[2J", ""]}}\n[]' % RUN.encode(),
-        b'{"verdicts": []}\n[]',
-        b'{"format": 3}\n[]',
-        HEAD,
-        HEAD + b'[{"run": 3}]',
-        HEAD + b'[{"run": "%s"}]' % RUN.encode(),
-        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": ""}]' % RUN.encode(),
-        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "lost"}]' % RUN.encode(),
-        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "succeeded", "claims": 3}]' % RUN.encode(),
-        HEAD + b'[{"run": "%s", "scenario": "softmax", "state": "succeeded", "bytes_total": "x"}]' % RUN.encode(),
+        *map(memory, NO_VERDICTS),
+        *(memory(index=index) for index in NO_INDEX),
+        *(memory(row=sealed(row)) for row in NO_ROWS),
+        *(memory(row=row_of(ENTRY._replace(**other))) for other in ODD),
+        memory().splitlines()[0] + b"\n",
+        sealed(memory()),
     ],
 }  # fmt: skip
 
@@ -193,34 +210,37 @@ def test_values_of_another_kind_are_none(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("socket.gethostname", lambda: "HOST")
     file = KEPT[name]
     file.make()
-    (tmp_path / file.path).write_bytes(sealed(content) if name == "memory" else content)
+    (tmp_path / file.path).write_bytes(content)
 
     assert file.ask() == file.without
 
 
-@pytest.mark.parametrize("files", ["3", "[]", "null", '{"x": 3}', '{"x": []}', '{"x": ["", 3]}', '{"x": ["", [3]]}'])
+@pytest.mark.parametrize(
+    "files", ["3", "[]", "null", '{"x": 3}', '{"x": []}', '{"x": ["", 3]}', '{"x": ["", [3]]}', '["x"]', "[[]]", '[["a"]]']
+)
 def test_a_cache_with_the_right_checksum_that_holds_no_scenarios_is_made_again(tmp_path: Path, files: str) -> None:
     make_catalogue()
     path = tmp_path / KEPT["catalogue"].path
-    maker = json.dumps(json.loads(path.read_bytes()[9:])[0])
+    maker = json.dumps(json.loads(path.read_bytes()[9:].partition(b"\n")[0])[0])
+    rest = sealed(b"[]")
 
-    for body in (f"[{maker}, {files}]".encode(), files.encode()):
-        path.write_bytes(b"%08x %b" % (crc32(body), body))
+    for head in (f"[{maker}, {files}, []]", f"[{maker}, {files}, [{len(rest) + 1}]]", f"[{maker}, {files}, {files}]", files):
+        path.write_bytes(sealed(head.encode()) + b"\n" + rest)
         assert ask_catalogue() == ["One sum"]
 
 
-@pytest.mark.parametrize("at", range(11), ids=lambda at: f"field {at}")
+@pytest.mark.parametrize("at", range(15), ids=lambda at: f"field {at}")
 @pytest.mark.parametrize("value", [3, None, "x", [3], {"a": 3}, [["x"]], [[3, 4]]], ids=str)
 def test_a_scenario_in_the_cache_with_a_field_of_another_kind_is_read_from_its_file(
     tmp_path: Path, at: int, value: object
 ) -> None:
     make_catalogue()
     path = tmp_path / KEPT["catalogue"].path
-    maker, files = json.loads(path.read_bytes()[9:])
-    fields = files[os.path.realpath("mine/good.py")][1]
-    is_same_kind = type(fields[at]) is type(value) or at == 10
+    (maker, (head,), _), rest = (json.loads(line[9:]) for line in path.read_bytes().split(b"\n"))
+    fields = [*head, *rest]
+    is_same_kind = type(fields[at]) is type(value) or at == fields.index(False)
     fields[at] = value
-    body = json.dumps([maker, files]).encode()
-    path.write_bytes(b"%08x %b" % (crc32(body), body))
+    rest = sealed(json.dumps(fields[5:]).encode())
+    path.write_bytes(sealed(json.dumps([maker, [fields[:5]], [len(rest) + 1]]).encode()) + b"\n" + rest)
 
     assert ask_catalogue() == ["One sum"] or is_same_kind

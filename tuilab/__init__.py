@@ -1,7 +1,6 @@
 """tuilab: a lab in the terminal that checks the folklore of PyTorch training on your own box."""
 
 import os
-from importlib import import_module
 
 __version__ = "0.1.0"
 
@@ -33,6 +32,8 @@ def _find_teller() -> "Callable[[float, dict[str, Any]], None]":
     global _tell
     _tell = _nobody
     if os.environ.get("TUILAB_WATCH"):
+        from importlib import import_module  # `tuilab list` needs none
+
         try:
             _tell = import_module("tuilab_watch").log
         except ImportError:  # its folder was taken off the path

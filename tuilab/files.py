@@ -5,20 +5,21 @@ says in one way why it is of no use; whoever asks says what is done then. What i
 """
 
 import errno
-import fcntl
 import os
-import resource
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
-from typing import BinaryIO, TypeVar
 from zlib import crc32
 
-_HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO, TypeVar
 
-T = TypeVar("T")
+    T = TypeVar("T")
+
+_HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
 
 
 class Fault(Enum):
@@ -60,7 +61,7 @@ def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool 
     return data
 
 
-def read_small(path: str | os.PathLike[str], decode: Callable[[bytes], T], limit: int, *, may_be_link: bool = False) -> T:
+def read_small(path: str | os.PathLike[str], decode: "Callable[[bytes], T]", limit: int, *, may_be_link: bool = False) -> "T":
     """Return what a small file of ours says, or raise Unusable; `decode` raises ValueError for what we never wrote."""
     try:
         return decode(read_regular(path, limit, may_be_link=may_be_link))
@@ -71,11 +72,11 @@ def read_small(path: str | os.PathLike[str], decode: Callable[[bytes], T], limit
         raise Unusable(Fault.BROKEN, str(problem)) from problem
 
 
-def json_as(kind: type[T]) -> Callable[[bytes], T]:
+def json_as(kind: "type[T]") -> "Callable[[bytes], T]":
     """Return what decodes JSON into values of this kind; for who may take the time to load msgspec."""
     import msgspec
 
-    def decode(data: bytes) -> T:
+    def decode(data: bytes) -> "T":
         try:
             return msgspec.json.decode(data, type=kind)
         except msgspec.MsgspecError as problem:  # no ValueError in older ones
@@ -108,7 +109,7 @@ def replace(path: str | os.PathLike[str], data: bytes | Iterable[bytes], mode: i
 
 
 @contextmanager
-def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def new_file(path: str | os.PathLike[str]) -> "Iterator[BinaryIO]":
     """Write a file where none is; it is there when all of it is, and nothing is there until then."""
     _want_none(path)
     with _unfinished(path, 0o600) as (file, hidden):
@@ -125,7 +126,7 @@ def _want_none(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def _unfinished(path: str | os.PathLike[str], mode: int) -> Iterator[tuple[BinaryIO, str]]:
+def _unfinished(path: str | os.PathLike[str], mode: int) -> "Iterator[tuple[BinaryIO, str]]":
     """Give a new file beside a path to write into, and a hidden name; what has that in the end is removed.
 
     The file has no name yet, so that nothing is left of it however we end; where that cannot be, it has the hidden one.
@@ -145,7 +146,7 @@ def _unfinished(path: str | os.PathLike[str], mode: int) -> Iterator[tuple[Binar
             os.unlink(hidden)
 
 
-def _name(file: BinaryIO, path: str | os.PathLike[str]) -> None:
+def _name(file: "BinaryIO", path: str | os.PathLike[str]) -> None:
     """Give a file a name if it has none, when all of it is written."""
     file.flush()
     fd = file.fileno()
@@ -164,6 +165,8 @@ def locked(folder: str | os.PathLike[str], patience_s: float) -> Iterator[bool]:
 
 
 def _is_locked(fd: int, until: float) -> bool:
+    import fcntl  # `tuilab list` locks nothing
+
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -184,6 +187,9 @@ def identity(seen: os.stat_result) -> tuple[int, int]:
 
 def set_apart(fd: int) -> int:
     """Move a descriptor to a high number, which code that closes or opens others does not meet; where that fails it stays."""
+    import fcntl
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         apart = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(_HIGH, soft // 2))

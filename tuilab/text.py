@@ -5,7 +5,6 @@ or `show_lines` before it reaches a terminal.
 """
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import zip_longest
@@ -13,9 +12,10 @@ from itertools import zip_longest
 GONE = "(removed)"  # stands where a secret stood
 
 # C0 but tab and newline, DEL, C1, bidi controls, line and paragraph separators, surrogates, BOM: none of them is printable.
-# `re` compiles these where they are needed first; `tuilab list` needs none.
+# `re` is loaded, and compiles these, where they are needed first; `tuilab list` needs none.
 _UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 _BREAKS = "[\t\n]+"
+_PLAIN_TERMS = "linux", "vt", "ansi", "cons25"  # as they begin
 _PLAIN_TERM = r"(linux|vt\d+|ansi|cons25)(-.*)?"
 _MONOCHROME_TERM = r"dumb|vt(?!525)\d+(-.*)?|.*-m(ono)?"
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
@@ -23,7 +23,11 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 
 def show_lines(text: str) -> str:
     """Return `text` with every character that could steer a terminal replaced; line breaks and tabs stay."""
-    return text if text.isprintable() else re.sub(_UNSAFE, "\ufffd", text.replace("\r\n", "\n"))
+    if text.isprintable():
+        return text
+    import re
+
+    return re.sub(_UNSAFE, "\ufffd", text.replace("\r\n", "\n"))
 
 
 def show(text: object, limit: int = 1000) -> str:
@@ -33,7 +37,11 @@ def show(text: object, limit: int = 1000) -> str:
 
 
 def _one_line(text: str) -> str:
-    return text if text.isprintable() else re.sub(_BREAKS, " ", show_lines(text))
+    if text.isprintable():
+        return text
+    import re
+
+    return re.sub(_BREAKS, " ", show_lines(text))
 
 
 def shorten(text: object, limit: int) -> str:
@@ -80,8 +88,9 @@ def is_utf8_terminal() -> bool:
 
 def why_ascii() -> str:
     """Return why nothing but ASCII is to be shown; nothing where more may be."""
-    if re.fullmatch(_PLAIN_TERM, os.environ.get("TERM", "")):
-        return f"TERM={os.environ['TERM']} has no glyphs for more"
+    term = os.environ.get("TERM", "")
+    if term.startswith(_PLAIN_TERMS) and _is_like(_PLAIN_TERM, term):
+        return f"TERM={term} has no glyphs for more"
     locale = os.environ.get("LC_ALL") or _own_ctype() or os.environ.get("LANG") or ""
     if "utf-8" in locale.lower() or "utf8" in locale.lower():
         return ""
@@ -95,7 +104,13 @@ def has_colour() -> bool:
 
 def is_monochrome(term: str) -> bool:
     """Say whether a kind of terminal has no colours."""
-    return bool(re.fullmatch(_MONOCHROME_TERM, term))
+    return _is_like(_MONOCHROME_TERM, term)
+
+
+def _is_like(pattern: str, term: str) -> bool:
+    import re
+
+    return re.fullmatch(pattern, term) is not None
 
 
 def _own_ctype() -> str:

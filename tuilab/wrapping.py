@@ -3,14 +3,27 @@
 No line ends between a number and its unit.
 """
 
-import re
+import os
+import sys
 import unicodedata
 
 _ANY = 1_000_000
+_COLUMNS = 80  # of a terminal that does not tell
 _NOT_FIRST = "、，。；：！？）」』】》〉”’…,.;:!?)]}%"  # a line does not begin with these
 _UNIT = r"(?<=\d) (?=(?:%|°C|[nµm]?s|min|h|[KMGTPE]i?B|[kB]B?|[kMG]?Hz|[mk]?W)(?!\w))"  # compiled where a line is wrapped
 TIE = "\xa0"  # a blank at which no line ends
 _NOT_LAST = "（「『【《〈“‘([{"  # and does not end with these
+
+
+def columns() -> int:
+    """Return how wide the terminal is, as shutil does, which takes longer to load than `tuilab --help` may take."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS if sys.__stdout__ else _COLUMNS
+    except (OSError, ValueError):
+        return _COLUMNS
 
 
 def cells(text: str) -> int:
@@ -43,11 +56,15 @@ def hung(line: str, width: int) -> list[str]:
 
 def tied(text: str) -> str:
     """Return a text with a blank between each number and its unit at which no line ends."""
+    import re  # is not needed for lines that are short
+
     return re.sub(_UNIT, TIE, text)
 
 
 def has_units(text: str) -> bool:
     """Say whether a number stands before its unit in a text."""
+    import re
+
     return re.search(_UNIT, text) is not None
 
 

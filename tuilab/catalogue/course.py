@@ -4,19 +4,18 @@ A line of its own for each topic, `name: what it is about`; below it, indented, 
 A folder may do without, and a line that says nothing hurts no other: `tuilab check all` tells it.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.files import Fault, Unusable, read_small
 from tuilab.text import show
+from tuilab.tuples import NamedTuple
 
 FILE = "course.txt"
 BUILDS_ON = 2  # lessons, at most
 
 _LIMIT = 256 * 1024
-_LINE = re.compile(r"(?P<indent>[ \t]*)(?P<name>[A-Za-z0-9][\w-]*)(?::(?P<rest>.*))?")
+_BOM = "\ufeff"  # which some editors put before a text
 
 
 class Course(NamedTuple):
@@ -27,15 +26,15 @@ class Course(NamedTuple):
     lines: dict[str, tuple[int, str]]  # by id: where it stands, and in which topic
     faults: list[tuple[int, str]]  # lines that say nothing, and why
 
-    def place(self, scenario: Scenario) -> tuple[int, str, int, str]:
-        """Return what puts scenarios into the order of the course; what it does not name comes last, by name."""
-        topics, lessons = list(self.topics), list(self.lessons)
-        return (
-            topics.index(scenario.topic) if scenario.topic in self.topics else len(topics),
-            scenario.topic,
-            lessons.index(scenario.id) if scenario.id in self.lessons else len(lessons),
-            scenario.id,
-        )
+    def sort(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
+        """Return scenarios in the order of the course; what it does not name comes last, by name."""
+        topics = {topic: at for at, topic in enumerate(self.topics)}
+        lessons = {lesson: at for at, lesson in enumerate(self.lessons)}
+
+        def place(one: Scenario) -> tuple[int, str, int, str]:
+            return topics.get(one.topic, len(topics)), one.topic, lessons.get(one.id, len(lessons)), one.id
+
+        return sorted(scenarios, key=place)
 
 
 def read(folders: Iterable[str]) -> Course:
@@ -43,7 +42,7 @@ def read(folders: Iterable[str]) -> Course:
     course = Course({}, {}, {}, [])
     for folder in folders:
         try:
-            text = read_small(f"{folder}/{FILE}", lambda data: data.decode("utf-8-sig"), _LIMIT, may_be_link=True)
+            text = read_small(f"{folder}/{FILE}", lambda data: data.decode().removeprefix(_BOM), _LIMIT, may_be_link=True)
         except Unusable as problem:
             if problem.fault is not Fault.ABSENT:
                 course.faults.append((1, f"it cannot be read: {problem}"))
@@ -57,17 +56,21 @@ def _take(course: Course, text: str) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        found = _LINE.fullmatch(line.rstrip())
-        if not found or (found["indent"] and not topic):
+        name, _, rest = line.rstrip().lstrip(" \t").partition(":")
+        is_indented = line.startswith((" ", "\t"))
+        if not _is_name(name) or (is_indented and not topic):
             course.faults.append((number, 'this is neither "topic: what it is about" nor, indented, "lesson: one, another"'))
-        elif found["indent"]:
-            course.lines.setdefault(found["name"], (number, topic))
-            course.lessons.setdefault(
-                found["name"], tuple(word.strip() for word in (found["rest"] or "").split(",") if word.strip())
-            )
+        elif is_indented:
+            course.lines.setdefault(name, (number, topic))
+            course.lessons.setdefault(name, tuple(word.strip() for word in rest.split(",") if word.strip()))
         else:
-            topic = found["name"]
-            course.topics.setdefault(topic, (found["rest"] or "").strip())
+            topic = name
+            course.topics.setdefault(topic, rest.strip())
+
+
+def _is_name(word: str) -> bool:
+    """Say whether a word is of letters, digits, _ and -, the first of ASCII and no sign; `re` would take longer."""
+    return word[:1].isascii() and word[:1].isalnum() and word.replace("-", "").replace("_", "").isalnum()
 
 
 def check(course: Course, scenarios: Sequence[Scenario]) -> Iterator[tuple[int, str]]:

@@ -7,7 +7,6 @@ import contextlib
 import io
 import os
 import sys
-from importlib import import_module
 
 from tuilab import places, text
 from tuilab.errors import ExitCode, TuilabError
@@ -26,8 +25,6 @@ def main() -> "NoReturn":
     try:
         if not os.environ.get("HOME"):
             os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk
-        if "_TUILAB_COMPLETE" in os.environ:
-            import_module("tuilab.cli.completion").guard()
         _configure(sys.argv[1:])
         code = _answer(sys.argv[1:])
         sys.stdout.flush()
@@ -54,6 +51,10 @@ def _answer(argv: list[str]) -> int:
 
     if door.answer(argv):
         return ExitCode.DONE
+    if "_TUILAB_COMPLETE" in os.environ:
+        from tuilab.cli import completion
+
+        completion.guard()
     from tuilab.cli import group
 
     return group.run()

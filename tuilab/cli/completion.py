@@ -1,15 +1,14 @@
 """What a shell offers when tab is pressed: scenarios, runs, tags, files and folders; nothing that a terminal would obey."""
 
-import os
-import re
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 import click
 
+from tuilab.cli import offers
+
 _MOST = 50  # runs
-_BASH_TAKES = re.compile(r"(?!~)[\w@%+=:,./~-]+")  # bash puts a word on the line as it is: no blanks, no $(...)
 
 
 def guard() -> None:
@@ -35,20 +34,16 @@ def _guarded(kind: type[Any]) -> type[Any]:
 
 def _is_offered(item: Any, shell: str) -> bool:
     """Say whether a word can be shown and taken; of files and folders the shell knows the names."""
-    word = str(item.value)
-    return item.type != "plain" or (word.isprintable() and (shell != "bash" or _BASH_TAKES.fullmatch(word) is not None))
+    return item.type != "plain" or offers.is_offered(str(item.value), shell)
 
 
 def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer topics and scenarios; where a path is begun, files."""
     from click.shell_completion import CompletionItem
 
-    from tuilab.catalogue import catalog
-
-    if incomplete.startswith((".", "/", "~")) or os.sep in incomplete:
+    if offers.is_path(incomplete):
         return files(ctx, param, incomplete)
-    listed = catalog.load(ctx.params.get("scenarios") or [])
-    names = {"all": "every scenario", **{s.topic: "a topic" for s in listed}, **{s.id: s.title for s in listed}}
+    names = offers.scenario_names(ctx.params.get("scenarios") or [])
     return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
 
 
@@ -88,7 +83,7 @@ def over(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[An
 
 def runs_or_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer runs; where a path is begun, or no run begins so, folders of runs."""
-    found = [] if incomplete.startswith((".", "/", "~")) or os.sep in incomplete else runs(ctx, param, incomplete)
+    found = [] if offers.is_path(incomplete) else runs(ctx, param, incomplete)
     return found or folders(ctx, param, incomplete)
 
 

@@ -16,7 +16,16 @@ def answer(argv: list[str]) -> bool:
         from tuilab.catalogue import catalog
         from tuilab.cli import listing
 
-        listing.tell(catalog.load(), catalog.topics())
+        listing.tell(*catalog.listed())
+    elif argv == ["runs"]:
+        from tuilab import places
+        from tuilab.cli import run_list
+
+        print(run_list.newest(places.runs_folder().rstrip("/") or "/"))
+    elif not argv and "_TUILAB_COMPLETE" in os.environ:
+        from tuilab.cli import offers
+
+        return offers.answer()
     else:
         return False
     return True

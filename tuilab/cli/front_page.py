@@ -3,11 +3,10 @@
 Kept free of slow imports, as it is answered before anything is loaded that parses words.
 """
 
-import shutil
 from collections.abc import Iterable
 
 from tuilab.errors import MEANINGS
-from tuilab.wrapping import wrap
+from tuilab.wrapping import columns, wrap
 
 # Verb -> its line in `tuilab --help`; a verb's file is loaded only when it is used.
 VERBS = {
@@ -58,7 +57,7 @@ _MOST_COLUMNS = 80
 
 def page() -> str:
     """Return the page, as wide as the terminal is."""
-    width = max(min(shutil.get_terminal_size().columns, _MOST_COLUMNS), 50) - 2
+    width = max(min(columns(), _MOST_COLUMNS), 50) - 2
     return "\n".join(
         [
             "Usage: tuilab [OPTIONS] [COMMAND] [ARGS]...",

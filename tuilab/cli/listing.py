@@ -1,6 +1,5 @@
 """The catalogue as `tuilab list` prints it; kept free of slow imports."""
 
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -9,13 +8,13 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.drawings.glyphs import style_of
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.text import show
-from tuilab.wrapping import wrap
+from tuilab.wrapping import columns, wrap
 
 
 def tell(scenarios: Sequence[Scenario], topics: Mapping[str, str], root: str | None = None) -> None:
     """Print the scenarios by topic, each with its last verdict on this box."""
     style = style_of(sys.stdout)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0  # in a pipe a scenario is a line
+    width = columns() if sys.stdout.isatty() else 0  # in a pipe a scenario is a line
     verdicts = LedgerCache(root or places.runs_folder()).last_verdicts()
     marks = {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()}
     print(style.fit(render(scenarios, topics, marks, width)))
@@ -24,6 +23,7 @@ def tell(scenarios: Sequence[Scenario], topics: Mapping[str, str], root: str | N
 def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapping[str, str], width: int = 0) -> str:
     """Return the catalogue as text; `marks` has the last verdict of a scenario by its id. With a `width` titles are wrapped."""
     name_width = max((len(scenario.id) for scenario in scenarios), default=0)
+    title_of = _title if language.chosen() == language.ENGLISH else _translated_title
     lines = []
     topic = ""
     for scenario in scenarios:
@@ -32,7 +32,7 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
             about = topics.get(topic, "")
             lines += ["", *wrap(f"{show(topic)}: {show(about, 200)}" if about else show(topic), width or 1000)]
         mark = "!" if scenario.error else marks.get(scenario.id, " ")
-        title = f"cannot be used: {scenario.error}" if scenario.error else _title(scenario)
+        title = f"cannot be used: {scenario.error}" if scenario.error else title_of(scenario)
         first, *rest = wrap(show(title, 200), max(width - name_width - 6, 30) if width else 1000) or [""]
         lines.append(f"  {mark} {show(scenario.id):{name_width}}  {first}".rstrip())
         lines += [" " * (name_width + 6) + line for line in rest]
@@ -40,8 +40,10 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
 
 
 def _title(scenario: Scenario) -> str:
-    if language.chosen() == language.ENGLISH:
-        return scenario.title
+    return scenario.title
+
+
+def _translated_title(scenario: Scenario) -> str:
     from tuilab.catalogue.translation import translated  # which takes time to load
 
     return translated(scenario).title

@@ -12,11 +12,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, astuple, dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
 from tuilab.doctor import Box, Finding, Group, answer, unknown
 from tuilab.doctor.facts import Fact
-from tuilab.doctor.hearing import hear
+from tuilab.doctor.hearing import Forked, Process, hear, may_fork, start, to_its_end
 from tuilab.text import show
+
+T = TypeVar("T")
 
 # In this order they are shown; torch, which may have to be waited for, comes last.
 GROUPS = (
@@ -54,27 +57,48 @@ class Asked:
         return {name: finding for group in self.groups.values() for name, finding in group.result().items()}
 
 
-def ask_all(patience_s: float = PATIENCE_S, root: Path = Path("/")) -> Asked:
+def ask_all(patience_s: float = PATIENCE_S, root: Path = Path("/"), *, has_facts: bool = True) -> Asked:
     """Ask every question, most groups at once; they are listed in the order in which they are shown."""
-    here, alone = _ask_here(HERE, root), ask_group(ALONE, patience_s, root)
+    names = [name for group in GROUPS for name in checks_of(group)]
+    here, alone = _ask_here(HERE, root), _hear_group(ALONE, _begin(ALONE, root), patience_s)
+    begun = {group: _begin(group, root) for group in GROUPS if group not in (HERE, ALONE, LAST)}
+    box = _begin(_FACTS, root) if has_facts else None
     crowd = ThreadPoolExecutor(len(GROUPS) + 1)
-    facts = crowd.submit(_facts, patience_s, root)
-
-    def ask(group: str) -> dict[str, Finding]:
-        return {HERE: here, ALONE: alone}.get(group) or ask_group(group, patience_s, root)
-
-    asked = {group: crowd.submit(ask, group) for group in GROUPS if group != LAST}
-
-    others = [*asked.values()]  # without the last one itself
+    asked = {group: crowd.submit(_hear_group, group, process, patience_s) for group, process in begun.items()}
+    facts = crowd.submit(_facts, box, patience_s)
 
     def ask_last() -> dict[str, Finding]:
-        wait(others)
+        wait(asked.values())
         wait([facts])
-        return ask(LAST)
+        return ask_group(LAST, patience_s, root)
 
-    asked[LAST] = crowd.submit(ask_last)
-    names = [name for group in GROUPS for name in checks_of(group)]
-    return Asked(facts, {group: asked[group] for group in GROUPS}, names)
+    answers = {HERE: told(here), ALONE: told(alone), **asked, LAST: crowd.submit(ask_last)}
+    return Asked(facts, {group: answers[group] for group in GROUPS}, names)
+
+
+def told(found: T) -> "Future[T]":
+    """Return what is known already as what others have to be waited for."""
+    future: Future[T] = Future()
+    future.set_result(found)
+    return future
+
+
+def _begin(group: str, root: Path) -> Process | str:
+    """Begin to ask a group in a process of its own, and return it; why not where there can be none."""
+    try:
+        return Forked(lambda: main(group, str(root))) if may_fork() else start(_MODULE, [group, str(root)])
+    except OSError as problem:
+        return f"no process could be started to ask: {problem.strerror}"
+
+
+def _hear_group(group: str, process: Process | str, patience_s: float) -> dict[str, Finding]:
+    """Return the answers of a group; what is not answered in time is n/a with the reason."""
+    said, why = _heard(process, patience_s)
+    return _complete(list(checks_of(group)), parse(said), why)
+
+
+def _heard(process: Process | str, patience_s: float) -> tuple[bytes, str]:
+    return (b"", process) if isinstance(process, str) else to_its_end(process, patience_s)
 
 
 def checks_of(group: str) -> Group:
@@ -93,9 +117,11 @@ def ask_group(group: str, patience_s: float, root: Path = Path("/")) -> dict[str
     return _complete(list(checks_of(group)), parse(said), why)
 
 
-def _facts(patience_s: float, root: Path) -> list[Fact]:
+def _facts(process: Process | str | None, patience_s: float) -> list[Fact]:
     """Return the facts of the box as the Box screen has them, or the one that they are not known, and why."""
-    said, why = hear(_MODULE, [_FACTS, str(root)], patience_s)
+    if process is None:
+        return []  # nobody asked for them
+    said, why = _heard(process, patience_s)
     with contextlib.suppress(ValueError, TypeError):
         return [Fact(*fields) for fields in json.loads(said)]
     return [Fact("Machine", "facts", "", why)]

@@ -20,8 +20,9 @@ from tuilab.probes.env import environment_facts
 from tuilab.record.encoding import spell_out
 from tuilab.record.live_run import read_run
 from tuilab.record.states import BROKEN_STATES
-from tuilab.runs import ledger, store
+from tuilab.runs import store
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.scrub import scrub
 from tuilab.text import show, show_lines
 
@@ -75,7 +76,7 @@ def failures() -> list[dict[str, Any]]:
     return [_failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)]
 
 
-def _failure(folder: Path, entry: ledger.Entry) -> dict[str, Any]:
+def _failure(folder: Path, entry: Entry) -> dict[str, Any]:
     told: dict[str, Any] = {"run": entry.run, "scenario": entry.name, "state": entry.state, "reason": entry.reason}
     told |= {"changed": spell_out(entry.changed), "stderr": _tail(folder / "stderr.log"), "fault": _faults(folder)}
     try:

@@ -7,17 +7,13 @@ import contextlib
 import json
 import subprocess
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from tuilab.doctor import Finding, failed, gpu_speed, gpu_state, hearing, unknown
-from tuilab.doctor.asking import Asked, parse
+from tuilab.doctor.asking import Asked, parse, told
 from tuilab.doctor.facts import Fact
 from tuilab.errors import BoxLacks
-
-T = TypeVar("T")
 
 PATIENCE_S = 60.0  # for each answer; the first waits for torch, and for a driver that sleeps
 IDS = {"gpu_speed": list(gpu_speed.CHECKS), "gpu_state": gpu_state.IDS}  # in the order in which they are shown
@@ -29,7 +25,7 @@ class _Watcher:
 
     root: Path
     gpu: dict[str, str] = field(default_factory=dict)
-    process: hearing.Process | None = None
+    process: subprocess.Popen[bytes] | None = None
 
     def take(self, said: bytes) -> None:
         if not self.gpu:
@@ -57,7 +53,7 @@ def ask_about(wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_
     state, why_not = watcher.ask(patience_s)
     groups = {"gpu_speed": _complete("gpu_speed", said, why), "gpu_state": _complete("gpu_state", state, why_not)}
     names = [name for ids in IDS.values() for name in ids]
-    return Asked(_told(_facts(watcher.gpu)), {group: _told(found) for group, found in groups.items()}, names)
+    return Asked(told(_facts(watcher.gpu)), {group: told(found) for group, found in groups.items()}, names)
 
 
 def _complete(group: str, said: bytes, why: str) -> dict[str, Finding]:
@@ -85,9 +81,3 @@ def _first_of(said: bytes) -> dict[str, str]:
 def _facts(gpu: Mapping[str, str]) -> list[Fact]:
     device = f"{gpu['device']} {gpu['name']}"
     return [Fact("GPU", "device", device, note=gpu["why"]), Fact("GPU", "UUID", gpu["uuid"], "this torch does not tell it")]
-
-
-def _told(found: T) -> "Future[T]":
-    future: Future[T] = Future()
-    future.set_result(found)
-    return future

@@ -8,10 +8,70 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import IO, Protocol
 
 _LIMIT = 256 * 1024
+_POLL_S = 0.001
 
-Process = subprocess.Popen[bytes]
+
+class Process(Protocol):
+    """What is asked of a process: one of subprocess, or one that was forked."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+
+class Forked:
+    """A fork of this process, apart from it as one of `start` is; what was loaded here is loaded there."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        out, into = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            _work_apart(work, into)
+        os.close(into)
+        self.stdout: IO[bytes] | None = os.fdopen(out, "rb")
+        self._code: int | None = None
+
+    def wait(self, timeout: float) -> int:
+        """Return the exit code, less than 0 for a signal; TimeoutExpired where it does not end in time."""
+        until = time.monotonic() + timeout
+        while self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a fork", timeout)
+            else:
+                time.sleep(_POLL_S)
+        return self._code
+
+
+def _work_apart(work: Callable[[], None], into: int) -> None:
+    """Work in a session of its own, say what there is to say into a pipe, and end."""
+    code = 1
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd, place in ((null, 0), (into, 1), (null, 2)):
+            os.dup2(fd, place)
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def may_fork() -> bool:
+    """Say whether this process has one thread: what others hold in the moment of a fork is never let go there."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
 
 
 def hear(module: str, words: list[str], patience_s: float, take: Callable[[bytes], None] | None = None) -> tuple[bytes, str]:
@@ -23,7 +83,7 @@ def hear(module: str, words: list[str], patience_s: float, take: Callable[[bytes
     return to_its_end(asked, patience_s, take)
 
 
-def start(module: str, words: list[str], stdin: int = subprocess.DEVNULL) -> Process:
+def start(module: str, words: list[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """Start a module in a process of its own; all that this one starts is ended with it."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *words],

@@ -11,8 +11,9 @@ from tuilab.judging import calibration, calibration_file
 from tuilab.record import presence
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.runs import ledger, store
+from tuilab.runs import store
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.text import plural
 
 _STALE_S = 90 * 86400
@@ -64,7 +65,7 @@ def orphans(box: Box) -> Finding:
     return passed("lost runs left no process behind" if lost else "no run was lost")
 
 
-def _entries() -> list[ledger.Entry]:
+def _entries() -> list[Entry]:
     """Return the newest runs, those that are over from memory."""
     root = Path(places.runs_folder())
     cache = LedgerCache(root)

@@ -23,8 +23,9 @@ from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.runs import elsewhere, ledger, store
+from tuilab.runs import elsewhere, store
 from tuilab.runs.command_line import hint
+from tuilab.runs.listing.entry import is_newborn
 from tuilab.scrub import is_secret_value
 from tuilab.text import show
 
@@ -207,7 +208,7 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     if is_imported(run_dir):
         step = hint(run_dir.parent, "rm", name)
         return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: {step}"
-    if not (watch.summary.records or watch.unreadable) and ledger.is_newborn(run_dir.name):
+    if not (watch.summary.records or watch.unreadable) and is_newborn(run_dir.name):
         raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")
     if watch.summary.run is None or state == RunState.LOST:
         return _end_orphans(run_dir.name)

@@ -4,16 +4,16 @@ import os
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tuilab import places
-from tuilab.catalogue.params import option_of, spell
 from tuilab.errors import TuilabError
 from tuilab.text import GONE, show
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, Scalar
+
+PathLike = str | os.PathLike[str]
 
 _FOLDER_OPTION = "--scenarios"
 _COMMAND_VERBS = ("exec", "ab")  # that run commands of the user's
@@ -37,6 +37,8 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
     """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and its repeats."""
     if run.command:
         return [*verb_of(run), "--headless", "--", *run.command]
+    from tuilab.catalogue.params import spell  # `tuilab runs` tells commands, but no parameters
+
     words = ["tuilab", "run", file_of(run) or run.scenario]
     for name, value in changes(run).items():
         words += option_words(name, value if isinstance(value, bool) else spell(value))
@@ -50,6 +52,8 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
 
 def option_words(name: str, value: bool | str) -> list[str]:
     """Return the words that give a parameter a value; a text that begins with a dash is no option of its own."""
+    from tuilab.catalogue.params import option_of
+
     word = option_of(name)
     if isinstance(value, bool):
         return [word if value else f"--no-{word[2:]}"]
@@ -66,7 +70,7 @@ def short(words: Sequence[str]) -> str:
     return line([os.path.basename(words[0]) or words[0], *words[1:]]) if words else ""
 
 
-def root_option(root: Path) -> list[str]:
+def root_option(root: PathLike) -> list[str]:
     """Return the option that a command needs to find the runs; none where it finds them by itself."""
     try:
         is_usual = os.path.abspath(root) == os.path.abspath(places.runs_folder())
@@ -75,9 +79,9 @@ def root_option(root: Path) -> list[str]:
     return [] if is_usual else ["--root", str(root)]
 
 
-def hint(root: Path | Sequence[Path], *words: str) -> str:
+def hint(root: PathLike | Sequence[PathLike], *words: str) -> str:
     """Return a command of tuilab as it is told to people: it finds the runs that it is about, wherever they are."""
-    roots = [root] if isinstance(root, Path) else [*dict.fromkeys(root)]
+    roots = [root] if isinstance(root, str | os.PathLike) else [*dict.fromkeys(root)]
     where = root_option(roots[0]) if len(roots) == 1 else [word for one in roots for word in ("--root", str(one))]
     return show(line(["tuilab", *words, *where]))
 

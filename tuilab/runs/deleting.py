@@ -8,7 +8,7 @@ from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, ledger, queue, store
 from tuilab.runs.command_line import hint
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.text import show
 
 

@@ -16,8 +16,8 @@ from tuilab.record.presence import host_name
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.last_verdicts import runs_in
-from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.run_name import RunName
 from tuilab.text import show
 

@@ -3,7 +3,6 @@
 softmax !stopped verdict:refuted state:failed tag:mine since:1d      all of it; `!` before a word: none that has it
 """
 
-import re
 import time
 from calendar import timegm
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from tuilab.catalogue.params import spell
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
 from tuilab.text import join, show
@@ -34,7 +33,6 @@ HINT = "words  !word  verdict:refuted  state:stopped  since:1d  tag:mine"
 _CHOICES: Mapping[str, Sequence[str]] = {"verdict": list(VERDICTS), "state": STATES}
 _KEYS = ("verdict", "state", "since", "tag")
 TIMES = "2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"
-_FOLDER = re.compile(r"^\S*/")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DAYS = {"today": 0, "yesterday": 1}  # ago
 
@@ -119,12 +117,6 @@ def words_of(entry: Entry, notes: Notes) -> str:
     words = own_words(entry) or changed_words(entry)
     parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, *entry.gpus)
     return " ".join(parts).lower()
-
-
-def own_words(entry: Entry) -> str:
-    """Return the command of the user's that a run was of, without the folder of its program; nothing of a scenario."""
-    is_command = RunName(entry.run).scenario.endswith((".exec", ".ab"))
-    return _FOLDER.sub("", entry.title) if is_command else ""
 
 
 def changed_words(entry: Entry) -> str:

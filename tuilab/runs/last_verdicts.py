@@ -9,15 +9,16 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
 
 from tuilab.record.states import BROKEN_STATES, RUNNING_STATES, RunState
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, WORST_FIRST, Verdict
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.text import show
+from tuilab.tuples import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tuilab.runs.ledger import Entry
+    from tuilab.runs.listing.entry import Entry
 
 _LOOKED_AT = 100  # runs of a scenario, the newest
 FINAL = frozenset({*Verdict, FAILED, ""})  # all that a run can say of its scenario when it is over

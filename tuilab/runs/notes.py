@@ -6,46 +6,47 @@ a time, at the end: two people at once lose nothing.
 """
 
 import errno
+import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import Any
 
 from tuilab import user_data
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.text import show
+from tuilab.tuples import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FILE = "notes.jsonl"
 _LIMIT = 256 * 1024
 _LONGEST = 2000
-_TAG = re.compile(r"(?a:[\w][\w.+-]{0,39})")
+_TAG = r"(?a:[\w][\w.+-]{0,39})"  # compiled where there is one
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(NamedTuple):
     """What people wrote about a run."""
 
-    texts: list[tuple[float | None, str]] = field(default_factory=list)  # when, in seconds since 1970
-    tags: list[str] = field(default_factory=list)
+    texts: list[tuple[float | None, str]] = []  # when, in seconds since 1970
+    tags: list[str] = []
 
 
-def read(run_dir: Path) -> Notes:
+def read(run_dir: str | os.PathLike[str]) -> Notes:
     """Return the notes of a run, as far as they can be read."""
-    notes = Notes()
-    user_data.read_lines(run_dir / FILE, partial(_fold, notes), _LIMIT)
+    notes = Notes([], [])
+    user_data.read_lines(f"{os.fspath(run_dir)}/{FILE}", lambda fields: _fold(notes, fields), _LIMIT)
     return notes
 
 
-def add(run_dir: Path, text: str = "", tags: Sequence[str] = (), untags: Sequence[str] = ()) -> None:
+def add(run_dir: str | os.PathLike[str], text: str = "", tags: Sequence[str] = (), untags: Sequence[str] = ()) -> None:
     """Write a note, put tags on a run, or take them off."""
     check(text, tags, untags)
     fields: dict[str, Any] = {"wall_s": round(time.time(), 3), "text": show(text, _LONGEST)}
     fields |= {name: list(words) for name, words in (("tags", tags), ("untags", untags)) if words}
     try:
-        user_data.append_line(run_dir / FILE, fields, _LIMIT)
+        user_data.append_line(f"{os.fspath(run_dir)}/{FILE}", fields, _LIMIT)
     except OSError as problem:
         if problem.errno == errno.EFBIG:
             raise UsageError(f"there is no room for more notes on this run: {problem.strerror}") from problem
@@ -67,10 +68,10 @@ def day(when: float | None) -> str:
 
 
 def is_tag(word: str) -> bool:
-    return _TAG.fullmatch(word) is not None
+    return re.fullmatch(_TAG, word) is not None
 
 
-def _fold(notes: Notes, fields: dict[str, Any]) -> None:
+def _fold(notes: Notes, fields: "dict[str, Any]") -> None:
     """Take in what a line says, as far as it is of a kind that we write; ValueError where some of it is not."""
     when, text = fields.get("wall_s"), fields.get("text", "")
     is_time = isinstance(when, int | float) and not isinstance(when, bool) and 0 <= when < 1e11

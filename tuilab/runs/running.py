@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tuilab.runs import store
 from tuilab.runs.last_verdicts import runs_in
-from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 
 _NEWEST = 100  # runs that are looked at: an older one is over
 

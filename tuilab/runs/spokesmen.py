@@ -5,8 +5,8 @@ from pathlib import Path
 from tuilab.catalogue import catalog
 from tuilab.record.states import RunState
 from tuilab.runs import store
-from tuilab.runs.ledger import Entry, from_name
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry, from_name
 from tuilab.runs.run_name import is_watched
 
 _LOOKED_AT = 2000  # runs of a folder, the newest

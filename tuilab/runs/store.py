@@ -11,6 +11,7 @@ from pathlib import Path
 from tuilab import filetree
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.runs.command_line import hint
+from tuilab.runs.listing import folders
 from tuilab.runs.run_name import RunName, by_time, new_name
 from tuilab.text import plural, show
 
@@ -41,15 +42,7 @@ def create(scenario: str, under: Path) -> Path:
 
 def list_runs(under: Path) -> list[Path]:
     """Return the folders of all runs, newest first."""
-    try:
-        with os.scandir(under) as entries:
-            names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
-    except OSError as problem:
-        raise UsageError(f"cannot read the folder of runs {show(under)}: {problem.strerror}") from problem
-    where = os.fspath(under)
-    return [under / name for name in sorted(names, key=by_time, reverse=True) if _is_run(where, name)]
+    return [under / name for name in folders.look(os.fspath(under))[0]]
 
 
 def changed_at(under: Path) -> float | None:
@@ -67,57 +60,26 @@ def newest(roots: Sequence[Path]) -> list[Path]:
 
 def closed(roots: Sequence[Path]) -> int:
     """Return how many folders with the name of a run this user may not enter: those of others on a shared box."""
-    return _closed(_passed_over(roots))
+    return folders.count_closed(_passed_over(roots))
 
 
 def spoilt(roots: Sequence[Path]) -> list[Path]:
     """Return the folders of runs whose journal is no folder any more."""
-    return [Path(folder) for folder in _passed_over(roots) if _has_spoilt_journal(folder)]
+    return [Path(folder) for folder in _passed_over(roots) if folders.has_spoilt_journal(folder)]
 
 
 def not_listed(roots: Sequence[Path]) -> list[str]:
     """Return in a sentence each which runs are passed over, and why."""
-    return _why_not_listed(_passed_over(roots), roots)
-
-
-def _why_not_listed(folders: Sequence[str], roots: Sequence[Path]) -> list[str]:
-    number, where = _closed(folders), " and ".join(map(show, roots))
-    step = "ask whoever made them, or name a folder of your own with --root DIR or TUILAB_ROOT"
-    told = [f"{plural(number, 'run')} in {where} may not be read by you; {step}"] if number else []
-    if spoilt := [show(folder, 300) for folder in folders if _has_spoilt_journal(folder)]:
-        names = " and ".join([*spoilt[:3], *([f"{len(spoilt) - 3} more"] if spoilt[3:] else [])])
-        told.append(f"not a run any more, as the journal in it is no folder: {names}; put that back, or delete the rest")
-    return told
+    return folders.why_not_listed(_passed_over(roots), [*map(str, roots)])
 
 
 def _passed_over(roots: Sequence[Path]) -> list[str]:
     """Return the folders that have the name of a run and are not listed as one."""
     found: list[str] = []
     for root in roots:
-        with suppress(OSError), os.scandir(root) as entries:
-            names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not _is_run(os.fspath(root), e.name))
-            found += [os.path.join(root, name) for name in names if RunName(name).started_s is not None]
+        with suppress(UsageError):
+            found += [os.path.join(root, name) for name in folders.look(os.fspath(root))[1]]
     return found
-
-
-def _closed(folders: Sequence[str]) -> int:
-    return sum(not os.access(folder, os.X_OK) for folder in folders)
-
-
-def _has_spoilt_journal(folder: str) -> bool:
-    """Say whether a file or a link stands where the journal was; a run that is being made, or deleted, has none."""
-    try:
-        return not stat.S_ISDIR(os.lstat(os.path.join(folder, "journal")).st_mode)
-    except OSError:
-        return False
-
-
-def _is_run(under: str, name: str) -> bool:
-    """Say whether a folder is a run: one with a name that can be shown and a journal of its own that this user may enter."""
-    try:
-        return name.isprintable() and stat.S_ISDIR(os.lstat(f"{under}/{name}/journal").st_mode)
-    except OSError:
-        return False
 
 
 def find(reference: str, under: Path) -> Path:
@@ -151,7 +113,7 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
         )
     passed_over = [folder for folder in _passed_over(roots) if _may_mean(reference, os.path.basename(folder))]
     unknown = f"no run is called {show(reference)}; {hint(roots, 'runs')} shows them"
-    raise UsageError("; ".join(_why_not_listed(passed_over, roots)) or unknown)
+    raise UsageError("; ".join(folders.why_not_listed(passed_over, [*map(str, roots)])) or unknown)
 
 
 def _may_mean(reference: str, run: str) -> bool:

@@ -11,8 +11,8 @@ from tuilab.record.events import Scalar, Sweep
 from tuilab.record.states import RunState
 from tuilab.runs import ledger, store
 from tuilab.runs.command_line import hint
-from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.text import GONE, did_you_mean, show
 
 PREFIX = "sweep-"  # of the id of each: no run is called so

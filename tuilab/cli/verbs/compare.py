@@ -22,10 +22,11 @@ from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.encoding import for_programs
 from tuilab.reports.compare_text import fields, going_on, render, width_here
 from tuilab.reports.subject import Subject, read_subject
-from tuilab.runs import ledger, store
+from tuilab.runs import store
 from tuilab.runs.beside.baseline import needed_baseline
 from tuilab.runs.command_line import hint
 from tuilab.runs.comparing import comparison
+from tuilab.runs.listing.entry import from_name
 from tuilab.runs.spokesmen import spokesmen
 from tuilab.text import plural, show
 
@@ -152,7 +153,7 @@ def _beside_baseline(chosen: Sequence[Chosen], roots: Sequence[Path]) -> Sequenc
 
 def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
     """Return the runs that are compared with each other, and the scenarios that not every folder has."""
-    boxes = [one if isinstance(one, dict) else {ledger.from_name(one.name).scenario: one} for one in chosen]
+    boxes = [one if isinstance(one, dict) else {from_name(one.name).scenario: one} for one in chosen]
     if not any(isinstance(one, dict) for one in chosen):
         return [[one for one in chosen if isinstance(one, Path)]], []
     names = dict.fromkeys(name for box in boxes for name in box)

@@ -52,17 +52,16 @@ def command(as_json: bool, is_all: bool, bundle: Path | None, gpu: str | None, r
         raise UsageError(f"--bundle writes a .json or a .tar.gz, not {show(bundle.name, 100)}")
     if root:
         os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
-    asked = ask_all() if gpu is None else _ask_gpu(gpu)
+    asked = ask_all(has_facts=as_json or is_all or bundle is not None) if gpu is None else _ask_gpu(gpu)
     if not as_json:
         _show(asked, is_all=is_all or gpu is not None)
     code = exit_code(asked.found())
-    as_document = document(asked, code, __version__)
     if as_json:
-        click.echo(for_programs(as_document))
+        click.echo(for_programs(document(asked, code, __version__)))
     if bundle is not None:
         from tuilab.doctor import bundle as bundles
 
-        bundles.write(bundle, as_document)
+        bundles.write(bundle, document(asked, code, __version__))
         click.echo(f"wrote {show(bundle)}; read it before you hand it on: it names this host and its packages", err=True)
     return code
 

@@ -16,8 +16,8 @@ import click
 from tuilab.cli import completion, options
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.runs import deleting, store
-from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.words import size

@@ -82,7 +82,7 @@ class Reader:
 
     def _read(self, limit: int) -> list[Item]:
         for _ in range(_BARREN_LIMIT // limit):
-            chunk = os.read(self._fd, limit)
+            chunk = os.read(self._fd, min(limit, self.bytes_seen - self._position))  # room for more takes time to make
             if not chunk:
                 return []
             self._position = self._offset + len(self._tail) + len(chunk)

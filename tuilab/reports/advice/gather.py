@@ -11,8 +11,8 @@ from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.reports.advice.advised import Advice, advise, raced_by
 from tuilab.reports.subject import read_each
-from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.run_name import RunName
 from tuilab.runs.store import list_runs
 from tuilab.text import plural

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Container, VerticalScroll
@@ -21,7 +20,7 @@ from tuilab.runs import ledger, store
 from tuilab.runs.beside.baseline import is_baseline
 from tuilab.runs.command_line import root_option
 from tuilab.runs.comparing import comparison
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
@@ -145,7 +144,7 @@ class ComparePage(Page):
             self.lab.tell(f"run {compared.number(at)} {WAS_DELETED}")
         lost = [at for at in found if self._entries[at].is_running]
         for at in lost:
-            self._entries[at] = replace(self._entries[at], state=GONE)
+            self._entries[at] = self._entries[at]._replace(state=GONE)
         return bool(lost)
 
     # ---- what is shown

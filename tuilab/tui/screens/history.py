@@ -20,7 +20,7 @@ from tuilab.runs.beside import baseline
 from tuilab.runs.command_line import root_option
 from tuilab.runs.disk_room import DiskRoom
 from tuilab.runs.filters import parse
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page

@@ -12,7 +12,7 @@ from textual.message import Message
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.runs.command_line import root_option
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.running import GoingOn
 from tuilab.text import plural
 from tuilab.tui.keys import bindings

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from tuilab.runs.last_verdicts import Said
-    from tuilab.runs.ledger import Entry
+    from tuilab.runs.listing.entry import Entry
     from tuilab.runs.running import GoingOn
     from tuilab.tui.state.gpus import GpuList, GpuQuestion
     from tuilab.tui.state.session import Desk

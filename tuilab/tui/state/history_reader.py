@@ -11,8 +11,8 @@ from textual.screen import Screen
 
 from tuilab.errors import TuilabError
 from tuilab.runs import notes, store
-from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.notes import Notes
 from tuilab.tui.state.run_index import KnownRuns
 from tuilab.tui.terminal.later import later

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from tuilab.runs import ledger
 from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.filters import Filter, values_of, words_of
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry, from_name, may_change
 from tuilab.runs.notes import Notes
 
 _PORTION = 200  # runs that are read at a time, at most
@@ -29,7 +28,7 @@ class KnownRuns:
         """Take in which runs there are."""
         self.is_listed = True
         known = {**remembered, **self.entries}
-        self.entries = {run: known.get(run) or ledger.from_name(run) for run in runs}
+        self.entries = {run: known.get(run) or from_name(run) for run in runs}
         self._unread = {run: None for run, entry in self.entries.items() if not entry.is_read}
         self._sizes = {run: entry.bytes_total for run, entry in self.entries.items() if entry.bytes_total is not None}
         for run in {*self.notes, *notes}:
@@ -54,7 +53,7 @@ class KnownRuns:
 
     def going_on(self, now_s: float) -> list[str]:
         """Return the runs that may be otherwise when they are looked at again."""
-        return [entry.run for entry in self.entries.values() if ledger.may_change(entry, now_s)]
+        return [entry.run for entry in self.entries.values() if may_change(entry, now_s)]
 
     def wanted(self, wanted: Filter) -> list[str]:
         """Return the runs that a filter leaves."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tuilab.engine.spare import Spare
     from tuilab.record.events import RunStarted
     from tuilab.record.summary import RunSummary
-    from tuilab.runs.ledger import Entry
+    from tuilab.runs.listing.entry import Entry
     from tuilab.tui.state.box.calibrating import Calibrating
 
 

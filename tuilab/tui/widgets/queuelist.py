@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from tuilab.runs import queue, store
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.lines import PickList

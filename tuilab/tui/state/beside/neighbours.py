@@ -9,8 +9,8 @@ from textual.screen import Screen
 
 from tuilab.record.states import RunState
 from tuilab.runs.beside.against import held_against
-from tuilab.runs.ledger import Entry
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.runs.running import GoingOn
 

@@ -10,7 +10,7 @@ from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, verdict_words
 from tuilab.runs.comparing.differences import Difference
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.store import short_id
 from tuilab.text import plural
 from tuilab.tui.looks.marks import mark, plain, state_words, tally

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tuilab.errors import TuilabError
 from tuilab.runs import deleting
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.text import plural
 from tuilab.tui.widgets.history.runline import named
 from tuilab.tui.widgets.question import Question

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tuilab.record.verdicts import WORST_FIRST
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 
 _BY: dict[str, Callable[[Entry, float], Any]] = {
     "worst first": lambda entry, now_s: _worst(entry),

@@ -9,7 +9,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.notes import Notes
 from tuilab.tui.widgets.history import runline
 from tuilab.tui.widgets.lines import Cursored, strip_of

@@ -10,7 +10,7 @@ from textual.widgets import Input, Static
 
 from tuilab.errors import UsageError
 from tuilab.runs import notes, store
-from tuilab.runs.ledger import Entry
+from tuilab.runs.listing.entry import Entry
 from tuilab.text import join, plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain

@@ -13,7 +13,7 @@ from tuilab.text import plural
 from tuilab.tui.looks.marks import plain, state_words
 
 if TYPE_CHECKING:
-    from tuilab.runs.ledger import Entry
+    from tuilab.runs.listing.entry import Entry
 
 
 class GoingLine(Widget):
