@@ -1,9 +1,10 @@
-"""How many instructions hot paths take, beside those of an empty interpreter: unlike times they repeat, also on a busy box.
+"""How many instructions hot paths take, beside an empty interpreter: unlike times they repeat, also on a busy box.
 
     python -m benchmarks.instructions [--keep]
 
 Each path is counted by callgrind, in units of `python -c pass`, and held against what is kept in instructions.json: what takes
-15 % more is a regression, and one exits with 1. With --keep the counts of now are kept; say in the commit why they changed.
+15 % more is a regression, and the command above exits with 1. With --keep the counts of now are kept; say in the commit why
+they changed. `python -m benchmarks instructions` counts the same, and fails for none.
 """
 
 import argparse
@@ -14,13 +15,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.pairs import Missing, Row
 from tests.tui.made_up import make_run, started
 from tuilab.record.events import Logged, StateChanged
 from tuilab.record.journal.writer import Writer
 
+FULL = {"paths": 7}
+TINY = {"paths": 1}
+BARE = "python -c pass"
 KEPT = Path(__file__).with_suffix(".json")
 MARGIN = 0.15  # what is installed beside it, and where, is a few percent of it
 _FOUND = re.compile(r"Collected : (\d+)")
@@ -59,6 +64,17 @@ PATHS: dict[str, Sequence[str]] = {
     "ten frames of 40 lines": ("-c", _DRAWS),
 }
 _COMPLETION = {"_TUILAB_COMPLETE": "bash_complete", "COMP_WORDS": "tuilab run sof", "COMP_CWORD": "2"}
+
+
+def rows(place: Path, *, paths: int) -> Iterator[Row]:
+    if why := why_not():
+        raise Missing(f"{why}; apt-get install valgrind" if "valgrind" in why else why)
+    before = kept()
+    bare, *counted = counts(place, list(PATHS)[:paths])
+    yield Row(BARE, "instructions", [bare])
+    for name, found in zip(PATHS, counted, strict=False):
+        goal = f"{before[name]:.2f} × kept" if name in before else ""
+        yield Row(name, "instructions", [found], BARE, [bare], goal)
 
 
 def main() -> int:
@@ -107,14 +123,18 @@ def regressions(found: dict[str, float], before: dict[str, float]) -> list[str]:
 def count_all() -> dict[str, float]:
     """Return the instructions of each path, in units of an empty interpreter."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        run_dir = make_run(place / "runs", started(scenario="long"), StateChanged(state="succeeded"), name="long")
-        writer = Writer(run_dir / "journal" / "worker-0.jsonl")
-        for step in range(20_000):
-            writer.append(Logged(s=step, v={"loss": step / 20_000}))
-        writer.close()
-        bare = count(["-c", "pass"], place)
-        return {name: round(count(words, place) / bare, 3) for name, words in PATHS.items()}
+        bare, *found = counts(Path(folder), PATHS)
+        return {name: round(one / bare, 3) for name, one in zip(PATHS, found, strict=True)}
+
+
+def counts(place: Path, names: Iterable[str]) -> list[int]:
+    """Return the instructions of an empty interpreter and of some paths."""
+    run_dir = make_run(place / "runs", started(scenario="long"), StateChanged(state="succeeded"), name="long")
+    writer = Writer(run_dir / "journal" / "worker-0.jsonl")
+    for step in range(20_000):
+        writer.append(Logged(s=step, v={"loss": step / 20_000}))
+    writer.close()
+    return [count(words, place) for words in (("-c", "pass"), *(PATHS[name] for name in names))]
 
 
 def count(words: Sequence[str], place: Path) -> int:

@@ -1,38 +1,29 @@
-"""What the screens cost in a real terminal: time to the first picture, bytes, processor time, memory, staleness.
+"""The screens at 120x40, the first picture, idle, from enter to the first point, on a slow link; beside a bare Textual app."""
 
-    python benchmarks/screens.py [NAME...]
-
-Each line has the figure, and the bar that it should keep; times stand beside those of a bare Textual app, measured in turns.
-"""
-
-import os
-import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 
-import psutil
+from benchmarks.pairs import Row, Way, in_rounds
+from benchmarks.processes import PYTHON, command
+from benchmarks.terminals import children_s, processor_s, spent, stop, terminal, tuilab, until_quiet, until_rest, until_shown
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from tests.tui.terminals import Terminal
-from tuilab.record import presence
-from tuilab.record.events import Logged, RunStarted, StateChanged
-from tuilab.record.journal.writer import Writer
-
-BIN = Path(sys.executable).parent
-BARE = """
+FULL = {"rounds": 7, "starts": 3, "span_s": 10.0, "reading_s": 8.0, "slow_s": 90.0}
+TINY = {"rounds": 1, "starts": 1, "span_s": 0.2, "reading_s": 0.2, "slow_s": 0.5}
+BARE = "bare Textual"
+BARE_APP = """
 from textual.app import App
 from textual.widgets import Static
 class A(App):
     def compose(self): yield Static("softmax")
 A().run()
 """
-LIVE = '''"""Lines that grow once a second."""
+# It imports torch as lessons do: a worker that has loaded it meanwhile is given to no other.
+GROWING = '''"""Lines that grow once a second."""
 import math
 import time
+
+import torch
 
 from tuilab import Lab
 
@@ -44,174 +35,74 @@ def run(lab: Lab, seconds: int = 300, lines: int = 4) -> None:
 '''
 
 
-def opened(folder: Path, *words: str, limit: int = 0) -> Terminal:
-    """Open a command in a terminal with folders of its own."""
-    env = {
-        **os.environ,
-        "TUILAB_ROOT": str(folder / "runs"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-        "XDG_STATE_HOME": str(folder / "state"),
-    }
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # as it is on a user's machine: compiled once
-    return Terminal(*words, env=env, limit=limit)
-
-
-def tuilab(folder: Path, *words: str, limit: int = 0) -> Terminal:
-    return opened(folder, str(BIN / "tuilab"), *words, limit=limit)
-
-
-def until_shown(term: Terminal, word: str) -> float:
-    """Return the seconds until a word is on the screen."""
-    began = time.monotonic()
-    term.wait_for(word)
-    return time.monotonic() - began
-
-
-def say(what: str, figure: str, bar: str) -> None:
-    print(f"{what:50} {figure:>30}   {bar}", flush=True)
-
-
-def spent(term: Terminal, span_s: float) -> tuple[float, float]:
-    """Return bytes a second and the share of a core over a span."""
-    front = psutil.Process(term.process.pid)
-    sent, before = len(term.sent), front.cpu_times()
-    time.sleep(span_s)
-    after = front.cpu_times()
-    return (len(term.sent) - sent) / span_s, (after.user + after.system - before.user - before.system) / span_s
-
-
-def first_paint(folder: Path) -> None:
-    """From the start of the process to the first scenario's name."""
-    ours: list[float] = []
-    bare: list[float] = []
-    for number in range(8):
-        for times, words in ((ours, [str(BIN / "tuilab")]), (bare, [sys.executable, "-c", BARE])):
-            term = opened(folder, *words)
-            taken = until_shown(term, "softmax")
-            times += [taken] if number else []  # the first one fills the cache of the catalogue
-            term.close()
-    say(
-        "first paint of the Lab screen", f"{median(ours):.2f} s, bare {median(bare):.2f} s", "at most 0.15 s after the bare app"
-    )
-
-
-def idle(folder: Path) -> None:
-    """The Lab screen when nobody does anything."""
-    term = tuilab(folder)
-    term.wait_for("softmax")
-    time.sleep(10)
-    rate, share = spent(term, 20)
-    memory = psutil.Process(term.process.pid).memory_info().rss
-    say("idle Lab screen", f"{rate:.0f} B/s, {share:.2%} of a core", "0 B/s, under 1 %")
-    say("memory of the screens", f"{memory / 1e6:.0f} MB", "under 120 MB")
-    term.close()
-
-
-def live(folder: Path) -> None:
-    """A run that logs once a second, watched."""
-    (folder / "live.py").write_text(LIVE)
-    for names, what, bar in ((1, "one live chart, 120x40, 1 Hz", "2 KB/s, 3 %"), (4, "four live charts", "6 KB/s, 8 %")):
-        term = tuilab(folder, "run", str(folder / "live.py"), "--lines", str(names))
-        term.wait_for("loss0")
-        time.sleep(10)
-        rate, share = spent(term, 30)
-        memory = psutil.Process(term.process.pid).memory_info().rss
-        say(what, f"{rate / 1000:.2f} KB/s, {share:.1%}, {memory / 1e6:.0f} MB", f"at most {bar}, 120 MB")
-        _stop(term)
-
-
-def warm_start(folder: Path) -> None:
-    """From the key on the Lab screen to the first point on a chart: cold, and after five seconds of reading."""
-    mine = folder / "mine" / "try"
+def rows(place: Path, *, rounds: int, starts: int, span_s: float, reading_s: float, slow_s: float) -> Iterator[Row]:
+    bare, ours = [PYTHON, "-c", BARE_APP], [command("tuilab")]
+    mine = place / "mine" / "try"
     mine.mkdir(parents=True)
-    (mine / "aaa.py").write_text(LIVE)
-    for what, reading_s, bar in (("cold", 0.0, "2.5 s"), ("warm", 8.0, "0.2 s")):
-        term = tuilab(folder, "--scenarios", str(folder / "mine"))
-        term.wait_for("aaa")
-        time.sleep(reading_s)
+    (mine / "aaa.py").write_text(GROWING)
+    lab, idle_bare, idle_lab = "the Lab, first picture", f"{BARE}, idle", "the Lab, idle"
+    ways: dict[str, Way] = {BARE: lambda: first_picture(place, bare), lab: lambda: first_picture(place, ours)}
+    yield from in_rounds(ways, rounds, {(lab, "s to the first text"): "1.15 times", (lab, "bytes"): "17,000"}, beside=BARE)
+
+    ways = {idle_bare: lambda: idle(place, bare, span_s), idle_lab: lambda: idle(place, ours, span_s)}
+    goals = {(idle_lab, "B/s"): "0", (idle_lab, "% of a core"): "under 1 %", (idle_lab, "MiB"): "under 115"}
+    yield from in_rounds(ways, starts, goals, beside=idle_bare, is_warmed=False)
+
+    cold, warm = "enter to the first point, cold", "enter to the first point, warm"
+    ways = {cold: lambda: first_point(place, 0), warm: lambda: first_point(place, reading_s)}
+    yield from in_rounds(ways, starts, {(warm, "s"): "0.2 s"}, beside=cold, is_warmed=False)
+
+    link = "a link of 10 KB/s"
+    goals = {(link, "s old at most"): "3 s", (link, "s to a key"): "1 s"}
+    yield from in_rounds({link: lambda: slow_link(place, slow_s)}, 1, goals)
+
+
+def first_picture(place: Path, words: list[str]) -> dict[str, float]:
+    """Return what it takes until the first text, and the bytes of the first picture when it is whole."""
+    with terminal(place, *words) as term:
+        shown_s = until_shown(term, "softmax")
+        spent_s = processor_s(term)
+        until_quiet(term)
+        return {"s to the first text": shown_s, "processor s to it": spent_s, "bytes": len(term.sent)}
+
+
+def idle(place: Path, words: list[str], span_s: float) -> dict[str, float]:
+    """Return what is spent when nobody does anything."""
+    with terminal(place, *words) as term:
+        term.wait_for("softmax")
+        time.sleep(span_s / 2)
+        return spent(term, span_s)
+
+
+def first_point(place: Path, reading_s: float) -> dict[str, float]:
+    """Return the seconds from the key on the Lab screen to the first point on a chart, at once or after some reading."""
+    with tuilab(place, "--scenarios", str(place / "mine")) as term:
+        term.wait_for("softmax")
+        if reading_s:
+            time.sleep(reading_s)
+            until_rest(lambda: children_s(term))
         for keys, answer in (("/", "words it must have"), ("aaa", " 1 of "), ("\r", "try/aaa")):
             term.type(keys)
             term.wait_for(answer)
         term.type("\r")
-        taken = until_shown(term, "loss0")
-        say(f"from enter to the first point, {what}", f"{taken:.2f} s", f"at most {bar}")
-        _stop(term)
+        taken_s = until_shown(term, "loss0")
+        stop(term)
+        return {"s": taken_s}
 
 
-def slow_link(folder: Path) -> None:
-    """A link of 10 KB/s: how old is what is shown after 90 s, and how long does a key take."""
-    (folder / "live.py").write_text(LIVE)
-    term = tuilab(folder, "run", str(folder / "live.py"), limit=10_000)
-    term.wait_for("loss0")
-    time.sleep(85)
-    ages = []
-    for _ in range(10):
-        time.sleep(0.5)
-        ages.append(term.age_s())
-    say("age of what a link of 10 KB/s shows after 90 s", f"{max(ages):.1f} s", "at most 3 s")
-    term.type("z")
-    say("a key on that link", f"{until_changed(term):.2f} s", "at most 1 s")
-    _stop(term)
-
-
-def until_changed(term: Terminal) -> float:
-    """Return the seconds until the screen shows something else."""
-    began, before = time.monotonic(), term.text
-    while term.text == before:
-        time.sleep(0.01)
-    return time.monotonic() - began
-
-
-def long_run(folder: Path) -> None:
-    """A record of a million points."""
-    run = folder / "runs" / "20260101T000000000Z-long-abcdef"
-    (run / "artifacts").mkdir(parents=True)
-    (run / "journal").mkdir()
-    me = presence.identify(os.getpid())
-    assert me is not None
-    supervisor, worker = (Writer(run / "journal" / f"{name}.jsonl") for name in ("supervisor", "worker-0"))
-    supervisor.append(
-        RunStarted(
-            format=1, run=run.name, scenario="long", topic="basics", title="", source_sha256="", params={}, supervisor=me,
-            tuilab="0", wall_ns=time.time_ns(),
-        )
-    )  # fmt: skip
-    for step in range(1_000_000):
-        worker.append(Logged(s=step, v={"loss": 1 / (step + 1)}))
-    supervisor.append(StateChanged(state="succeeded"))
-    for what in ("a run of 1,000,000 points, first time", "again"):
-        began = time.monotonic()
-        term = tuilab(folder, "attach", "last")
-        term.wait_for("basics/long")
-        opened_s = time.monotonic() - began
-        term.wait_for("┤", "loss")
-        chart_s = time.monotonic() - began
-        term.wait_for("succeeded")
-        whole_s = time.monotonic() - began
-        memory = psutil.Process(term.process.pid).memory_info().rss / 1e6
-        figure = f"{opened_s:.1f}, {chart_s:.1f}, {whole_s:.1f} s, {memory:.0f} MB"
-        say(f"{what}: screen, chart, all", figure, "chart 1 s after the screen, 120 MB")
-        term.close()
-
-
-def _stop(term: Terminal) -> None:
-    term.type("s")
-    term.wait_for("Stop this run?")
-    term.type("y")
-    term.wait_for("stopped")
-    term.close()
-
-
-PARTS: dict[str, Callable[[Path], None]] = {
-    "first_paint": first_paint,
-    "idle": idle,
-    "live": live,
-    "warm_start": warm_start,
-    "slow_link": slow_link,
-    "long_run": long_run,
-}
-
-if __name__ == "__main__":
-    for name in sys.argv[1:] or PARTS:
-        with tempfile.TemporaryDirectory() as folder:
-            PARTS[name](Path(folder))
+def slow_link(place: Path, after_s: float) -> dict[str, float]:
+    """Return how old is what a slow link shows after a while, and how long a key takes."""
+    with tuilab(place, "run", str(place / "mine" / "try" / "aaa.py"), limit=10_000) as term:
+        term.wait_for("loss0")
+        time.sleep(after_s)
+        ages = []
+        for _ in range(10):
+            time.sleep(min(0.5, after_s / 10))
+            ages.append(term.age_s())
+        began, before = time.perf_counter(), term.text
+        term.type("z")
+        while term.text == before:
+            time.sleep(0.01)
+        key_s = time.perf_counter() - began
+        stop(term)
+        return {"s old at most": max(ages), "s to a key": key_s}

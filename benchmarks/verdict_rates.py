@@ -1,22 +1,19 @@
 """How often the lab is wrong here, and how often it decides: real arms that differ by a known share of their work.
 
-    python benchmarks/verdict_rates.py [PROCESSES [BUSY [SECONDS]]]
-
-Thirteen pairs of arms race in so many processes (36), beside so many that keep the cores busy (0), each pair for so long
-(2 s, as long as a race takes that does not say). Groups of six processes are judged as a run of six repeats is, each claim
-alone: that the second arm takes at least as long as the first, which is true of all. torch.utils.benchmark measures the same
-pairs in every process; they are different where its quartiles lie apart.
+Pairs of arms race in fresh processes, beside so many that keep the cores busy, each pair for so long (2 s is as long as a race
+takes that does not say). Groups of processes are judged as a run of as many repeats is, each claim alone: that the second arm
+takes at least as long as the first, which is true of all. torch.utils.benchmark measures the same pairs in every process; they
+are different where its quartiles lie apart.
 """
 
 import contextlib
-import os
 import subprocess
-import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.pairs import Row
+from benchmarks.processes import PYTHON, command, output
 from tuilab.judging.evidence import gather
 from tuilab.judging.ratio import judge_ratio
 from tuilab.record.events import ClaimDeclared
@@ -24,8 +21,11 @@ from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
 
-GROUP = 6
-PAIRS = [
+FULL = {"processes": 36, "busy": 0, "seconds": 2.0, "pairs": 13, "group": 6}
+TINY = {"processes": 2, "busy": 0, "seconds": 0.02, "pairs": 1, "group": 2}
+ENDS_WITH = (0, 1)  # what came of it is judged here
+Pair = tuple[str, float]
+PAIRS: list[Pair] = [
     *((kind, extra) for kind in ("py", "mem", "own") for extra in (0.0, 0.02, 0.05, 0.2)),
     ("alloc", 0.0),
 ]
@@ -72,25 +72,25 @@ def run(lab: Lab) -> None:
 '''
 
 
-def main() -> None:
-    words = [float(word) for word in sys.argv[1:]]
-    processes, busy, seconds = [*words, *[36, 0, 2.0][len(words) :]]
-    with tempfile.TemporaryDirectory() as folder, busy_cores(int(busy)):
-        summary = measured(Path(folder), int(processes), seconds)
-        load = os.getloadavg()[0]
-        print(f"load at the end {load:.1f}, {processes:g} processes, {len(PAIRS)} pairs of arms, {seconds:g} s each")
-    ours = verdicts(summary)
-    for name, found in [("tuilab", ours), ("quartiles of torch.utils.benchmark", quartiles(summary))]:
-        print(name)
-        for kind, counts in found.items():
-            print(f"  {kind:12} " + ", ".join(f"{count} {word}" for word, count in counts.most_common()))
-    print(in_short(ours))
+def rows(place: Path, *, processes: int, busy: int, seconds: float, pairs: int, group: int) -> Iterator[Row]:
+    raced = PAIRS[:pairs]
+    with busy_cores(busy):
+        summary = measured(place, processes, seconds, raced)
+    ours, theirs = verdicts(summary, raced, group), quartiles(summary, raced)
+    yield from shares("tuilab", ours, is_decided, is_wrong)
+    yield from shares("quartiles of torch.utils.benchmark", theirs, is_apart, is_apart_and_wrong)
+    for name, counts in ours.items():
+        for word, count in counts.items():
+            yield Row(f"{name}: {word}", f"of {counts.total()} groups of {group}", [count])
+    for name, counts in theirs.items():
+        for word, count in counts.items():
+            yield Row(f"{name}: quartiles say {word}", f"of {counts.total()} processes", [count])
 
 
 @contextlib.contextmanager
 def busy_cores(count: int) -> Iterator[None]:
     """Keep as many cores busy meanwhile."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: sum(range(100_000))"]) for _ in range(count)]
+    others = [subprocess.Popen([PYTHON, "-c", "while True: sum(range(100_000))"]) for _ in range(count)]
     try:
         yield
     finally:
@@ -99,38 +99,38 @@ def busy_cores(count: int) -> Iterator[None]:
             other.wait()
 
 
-def measured(folder: Path, processes: int, seconds: float) -> RunSummary:
+def measured(place: Path, processes: int, seconds: float, pairs: Sequence[Pair]) -> RunSummary:
     """Run the pairs in fresh processes and return the record."""
-    scenario = folder / "pairs.py"
-    scenario.write_text(SCENARIO.format(pairs=PAIRS, seconds=seconds))
-    tuilab = [str(Path(sys.executable).with_name("tuilab")), "run", str(scenario), "--headless", "--quiet"]
-    subprocess.run([*tuilab, "--repeat", str(processes), "--root", str(folder / "runs")], check=True, stdout=subprocess.DEVNULL)
-    (run_dir,) = (folder / "runs").glob("*-pairs-*")
+    scenario = place / "pairs.py"
+    scenario.write_text(SCENARIO.format(pairs=pairs, seconds=seconds))
+    words = [command("tuilab"), "run", str(scenario), "--headless", "--quiet", "--repeat", str(processes)]
+    output(words, place, ends_with=ENDS_WITH)
+    (run_dir,) = (place / "runs").glob("*-pairs-*")
     return read_run(run_dir)
 
 
-def verdicts(summary: RunSummary) -> dict[str, Counter[str]]:
+def verdicts(summary: RunSummary, pairs: Sequence[Pair], size: int) -> dict[str, Counter[str]]:
     """Return how often each verdict was reached, by pair."""
     found: dict[str, Counter[str]] = {}
-    for kind, extra in PAIRS:
+    for kind, extra in pairs:
         name = f"{kind} {extra}"
         claim = ClaimDeclared(text=name, over=f"b {name}", under=f"a {name}", op="at_least", bound=1.0)
         counts = found.setdefault(name, Counter())
-        for group in groups(summary):
+        for group in groups(summary, size):
             if evidence := gather(claim, summary, group):
                 counts[judge_ratio(claim, evidence).verdict] += 1
     return found
 
 
-def groups(summary: RunSummary) -> list[list[str]]:
+def groups(summary: RunSummary, size: int) -> list[list[str]]:
     workers = sorted(name for name, worker in summary.workers.items() if worker.started and not worker.started.arm)
-    return [workers[start : start + GROUP] for start in range(0, len(workers) - GROUP + 1, GROUP)]
+    return [workers[start : start + size] for start in range(0, len(workers) - size + 1, size)]
 
 
-def quartiles(summary: RunSummary) -> dict[str, Counter[str]]:
+def quartiles(summary: RunSummary, pairs: Sequence[Pair]) -> dict[str, Counter[str]]:
     """Return in how many processes the quartiles of the two arms lie apart, by pair."""
     found: dict[str, Counter[str]] = {}
-    for kind, extra in PAIRS:
+    for kind, extra in pairs:
         name = f"{kind} {extra}"
         for worker in summary.workers:
             ends = [[summary.series.get((end, f"{arm} {name}", worker)) for end in ("low", "high")] for arm in "ab"]
@@ -141,18 +141,35 @@ def quartiles(summary: RunSummary) -> dict[str, Counter[str]]:
     return found
 
 
-def in_short(found: dict[str, Counter[str]]) -> str:
-    """Return how many groups were decided, and how many of them wrong: REFUTED always, "no difference" beyond the margin."""
-    total = sum(counts.total() for counts in found.values())
-    decided = sum(count for counts in found.values() for word, count in counts.items() if word in DECISIONS)
-    wrong = sum(
-        count
-        for name, counts in found.items()
-        for word, count in counts.items()
-        if word == Verdict.REFUTED or (word == Verdict.NO_DIFFERENCE and float(name.split()[1]) > 0.03)
-    )
-    return f"decided {decided} of {total} ({100 * decided / total:.0f} %), wrong {wrong} ({100 * wrong / total:.1f} %)"
+def shares(
+    who: str, found: dict[str, Counter[str]], decides: Callable[[str], bool], errs: Callable[[str, str], bool]
+) -> Iterator[Row]:
+    """Return how much of it was decided, and how much of all wrong."""
+    every = [(name, word) for name, counts in found.items() for word in counts.elements()]
+    for what, holding in (
+        ("decided", [decides(word) for _, word in every]),
+        ("wrong", [errs(name, word) for name, word in every]),
+    ):
+        yield Row(f"{who}, {what}", f"% of {len(every)}", [100 * sum(holding) / len(every)])
 
 
-if __name__ == "__main__":
-    main()
+def is_decided(word: str) -> bool:
+    return word in DECISIONS
+
+
+def is_wrong(name: str, word: str) -> bool:
+    """Say whether a verdict is wrong: REFUTED always is, "no difference" beyond the margin."""
+    return word == Verdict.REFUTED or (word == Verdict.NO_DIFFERENCE and extra_of(name) > 0.03)
+
+
+def is_apart(word: str) -> bool:
+    return word != "no telling"
+
+
+def is_apart_and_wrong(name: str, word: str) -> bool:
+    """Say whether quartiles are: equal arms that lie apart, or one with more work as the faster."""
+    return is_apart(word) if extra_of(name) == 0 else word == "faster"
+
+
+def extra_of(name: str) -> float:
+    return float(name.split()[1])

@@ -1,6 +1,6 @@
 """What being watched costs a step in this process, as JSON; `watching.py` starts it.
 
-python benchmarks/watched_step.py steps|all [--tiny]
+python -m benchmarks.watched_step steps|all [--tiny]
 """
 
 import importlib
