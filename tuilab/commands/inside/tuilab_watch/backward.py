@@ -47,7 +47,7 @@ def _watched(watcher: Any, backward: Any) -> Any:
         grad_variables: Any = None,
         inputs: Any = None,
         **more: Any,
-    ) -> Any:  # each by its name: to gather what is given, and to spread it again, takes longer
+    ) -> Any:  # each by its name, as torch has had them since 1.8: to gather and to spread what is given takes longer
         if more or is_compiling() or within() != _NOBODY:
             return backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **more)
         called = began = _now()
