@@ -34,7 +34,7 @@ def _find_teller() -> "Callable[[float, dict[str, Any]], None]":
     _tell = _nobody
     if os.environ.get("TUILAB_WATCH"):
         try:
-            _tell = import_module("tuilab_watch").log
+            _tell = import_module("_tuilab_watch").log
         except ImportError:  # its folder was taken off the path
             return _nobody
     return _tell

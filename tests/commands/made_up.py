@@ -5,8 +5,8 @@ from pathlib import Path
 TRAINER = '''"""Marks made-up steps, as the watcher marks those of torch."""
 import argparse, json, math, os, random, sys, time
 
-from tuilab_watch import layout
-from tuilab_watch.ring import Ring
+from _tuilab_watch import layout
+from _tuilab_watch.ring import Ring
 
 options = argparse.ArgumentParser()
 options.add_argument("--step-ms", type=float, default=10.0)

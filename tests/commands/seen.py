@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.commands.warm_script import INSIDE
-from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE, layout
+from tuilab.commands.inside._tuilab_watch import HOW, VARIABLE, layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.steps import Step, Steps
 

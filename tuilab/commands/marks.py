@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.files import open_regular
 
 _MOST_PROCESSES = 10_000  # of one command

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from tuilab.commands.inside.tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WITHIN
+from tuilab.commands.inside._tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WITHIN
 from tuilab.commands.landing import Landing
 from tuilab.commands.marks import Mark
 

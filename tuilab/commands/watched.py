@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
-from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.output.printed import Printed
 from tuilab.commands.parts import curves_of, lacking, shares_of
