@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator
 from statistics import fmean, median
 
 from tuilab.commands.marks import Process
-from tuilab.commands.parts import lacking, shares_of, steady
+from tuilab.commands.next_step import next_step
+from tuilab.commands.parts import FORWARD, lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text import plural
 from tuilab.words import seconds
@@ -33,7 +34,9 @@ def _times(steps: Steps, timed: Collection[Step]) -> Iterator[str]:
     lacks = lacking(steps)
     if shares := shares_of(timed, lacks):
         yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
-        yield from (f"{part}: n/a, {why}" for part, why in lacks.items())
+        yield from (f"{part}: n/a, {why}" for part, why in lacks.items() if part != FORWARD)
+        if advice := next_step(shares, len(timed)):
+            yield advice
 
 
 def _cost(timed: Collection[Step]) -> Iterator[str]:
