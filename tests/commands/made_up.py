@@ -38,6 +38,8 @@ for step in range(given.steps):
         ring.mark(layout.WAITED, now, now + took // 5)
     for _ in range(1, given.backwards):
         ring.mark(layout.WENT_BACK, now + took // 4, now + took // 4, 0.0, 0, 0, 1)
+    if "forward" in given.parts:
+        ring.mark(layout.WENT_FORWARD, now + took * 3 // 10, now + took * 4 // 10)
     root = 1 / (1 + step) + learned.random() / 20
     if "backward" in given.parts:
         ring.mark(layout.WENT_BACK, now + took // 2, now + took * 8 // 10, root, 0, 0, 1)

@@ -34,6 +34,11 @@ ALL = ["waits for data", "backward", "optimizer", "forward + rest"]
             "optimizer: n/a, none was seen to step",
         ),
         ("data optimizer", [ALL[0], *ALL[2:]], ["data_ms", "optimizer_ms", "rest_ms"], "backward: n/a, none was seen"),
+        (
+            "data forward backward optimizer", [ALL[0], "forward", *ALL[1:3], "rest"],
+            ["data_ms", "forward_ms", "backward_ms", "optimizer_ms", "rest_ms"],
+            "forward 10 %, backward 30 %, optimizer 10 %, rest 30 %\nto look at: rest, 30 %",
+        ),
         ("optimizer", [], [], "mean of 58 steps\n1 optimizer step"),
     ],
 )  # fmt: skip
