@@ -111,6 +111,7 @@ def test_two_runs_of_a_command_are_compared_by_their_steps_and_the_last_values_o
 
     told = " ".join(tuilab("compare", "000000", "111111").stdout.split())
     assert "run last loss 0.5 | 0.25" in told and "last step_ms" not in told
+    assert "Commands claim nothing; tuilab ab has verdicts" in told
     assert "a step takes 3 ms, median of 9 steps | a step takes 4 ms, median of 9 steps" in told.replace(" 2 a", " | a")
 
 

@@ -28,6 +28,11 @@ def test_the_part_that_most_could_be_gained_of_is_told(shares: dict[str, float],
     assert next_step(shares, LEAST - 1) == ""
 
 
+def test_of_several_ranks_nobody_says_that_a_backward_computes() -> None:
+    assert next_step({"backward": 90}, LEAST, is_alone=False) == ""
+    assert next_step({"backward": 70, "optimizer": 30}, LEAST, is_alone=False).startswith("to look at: optimizer")
+
+
 @pytest.mark.parametrize("part", ["waits for data", "optimizer"])
 def test_a_lesson_that_is_named_is_there(part: str) -> None:
     (named,) = re.findall(r"`tuilab run ([\w-]+)`", next_step({part: 90}, LEAST))

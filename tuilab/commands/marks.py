@@ -47,6 +47,11 @@ class Process:
     def rank(self) -> str:
         return str(self.hello.get("rank", ""))[:12]
 
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it is one of several ranks."""
+        return self.hello.get("world") not in ("", "1", None)
+
 
 class Marks:
     """The folder that the processes of a command leave marks in."""

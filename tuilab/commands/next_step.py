@@ -17,8 +17,11 @@ _ADVICE = {
 _COMPUTE = "what computes; `tuilab ab` races it as it is against bfloat16, or against torch.compile"
 
 
-def next_step(shares: Mapping[str, float], steps: int) -> str:
-    """Return the sentence; nothing where too little was measured, or no part stands out."""
+def next_step(shares: Mapping[str, float], steps: int, *, is_alone: bool = True) -> str:
+    """Return the sentence; nothing where too little was measured, or no part stands out.
+
+    The backward of one of several ranks computes, exchanges gradients and waits for the others: of what, nobody measured.
+    """
     if steps < LEAST:
         return ""
     beside = {part: shares[part] for part, (least, _) in _ADVICE.items() if shares.get(part, 0) >= least}
@@ -26,7 +29,7 @@ def next_step(shares: Mapping[str, float], steps: int) -> str:
         part = max(beside, key=lambda one: beside[one])
         return f"to look at: {part}, {beside[part]:.0f} %: {_ADVICE[part][1]}"
     computing = shares.get(FORWARD, 0) + shares.get(BACKWARD, 0)
-    if computing < _COMPUTING:
+    if computing < _COMPUTING or not is_alone:
         return ""
     names = f"{FORWARD} and {BACKWARD}" if FORWARD in shares else BACKWARD
     return f"to look at: {names}, {computing:.0f} %: {_COMPUTE}"
