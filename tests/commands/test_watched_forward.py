@@ -51,6 +51,20 @@ def test_a_forward_within_a_closure_is_none_of_the_optimizer() -> None:
     assert parts == (0, 3 * MS, 4 * MS, 1 * MS, 2 * MS)
 
 
+def test_on_a_gpu_a_forward_takes_what_it_takes_there() -> None:
+    """A step is what lies between the ends on the GPU, which the host has launched long before; the closure's is the same."""
+    on_gpu = [(layout.WENT_FORWARD, 30, 31), (layout.WENT_BACK, 40, 41), (layout.STEPPED, 5, 6)]
+    marks = [
+        Mark(at * 100 + place, at * 100 + place + 1, 0.0, 0, 1, 0, kind, gpu_ns=took, gpu_since_ns=since)
+        for at in range(4)
+        for place, (kind, took, since) in enumerate(on_gpu)
+    ]
+
+    *_, last = Steps().take(marks)
+    parts = last.took_ns, last.forward_ns, last.backward_ns, last.optimizer_ns, last.rest_ns
+    assert parts == (78, 30, 40, 5, 3)
+
+
 @pytest.mark.real_torch
 def test_what_goes_back_itself_and_what_learns_nothing_is_no_forward(watch: Watch) -> None:
     """Of a manual optimization a step has all in it; Trainer evaluates by the function that it trains by."""

@@ -167,7 +167,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
 
 def _gpu_ns(marks: list[Mark]) -> int | None:
     """Return how long a step took on a GPU; None unless all of it was measured there."""
-    found = [mark.gpu_since_ns for mark in marks if mark.kind in (STEPPED, WENT_BACK) or mark.gpu_ns is not None]
+    found = [mark.gpu_since_ns for mark in marks if mark.kind in (STEPPED, WENT_FORWARD, WENT_BACK) or mark.gpu_ns is not None]
     return None if None in found else sum(ns or 0 for ns in found)
 
 
