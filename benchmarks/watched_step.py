@@ -20,7 +20,7 @@ from torch.optim import optimizer as optimizers
 from torch.utils.data import DataLoader, dataloader
 
 from tuilab.commands import inside
-from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE
+from tuilab.commands.inside._tuilab_watch import HOW, VARIABLE
 from tuilab.commands.marks import Marks
 from tuilab.commands.steps import Steps
 
@@ -95,7 +95,7 @@ def let_in(how: str, marks: str) -> None:
     """Let the watcher in, as the end of `import torch` does."""
     os.environ |= {VARIABLE: marks, HOW: how}
     sys.path.insert(0, os.path.dirname(inside.__file__ or ""))
-    importlib.import_module("tuilab_watch").begin()
+    importlib.import_module("_tuilab_watch").begin()
 
 
 def hooks() -> tuple[Any, ...]:

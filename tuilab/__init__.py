@@ -35,7 +35,7 @@ def _find_teller() -> "Callable[[float, dict[str, Any]], None]":
         from importlib import import_module  # `tuilab list` needs none
 
         try:
-            _tell = import_module("tuilab_watch").log
+            _tell = import_module("_tuilab_watch").log
         except ImportError:  # its folder was taken off the path
             return _nobody
     return _tell

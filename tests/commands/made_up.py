@@ -5,8 +5,8 @@ from pathlib import Path
 TRAINER = '''"""Marks made-up steps, as the watcher marks those of torch."""
 import argparse, json, math, os, random, sys, time
 
-from tuilab_watch import layout
-from tuilab_watch.ring import Ring
+from _tuilab_watch import layout
+from _tuilab_watch.ring import Ring
 
 options = argparse.ArgumentParser()
 options.add_argument("--step-ms", type=float, default=10.0)
@@ -38,6 +38,8 @@ for step in range(given.steps):
         ring.mark(layout.WAITED, now, now + took // 5)
     for _ in range(1, given.backwards):
         ring.mark(layout.WENT_BACK, now + took // 4, now + took // 4, 0.0, 0, 0, 1)
+    if "forward" in given.parts:
+        ring.mark(layout.WENT_FORWARD, now + took * 3 // 10, now + took * 4 // 10)
     root = 1 / (1 + step) + learned.random() / 20
     if "backward" in given.parts:
         ring.mark(layout.WENT_BACK, now + took // 2, now + took * 8 // 10, root, 0, 0, 1)

@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.commands.warm_script import INSIDE
-from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE, layout
+from tuilab.commands.inside._tuilab_watch import HOW, VARIABLE, layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.steps import Step, Steps
 
-KINDS = {layout.STEPPED: "step", layout.SKIPPED: "skip", layout.WENT_BACK: "back", layout.WAITED: "wait"}
+KINDS = {
+    layout.STEPPED: "step",
+    layout.SKIPPED: "skip",
+    layout.WENT_FORWARD: "forward",
+    layout.WENT_BACK: "back",
+    layout.WAITED: "wait",
+}
 MODEL = """
 import os, sys, torch
 torch.manual_seed(0)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until
-from tuilab.commands.inside.tuilab_watch import layout
-from tuilab.commands.inside.tuilab_watch.ring import Ring
+from tuilab.commands.inside._tuilab_watch import layout
+from tuilab.commands.inside._tuilab_watch.ring import Ring
 from tuilab.record import events
 from tuilab.record.journal.reader import Reader
 from tuilab.record.summary import RunSummary
@@ -24,8 +24,8 @@ Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 STEPS = f"""
 import os, subprocess, sys, time
 sys.path.insert(0, {str(Path(layout.__file__).parents[1])!r})
-from tuilab_watch import layout
-from tuilab_watch.ring import Ring
+from _tuilab_watch import layout
+from _tuilab_watch.ring import Ring
 ring = Ring(os.environ["TUILAB_WATCH"])
 subprocess.Popen(["setsid", "sleep", "1000"])
 ring.text(layout.NAME, "AdamW\\noptimizer 1", 1)

@@ -34,6 +34,11 @@ ALL = ["waits for data", "backward", "optimizer", "forward + rest"]
             "optimizer: n/a, none was seen to step",
         ),
         ("data optimizer", [ALL[0], *ALL[2:]], ["data_ms", "optimizer_ms", "rest_ms"], "backward: n/a, none was seen"),
+        (
+            "data forward backward optimizer", [ALL[0], "forward", *ALL[1:3], "rest"],
+            ["data_ms", "forward_ms", "backward_ms", "optimizer_ms", "rest_ms"],
+            "forward 10 %, backward 30 %, optimizer 10 %, rest 30 %\nto look at: rest, 30 %",
+        ),
         ("optimizer", [], [], "mean of 58 steps\n1 optimizer step"),
     ],
 )  # fmt: skip
@@ -106,6 +111,7 @@ def test_two_runs_of_a_command_are_compared_by_their_steps_and_the_last_values_o
 
     told = " ".join(tuilab("compare", "000000", "111111").stdout.split())
     assert "run last loss 0.5 | 0.25" in told and "last step_ms" not in told
+    assert "Commands claim nothing; tuilab ab has verdicts" in told
     assert "a step takes 3 ms, median of 9 steps | a step takes 4 ms, median of 9 steps" in told.replace(" 2 a", " | a")
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, newest, processes_of, start, until
 from tests.report_aids import described
-from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.running import Turns
 from tuilab.record.journal.writer import Writer
 from tuilab.runs import store
@@ -423,8 +423,8 @@ def test_detached_it_goes_on_without_the_front_and_its_prints_are_in_the_record(
 # A process that marks as torch's would, without one.
 MARKS = [
     f"sys.path.insert(0, {str(Path(layout.__file__).parents[1])!r})",
-    "from tuilab_watch import layout",
-    "from tuilab_watch.ring import Ring",
+    "from _tuilab_watch import layout",
+    "from _tuilab_watch.ring import Ring",
     "ring = Ring(os.environ['TUILAB_WATCH'])",
     "ring.text(layout.NAME, 'AdamW\\noptimizer 1', 1)",
     "def step(root):",

@@ -36,9 +36,9 @@ def test_what_a_script_logs_by_itself_is_told_with_its_step(watch: Watch) -> Non
 @pytest.mark.real_torch
 def test_logging_before_torch_is_loaded_does_not_keep_steps_from_being_seen(watch: Watch) -> None:
     seen = watch("""
-        import tuilab, tuilab_watch
-        tuilab_watch._watcher = None
-        tuilab.log(0, loss=0.5); tuilab_watch.begin()
+        import tuilab, _tuilab_watch
+        _tuilab_watch._watcher = None
+        tuilab.log(0, loss=0.5); _tuilab_watch.begin()
         o = sgd(); loss().backward(); o.step()
     """)
 

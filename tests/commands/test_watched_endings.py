@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.seen import Watch, run_afresh, seen
-from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Marks
 
 STEPS = "o = sgd()\nfor _ in range(7): loss().backward(); o.step()\n"
@@ -42,11 +42,21 @@ def test_torch_lets_the_watcher_in_by_its_own_door(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_torch
+def test_modules_of_the_users_that_are_named_like_ours_are_theirs(tmp_path: Path) -> None:
+    for name in ("tuilab", "tuilab_watch"):
+        (tmp_path / f"{name}.py").write_text(f"print('their own {name}')\n")
+
+    seen = run_afresh(tmp_path, "import tuilab, tuilab_watch\n" + STEPS)
+    assert (seen.done.stderr, seen.done.stdout) == ("", "their own tuilab\ntheir own tuilab_watch\n")
+    assert seen.kinds == " ".join(["back step"] * 7)
+
+
+@pytest.mark.real_torch
 @pytest.mark.parametrize("how", ["all", "steps"])
 def test_where_the_folder_for_marks_is_gone_the_script_runs_as_ever(watch: Watch, tmp_path: Path, how: str) -> None:
     """Before torch is loaded, and while it steps."""
-    gone = f"import shutil, tuilab_watch; shutil.rmtree({str(tmp_path / 'marks')!r}); print('trains')\n"
-    again = "tuilab_watch._watcher = None; tuilab_watch.begin(); tuilab_watch.log(1, {'loss': 0.5}); "
+    gone = f"import shutil, _tuilab_watch; shutil.rmtree({str(tmp_path / 'marks')!r}); print('trains')\n"
+    again = "_tuilab_watch._watcher = None; _tuilab_watch.begin(); _tuilab_watch.log(1, {'loss': 0.5}); "
 
     seen = watch(gone + again + STEPS, how)
     assert (seen.done.returncode, seen.done.stderr, seen.done.stdout, seen.marks) == (0, "", "trains\n", [])
@@ -71,7 +81,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 RING = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from tuilab_watch.ring import Ring
+from _tuilab_watch.ring import Ring
 ring = Ring(sys.argv[1])
 for at in range(20_000): ring.mark(3, at, at + 1)
 """
@@ -91,10 +101,10 @@ def test_marks_that_have_no_room_on_the_disk_are_counted(small_disk: Callable[[i
 @pytest.mark.real_torch
 def test_a_handler_of_a_signal_may_log_wherever_it_interrupts_the_watcher(watch: Watch) -> None:
     seen = watch("""
-        import signal, tuilab_watch
-        signal.signal(signal.SIGUSR1, lambda *_: tuilab_watch.log(7, {"preempted": 1.0}))
-        tuilab_watch.log(1, {"x": 1.0})
-        with tuilab_watch._watcher._ring._lock: signal.raise_signal(signal.SIGUSR1)
+        import signal, _tuilab_watch
+        signal.signal(signal.SIGUSR1, lambda *_: _tuilab_watch.log(7, {"preempted": 1.0}))
+        _tuilab_watch.log(1, {"x": 1.0})
+        with _tuilab_watch._watcher._ring._lock: signal.raise_signal(signal.SIGUSR1)
     """)
 
     assert [(told.step, told.name) for told in seen.told] == [(1, "x"), (7, "preempted")]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.seen import Watch, run_unwatched
-from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.steps import BACKWARDS, Steps
 
 pytestmark = pytest.mark.real_torch

@@ -19,7 +19,7 @@ def load() -> None:
 def main() -> None:
     """Do what the end of `import torch` does, and run the script as Python would."""
     sys.path.insert(0, INSIDE)
-    import_module("tuilab_watch").begin()
+    import_module("_tuilab_watch").begin()
     code = 0
     try:
         runpy.run_path(sys.argv[1], run_name="__main__")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.conftest import CHECKOUT, TESTS
-from tuilab.commands.parts import PARTS
+from tuilab.commands.parts import BACKWARD, DATA, OPTIMIZER
 
 pytestmark = [pytest.mark.own, pytest.mark.real_torch, pytest.mark.timeout(300)]
 
@@ -83,7 +83,7 @@ def test_what_lightning_logs_is_a_curve_with_its_source(tuilab: Tuilab) -> None:
 
     assert seen.done.returncode == 0
     assert {name.rpartition(" (")[2] for name in seen.curves() if "(" in name} >= {"lightning)"}
-    assert seen.curves()["step_ms"] == seen.curves()["backward root"] - 1
+    assert seen.curves()["step_ms"] == seen.curves()["forward_ms"] == seen.curves()["backward root"] - 1
 
 
 @pytest.mark.parametrize("script", ["examples/train_cnn.py", "examples/train_gpt.py"])
@@ -175,6 +175,6 @@ def test_parts_are_those_that_the_profiler_of_torch_sees(tuilab: Tuilab, tmp_pat
 
     profiled = json.loads(done.stdout)
     rows = [line.split(",") for line in Path("samples.csv").read_text().splitlines()]
-    for part, curve in zip(PARTS, ("data_ms", "backward_ms", "optimizer_ms"), strict=False):
+    for part, curve in ((DATA, "data_ms"), (BACKWARD, "backward_ms"), (OPTIMIZER, "optimizer_ms")):
         seen = [float(value) for row in rows if curve in row for value in [row[VALUE]]][-40:]
         assert sum(seen) / len(seen) == pytest.approx(profiled[part], rel=0.15)

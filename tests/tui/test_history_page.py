@@ -59,7 +59,7 @@ async def test_runs_are_listed_newest_first_with_what_happened_in_them(three: Pa
     async with opened(three, "h", size=(120, 30)) as pilot:
         head, *rows = text(pilot).splitlines()[1:5]
 
-    assert head.split() == ["when", "exactly", "scenario", "changed", "state", "verdicts", "took", "id"]
+    assert head.split() == ["when", "exactly", "name", "changed", "state", "verdicts", "took", "id"]
     assert [row.split()[-1] for row in rows] == ["cccccc", "bbbbbb", "aaaaaa"]
     assert "! failed" in rows[0]
     assert "1 h ago" in rows[1] and "row-reduce" in rows[1] and "✓ succeeded" in rows[1]

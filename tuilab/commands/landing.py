@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 
-from tuilab.commands.inside.tuilab_watch.layout import HAS_VALUE, LANDED, LATE, SKIPPED, STEPPED, TIMED, WORKED
+from tuilab.commands.inside._tuilab_watch.layout import HAS_VALUE, LANDED, LATE, SKIPPED, STEPPED, TIMED, WORKED
 from tuilab.commands.marks import Mark
 
 _MOST_HELD = 2_000  # marks: what has not landed after so many others never does

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.files import open_regular
 
 _MOST_PROCESSES = 10_000  # of one command
@@ -46,6 +46,11 @@ class Process:
     @property
     def rank(self) -> str:
         return str(self.hello.get("rank", ""))[:12]
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it is one of several ranks."""
+        return self.hello.get("world") not in ("", "1", None)
 
 
 class Marks:

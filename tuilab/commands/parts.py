@@ -1,13 +1,19 @@
-"""Where the time of a step goes: waiting for data, backward, the optimizer, and the forward with all the rest."""
+"""Where the time of a step goes: waiting for data, forward, backward, the optimizer, and all the rest.
+
+The forward is told where a library calls it in one place; elsewhere it is in the rest, whose name says so.
+"""
 
 from collections.abc import Collection
 from statistics import median
 
 from tuilab.commands.steps import Step, Steps
 
-DATA, BACKWARD, OPTIMIZER = "waits for data", "backward", "optimizer"
-PARTS = (DATA, BACKWARD, OPTIMIZER, "forward + rest")
-_CURVES = dict(zip(PARTS, ("data_ms", "backward_ms", "optimizer_ms", "rest_ms"), strict=True))  # their names tell the unit
+DATA, FORWARD, BACKWARD, OPTIMIZER, REST = "waits for data", "forward", "backward", "optimizer", "rest"
+PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, REST)
+_WITH_FORWARD = "forward + rest"
+_CURVES = dict(
+    zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "rest_ms"), strict=True)
+)  # named with their unit
 _LONG = 2  # times as long as most: torch still warms up
 
 
@@ -15,15 +21,16 @@ def parts_of(step: Step) -> dict[str, int]:
     """Return the nanoseconds of each part of a step; nothing of one whose begin is not known."""
     if step.took_ns is None or step.rest_ns is None:
         return {}
-    return dict(zip(PARTS, (step.waited_ns, step.backward_ns, step.optimizer_ns, step.rest_ns), strict=True))
+    found = step.waited_ns, step.forward_ns, step.backward_ns, step.optimizer_ns, step.rest_ns
+    return dict(zip(PARTS, found, strict=True))
 
 
 def lacking(steps: Steps) -> dict[str, str]:
     """Return which parts were not measured, and why: their time is in the rest; of steps that are watched alone all are."""
     if not (steps.waits or steps.backwards):
         return dict.fromkeys(PARTS, "nothing but steps was seen")
-    seen = {DATA: steps.waits, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
-    why = {DATA: "no DataLoader was used", BACKWARD: "none was seen", OPTIMIZER: "none was seen to step"}
+    seen = {DATA: steps.waits, FORWARD: steps.forwards, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
+    why = dict.fromkeys(PARTS, "none was seen") | {DATA: "no DataLoader was used", OPTIMIZER: "none was seen to step"}
     return {part: why[part] for part, count in seen.items() if not count}
 
 
@@ -49,4 +56,7 @@ def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str,
     timed = steady(steps)
     total = sum(step.took_ns or 0 for step in timed)
     measured = [name for name in PARTS if name not in lacks]
-    return {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured} if total else {}
+    shares = {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured} if total else {}
+    if FORWARD in lacks and REST in shares:
+        shares[_WITH_FORWARD] = shares.pop(REST)
+    return shares

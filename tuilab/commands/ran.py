@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuilab.commands.inside.tuilab_watch import VARIABLE
+from tuilab.commands.inside._tuilab_watch import VARIABLE
 from tuilab.record import presence
 
 _FIRST_S, _LAST_S = 0.1, 10.0  # between two looks, each twice as long as the one before

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tuilab.commands import inside, inside_old
-from tuilab.commands.inside.tuilab_watch import HOW, VARIABLE
+from tuilab.commands.inside._tuilab_watch import HOW, VARIABLE
 from tuilab.commands.torch_version import has_no_door
 from tuilab.engine import processes
 from tuilab.errors import TuilabError

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from tuilab.commands.inside.tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WITHIN
+from tuilab.commands.inside._tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WENT_FORWARD, WITHIN
 from tuilab.commands.landing import Landing
 from tuilab.commands.marks import Mark
 
@@ -29,6 +29,7 @@ class Step:
     began: int | None
     ended: int
     waited_ns: int = 0
+    forward_ns: int = 0  # where a library tells it
     backward_ns: int = 0
     optimizer_ns: int = 0
     backwards: int = 0
@@ -50,10 +51,10 @@ class Step:
 
     @property
     def rest_ns(self) -> int | None:
-        """The forward, and all else."""
+        """All else: also the forward, where nobody tells it."""
         if self.took_ns is None:
             return None
-        return max(self.took_ns - self.waited_ns - self.backward_ns - self.optimizer_ns, 0)
+        return max(self.took_ns - self.waited_ns - self.forward_ns - self.backward_ns - self.optimizer_ns, 0)
 
 
 class Steps:
@@ -63,6 +64,7 @@ class Steps:
         self.counts: Counter[int] = Counter()  # of each optimizer's steps, those that were left out too
         self.backwards = 0
         self.waits = 0
+        self.forwards = 0
         self.ends_with: int | None = None  # the optimizer whose step ends a step; None: not known yet
         self._is_chosen = False  # by the user
         self._most = 0  # steps of optimizers that a step had
@@ -95,7 +97,8 @@ class Steps:
                     self._within.add(mark.name)
             self.backwards += mark.kind == WENT_BACK
             self.waits += mark.kind == WAITED
-        self._held += [mark for mark in marks if mark.kind in (*_OPTIMIZED, WENT_BACK, WAITED)]
+            self.forwards += mark.kind == WENT_FORWARD
+        self._held += [mark for mark in marks if mark.kind in (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED)]
         if self.ends_with is None and self._can_tell():
             self.ends_with = self._least_often(self.counts)
         return self._cut() if self.ends_with is not None else []
@@ -146,6 +149,8 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
         step.watched_ns += mark.number
         if mark.kind == WAITED:
             step.waited_ns += mark.ended - mark.began
+        elif mark.kind == WENT_FORWARD:
+            step.forward_ns += _took_ns(mark, step.is_on_gpu)
         elif mark.kind == WENT_BACK:
             step.backward_ns += _own_ns(marks, at, step.is_on_gpu)
             step.backwards += 1
@@ -154,14 +159,15 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
             step.optimized += 1
             step.skipped += mark.kind == SKIPPED
     if step.gpu_ns is not None:  # waiting while it works costs nothing
-        step.waited_ns = min(step.waited_ns, max(step.gpu_ns - step.backward_ns - step.optimizer_ns, 0))
+        worked_ns = step.forward_ns + step.backward_ns + step.optimizer_ns
+        step.waited_ns = min(step.waited_ns, max(step.gpu_ns - worked_ns, 0))
     step.roots = _roots(marks)
     return step
 
 
 def _gpu_ns(marks: list[Mark]) -> int | None:
     """Return how long a step took on a GPU; None unless all of it was measured there."""
-    found = [mark.gpu_since_ns for mark in marks if mark.kind in (STEPPED, WENT_BACK) or mark.gpu_ns is not None]
+    found = [mark.gpu_since_ns for mark in marks if mark.kind in (STEPPED, WENT_FORWARD, WENT_BACK) or mark.gpu_ns is not None]
     return None if None in found else sum(ns or 0 for ns in found)
 
 

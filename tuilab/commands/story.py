@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator
 from statistics import fmean, median
 
 from tuilab.commands.marks import Process
-from tuilab.commands.parts import lacking, shares_of, steady
+from tuilab.commands.next_step import next_step
+from tuilab.commands.parts import FORWARD, lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text import plural
 from tuilab.words import seconds
@@ -15,7 +16,7 @@ _EVEN = 0.2  # of a mean, by which a median may be off
 def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator[str]:
     """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out."""
     if timed := steady(last):
-        yield from _times(steps, timed)
+        yield from _times(process, steps, timed)
         yield from _cost(timed)
     if last:
         yield _pattern(process, steps, last)
@@ -23,7 +24,7 @@ def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator
         yield f"GradScaler left out {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
 
 
-def _times(steps: Steps, timed: Collection[Step]) -> Iterator[str]:
+def _times(process: Process, steps: Steps, timed: Collection[Step]) -> Iterator[str]:
     took_ns = [step.took_ns or 0 for step in timed]
     mean_ns, median_ns = fmean(took_ns), median(took_ns)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
@@ -33,7 +34,9 @@ def _times(steps: Steps, timed: Collection[Step]) -> Iterator[str]:
     lacks = lacking(steps)
     if shares := shares_of(timed, lacks):
         yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
-        yield from (f"{part}: n/a, {why}" for part, why in lacks.items())
+        yield from (f"{part}: n/a, {why}" for part, why in lacks.items() if part != FORWARD)
+        if advice := next_step(shares, len(timed), is_alone=not process.is_of_several):
+            yield advice
 
 
 def _cost(timed: Collection[Step]) -> Iterator[str]:

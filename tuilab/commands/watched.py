@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
-from tuilab.commands.inside.tuilab_watch import layout
+from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.output.printed import Printed
 from tuilab.commands.parts import curves_of, lacking, shares_of
@@ -159,7 +159,7 @@ class Watched:
         kept = f"{process.pid}.lane"
         if (said := self._marks.said(kept)) is not None:
             return said
-        name = f"rank {process.rank}" if process.hello.get("world") not in ("", "1", None) else ""
+        name = f"rank {process.rank}" if process.is_of_several else ""
         if not name and self.lanes:
             name = f"process {len(self.lanes) + 1}"
         arm = " ".join(filter(None, (self._arm, name)))

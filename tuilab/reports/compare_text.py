@@ -22,7 +22,7 @@ from tuilab.reports.subject import Subject
 from tuilab.runs import store
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
 from tuilab.text import brief, plural, shorten, show
@@ -127,7 +127,7 @@ def _row(name: str, values: Sequence[str], width: int) -> list[str]:
 
 def _claims(found: Comparison, style: Style, width: int) -> str:
     if not found.claims:
-        return style.dim("No claims.")
+        return style.dim(no_claims(found))
     blocks = []
     for title, pairs in claim_groups(found).items():
         lines = [line for pair in pairs for line in _claim(pair, style, width)]

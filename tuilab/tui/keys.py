@@ -180,7 +180,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("b", "pin", "baseline", "Hold the other runs of the scenario against this one; again: against none.", False),
         Key("n", "write('note')", "note", "Write a note onto the marked runs, or this one.", False),
         Key("t", "write('tags')", "tag", "Tag the marked runs, or this one; with ! before a tag, take it off.", False),
-        Key("o", "order", "order", "Another order: newest, worst verdict, longest, largest, by scenario.", False),
+        Key("o", "order", "order", "Another order: newest, worst verdict, longest, largest, by name.", False),
         Key("R", "replay", "replay", "Play the run again, as it happened.", False),
         Key("u", "unmark", "unmark", "Take all marks away.", False),
         Key("y", "copy_command", "copy", "Copy the command line that does the same.", False),

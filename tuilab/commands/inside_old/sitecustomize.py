@@ -15,7 +15,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Door:
-    """Finds torch as the others do, once, and has `tuilab_watch` begin when it is loaded."""
+    """Finds torch as the others do, once, and has `_tuilab_watch` begin when it is loaded."""
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -46,7 +46,7 @@ def import_watcher() -> None:
     from importlib import import_module
 
     try:
-        watch = import_module("tuilab_watch")
+        watch = import_module("_tuilab_watch")
     except ImportError:  # its folder was taken off the path
         return
     watch.begin()

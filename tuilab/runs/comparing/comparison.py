@@ -68,6 +68,11 @@ def source_changes(first: str, other: str) -> list[str]:
     return [*kept, f"… and {plural(len(lines) - len(kept), 'line')} more"] if len(lines) > len(kept) else kept
 
 
+def no_claims(found: Comparison) -> str:
+    """Return what stands where none of the runs claims anything."""
+    return "Commands claim nothing; tuilab ab has verdicts on ways to run one." if found.of == "step" else "No claims."
+
+
 def claim_groups(found: Comparison) -> dict[str, list[ClaimPair]]:
     """Return the claims by how the runs differ on them, what needs looking at first; without groups that are empty."""
     shared = [pair for pair in found.claims if None not in pair.sides]

@@ -8,7 +8,7 @@ from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
 from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.listing.entry import Entry
 from tuilab.runs.store import short_id
@@ -89,7 +89,7 @@ def claim_sections(found: Comparison) -> list[Section]:
     for title, pairs in claim_groups(found).items():
         named = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
         sections.append(Section(named, [_claim(pair) for pair in pairs], heads))
-    return sections or [Section(Content.styled("No claims.", "dim"), [])]
+    return sections or [Section(Content.styled(no_claims(found), "dim"), [])]
 
 
 def number_sections(found: Comparison) -> list[Section]:

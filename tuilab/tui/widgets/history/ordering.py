@@ -10,7 +10,7 @@ _BY: dict[str, Callable[[Entry, float], Any]] = {
     "worst first": lambda entry, now_s: _worst(entry),
     "longest first": lambda entry, now_s: -(entry.elapsed_at(now_s) or 0.0),
     "largest first": lambda entry, now_s: -(entry.bytes_total or 0),
-    "by scenario": lambda entry, now_s: entry.name,
+    "by name": lambda entry, now_s: entry.name,
 }
 ORDERS = ("newest first", *_BY)
 _COLUMNS = {"longest first": "took", "largest first": "size"}

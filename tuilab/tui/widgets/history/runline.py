@@ -32,7 +32,7 @@ class Column(NamedTuple):
 _COLUMNS = (
     Column("when", 10),
     Column("exactly", 16, 112),
-    Column("scenario", 16),
+    Column("name", 16),
     Column("changed", 0, 66),
     Column("state", 12),
     Column("verdicts", 9),
@@ -45,18 +45,16 @@ _COLUMNS = (
 def columns(width: int, wanted: str = "") -> list[Column]:
     """Return the columns of a table of so many cells, one that is wanted in the place of the other to the right.
 
-    What is left over is shared by scenario and params.
+    What is left over is shared by name and params.
     """
     chosen = [column for column in _COLUMNS if width >= column.from_width or column.name == wanted]
     if wanted and width < _WITH_ALL:
         chosen = [column for column in chosen if column.name == wanted or not column.is_right]
     spare = width - 2 - sum(column.width + 1 for column in chosen)
     if not any(column.name == "changed" for column in chosen):
-        return [
-            column._replace(width=max(column.width + spare, 6)) if column.name == "scenario" else column for column in chosen
-        ]
+        return [column._replace(width=max(column.width + spare, 6)) if column.name == "name" else column for column in chosen]
     wider = min(max(spare - _LEAST_PARAMS, 0) // 2, 14)
-    more = {"scenario": wider, "changed": max(spare - wider, 1)}
+    more = {"name": wider, "changed": max(spare - wider, 1)}
     verdicts = min(max(more["changed"] - 40, 0) // 3, 8)
     more |= {"changed": more["changed"] - verdicts, "verdicts": verdicts}
     return [column._replace(width=column.width + more.get(column.name, 0)) for column in chosen]
@@ -111,7 +109,7 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
             return Content(ago(entry.started_s, now_s))
         case "exactly":
             return Content.styled(exactly(entry.started_s), "dim")
-        case "scenario":
+        case "name":
             return plain(entry.name if column.width >= _WITH_TOPIC else entry.scenario, 100)
         case "id":
             return plain(short_id(entry.run), 20, "dim")

@@ -4,7 +4,7 @@ Files PID.0, PID.1, ... of one size; the next one is begun when one is full, and
 bytes, the last of which says what it is and is written last: 0 is none yet. A text stands in the slots behind its mark, which
 end with a byte of their own. All is little-endian, as the processors are that torch runs on.
 
-The number of a step, a backward and a wait is what watching took, in nanoseconds, since such a mark before.
+The number of a step, a forward, a backward and a wait is what watching took, in nanoseconds, since such a mark before.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ LOGGED = 7  # id: the name; the end is its step; number: 1 where that is no whol
 LANDED = 8  # a value that was on a GPU: a root, or whether a step was left out; begin: the end of the mark that it belongs to
 WORKED = 9  # on a GPU: begin: as above; value: milliseconds; end: nanoseconds since the one before ended there, or -1
 HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved bytes; number: the device; id: its UUID
+WENT_FORWARD = 11  # with the loss, where a library calls that in one place
 
 TEXT = 255  # 31 bytes of a text
 

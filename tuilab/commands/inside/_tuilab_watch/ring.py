@@ -7,11 +7,12 @@ import mmap
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .layout import FIRST, LOST, MAGIC, MARK, SIZE, SLOT, WORDS, WORDS_OF_MARK, last_of, pieces_of
 
-_SLOTS = SIZE // SLOT
+_END = SIZE // SLOT * WORDS
 _AGAIN_S = 1.0  # until a full disk is asked again
 _LONGEST = 4000  # bytes of a text
 
@@ -28,7 +29,8 @@ class Ring:
         self._lock = threading.RLock()  # a handler of a signal may log while its thread is in here
         self._is_rolling = False
         self._map: Any = None
-        self._here: Any = (None, None, iter(()))  # its whole numbers, its floats and its next slot, which change together
+        self._here: Any = [(None, None, iter(()))]  # its whole numbers, its floats and its next slot, which change together
+        self.put = _putting(self._here, self._put_later)
         self._roll()
 
     def mark(
@@ -37,34 +39,24 @@ class Ring:
         """Put a mark."""
         self.put(began, ended, value, last_of(kind, name, flags) | number)
 
-    def put(self, began: int, ended: int, value: float, last: int) -> None:
-        """Put a mark whose last word is known: when a step ends little is in the caches, and each function more is felt."""
-        words, floats, slots = self._here
-        slot = next(slots, _SLOTS)
-        if slot < _SLOTS:
-            at = slot * WORDS
-            words[at], words[at + 1], floats[at + 2], words[at + 3] = began, ended, value, last
-        else:
-            self._put_later(WORDS_OF_MARK.pack(began, ended, value, last))
-
     def text(self, kind: int, words: str, name: int = 0) -> None:
         """Put a text with its mark."""
         data = words.encode("utf-8", "replace")[:_LONGEST]
         with self._lock:
             self._put(MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind), pieces_of(data))
 
-    def _put_later(self, packed: bytes) -> None:
+    def _put_later(self, began: int, ended: int, value: float, last: int) -> None:
         with self._lock:
-            self._put(packed)
+            self._put(WORDS_OF_MARK.pack(began, ended, value, last))
 
     def _put(self, packed: bytes, data: bytes = b"") -> None:
         """Put a mark and its text side by side; begin another file where this one has no room."""
         count = 1 + len(data) // SLOT
         for _ in range(2):
-            marks, slots = self._map, self._here[2]
-            taken = [next(slots, _SLOTS) for _ in range(count)]
-            if taken[-1] < _SLOTS and taken[-1] - taken[0] == count - 1:
-                at = taken[0] * SLOT
+            marks, slots = self._map, self._here[0][2]
+            taken = [next(slots, _END) for _ in range(count)]
+            if taken[-1] < _END and taken[-1] - taken[0] == WORDS * (count - 1):
+                at = taken[0] // WORDS * SLOT
                 marks[at + SLOT : at + SLOT + len(data)] = data
                 marks[at : at + SLOT] = packed
                 return
@@ -86,7 +78,7 @@ class Ring:
             self._is_rolling = False
         LOST.pack_into(new, 0, MAGIC, self._lost)
         view = memoryview(new)
-        self._map, self._here = new, (view.cast("q"), view.cast("d"), itertools.count(FIRST))
+        self._map, self._here[0] = new, (view.cast("q"), view.cast("d"), itertools.count(FIRST * WORDS, WORDS))
         return True
 
     def _map_next(self) -> Any:
@@ -112,3 +104,18 @@ class Ring:
         self._lost += 1
         if self._map is not None:
             LOST.pack_into(self._map, 0, MAGIC, self._lost)
+
+
+def _putting(here: Any, put_later: Callable[[int, int, float, int], None]) -> Callable[[int, int, float, int], None]:
+    """Return what puts a mark whose last word is known: little is in the caches when a step ends, and each look-up is felt."""
+    end = _END
+
+    def put(began: int, ended: int, value: float, last: int) -> None:
+        words, floats, slots = here[0]
+        at = next(slots, end)
+        if at < end:
+            words[at], words[at + 1], floats[at + 2], words[at + 3] = began, ended, value, last
+        else:
+            put_later(began, ended, value, last)
+
+    return put

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-import threading
 import time
 import weakref
 from types import FrameType
@@ -14,19 +13,10 @@ from typing import Any
 from . import layout
 
 _now = time.monotonic_ns
-_LOOKS = (1, 2, 10, 100, 1000)  # after so many steps one looks again for what was loaded meanwhile
+_LOOKS = frozenset((1, 2, 10, 100, 1000))  # after so many steps one looks again for what was loaded meanwhile
 _SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler")  # from 2.3 on, and before
 _NOBODY = -1
 _MOST_NS = layout.MOST  # however long this was suspended
-_NO_STEP = 0, 0, 0, 0, None
-
-
-class Here(threading.local):
-    """The step that goes on in a thread: the id of its optimizer, within how many steps of its own it is, when our hook was
-    called and when it was done, and an event on a GPU.
-    """
-
-    step: tuple[int, int, int, int, Any] = _NO_STEP
 
 
 class Stepping:
@@ -34,7 +24,7 @@ class Stepping:
 
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
-        self._here = Here()
+        self._going: dict[int, tuple[int, int, Any, int]] = {}  # steps, by the id of the optimizer; see _hooks
         self._numbers: dict[int, int] = {}  # by the id of the optimizer
         self._lasts: dict[int, int] = {}  # by that as well: the last word of the mark of its step
         self._alive: dict[int, Any] = {}  # and: what takes it out of these
@@ -52,8 +42,8 @@ class Stepping:
 
     def forget(self) -> None:
         """A forked child tells anew what its numbers mean."""
-        self._here, self._count = Here(), 0
-        for of_it in (self._numbers, self._lasts, self._alive, self._free):
+        self._count = 0
+        for of_it in (self._going, self._numbers, self._lasts, self._alive, self._free):
             of_it.clear()
 
     def number(self, optimizer: Any) -> int:
@@ -62,35 +52,46 @@ class Stepping:
         return self._number_anew(optimizer) if known is None else known
 
     def _hooks(self) -> tuple[Any, Any]:
-        """Return what runs before and after a step; while torch traces them they are nothing, and cost a graph nothing."""
-        watcher, is_compiling, lasts = self._watcher, self._watcher.is_compiling, self._lasts
+        """Return what runs before and after a step; while torch traces them they are nothing, and cost a graph nothing.
+
+        Of a step that goes on is known when our hook was done, what that took, an event on a GPU, and within how many steps of
+        its own it is; of one that raised that stays until it steps again.
+        """
+        watcher, is_compiling, going, lasts = self._watcher, self._watcher.is_compiling, self._going, self._lasts
 
         def begins(optimizer: Any, given: Any, more: Any) -> None:
             if is_compiling():
                 return
-            called, here, key = _now(), self._here, id(optimizer)
-            step = here.step
-            if step[1] and is_within_step(sys._getframe(1)):
-                here.step = step[0], step[1] + (step[0] == key), *step[2:]  # it calls super().step()
+            key = id(optimizer)
+            if going and is_within_step(sys._getframe(1)):
+                if key in going:  # it calls super().step()
+                    began, spent_ns, event, depth = going[key]
+                    going[key] = began, spent_ns, event, depth + 1
                 return
-            event = None if watcher.gpu is None else watcher.gpu.event()
-            here.step = key, 1, called, _now(), event
+            called = began = _now()
+            event = None
+            if watcher.gpu is not None:
+                event, began = watcher.gpu.event(), _now()
+            going[key] = began, began - called, event, 1
 
         def ended(optimizer: Any, given: Any, more: Any) -> None:
             if is_compiling():
                 return
-            now, here, key = _now(), self._here, id(optimizer)
-            outer, depth, called, began, event = here.step
-            if outer != key:
-                return  # one that steps another one
+            now, key = _now(), id(optimizer)
+            found = going.pop(key, None)
+            if found is None:
+                return  # another one steps it
+            began, spent_ns, event, depth = found
             if depth > 1:
-                here.step = outer, depth - 1, called, began, event
+                going[key] = began, spent_ns, event, depth - 1
                 return
-            here.step = _NO_STEP
             watcher.steps = steps = watcher.steps + 1
-            spent_ns = min(watcher.spent_ns + began - called, _MOST_NS)
-            if watcher.gpu is None and "found_inf" not in optimizer.__dict__ and steps not in _LOOKS and key in lasts:
-                watcher.put(began, now, 0.0, lasts[key] + spent_ns)
+            spent_ns += watcher.spent_ns
+            if spent_ns > _MOST_NS:
+                spent_ns = _MOST_NS
+            if watcher.gpu is None and key in lasts and steps not in _LOOKS and "found_inf" not in optimizer.__dict__:
+                put = watcher.put
+                put(began, now, 0.0, lasts[key] + spent_ns)
             else:
                 self._tell(optimizer, began, now, event, spent_ns)
             watcher.spent_ns = _now() - now
@@ -143,8 +144,8 @@ class Stepping:
                 self._watcher.gpu_of(first)
 
     def _drop(self, key: int, free: list[int]) -> None:
-        self._alive.pop(key, None)
-        self._lasts.pop(key, None)
+        for of_it in (self._going, self._alive, self._lasts):
+            of_it.pop(key, None)
         number = self._numbers.pop(key, None)
         if number is not None:
             free.append(number)

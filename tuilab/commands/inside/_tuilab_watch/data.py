@@ -11,6 +11,7 @@ from typing import Any
 from . import layout
 
 _now = time.monotonic_ns
+_MOST_NS = layout.MOST
 
 
 def watch(watcher: Any) -> None:
@@ -34,7 +35,8 @@ def _timed(watcher: Any, function: Callable[..., Any]) -> Callable[..., Any]:
             return function(this)
         finally:
             ended = _now()
-            watcher.put(began, ended, 0.0, waited + min(watcher.spent_ns, layout.MOST))
+            put, spent_ns = watcher.put, watcher.spent_ns
+            put(began, ended, 0.0, waited + (spent_ns if spent_ns < _MOST_NS else _MOST_NS))
             watcher.spent_ns = _now() - ended
 
     return timed

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from . import backward, compiling, data, gpu, layout
+from . import backward, compiling, data, forward, gpu, layout
 from .aside import Unscaled, aside_of
 from .hello import Hello, watch_autocast
 from .loggers import Loggers
@@ -70,6 +70,7 @@ class Watcher:
         if self.is_all:
             self._stepping.watch_scalers()
             data.watch(self)
+            forward.watch(self)
             self._loggers.look()
 
     def log(self, step: float | None, values: Any, source: str = "tuilab.log") -> None:

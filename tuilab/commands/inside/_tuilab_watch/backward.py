@@ -8,9 +8,11 @@ import time
 from typing import Any
 
 from . import layout
+from .aside import modes_of
 
 _now = time.monotonic_ns
 _NOBODY = -1
+_MOST_NS = layout.MOST
 
 
 def watch(watcher: Any) -> None:
@@ -32,20 +34,39 @@ def _tell_jit(plain: Any, watched: Any) -> None:
 def _watched(watcher: Any, backward: Any) -> Any:
     is_compiling = watcher.is_compiling
     within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)  # of another one, as checkpoints go back
-    tell, aside = _telling(watcher), watcher.aside
+    tell, aside, plain = _telling(watcher), watcher.aside, watcher.torch.Tensor
+    functions, dispatch = modes_of(watcher.torch)
+    kept, with_value = watcher.unscaled.kept, layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE)
 
     @functools.wraps(backward)
-    def watched_backward(tensors: Any, *given: Any, **more: Any) -> Any:
-        if is_compiling() or within() != _NOBODY:
-            return backward(tensors, *given, **more)
-        called = _now()
-        event = None if watcher.gpu is None else watcher.gpu.event()
-        began = _now()
-        result = backward(tensors, *given, **more)
+    def watched_backward(
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: Any = None,
+        create_graph: Any = False,
+        grad_variables: Any = None,
+        inputs: Any = None,
+        **more: Any,
+    ) -> Any:  # each by its name, as torch has had them since 1.8: to gather and to spread what is given takes longer
+        if more or is_compiling() or within() != _NOBODY:
+            return backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **more)
+        called = began = _now()
+        event = None
+        if watcher.gpu is not None:
+            event, began = watcher.gpu.event(), _now()
+        result = backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
         ended = _now()
         try:
-            with aside():
-                tell(tensors, began, ended, event, min(watcher.spent_ns + began - called, layout.MOST))
+            spent_ns = watcher.spent_ns + began - called
+            if spent_ns > _MOST_NS:
+                spent_ns = _MOST_NS
+            is_usual = type(tensors) is plain and tensors.is_cpu and not (kept or functions() or dispatch())
+            if is_usual and tensors.numel() == 1 and type(value := tensors.item()) is float:
+                put = watcher.put
+                put(began, ended, value, with_value + spent_ns)
+            else:
+                with aside():
+                    tell(tensors, began, ended, event, spent_ns)
             watcher.spent_ns = _now() - ended
         except Exception as problem:
             watcher.fail(problem)

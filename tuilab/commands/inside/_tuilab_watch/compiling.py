@@ -9,11 +9,11 @@ from typing import Any
 
 
 def is_compiling_of(torch: Any) -> Callable[[], bool]:
-    """Return what says whether torch traces who asks; torch older than 2.3 has it elsewhere, and the oldest not at all."""
-    for place in (getattr(torch, "compiler", None), getattr(torch, "_utils", None)):
-        asked = getattr(place, "is_compiling", None)
-        if asked is not None:
-            found: Callable[[], bool] = asked
+    """Return what says whether torch traces who asks, the cheapest that it has; the oldest have none."""
+    compiler, utils = getattr(torch, "compiler", None), getattr(torch, "_utils", None)
+    for place, name in ((compiler, "is_dynamo_compiling"), (compiler, "is_compiling"), (utils, "is_compiling")):
+        found: Callable[[], bool] | None = getattr(place, name, None)
+        if found is not None:
             return found
     return never
 

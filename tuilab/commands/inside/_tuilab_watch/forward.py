@@ -1,0 +1,59 @@
+"""Times the forward where a library calls it in one place: before every module of a loop it would cost more than all else."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import layout
+
+_now = time.monotonic_ns
+_STRATEGY = "pytorch.strategies.strategy"
+_PLACES = (
+    (f"lightning.{_STRATEGY}", "Strategy", "training_step"),
+    (f"pytorch_lightning.{_STRATEGY.partition('.')[2]}", "Strategy", "training_step"),
+    ("transformers.trainer", "Trainer", "compute_loss"),
+)
+
+
+def watch(watcher: Any) -> None:
+    """Hook into the trainers that are loaded and were not hooked into before."""
+    for module, kind, name in _PLACES:
+        owner = getattr(sys.modules.get(module), kind, None)
+        plain = getattr(owner, name, None)
+        if plain is not None and not hasattr(plain, "_is_watched"):
+            setattr(owner, name, _timed(watcher, plain))
+
+
+def _timed(watcher: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
+    is_learning = watcher.torch.is_grad_enabled  # Trainer evaluates by the same function
+
+    @functools.wraps(forward)
+    def timed(this: Any, *given: Any, **more: Any) -> Any:
+        if watcher.is_compiling() or not is_learning() or _goes_back_itself(this):
+            return forward(this, *given, **more)
+        called = began = _now()
+        event = None
+        if watcher.gpu is not None:
+            event, began = watcher.gpu.event(), _now()
+        result = forward(this, *given, **more)
+        ended = _now()
+        try:
+            flags = layout.TIMED if watcher.gpu is not None and watcher.gpu.times(event, ended) else 0
+            spent_ns = min(watcher.spent_ns + began - called, layout.MOST)
+            watcher.mark(layout.WENT_FORWARD, began, ended, 0.0, spent_ns, 0, flags)
+            watcher.spent_ns = _now() - ended
+        except Exception as problem:
+            watcher.fail(problem)
+        return result
+
+    timed._is_watched = True  # type: ignore[attr-defined]
+    return timed
+
+
+def _goes_back_itself(this: Any) -> bool:
+    """Say whether the training step of a module of Lightning has all in it, backward and optimizers too."""
+    return not getattr(getattr(this, "lightning_module", None), "automatic_optimization", True)
