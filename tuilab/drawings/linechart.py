@@ -1,10 +1,12 @@
 """The line chart of everything live: drawn by ourselves, because it must be cheap and must not mind any number."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuilab.drawings import legend
 from tuilab.drawings.axis import Axis, beginning, grown, x_axis, y_axis
@@ -16,6 +18,7 @@ from tuilab.text import show
 from tuilab.words import clock, number
 
 LEAST_WIDTH, LEAST_HEIGHT = 20, 5  # below it there are only numbers
+_AT_ONCE = 16  # lines, so that what is computed of them stays in the caches
 _STRIPE = 3  # columns in one colour where lines lie on each other
 _LETTER_EVERY = 24  # columns from one letter of a line to its next
 _GUIDE_REACH = 0.25  # of the span: a guide so near to the data is brought into the chart
@@ -200,13 +203,12 @@ class _Drawn:
         area = np.s_[self.top : self.bottom + 1, self.left + 1 : self.left + 1 + self.width]
         sets = np.zeros((self.height, self.width), np.uint8)
         looks = np.zeros((self.height, self.width), np.uint8)
-        for line, role in [*((line, "other") for line in self.others), *((line, "raw") for line in self.behind)]:
-            dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
-            sets |= dots
-            looks[dots > 0] = self.canvas.look(role)
+        for lines, role in ((self.others, "other"), (self.behind, "raw")):
+            for _, dots in self._rasters(lines):
+                sets |= dots
+                looks[dots > 0] = self.canvas.look(role)
         is_front, stripes = np.zeros((self.height, self.width), np.bool_), np.arange(self.width) // _STRIPE
-        for turn, line in enumerate(self.lines):
-            dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
+        for turn, (line, dots) in enumerate(self._rasters(self.lines)):
             is_drawn = dots > 0
             sets = np.where(is_drawn & ~is_front, dots, sets | dots)
             is_coloured = is_drawn & (~is_front | (stripes % (turn + 1) == turn))
@@ -222,6 +224,13 @@ class _Drawn:
         for turn, line in enumerate(self.lines):
             name = legend.letter(line.look) if _is_named(self.chart) else ""
             self._put_points(line, name, ARMS[line.look % len(ARMS)], turn, taken)
+
+    def _rasters(self, lines: Sequence[Line]) -> Iterator[tuple[Line, NDArray[np.uint8]]]:
+        """Return each line with its dots; neighbours that share their places are drawn at once."""
+        for _, sharing in groupby(lines, lambda line: id(line.xs)):
+            same = list(sharing)
+            for some in (same[at : at + _AT_ONCE] for at in range(0, len(same), _AT_ONCE)):
+                yield from zip(some, raster(some, self.x, self.y, self.width, self.height, self.symbols), strict=True)
 
     def _put_points(self, line: Line, name: str, role: str, turn: int, taken: set[tuple[int, int]]) -> None:
         """Name a line here and there, at columns that stay; where points are few, mark each.
