@@ -1,7 +1,6 @@
 """Turns lines into dots: the least and the greatest value of each column of dots, joined to its neighbours."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ Flags = NDArray[np.bool_]
 
 
 def raster(lines: Sequence[Line], x: Axis, y: Axis, width: int, height: int, symbols: Symbols) -> NDArray[np.uint8]:
-    """Return, for each of some lines whose points stand at the same places, and for each cell the set of dots that it touches."""
+    """Return, for each of some lines whose points stand at the same places, the set of dots of each cell that it touches."""
     across, down = symbols.across, symbols.down
     spans = _spans(lines, x, y, width * across, height * down)
     cells = np.zeros((len(lines), height, width), np.uint8)
@@ -49,7 +48,8 @@ def _spans(lines: Sequence[Line], x: Axis, y: Axis, columns: int, rows: int) -> 
     highs, lows = np.stack([line.highs[first:after] for line in lines]), np.stack([line.lows[first:after] for line in lines])
     top = _row_of(y, np.maximum.reduceat(highs, starts, axis=1), rows)
     bottom = _row_of(y, np.minimum.reduceat(lows, starts, axis=1), rows)
-    is_joined = ~np.stack([line.breaks[first:after] for line in lines])[:, starts[1:] - 1]
+    is_joined = np.zeros(top.shape, np.bool_)
+    is_joined[:, :-1] = ~np.stack([line.breaks[first:after] for line in lines])[:, starts[1:] - 1]
     return _joined(*_filled(at, top, bottom, is_joined, columns))
 
 
@@ -67,17 +67,13 @@ def _filled(
     is_inside = (group >= 0) & (every <= at[-1])
     here = np.maximum(group, 0)
     has_point = is_inside & (at[here] == every)
-    continues = _with_end(is_joined, False)[:, here] & is_inside
+    continues = is_joined[:, here] & is_inside
     middle = (top + bottom) / 2
-    slopes = _with_end(np.diff(middle) / np.diff(at), 0.0)
+    slopes = np.diff(middle, append=middle[:, -1:]) / np.diff(at, append=at[-1] + 1)
     between = np.floor(slopes[:, here] * (every - at[here]) + middle[:, here] + 0.5).astype(np.int64)
     drawn_top = np.where(has_point, top[:, here], np.where(continues, between, 1))
     drawn_bottom = np.where(has_point, bottom[:, here], np.where(continues, between, 0))
     return drawn_top, drawn_bottom, continues
-
-
-def _with_end(rows: NDArray[Any], end: Any) -> NDArray[Any]:
-    return np.pad(rows, ((0, 0), (0, 1)), constant_values=end)
 
 
 def _joined(top: Ints, bottom: Ints, continues: Flags) -> tuple[Ints, Ints]:
