@@ -73,7 +73,7 @@ class LabPage(Page):
         self.desk.settings.has_seen_hint = True
         if not self._catalogue.go_to(self.desk.settings.scenario):
             self._catalogue.move_to(1)
-        self._catalogue.focus()
+        self.set_focus(self._catalogue)
         self._show_chosen()
         if self.desk.is_learning:
             self.call_after_refresh(self.action_next_lesson)
