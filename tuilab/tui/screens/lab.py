@@ -77,11 +77,11 @@ class LabPage(Page):
         self._show_chosen()
         if self.desk.is_learning:
             self.call_after_refresh(self.action_next_lesson)
-        self.call_after_refresh(self._lookout.see_box)
+        self.lab.call_after_first_frame(self._lookout.see_box)
         self.set_interval(_LOOK_AGAIN_S, self._look_again)
 
     def on_screen_resume(self) -> None:
-        self.call_after_refresh(self._look_around)
+        self.lab.call_after_first_frame(self._look_around)
 
     def on_screen_suspend(self) -> None:
         self.query("#hint").remove()

@@ -55,6 +55,7 @@ class PacedApp(TextualApp[ReturnType]):
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
+        self._after_frame: list[Callable[[], object]] = []  # what waits for the first one
         self._never_came: WeakSet[Worker[Any] | Screen[Any]] = WeakSet()  # questions and lists that were waited for in vain
         self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
 
@@ -100,6 +101,13 @@ class PacedApp(TextualApp[ReturnType]):
         """Send the whole frame again: the terminal may show something else."""
         self._frames = None
         self._mark()
+
+    def call_after_first_frame(self, act: Callable[[], object]) -> None:
+        """Have something done when there is something to be seen: threads that begin before that hold it up."""
+        if self._drawn or self.terminal is None:
+            self.call_after_refresh(act)
+        else:
+            self._after_frame.append(act)
 
     def on_resize(self) -> None:
         """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place.
@@ -237,6 +245,9 @@ class PacedApp(TextualApp[ReturnType]):
         if frame := frames.difference(lines):
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")
+        waiting, self._after_frame = self._after_frame, []
+        for act in waiting:
+            self.call_later(act)
         self._frames = frames if self.screen.outer_size == terminal.terminal_size() else None  # else it will not fit
 
 
