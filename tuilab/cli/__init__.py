@@ -54,6 +54,8 @@ def _answer(argv: list[str]) -> int:
 
     if door.answer(argv):
         return ExitCode.DONE
+    if (code := door.screens(argv)) is not None:
+        return code
     from tuilab.cli import group
 
     return group.run()

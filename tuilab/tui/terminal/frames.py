@@ -57,12 +57,7 @@ class Row(NamedTuple):
     is_simple: bool  # no terminal thinks otherwise how wide its cells are
 
 
-class Run(NamedTuple):
-    """Cells beside each other that are drawn with one pen."""
-
-    y: int
-    x: int
-    text: str
+Run = tuple[int, int, str]  # row, column, and the cells beside each other there that one pen draws
 
 
 class Frames:
@@ -138,26 +133,26 @@ def _gather(runs: dict[Pen, list[Run]], row: Row, y: int, span: tuple[int, int])
             continue
         text = "".join(row.cells[start:x])
         if text.strip(" ") or not _is_as_blank(pen, row.pens[x]):
-            runs.setdefault(pen, []).append(Run(y, start, text))
+            runs.setdefault(pen, []).append((y, start, text))
             start = x
         pen = row.pens[x]
-    runs.setdefault(pen, []).append(Run(y, start, "".join(row.cells[start:end])))
+    runs.setdefault(pen, []).append((y, start, "".join(row.cells[start:end])))
 
 
 def _draw_runs(out: list[str], runs: dict[Pen, list[Run]], pen: Pen | None) -> None:
     """Append what draws all that each pen draws: to move the cursor takes fewer bytes than another colour."""
-    y = x = -1
+    row = column = -1  # where the cursor is
     for pen_of_runs, found in runs.items():
-        for run in found:
-            if run.y != y or run.x < x:
-                out.append(f"\x1b[{run.y + 1};{run.x + 1}H")
-            elif run.x > x:
-                out.append(f"\x1b[{run.x - x}C")
+        for y, x, text in found:
+            if y != row or x < column:
+                out.append(f"\x1b[{y + 1};{x + 1}H")
+            elif x > column:
+                out.append(f"\x1b[{x - column}C")
             if pen_of_runs != pen:
                 out.append(_change_of_pen(pen, pen_of_runs))
                 pen = pen_of_runs
-            out.append(run.text)
-            y, x = run.y, run.x + len(run.text)
+            out.append(text)
+            row, column = y, x + len(text)
 
 
 def _draw(out: list[str], row: Row, y: int, span: tuple[int, int], pen: Pen | None) -> Pen | None:
