@@ -68,18 +68,18 @@ class Frames:
         self._is_utf8 = is_utf8
         self._rows: list[Row] = []
 
-    def difference(self, lines: Iterable[Sequence[Segment]]) -> str:
-        """Return what to send so that the terminal shows `lines`; nothing when it does already."""
+    def difference(self, lines: Iterable[Sequence[Segment] | None]) -> str:
+        """Return what to send so that the terminal shows `lines`, None where it does; nothing when it shows all of them."""
         out: list[str] = []
         rows = []
         pen: Pen | None = None
         runs: dict[Pen, list[Run]] = {}
         for y, segments in enumerate(lines):
             old = self._rows[y] if y < len(self._rows) else None
-            if old is not None and old.segments == segments:
+            if old is not None and (segments is None or old.segments == segments):
                 rows.append(old)
                 continue
-            row = self._expand(segments)
+            row = self._expand(segments or ())
             rows.append(row)
             for span in _changes(old, row):
                 if row.is_simple:
