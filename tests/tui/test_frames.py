@@ -95,6 +95,14 @@ def test_the_same_frame_again_sends_nothing() -> None:
     assert frames.difference([line(20, [("loss 0.5", STYLES[1])])]) == ""
 
 
+def test_a_line_that_is_not_told_stays() -> None:
+    frames = Frames(ColorSystem.TRUECOLOR)
+    frames.difference([line(4, [("ab", None)]), line(4, [("cd", None)])])
+
+    assert frames.difference([None, line(4, [("ce", None)])]) == "\x1b[2;2H\x1b[0me\x1b[0m"
+    assert frames.difference([line(4, [("ab", None)]), None]) == ""
+
+
 def test_one_changed_cell_costs_a_move_a_pen_and_the_cell() -> None:
     frames = Frames(ColorSystem.TRUECOLOR)
     frames.difference([line(20, [("loss 0.5", STYLES[1])])])

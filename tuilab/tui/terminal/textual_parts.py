@@ -100,7 +100,7 @@ class TextualApp(App[ReturnType]):
 class TextualScreen(Pointed[ScreenResultType]):
     """Textual's screen."""
 
-    _is_placed_anew = True
+    is_placed_anew = True  # since its changes were taken
 
     def on_unmount(self) -> None:
         """Forget what widgets drew that are gone: Textual keeps a thousand of them, each with its lines, as keys of a cache."""
@@ -114,9 +114,9 @@ class TextualScreen(Pointed[ScreenResultType]):
         """Return the rows that changed, and take them for drawn; where widgets were placed anew, all rows may have."""
         regions = self._compositor._dirty_regions
         rows = {row for region in regions for row in region.line_range}
-        if self._is_placed_anew:
+        if self.is_placed_anew:
             rows = set(range(self._compositor.size.height))
-            self._is_placed_anew = False
+            self.is_placed_anew = False
         regions.clear()
         self._dirty_widgets.clear()
         return rows
@@ -129,7 +129,7 @@ class TextualScreen(Pointed[ScreenResultType]):
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
         self.forget_untold_sizes()
-        self._is_placed_anew = True
+        self.is_placed_anew = True
         super()._refresh_layout(size, scroll)
 
     def _compositor_refresh(self) -> None:
