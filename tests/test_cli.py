@@ -570,3 +570,19 @@ def test_nan_is_no_number_of_seconds_or_frames(tuilab: Tuilab, words: tuple[str,
     done = tuilab(*words, "nan")
 
     assert (done.returncode, done.stdout) == (2, "") and "'nan' is not a number" in done.stderr
+
+
+def test_the_screens_open_without_what_parses_words() -> None:
+    code = """
+import sys
+from tuilab import tui
+from tuilab.cli import main
+
+tui.why_not, tui.start = lambda: "", lambda *_, **__: print("click" in sys.modules) or 0
+sys.argv = ["tuilab"]
+main()
+"""
+    env = {name: value for name, value in os.environ.items() if name != "TUILAB_LANG"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False\n"

@@ -11,6 +11,7 @@ from tests.drawing_aids import SECOND, changed_cells, series
 from tuilab.drawings.axis import grown, x_axis, y_axis
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
+from tuilab.drawings.raster import raster
 from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
 from tuilab.drawings.units import labels
 from tuilab.record.series import Series, wants_log_y
@@ -465,3 +466,15 @@ def test_ticks_of_milliseconds_are_in_the_unit_that_their_size_asks_for() -> Non
     assert labels([0, 500, 1000, 1500], 500, "ms") == ["0", "0.5 s", "1 s", "1.5 s"]
     assert labels([0, 0.001, 0.002], 0.001, "ms") == ["0", "1 µs", "2 µs"]
     assert labels([0, 20], 20, "ms") == ["0", "20 ms"]
+
+
+@pytest.mark.parametrize("symbols", [BRAILLE, ASCII])
+def test_lines_that_share_their_places_are_drawn_together_as_each_by_itself(symbols: Symbols) -> None:
+    lines = lines_of([series([math.sin(step / 9 + n) for step in range(150)], str(n)) for n in range(5)])
+    x, y = x_axis(20.0, 90.0, "", 5), y_axis(-1.0, 1.0, "", 5)
+
+    together = raster(lines, x, y, 40, 12, symbols)
+
+    assert all(one.xs is lines[0].xs for one in lines)
+    assert together.any()
+    assert all((cells == raster([one], x, y, 40, 12, symbols)[0]).all() for one, cells in zip(lines, together, strict=True))

@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,14 +33,15 @@ def one_by_one(records: list[Logged]) -> SeriesByKey:
     return found
 
 
-@given(records=RECORDS, cuts=st.lists(st.integers(0, 60), max_size=4))
-def test_many_records_come_to_what_each_comes_to(records: list[Logged], cuts: list[int]) -> None:
+@given(records=RECORDS, cuts=st.lists(st.integers(0, 60), max_size=4), few=st.sampled_from([1, 8, 64]))
+def test_many_records_come_to_what_each_comes_to(records: list[Logged], cuts: list[int], few: int) -> None:
     """However they are cut into portions, whatever names and arms they have; the first one logged stays first."""
     found: SeriesByKey = {}
     borders = [0, *sorted(cuts), len(records)]
-    for start, end in pairwise(borders):
-        if part := records[start:end]:
-            add_logged(found, "w", part)
+    with patch("tuilab.record.series._FEW", few):
+        for start, end in pairwise(borders):
+            if part := records[start:end]:
+                add_logged(found, "w", part)
 
     assert repr(list(found.items())) == repr(list(one_by_one(records).items()))  # as text, because NaN is not equal to itself
 

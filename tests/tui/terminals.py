@@ -34,7 +34,7 @@ _BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=]*)?$")  # a sequence whose end has not c
 # keyboard protocol, the question after a frame.
 ALLOWED = re.compile(
     rb"(\x1b\]22;[a-z]*\x07|\x1b\][29];tuilab: [^\x00-\x1f\x7f]*\x07|\x07|\x1b\[2[23];2t|"
-    rb"\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|\x1b\[\?[0-9]+[hl]|\x1b\[[<>][0-9]*u|\x1b\[5n|[\r\n]|[^\x00-\x1f\x7f])*"
+    rb"\x1b\[[0-9;]*m|\x1b\[[0-9]+(;[0-9]+H|C)|\x1b\[\?[0-9]+[hl]|\x1b\[[<>][0-9]*u|\x1b\[5n|[\r\n]|[^\x00-\x1f\x7f])*"
 )
 # What the guardian sends, after whatever the end of the screens has cut short.
 _GIVEN_BACK = re.compile(rb"(\x1b(\](2(2(;[a-z]*)?)?)?|\[[<>?]?[0-9;]*)?)?" + re.escape(RESTORE))

@@ -1,7 +1,6 @@
 """The cell differences: whatever was on the terminal, after a frame it shows that frame, and nothing but cells was sent."""
 
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import pyte
@@ -96,6 +95,14 @@ def test_the_same_frame_again_sends_nothing() -> None:
     assert frames.difference([line(20, [("loss 0.5", STYLES[1])])]) == ""
 
 
+def test_a_line_that_is_not_told_stays() -> None:
+    frames = Frames(ColorSystem.TRUECOLOR)
+    frames.difference([line(4, [("ab", None)]), line(4, [("cd", None)])])
+
+    assert frames.difference([None, line(4, [("ce", None)])]) == "\x1b[2;2H\x1b[0me\x1b[0m"
+    assert frames.difference([line(4, [("ab", None)]), None]) == ""
+
+
 def test_one_changed_cell_costs_a_move_a_pen_and_the_cell() -> None:
     frames = Frames(ColorSystem.TRUECOLOR)
     frames.difference([line(20, [("loss 0.5", STYLES[1])])])
@@ -153,6 +160,11 @@ def test_near_changes_are_joined_and_far_ones_are_not() -> None:
 
     sent = frames.difference([line(20, [("baabaaaaaaaaaaaaaaab", None)])])
 
-    moves = re.findall(r"\x1b\[1;(\d+)H", sent)
-    assert moves == ["1", "20"]
-    assert all(int(a) < int(b) for a, b in pairwise(moves))
+    assert sent == "\x1b[1;1H\x1b[0mbaab\x1b[15Cb\x1b[0m"
+
+
+def test_what_one_pen_draws_is_drawn_before_the_next_one_is_taken() -> None:
+    frame, words = Style.parse("blue"), Style.parse("red")
+    sent = whole([[Segment("│", frame), Segment("ab  ", words), Segment("│", frame)]] * 2)
+
+    assert sent == "\x1b[1;1H\x1b[0;34m│\x1b[4C│\x1b[2;1H│\x1b[4C│\x1b[1;2H\x1b[31mab  \x1b[2;2Hab  \x1b[0m"

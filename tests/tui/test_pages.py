@@ -17,7 +17,7 @@ from tuilab.record import events, presence
 from tuilab.runs import queue
 from tuilab.runs.queue import Ticket
 from tuilab.tui.screens.page import Page
-from tuilab.tui.terminal.textual_parts import rendered
+from tuilab.tui.terminal.textual_parts import rendered, rendered_rows
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab screen to each
@@ -84,6 +84,15 @@ async def test_what_has_the_focus_can_be_seen(
 
         assert len(pictures) > 1
         assert [pictures.count(picture) for picture in pictures] == [1] * len(pictures)
+
+
+async def test_rows_that_are_composed_alone_are_those_of_the_whole_screen(tmp_path: Path) -> None:
+    recorded("tour", tmp_path)
+    async with opened(tmp_path, *PAGES["run"], size=(120, 40)) as pilot:
+        screen = pilot.app.screen
+        whole = rendered(screen)
+
+        assert rendered_rows(screen, {0, 7, 39}) == [line if y in (0, 7, 39) else None for y, line in enumerate(whole)]
 
 
 def hostile_runs(root: Path) -> None:

@@ -28,7 +28,12 @@ VALUE = None  # in the place of parameters: not called
 PARTS: dict[str, dict[str, str | None]] = {
     "rich.cells": {"split_graphemes": "text, unicode_version"},  # public, and younger than the oldest versions
     "textual._context": {"active_message_pump": VALUE, "visible_screen_stack": VALUE},
-    "textual._compositor:Compositor": {"_dirty_regions": VALUE, "_full_map": VALUE, "render_strips": "self, size"},
+    "textual._compositor:Compositor": {
+        "_dirty_regions": VALUE,
+        "_full_map": VALUE,
+        "_render_chops": "self, crop, is_rendered_line",
+        "render_strips": "self, size",
+    },
     "textual._styles_cache:StylesCache": {"get_inner_outer": "cls, base_background, background"},
     "textual._xterm_parser:XTermParser": {
         "__init__": "self, debug",

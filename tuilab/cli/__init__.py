@@ -55,6 +55,8 @@ def _answer(argv: list[str]) -> int:
         from tuilab.cli import completion
 
         completion.guard()
+    if (code := door.screens(argv)) is not None:
+        return code
     from tuilab.cli import group
 
     return group.run()

@@ -2,7 +2,7 @@
 
 import os
 
-from tuilab import __version__, language
+from tuilab import __version__, language, places
 from tuilab.cli import front_page
 
 
@@ -29,3 +29,16 @@ def answer(argv: list[str]) -> bool:
     else:
         return False
     return True
+
+
+def screens(argv: list[str]) -> int | None:
+    """Open the screens where nothing more is said, and return the exit code; None where there are words, or no terminal."""
+    if argv or os.environ.get("TUILAB_LANG"):
+        return None
+    from tuilab import config, tui
+
+    if tui.why_not():
+        return None
+    from pathlib import Path
+
+    return tui.start(Path(places.runs_folder()), fps=config.fps())

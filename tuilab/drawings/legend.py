@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from string import ascii_letters
 from typing import NamedTuple
 
@@ -61,9 +62,9 @@ def entries(lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed:
 
 
 def _entry(look: int, group: list[Line], cursor: float | None, unit: str, is_timed: bool, is_log_x: bool) -> Entry:
-    value, brief, exact = (_value(group, cursor, unit, digits) for digits in (4, 3, 6))
-    bad = _bad(group, is_timed, is_log_x)
-    return Entry(letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], "" if cursor is None else exact)
+    value, brief = (_value(group, cursor, unit, digits) for digits in (4, 3))
+    exact = "" if cursor is None else _value(group, cursor, unit, 6)
+    return Entry(letter(look), group[0].label, value, brief, _bad(group, is_timed, is_log_x), ARMS[look % len(ARMS)], exact)
 
 
 def _value(group: list[Line], cursor: float | None, unit: str, digits: int) -> str:
@@ -145,16 +146,24 @@ def _lay(found: Sequence[Entry], words: Sequence[str], rows: int, step: _Step, w
     """Return how a legend comes out in so many rows, its entries as narrow as a step has them."""
     unit = _unit(found) if step.has_unit_once else ""
     head = fit(", ".join(filter(None, [*words, unit])), width)
-    names = _names([entry.label for entry in found], step.label)
-    entries = [_parts(entry, name, step, unit) for entry, name in zip(found, names, strict=True)]
-    widths = [sum(len(cells(text)) for text, _ in parts) for parts in entries]
-    places, last = _places(widths, len(cells(head)), width)
-    is_cut = last >= rows
+    names = _names(tuple(entry.label for entry in found), step.label)
+    entries: list[tuple[list[tuple[str, str]], tuple[int, int], int]] = []
+    x, y = len(cells(head)), 0
+    for entry, name in zip(found, names, strict=True):
+        parts = _parts(entry, name, step, unit)
+        wide = sum(len(cells(text)) for text, _ in parts)
+        x += _SPACE if x else 0
+        if x > _SPACE and x + wide > width:
+            x, y = 0, y + 1
+        if y == rows:  # no more of them are seen, however many there are
+            break
+        entries.append((parts, (x, y), wide))
+        x += wide
+    is_cut = y == rows
     end = (rows - 1, width - 5 if is_cut else width)
-    shown = [(y, x + wide) <= end for (x, y), wide in zip(places, widths, strict=True)]
-    there = [one for one, is_there in zip(zip(entries, places, strict=True), shown, strict=True) if is_there]
+    there = [(parts, (x, y)) for parts, (x, y), wide in entries if (y, x + wide) <= end]
     is_known = len(set(names)) == len({entry.label for entry in found})
-    return _Laid(head, there, min(last + 1, rows), tells_all=not is_cut and is_known)
+    return _Laid(head, there, min(y + 1, rows), tells_all=not is_cut and is_known)
 
 
 def _unit(found: Sequence[Entry]) -> str:
@@ -163,19 +172,8 @@ def _unit(found: Sequence[Entry]) -> str:
     return max(units, key=lambda unit: units[unit], default="")
 
 
-def _places(widths: Sequence[int], x: int, room: int) -> tuple[list[tuple[int, int]], int]:
-    """Return the column and row of each entry after a head that ends at x, and the last row."""
-    places, y = [], 0
-    for width in widths:
-        x += _SPACE if x else 0
-        if x > _SPACE and x + width > room:
-            x, y = 0, y + 1
-        places.append((x, y))
-        x += width
-    return places, y
-
-
-def _names(labels: Sequence[str], width: int) -> list[str]:
+@lru_cache(32)
+def _names(labels: tuple[str, ...], width: int) -> list[str]:
     """Return labels of that width; where some would be cut, without the first words if that tells them apart as well.
 
     Where there is room for it they are cut in the middle, as where both look alike.

@@ -1,21 +1,24 @@
 """The line chart of everything live: drawn by ourselves, because it must be cheap and must not mind any number."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuilab.drawings import legend
 from tuilab.drawings.axis import Axis, beginning, grown, x_axis, y_axis
-from tuilab.drawings.lines import Line, are_whole, bad_points, positive, step_at
+from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, positive, step_at
 from tuilab.drawings.picture import ARMS, Canvas, Picture, fit
-from tuilab.drawings.raster import column_of, raster
+from tuilab.drawings.raster import Ints, column_of, raster
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.text import show
 from tuilab.words import clock, number
 
 LEAST_WIDTH, LEAST_HEIGHT = 20, 5  # below it there are only numbers
+_AT_ONCE = 16  # lines, so that what is computed of them stays in the caches
 _STRIPE = 3  # columns in one colour where lines lie on each other
 _LETTER_EVERY = 24  # columns from one letter of a line to its next
 _GUIDE_REACH = 0.25  # of the span: a guide so near to the data is brought into the chart
@@ -111,6 +114,7 @@ class _Drawn:
         self.left = max([6, *(len(label) for _, label in self.y.ticks)]) + 1
         self.width = canvas.width - self.left - 1
         self.x = self._x_axis(low, high)
+        self._columns: dict[int, tuple[int, Ints]] = {}
 
     def put_all(self) -> None:
         if self.height < 2 or self.width < 8:
@@ -200,13 +204,12 @@ class _Drawn:
         area = np.s_[self.top : self.bottom + 1, self.left + 1 : self.left + 1 + self.width]
         sets = np.zeros((self.height, self.width), np.uint8)
         looks = np.zeros((self.height, self.width), np.uint8)
-        for line, role in [*((line, "other") for line in self.others), *((line, "raw") for line in self.behind)]:
-            dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
-            sets |= dots
-            looks[dots > 0] = self.canvas.look(role)
+        for lines, role in ((self.others, "other"), (self.behind, "raw")):
+            for _, dots in self._rasters(lines):
+                sets |= dots
+                looks[dots > 0] = self.canvas.look(role)
         is_front, stripes = np.zeros((self.height, self.width), np.bool_), np.arange(self.width) // _STRIPE
-        for turn, line in enumerate(self.lines):
-            dots = raster(line, self.x, self.y, self.width, self.height, self.symbols)
+        for turn, (line, dots) in enumerate(self._rasters(self.lines)):
             is_drawn = dots > 0
             sets = np.where(is_drawn & ~is_front, dots, sets | dots)
             is_coloured = is_drawn & (~is_front | (stripes % (turn + 1) == turn))
@@ -219,33 +222,48 @@ class _Drawn:
         for line in self.others:
             self._put_points(line, _mark_of(line, self.chart), "muted", 0, set())
         taken: set[tuple[int, int]] = set()
+        is_named = _is_named(self.chart)
         for turn, line in enumerate(self.lines):
-            name = legend.letter(line.look) if _is_named(self.chart) else ""
+            name = legend.letter(line.look) if is_named else ""
             self._put_points(line, name, ARMS[line.look % len(ARMS)], turn, taken)
+
+    def _rasters(self, lines: Sequence[Line]) -> Iterator[tuple[Line, NDArray[np.uint8]]]:
+        """Return each line with its dots; neighbours that share their places are drawn at once."""
+        for _, sharing in groupby(lines, lambda line: id(line.xs)):
+            same = list(sharing)
+            for some in (same[at : at + _AT_ONCE] for at in range(0, len(same), _AT_ONCE)):
+                yield from zip(some, raster(some, self.x, self.y, self.width, self.height, self.symbols), strict=True)
 
     def _put_points(self, line: Line, name: str, role: str, turn: int, taken: set[tuple[int, int]]) -> None:
         """Name a line here and there, at columns that stay; where points are few, mark each.
 
         Lines that lie on each other take turns, or the last would be the only one that is named.
         """
-        is_shown = (line.xs >= self.x.low) & (line.xs <= self.x.high)
-        xs, values = line.xs[is_shown], line.highs[is_shown]
-        if not len(xs):
+        first, columns = self._in_view(line.xs)
+        if not len(columns):
             return
-        columns = column_of(self.x, xs, self.width * self.symbols.across) // self.symbols.across
-        if len(xs) <= self.width // 6 and len(name) < 2:  # of longer names neighbours would cut the ends
-            chosen = np.arange(len(xs))
+        if len(columns) <= self.width // 6 and len(name) < 2:  # of longer names neighbours would cut the ends
+            chosen = np.arange(len(columns))
         elif name:
             wanted = np.flatnonzero(columns % _LETTER_EVERY == (4 + 5 * line.look) % _LETTER_EVERY)
             chosen = wanted[np.flatnonzero(np.diff(columns[wanted], prepend=-1))] if len(wanted) else np.array([0])
         else:
             return
         mark = name or self.symbols.point
-        for index in chosen.tolist():
-            place = int(columns[index]), self._row(self.y.share(float(values[index])))
-            if self.top <= (row := place[1]) <= self.bottom and (place not in taken or index % len(self.lines) == turn):
+        shares = self.y.shares(line.highs[first + chosen]).tolist()
+        for index, column, share in zip(chosen.tolist(), columns[chosen].tolist(), shares, strict=True):
+            place = column, self._row(share)
+            if self.top <= place[1] <= self.bottom and (place not in taken or index % len(self.lines) == turn):
                 taken.add(place)
-                self.canvas.put(self.left + 1 + int(columns[index]), row, mark, role)
+                self.canvas.put(self.left + 1 + column, place[1], mark, role)
+
+    def _in_view(self, xs: Floats) -> tuple[int, Ints]:
+        """Return the first of some places that is in view, and the columns of all that are; lines may share their places."""
+        if id(xs) not in self._columns:
+            first, after = int(np.searchsorted(xs, self.x.low)), int(np.searchsorted(xs, self.x.high, "right"))
+            found = column_of(self.x, xs[first:after], self.width * self.symbols.across) // self.symbols.across
+            self._columns[id(xs)] = first, found
+        return self._columns[id(xs)]
 
     def _put_guides(self) -> None:
         for guide in self.chart.guides:
@@ -261,6 +279,8 @@ class _Drawn:
     def _put_bad(self) -> None:
         """Mark what is no number at the edge: Inf above, NaN and -Inf on the axis below."""
         for line in self.chart.lines:
+            if not line.bad_count:
+                continue
             places, values = bad_points(line)
             is_shown = (places >= self.x.low) & (places <= self.x.high)
             columns = column_of(self.x, places[is_shown], self.width * self.symbols.across) // self.symbols.across

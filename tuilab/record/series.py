@@ -12,6 +12,7 @@ from tuilab.words import unit_of
 LIMIT = 4096  # buckets; reached, neighbours are merged and each bucket covers twice the points
 BAD_LIMIT = 1000  # non-finite points kept with their place; all are counted
 _LOG_FROM = 50.0
+_FEW = 64  # records of an arm: to take fewer together costs more than each by itself
 _NUMBERS = re.compile(r"\d+")
 _NEVER_LOG = ("bytes", "%")  # twice as much shall look twice as high
 
@@ -121,6 +122,9 @@ SeriesByKey = dict[tuple[str, str, str], Series]  # name, arm, writer
 def add_logged(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:
     """Add the records that one writer logged, in their order."""
     arms = by_arm(logged)
+    if len(arms) > len(logged) / _FEW:
+        _add_each(series, writer, logged)
+        return
     if len(arms) > 1:
         _open_in_order(series, writer, logged)
     for arm, records in arms.items():
@@ -128,6 +132,16 @@ def add_logged(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> No
             key = (name, arm, writer)
             found = series.get(key) or series.setdefault(key, Series(*key))
             found.add_many(chosen, values)
+
+
+def _add_each(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:
+    """Add records one by one, where arms have so few each that to take them together costs more."""
+    for record in logged:
+        step, t = record.place, record.logged_at
+        for name, value in record.v.items():
+            key = (name, record.a, writer)
+            found = series.get(key) or series.setdefault(key, Series(*key))
+            found.add(step, t, value)
 
 
 def by_arm(logged: Sequence[Logged]) -> Mapping[str, Sequence[Logged]]:

@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from tuilab import first_process
 from tuilab.errors import TuilabError
-from tuilab.runs import queue, store
+from tuilab.runs import store
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.tui.keys import READ_ONLY, bindings
@@ -122,6 +122,8 @@ class TuilabApp(PacedApp[int]):
             self.tell(str(problem))
         self._shown_in_turn += started
         if started and was_busy:
+            from tuilab.runs import queue  # the first picture does not wait for what reads it
+
             paused = ", which is paused: none begins" if queue.is_paused(self.desk.root) else ""
             self.tell(f"{plural(len(started), 'run')} queued; Q shows the queue{paused}", is_problem=False)
         elif started:

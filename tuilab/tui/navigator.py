@@ -1,5 +1,6 @@
 """What screens and the palette ask of the app, so that they need not know the app that opens them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,6 +32,8 @@ class Navigator(Protocol):
 
     @property
     def bytes_sent(self) -> int: ...
+
+    def call_after_first_frame(self, act: Callable[[], object]) -> None: ...
 
     def may_change(self) -> bool: ...
 

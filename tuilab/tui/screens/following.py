@@ -235,7 +235,6 @@ class FollowingPage(Page):
 
     def show_panes(self) -> None:
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
-        self.reader.note_picture()
         is_over = self.following.is_over
         steps = self.next_steps() if is_over else NextSteps()
         if not self.looking.scenario and self.following.summary.run:
@@ -245,6 +244,7 @@ class FollowingPage(Page):
         self.charts_line.tell(self.panes.names, self.looking.view.selection, self.panes.room.most_charts)
         if self.following.is_caught_up and not self.looking.go_to_failure() and not self._is_laid_out:
             self._is_laid_out = self.looking.go_to_kept_pane() or is_over
+        self.reader.note_picture()  # at last: of many lines it takes as long as reading goes on before the next one
 
     def _earlier(self) -> dict[str, str]:
         """Return, by claim, how often it was judged before; looked up once."""

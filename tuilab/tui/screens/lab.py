@@ -73,15 +73,15 @@ class LabPage(Page):
         self.desk.settings.has_seen_hint = True
         if not self._catalogue.go_to(self.desk.settings.scenario):
             self._catalogue.move_to(1)
-        self._catalogue.focus()
+        self.set_focus(self._catalogue)
         self._show_chosen()
         if self.desk.is_learning:
             self.call_after_refresh(self.action_next_lesson)
-        self.call_after_refresh(self._lookout.see_box)
+        self.lab.call_after_first_frame(self._lookout.see_box)
         self.set_interval(_LOOK_AGAIN_S, self._look_again)
 
     def on_screen_resume(self) -> None:
-        self.call_after_refresh(self._look_around)
+        self.lab.call_after_first_frame(self._look_around)
 
     def on_screen_suspend(self) -> None:
         self.query("#hint").remove()

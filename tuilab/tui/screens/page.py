@@ -91,8 +91,7 @@ class Page(TextualScreen[None]):
         """Have the app draw; what Textual would render here for the terminal is never sent."""
         if self is self.app.screen and self.lab.draws_frames:
             app = cast("TextualApp[int]", self.app)
-            self.forget_changes()
-            app.display_update(self, "")
+            app.display_update(self, self.take_changes())
             app.move_mouse(self)
         else:
             super().show_changes()

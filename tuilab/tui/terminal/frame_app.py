@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS
@@ -28,7 +28,7 @@ from tuilab.tui.terminal.driver import Terminal, leave_on_signals
 from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.pager import show_in_pager
-from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered
+from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered, rendered_rows
 from tuilab.tui.terminal.typeahead import TypeAhead, passed
 
 _SHORTEST_S = 1 / 30  # between two frames
@@ -55,6 +55,9 @@ class PacedApp(TextualApp[ReturnType]):
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
+        self._changed: set[int] | None = None  # rows since the last frame; None: all may have
+        self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: None  # that the last frame was of
+        self._after_frame: list[Callable[[], object]] = []  # what waits for the first one
         self._never_came: WeakSet[Worker[Any] | Screen[Any]] = WeakSet()  # questions and lists that were waited for in vain
         self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
 
@@ -100,6 +103,13 @@ class PacedApp(TextualApp[ReturnType]):
         """Send the whole frame again: the terminal may show something else."""
         self._frames = None
         self._mark()
+
+    def call_after_first_frame(self, act: Callable[[], object]) -> None:
+        """Have something done when there is something to be seen: threads that begin before that hold it up."""
+        if self._drawn or self.terminal is None:
+            self.call_after_refresh(act)
+        else:
+            self._after_frame.append(act)
 
     def on_resize(self) -> None:
         """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place.
@@ -193,8 +203,14 @@ class PacedApp(TextualApp[ReturnType]):
             return
         self.terminal.on_ready, self.terminal.on_start, self.terminal.settle = self._on_ready, self.redraw, self.settle
         self._drawing_context = contextvars.copy_context()
+        self._note_changed(screen, update)
         self._mark()
         self.post_display_hook()
+
+    def _note_changed(self, screen: Screen[Any], update: Any) -> None:
+        """Note which rows are to be composed again, where a screen says so; of any other screen than the last it is all."""
+        is_told = isinstance(update, set) and screen is self._drawn_screen()
+        self._changed = self._changed | update if is_told and self._changed is not None else None
 
     @property
     def _colours(self) -> ColorSystem | None:
@@ -228,8 +244,12 @@ class PacedApp(TextualApp[ReturnType]):
             return
         self._is_due = False
         self._drawn = time.monotonic()
+        screen = self.screen
+        is_part = self._frames is not None and screen is self._drawn_screen()
+        changed = self._changed if is_part else None
+        self._changed, self._drawn_screen = set(), ref(screen)
         try:
-            lines = rendered(self.screen)
+            lines = rendered(screen) if changed is None else rendered_rows(screen, changed)
         except Exception as problem:
             self.heed_mistake(problem)
             return
@@ -237,6 +257,9 @@ class PacedApp(TextualApp[ReturnType]):
         if frame := frames.difference(lines):
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")
+        waiting, self._after_frame = self._after_frame, []
+        for act in waiting:
+            self.call_later(act)
         self._frames = frames if self.screen.outer_size == terminal.terminal_size() else None  # else it will not fit
 
 

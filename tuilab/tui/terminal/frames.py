@@ -54,6 +54,10 @@ class Row(NamedTuple):
     segments: Sequence[Segment]
     cells: list[str]
     pens: list[Pen]
+    is_simple: bool  # no terminal thinks otherwise how wide its cells are
+
+
+Run = tuple[int, int, str]  # row, column, and the cells beside each other there that one pen draws
 
 
 class Frames:
@@ -64,33 +68,43 @@ class Frames:
         self._is_utf8 = is_utf8
         self._rows: list[Row] = []
 
-    def difference(self, lines: Iterable[Sequence[Segment]]) -> str:
-        """Return what to send so that the terminal shows `lines`; nothing when it does already."""
+    def difference(self, lines: Iterable[Sequence[Segment] | None]) -> str:
+        """Return what to send so that the terminal shows `lines`, None where it does; nothing when it shows all of them."""
         out: list[str] = []
         rows = []
         pen: Pen | None = None
+        runs: dict[Pen, list[Run]] = {}
         for y, segments in enumerate(lines):
             old = self._rows[y] if y < len(self._rows) else None
-            if old is not None and old.segments == segments:
+            if old is not None and (segments is None or old.segments == segments):
                 rows.append(old)
                 continue
-            row = self._expand(segments)
+            row = self._expand(segments or ())
             rows.append(row)
-            for start, end in _changes(old, row):
-                pen = _draw(out, row, y, (start, end), pen)
+            for span in _changes(old, row):
+                if row.is_simple:
+                    _gather(runs, row, y, span)
+                else:
+                    pen = _draw(out, row, y, span, pen)
+        _draw_runs(out, runs, pen)
         self._rows = rows
         return "".join([*out, "\x1b[0m"]) if out else ""
 
     def _expand(self, segments: Sequence[Segment]) -> Row:
         cells: list[str] = []
         pens: list[Pen] = []
+        is_simple = True
         for text, style, control in segments:
             if control:
                 continue
             before = len(cells)
-            cells += text if _IS_SIMPLE(text) else _graphemes(text)
+            if _IS_SIMPLE(text):
+                cells += text
+            else:
+                cells += _graphemes(text)
+                is_simple = False
             pens += [_pen(style, self._colours)] * (len(cells) - before)
-        return Row(segments, cells if self._is_utf8 else [_plain(cell) for cell in cells], pens)
+        return Row(segments, cells if self._is_utf8 else [_plain(cell) for cell in cells], pens, is_simple)
 
 
 def _changes(old: Row | None, new: Row) -> list[tuple[int, int]]:
@@ -108,6 +122,37 @@ def _changes(old: Row | None, new: Row) -> list[tuple[int, int]]:
         else:
             found.append((start, x + 1))
     return found
+
+
+def _gather(runs: dict[Pen, list[Run]], row: Row, y: int, span: tuple[int, int]) -> None:
+    """Note the cells of a span by pen; a blank goes with any neighbour in whose pen it looks the same."""
+    start, end = span
+    pen = row.pens[start]
+    for x in range(start + 1, end):
+        if row.pens[x] == pen or (row.cells[x] == " " and _is_as_blank(pen, row.pens[x])):
+            continue
+        text = "".join(row.cells[start:x])
+        if text.strip(" ") or not _is_as_blank(pen, row.pens[x]):
+            runs.setdefault(pen, []).append((y, start, text))
+            start = x
+        pen = row.pens[x]
+    runs.setdefault(pen, []).append((y, start, "".join(row.cells[start:end])))
+
+
+def _draw_runs(out: list[str], runs: dict[Pen, list[Run]], pen: Pen | None) -> None:
+    """Append what draws all that each pen draws: to move the cursor takes fewer bytes than another colour."""
+    row = column = -1  # where the cursor is
+    for pen_of_runs, found in runs.items():
+        for y, x, text in found:
+            if y != row or x < column:
+                out.append(f"\x1b[{y + 1};{x + 1}H")
+            elif x > column:
+                out.append(f"\x1b[{x - column}C")
+            if pen_of_runs != pen:
+                out.append(_change_of_pen(pen, pen_of_runs))
+                pen = pen_of_runs
+            out.append(text)
+            row, column = y, x + len(text)
 
 
 def _draw(out: list[str], row: Row, y: int, span: tuple[int, int], pen: Pen | None) -> Pen | None:

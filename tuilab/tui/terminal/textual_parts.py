@@ -6,6 +6,7 @@ what Textual does unless a class below overrides it. The versions of Textual tha
 """
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +21,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.strip import Strip
 
 from tuilab.tui.terminal.pointing import Pointed
 
@@ -28,6 +30,14 @@ def rendered(screen: Screen[Any]) -> list[list[Segment]]:
     """Return the lines that a screen shows, with what shines through it of those behind."""
     visible_screen_stack.set(screen.app._background_screens)
     return [list(strip) for strip in screen._compositor.render_strips()]
+
+
+def rendered_rows(screen: Screen[Any], rows: AbstractSet[int]) -> list[list[Segment] | None]:
+    """Return the lines that a screen shows as `rendered` does, of these rows alone; None is one of the others."""
+    visible_screen_stack.set(screen.app._background_screens)
+    compositor = screen._compositor
+    parts = compositor._render_chops(compositor.size.region, rows.__contains__)[: compositor.size.height]
+    return [list(Strip.join(part.values())) if y in rows else None for y, part in enumerate(parts)]
 
 
 def at_work(app: App[Any]) -> MessagePump:
@@ -90,6 +100,8 @@ class TextualApp(App[ReturnType]):
 class TextualScreen(Pointed[ScreenResultType]):
     """Textual's screen."""
 
+    is_placed_anew = True  # since its changes were taken
+
     def on_unmount(self) -> None:
         """Forget what widgets drew that are gone: Textual keeps a thousand of them, each with its lines, as keys of a cache."""
         StylesCache.get_inner_outer.cache_clear()
@@ -98,10 +110,16 @@ class TextualScreen(Pointed[ScreenResultType]):
         """Render what changed, and have the app draw it."""
         super()._compositor_refresh()
 
-    def forget_changes(self) -> None:
-        """Take what changed for drawn."""
-        self._compositor._dirty_regions.clear()
+    def take_changes(self) -> set[int]:
+        """Return the rows that changed, and take them for drawn; where widgets were placed anew, all rows may have."""
+        regions = self._compositor._dirty_regions
+        rows = {row for region in regions for row in region.line_range}
+        if self.is_placed_anew:
+            rows = set(range(self._compositor.size.height))
+            self.is_placed_anew = False
+        regions.clear()
         self._dirty_widgets.clear()
+        return rows
 
     def forget_untold_sizes(self) -> None:
         """Have widgets told their size that have it only from somebody's question where they are: Textual tells none twice."""
@@ -111,6 +129,7 @@ class TextualScreen(Pointed[ScreenResultType]):
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
         self.forget_untold_sizes()
+        self.is_placed_anew = True
         super()._refresh_layout(size, scroll)
 
     def _compositor_refresh(self) -> None:
