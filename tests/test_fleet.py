@@ -13,11 +13,13 @@ from tests.test_archive import make_run
 from tuilab import __version__
 from tuilab.catalogue import catalog
 from tuilab.engine import launch
+from tuilab.engine.messages import Receipt
 from tuilab.errors import BoxLacks, CannotRecord, UsageError
 from tuilab.fleet.carry import Wanted, chosen
-from tuilab.fleet.cluster import Node
-from tuilab.fleet.host import Piece, digest
+from tuilab.fleet.cluster import Asked, Node, Remote
+from tuilab.fleet.host import Piece, Reading, digest
 from tuilab.fleet.mirror import Mirror
+from tuilab.fleet.seat import Seat, Task
 from tuilab.fleet.travel import files_of
 from tuilab.record import presence
 from tuilab.record.live_run import Watch
@@ -155,3 +157,59 @@ def test_without_ray_the_sentence_says_what_to_install(tuilab: Tuilab, tmp_path:
 
     assert done.returncode == 3 and "pip install 'tuilab[ray]'" in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert "ray" not in sys.modules
+
+
+class Asks(Remote):
+    """A host on a node that is asked, and answers when the test does."""
+
+    def __init__(self) -> None:
+        self.questions: list[str] = []
+
+    def ask(self, what: str, *given: object, **named: object) -> Asked:
+        self.questions.append(what)
+        return Asked(object())
+
+
+def seated(root: Path, tmp_path: Path) -> tuple[Seat, Asks]:
+    """Return a node that has been asked to start a run."""
+    (scenario,) = catalog.find([], str(write_scenario(tmp_path, "pass")))
+    remote = Asks()
+    seat = Seat(node("far"), remote, me().process)
+    seat.take(True)
+    seat.begin(Task(launch.order(scenario, {}, root=root)))
+    return seat, remote
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "notes", "/", "a\0b"])
+def test_a_run_that_is_called_like_none_is_not_taken(root: Path, tmp_path: Path, name: str) -> None:
+    seat, _ = seated(root, tmp_path)
+
+    assert seat.take(Receipt(run_dir=f"/there/{name}"))
+    assert "which is no name of one" in seat.problem and seat.mirror is None and not root.exists()
+
+
+def test_what_differs_at_the_end_is_brought_over_again_and_told_in_the_end(root: Path, tmp_path: Path) -> None:
+    seat, remote = seated(root, tmp_path)
+    assert not seat.take(Receipt(run_dir="/there/20270115T080000000Z-probe-abcdef"))
+
+    for _ in range(3):
+        seat.heed()
+        assert not seat.take(Reading([Piece("stdout.log", 0, b"")], is_over=True))
+        is_over = seat.take({"stdout.log": "another digest"})
+
+    assert is_over and seat.problem == "not all of its files are here as they are there"
+    assert remote.questions == ["is_there", "start", *["read", "digests"] * 3]
+
+
+def test_a_run_that_is_to_stop_is_told_so_once_and_then_at_once(root: Path, tmp_path: Path) -> None:
+    seat, remote = seated(root, tmp_path)
+    seat.take(Receipt(run_dir="/there/20270115T080000000Z-probe-abcdef"))
+    assert seat.mirror
+    carried.ask_to_stop(seat.mirror.run_dir, at_once=False)
+    for answer in (None, Reading([], is_over=False)):
+        seat.heed()
+        seat.take(answer)
+    seat.wanted = carried.AT_ONCE
+    seat.heed()
+
+    assert remote.questions == ["is_there", "start", "stop", "read", "stop"]

@@ -8,12 +8,15 @@ from typing import Any
 
 from tuilab.engine import messages
 from tuilab.engine.messages import Receipt, RunOrder
+from tuilab.errors import ExitCode
 from tuilab.fleet.cluster import Asked, Node, Remote
 from tuilab.fleet.host import Reading
 from tuilab.fleet.mirror import Mirror
 from tuilab.record.events import Identity
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
+from tuilab.runs.run_name import RunName
+from tuilab.text import show
 
 _EVERY_S = 0.25  # that a run is asked for news
 _ROUNDS = 3  # of bringing over again what is not as it is there
@@ -95,7 +98,11 @@ class Seat:
         if receipt.error:
             self.problem, self.code = receipt.error, receipt.exit_code
             return True
-        run_dir = Path(self.task.order.root) / Path(receipt.run_dir).name
+        name = Path(receipt.run_dir).name
+        if RunName(name).started_s is None:  # a node may say anything
+            self.problem, self.code = f"it called its run {show(name, 60)}, which is no name of one", int(ExitCode.FAILED)
+            return True
+        run_dir = Path(self.task.order.root) / name
         self.mirror = Mirror(run_dir, Carrier(self.me, self.node.name))
         self._due = 0.0
         return False
