@@ -71,16 +71,16 @@ class Outcome:
             before = earlier.tell(watch.run_dir, watch.summary)
             has_chart = self.has_chart
             shown = render(watch.summary, state, watch.run_dir, style, width, has_chart=has_chart, trust=trust, before=before)
-            _print(style.fit(shown), self.result)
+            print_result(style.fit(shown), self.result)
 
     def finish(self) -> ExitCode:
         """Print what is printed once, at the end, and return the exit code."""
         code = headless.worst(self.codes)
         runs = [(watch.summary, state, watch.run_dir) for watch, state in self.watched]
         if self.as_json:
-            _print(for_programs(document(runs, code)))
+            print_result(for_programs(document(runs, code)))
         elif len(runs) > 1 and not self.as_jsonl:
-            _print(_overview(runs, style_of(sys.stdout)))
+            print_result(_overview(runs, style_of(sys.stdout)))
         if self.report and runs:
             self._write_report()
         return code
@@ -164,7 +164,7 @@ def follow_one(
 
     def pass_on(items: Portion) -> None:
         if outcome.as_jsonl:
-            _print("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
+            print_result("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
 
     state = headless.follow(watch, talk, pass_on, is_ours=is_ours, speak=speak, pause=pause)
     if watch.was_interrupted and not is_ours:
@@ -189,7 +189,7 @@ def _overview(runs: list[tuple[RunSummary, str, Path]], style: Style) -> str:
     return "\n".join([*lines, f"{plural(len(runs), 'run')}, {supported} of {plural(total, 'claim')} supported"])
 
 
-def _print(text: str, where: TextIO | None = None) -> None:
+def print_result(text: str, where: TextIO | None = None) -> None:
     """Print a result; a reader that has gone (`| head`) never ends a run."""
     try:
         print(text, file=where, flush=True)

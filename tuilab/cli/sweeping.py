@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tuilab.cli import headless
-from tuilab.cli.follow import Outcome, run_each
+from tuilab.cli.follow import Outcome, print_result, run_each
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
@@ -78,13 +78,15 @@ def _told(outcome: Outcome, style: Style) -> str:
 
 def _finish(sweep_id: str, root: Path, wanted: Wanted, outcome: Outcome) -> ExitCode:
     code = headless.worst(outcome.codes)
+    if not outcome.watched:  # no point could begin, and why was told
+        return code
     subjects = read_subjects(sweeps.find(sweep_id, root).runs)
     found = swept(subjects)
     if wanted.as_json:
-        print(for_programs(document(found, subjects, root, code)))
+        print_result(for_programs(document(found, subjects, root, code)))
     else:
         style = style_of(sys.stdout)
-        print(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=wanted.has_chart)))
+        print_result(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=wanted.has_chart)))
         if found.missing:
             print(
                 f"tuilab: {plural(len(found.missing), 'point')} without a result; run them: {_resume(sweep_id, root)}",
