@@ -16,7 +16,7 @@ The weights of a net are 1 MiB. In 10 training steps on 4 GPUs, how many MiB of 
 - [gpus] with more, a forward copies 1 MiB to each but the first, and there are as many calls, and threads, as GPUs
 - [threads] two forwards of 64 small layers take twice as long in two threads as in two processes
 ## Try next
-`--gpus 2`: one copy in each forward. refutes: copied
+`--replicas 2`: one copy in each forward. refutes: copied
 ## Source
 003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 25: take DDP. Ours: all that is counted.
 """
@@ -75,7 +75,7 @@ def forward(rows):  # in a thread or a process
 
 def run(
     lab: Lab,
-    gpus: int = 4,  # of DataParallel, 2..64
+    replicas: int = 4,  # of DataParallel, 2..64
     all_gpus: bool = False,  # ask nn.DataParallel itself, which takes every GPU of the box
 ) -> None:
     processes, threads = ProcessPoolExecutor(2, get_context("fork")), ThreadPoolExecutor(2)
@@ -93,7 +93,7 @@ def run(
             return [[x.clone() if number else x.view_as(x) for x in tensors] for number in range(len(devices))]
 
         def as_on_gpus(x):  # what nn.DataParallel does
-            return torch.cat([*map(Net.__call__, replicate(net, range(gpus)), x.chunk(gpus))])
+            return torch.cat([*map(Net.__call__, replicate(net, range(replicas)), x.chunk(replicas))])
 
         with patch.object(COPIER, COPY, copies):
             net, real = Net(), nn.DataParallel(Net(), None if all_gpus or torch.accelerator.device_count() < 2 else [0])

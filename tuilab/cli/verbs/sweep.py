@@ -88,9 +88,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
     if given["detach"]:
         from tuilab.cli.verbs.run import detach
+        from tuilab.runs.command_line import hint
 
         if given["report"]:
-            raise UsageError("--detach does not wait for the end; when it is there, tuilab report takes the sweep's id")
+            step = hint(root, "report", "sweep-last", "-o", "FILE")
+            raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
         if len(orders) > _MOST_DETACHED:
             raise UsageError(
                 f"--detach starts a process for each of {len(orders)} points, up to {_MOST_DETACHED}; leave it out"
