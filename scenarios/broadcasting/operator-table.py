@@ -33,7 +33,7 @@ What is torch.tensor(6) ^ torch.tensor(3)?
 - [leaf] a leaf that requires a gradient refuses += 1
 ## Try next
 `--dtype bool`: True and True, where the list is right. refutes: bits
-`--numbers 1`: words ask a tensor of one number for its truth, and get it. refutes: words
+`--length 1`: words ask a tensor of one number for its truth, and get it. refutes: words
 `--copy`: y = x.clone() instead of y = x. refutes: alias
 ## Source
 000 EffectivePyTorch, chapter "Take advantage of the overloaded operators", https://github.com/vahidk/EffectivePyTorch: the
@@ -76,7 +76,7 @@ def refused(lab, calls):
 def run(
     lab: Lab,
     dtype: Literal["int64", "bool"] = "int64",  # of 6 and 3 where operators work on bits
-    numbers: int = 2,  # in the tensor that words ask for its truth, 1..1000
+    length: int = 2,  # of the tensor that words ask for its truth, 1..1000
     copy: bool = False,  # y = x.clone() before x += 1
 ) -> None:
     device = lab.device()
@@ -102,7 +102,7 @@ def run(
 
     lab.stage("what is refused")
     lab.claim("floats", refused(lab, [lambda: x & x, lambda: x | x, lambda: x ^ x, lambda: ~x]), equals=4)
-    lab.claim("words", refused(lab, words(torch.full((numbers,), 1.5, device=device))), equals=4)
+    lab.claim("words", refused(lab, words(torch.full((length,), 1.5, device=device))), equals=4)
     lab.claim("cast", lab.raises(whole.__iadd__, 0.5).partition(":")[0], equals="RuntimeError")
     leaf = torch.ones(2, device=device, requires_grad=True)
     lab.claim("leaf", lab.raises(leaf.__iadd__, 1).partition(":")[0], equals="RuntimeError")

@@ -4,7 +4,7 @@ from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
     Mistake("dp-vs-ddp", "DistributedDataParallel(Net())", "DistributedDataParallel(Net(), init_sync=False)", "ddp"),
-    Mistake("dp-vs-ddp", "[net.calls,", "[len(net.seen) // gpus,", "lost"),
+    Mistake("dp-vs-ddp", "[net.calls,", "[len(net.seen) // replicas,", "lost"),
     Mistake("dp-vs-ddp", "else x.view_as(x)", "else x", "parameters"),
     Mistake("dp-vs-ddp", "            copied.clear()\n", "", "pass"),
     Mistake("no-sync", ".mean() / total", ".mean()", "right"),
