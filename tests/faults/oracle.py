@@ -23,6 +23,7 @@ from tests.faults.sites import Site
 from tuilab.cli.group import tuilab
 from tuilab.errors import ExitCode
 from tuilab.record import events
+from tuilab.record.folding import folded
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.states import FINAL_STATES
 
@@ -95,8 +96,8 @@ def view(*words: str) -> tuple[int, str]:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Return what is in a folder, so that two moments can be compared."""
-    entries = ((path, path.lstat()) for path in sorted(folder.rglob("*")))
+    """Return what is in a folder, so that two moments can be compared; what a long run amounts to may be kept beside it."""
+    entries = ((path, path.lstat()) for path in sorted(folder.rglob("*")) if path.name != folded.FILE)
     return {str(path): (info.st_size, info.st_mtime_ns, info.st_ino) for path, info in entries}
 
 
