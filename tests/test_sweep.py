@@ -19,6 +19,7 @@ from tuilab.catalogue import grid
 from tuilab.errors import UsageError
 from tuilab.record.events import Sweep
 from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where
+from tuilab.reports.sweeps.text import table
 from tuilab.runs import store, sweeps
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -118,11 +119,15 @@ def test_points_that_differ_along_the_axis_alone_stand_together() -> None:
         ("yy", "holds at all 2 values"),
         ("nnn", "holds at none of 3 values"),
         ("nyy", "holds from 2 on, not at 1"),
-        ("nny", "holds from 3 on, not up to 2"),
+        ("nny", "holds from 3 on, not at 1, 2"),
         ("yyn", "holds up to 2, not at 3"),
-        ("ynn", "holds up to 1, not from 2 on"),
+        ("ynn", "holds up to 1, not at 2, 3"),
         ("yny", "holds at 1, 3, not at 2"),
         ("n?y", "holds from 3 on, not at 1; not decided at 2"),
+        ("ny?", "holds at 2, not at 1; not decided at 3"),
+        ("ny?y", "holds at 2, 4, not at 1; not decided at 3"),
+        ("?ny", "holds at 3, not at 2; not decided at 1"),
+        ("y?n", "holds up to 1, not at 3; not decided at 2"),
         ("??", "decided at none of 2 values"),
         ("?", "not decided at 1"),
         ("y", "holds at 1"),
@@ -217,7 +222,7 @@ def test_points_that_failed_are_told_and_run_again_by_resume(tuilab: Tuilab, pro
     assert again["sweep"] == first["sweep"] and again["missing"] == []
     assert [run["point"]["rows"] for run in again["runs"]] == [7, 9, 7]
     done = tuilab("sweep", "--resume", "last")
-    assert done.returncode == 2 and "has a result of every point, or gets one" in done.stderr
+    assert done.returncode == 0 and "2 of 2 points" in done.stdout, done.stderr
 
 
 def test_one_that_is_interrupted_goes_on_where_it_was(tuilab: Tuilab, probe: str, root: Path, tmp_path: Path) -> None:
@@ -225,7 +230,7 @@ def test_one_that_is_interrupted_goes_on_where_it_was(tuilab: Tuilab, probe: str
     until(lambda: _is_at(root, 8))
     front.send_signal(signal.SIGINT)
     _, said = front.communicate(timeout=60)
-    assert front.returncode == 130 and "2 points without a result; run them: tuilab sweep --resume sweep-" in said
+    assert front.returncode == 130 and "2 points without a result; go on after an end: tuilab sweep --resume sweep-" in said
     (tmp_path / "gate").touch()
 
     again = swept(tuilab, "--resume", "last")
@@ -248,7 +253,8 @@ def test_what_goes_on_is_not_started_again(tuilab: Tuilab, probe: str, root: Pat
 
     done = tuilab("sweep", "--resume", "last")
 
-    assert done.returncode == 2 and "has a result of every point, or gets one" in done.stderr
+    assert done.returncode == 0 and "0 of 2 points" in done.stdout and "rows=8: running" in done.stdout, done.stderr
+    assert len(store.list_runs(root)) == 2
     (tmp_path / "gate").touch()
     until(lambda: all(look(folder).summary.is_over for folder in store.list_runs(root)))
 
@@ -281,6 +287,7 @@ def test_a_command_gets_its_values_where_their_names_stand(tuilab: Tuilab, tmp_p
         (["--set", "a=1,2", "--"], "no command stands behind --"),
         (["--set", "a=1,2", "--", "echo"], "{a} stands nowhere"),
         (["--set", "a=1,2", "--repeat", "3", "--", "echo", "{a}"], "--repeat is for scenarios"),
+        (["--set", "a=abcdefgh1,2", "--", "env", "API_KEY={a}", "true"], "a value looks like a secret where it stands"),
         (["--set", "a=1,2", "--", "no-such-command", "{a}"], "there is no command no-such-command"),
         (["--set", f"a={'x' * 7000},2", "--", "echo", "{a}"], "takes 6000"),
         (["PROBE", "--set", "rows=1,2", "--detach", "--report", "x.html"], "--detach does not wait"),
@@ -308,3 +315,53 @@ def test_a_sweep_whose_scenario_takes_other_values_by_now_is_not_gone_on_with(tu
     done = tuilab("sweep", "--resume", told["sweep"])
 
     assert done.returncode == 2 and "would go through other values now" in done.stderr
+
+
+def test_a_point_that_failed_is_not_decided_in_the_sentence(tuilab: Tuilab, probe: str) -> None:
+    """As where the largest size has no memory: then nobody knows what holds from there on."""
+    (claim,) = swept(tuilab, probe, "--set", "rows=1000,7,9", code=4)["claims"]
+
+    assert claim["holds"] == ["holds at rows=9, not at rows=1000; not decided at rows=7"]
+    assert [one["point"]["rows"] for one in claim["points"]] == [9, 1000]
+
+
+def test_points_of_two_sources_are_told(tuilab: Tuilab, probe: str, tmp_path: Path) -> None:
+    first = swept(tuilab, probe, "--set", "rows=7,9", code=4)
+    Path(probe).write_text(Path(probe).read_text().replace("rows == 7", "rows == -7"))
+
+    said = tuilab("sweep", "--resume", first["sweep"], "--quiet").stdout
+
+    assert "The source was changed between the points" in said
+    for kind in ("md", "html"):
+        assert "The source was changed between the points" in tuilab("report", "sweep-last", "-o", "-", "--as", kind).stdout
+
+
+def test_a_point_whose_record_is_damaged_leaves_the_others_a_sweep(tuilab: Tuilab, probe: str) -> None:
+    told = swept(tuilab, probe, "--set", "rows=5,6,9")
+    stream = Path(told["runs"][1]["path"]) / "journal" / "supervisor.jsonl"
+    lines = stream.read_bytes().splitlines(keepends=True)
+    stream.write_bytes(b"".join([b"nonsense\n", *lines[1:]]))
+
+    said = tuilab("report", "sweep-last", "-o", "-", "--as", "md").stdout
+
+    assert "along rows" in said and "2 of 3 points" in said and "rows=6: no run of it can be read" in said
+    assert "What holds on this box" not in said and "not decided at rows=6" in said
+
+
+def test_what_came_of_a_sweep_is_for_programs_too(tuilab: Tuilab) -> None:
+    told = swept(tuilab, "--set", "v=0.5,nan", "--metric", "loss=loss=(\\S+)", "--", "sh", "-c", 'echo "loss=$0"', "{v}")
+
+    assert [run["last"] for run in told["runs"]] == [{"loss (printed)": 0.5}, {"loss (printed)": "nan"}]
+    assert re.search(r"v=nan .*NaN", tuilab("report", "sweep-last", "-o", "-", "--as", "md").stdout)
+    started = json.loads(tuilab("sweep", "--set", "v=1,2", "--detach", "--json", "--", "true", "{v}").stdout)
+    assert described(started)["sweep"].startswith("sweep-") and len(started["runs"]) == 2
+
+
+def test_a_table_that_is_too_wide_loses_whole_columns(tuilab: Tuilab, tmp_path: Path) -> None:
+    rows = [("", "step", "of it", "last loss", "run"), ("lr=0.1", "1 ms", "x" * 90, "1.124", "abcdef")]
+
+    assert table(rows, 60) == [
+        "        step  last loss  run",
+        "lr=0.1  1 ms  1.124      abcdef",
+        "left out for the width: of it; a report has them",
+    ]

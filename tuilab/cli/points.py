@@ -17,8 +17,8 @@ from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import UsageError
 from tuilab.record.events import Sweep
 from tuilab.runs.command_line import option_words
-from tuilab.scrub import is_secret_value
-from tuilab.text import did_you_mean, plural, show
+from tuilab.scrub import is_secret_value, words_for_record
+from tuilab.text import GONE, did_you_mean, plural, show
 
 Given = Mapping[str, Any]
 
@@ -66,6 +66,9 @@ def of_command(words: Sequence[str], given: Given, root: Path, argv: Sequence[st
         return text
 
     values = _values(given, value_of)
+    plain = _secrets([word for word in words if not any(f"{{{name}}}" in word for name in values)])
+    if any(_secrets([_filled(word, point) for word in words]) > plain for point in grid.points(values)):
+        raise UsageError("a value looks like a secret where it stands in the command, and is recorded; give it in a file")
     metrics = list(given["metrics"])
 
     def order(point: dict[str, Value]) -> RunOrder:
@@ -76,6 +79,11 @@ def of_command(words: Sequence[str], given: Given, root: Path, argv: Sequence[st
         return command_orders.order(wanted, root=root, timeout_s=given["timeout"], argv=said)
 
     return _orders(values, order, argv)
+
+
+def _secrets(words: Sequence[str]) -> int:
+    """Return how many words have what looks like a secret."""
+    return sum(GONE in word for word in words_for_record(words))
 
 
 def _scenario(given: Given) -> Scenario:

@@ -16,15 +16,19 @@ from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
 from tuilab.record.encoding import for_programs, spell_out
+from tuilab.record.events import Sweep
+from tuilab.record.live_run import Watch
 from tuilab.record.parts import Claim
+from tuilab.record.states import RunState
 from tuilab.reports.files import format_of, read_subjects, write
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import point_words, varied_in
-from tuilab.reports.sweeps.swept import Along, Swept, swept
+from tuilab.reports.sweeps.swept import Along, Swept, sweep_of, swept
 from tuilab.reports.sweeps.text import render
-from tuilab.runs import store, sweeps
+from tuilab.runs import ledger, store, sweeps
 from tuilab.runs.command_line import hint
-from tuilab.text import plural, show
+from tuilab.scrub import words_for_record
+from tuilab.text import GONE, plural, show
 
 if TYPE_CHECKING:
     from tuilab.fleet.carry import Wanted as Where
@@ -48,7 +52,7 @@ def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted, where: "W
     sweep = orders[0].sweep
     assert sweep is not None
     if not wanted.is_quiet:
-        print(f"{sweep.id}: {plural(len(orders), 'point')}; go on after an end: {_resume(sweep.id, root)}", file=sys.stderr)
+        print(f"{sweep.id}: {plural(len(orders), 'point')}; {_step(sweep, root)}", file=sys.stderr)
     if where:
         from tuilab.cli.afar import run_afar
 
@@ -80,8 +84,27 @@ def _finish(sweep_id: str, root: Path, wanted: Wanted, outcome: Outcome) -> Exit
     code = headless.worst(outcome.codes)
     if not outcome.watched:  # no point could begin, and why was told
         return code
+    return _tell(sweep_id, root, wanted, code)
+
+
+def tell_again(reference: str, root: Path, wanted: Wanted) -> ExitCode:
+    """Tell what came of a sweep of which every point has a result, or gets one."""
+    begun = sweeps.find(reference, root)
+    watches = [(Watch(run), ledger.read(run).state) for run in begun.runs]
+    for watch, _ in watches:
+        watch.catch_up()
+    code = headless.worst([
+        headless.exit_code(watch.summary, state, is_strict=wanted.is_strict)
+        for watch, state in watches
+        if state == RunState.SUCCEEDED
+    ])  # fmt: skip
+    return _tell(begun.sweep.id, root, wanted, code)
+
+
+def _tell(sweep_id: str, root: Path, wanted: Wanted, code: ExitCode) -> ExitCode:
+    """Print the result of a sweep, and write its report."""
     subjects = read_subjects(sweeps.find(sweep_id, root).runs)
-    found = swept(subjects)
+    found = swept([one for one in subjects if sweep_of(one)])
     if wanted.as_json:
         print_result(for_programs(document(found, subjects, root, code)))
     else:
@@ -89,8 +112,7 @@ def _finish(sweep_id: str, root: Path, wanted: Wanted, outcome: Outcome) -> Exit
         print_result(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=wanted.has_chart)))
         if found.missing:
             print(
-                f"tuilab: {plural(len(found.missing), 'point')} without a result; run them: {_resume(sweep_id, root)}",
-                file=sys.stderr,
+                f"tuilab: {plural(len(found.missing), 'point')} without a result; {_step(found.sweep, root)}", file=sys.stderr
             )
     if wanted.report:
         write(subjects, wanted.report, format_of(wanted.report))
@@ -99,14 +121,17 @@ def _finish(sweep_id: str, root: Path, wanted: Wanted, outcome: Outcome) -> Exit
     return code
 
 
-def _resume(sweep_id: str, root: Path) -> str:
-    return hint(root, "sweep", "--resume", sweep_id)
+def _step(sweep: Sweep, root: Path) -> str:
+    """Return how to go on with a sweep that has come to an end too early."""
+    if any(GONE in word for word in words_for_record(sweep.argv)):
+        return "its words have a secret, which is kept nowhere: it cannot be gone on with"
+    return f"go on after an end: {hint(root, 'sweep', '--resume', sweep.id)}"
 
 
 def document(found: Swept, subjects: Sequence[Subject], root: Path, code: ExitCode) -> dict[str, Any]:
     """Return what a program is told of a sweep."""
     runs = [
-        {**store.fields(one.run_dir), "point": one.summary.run.sweep.point, "state": one.state}
+        {**store.fields(one.run_dir), "point": one.summary.run.sweep.point, "state": one.state, "last": _last(one)}
         for one in subjects
         if one.summary.run and one.summary.run.sweep
     ]
@@ -133,7 +158,13 @@ def _claim(claim: Along) -> dict[str, Any]:
         }
         for one in claim.told
     ]
-    return {"text": claim.text, "holds": list(claim.holds), "points": points}
+    return {"text": claim.text, "key": claim.told[0].claim.key or None, "holds": list(claim.holds), "points": points}
+
+
+def _last(subject: Subject) -> dict[str, float]:
+    """Return where the curves of a command ended; a lesson's are its own affair."""
+    run = subject.summary.run
+    return {one.name: one.last for one in subject.summary.series.values()} if run and run.command else {}
 
 
 def _numbers(claim: Claim) -> dict[str, float | None]:

@@ -132,7 +132,7 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
         return {}
     controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
     told = [one for one in summary.series.values() if one.arm not in controls]
-    curves = [one for one in told if one.steps and unit_of(one.name) != "ms"]
+    curves = [one for one in told if (one.steps or one.bad) and unit_of(one.name) != "ms"]
     return {
         f"last {show(one.name, 60)} {show(one.arm, 60)}".strip(): number(one.last, unit_of(one.name)) for one in curves[:_ENDS]
     }

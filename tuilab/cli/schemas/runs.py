@@ -1,6 +1,6 @@
 """The documents about runs."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
@@ -14,6 +14,7 @@ from tuilab.runs.comparing.differences import Difference
 class Started(TypedDict):
     schema: Literal["tuilab.started/1"]
     runs: list[Run]
+    sweep: NotRequired[Annotated[str, Meta(description="that the runs are the points of")]]
 
 
 class Listed(Run):
@@ -214,6 +215,7 @@ class SweptPoint(TypedDict):
 
 class SweptClaim(TypedDict):
     text: str
+    key: str | None
     holds: Annotated[list[str], Meta(description="where it holds, a sentence for each combination of the other settings")]
     points: list[SweptPoint]
 
@@ -221,6 +223,7 @@ class SweptClaim(TypedDict):
 class PointRun(Run):
     point: dict[str, Any]
     state: str
+    last: Annotated[dict[str, Maybe], Meta(description="where the curves of a command ended")]
 
 
 class Swept(TypedDict):

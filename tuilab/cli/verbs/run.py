@@ -276,7 +276,7 @@ def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
     return {o.param.name: o.value(given[o.name]) for o in ctx.meta["tuilab.options"] if given[o.name] is not None}
 
 
-def detach(orders: "list[RunOrder]", *, as_json: bool) -> int:
+def detach(orders: "list[RunOrder]", *, as_json: bool, sweep: str = "") -> int:
     """Start the runs and print their ids, also where a later one cannot be started; of several each waits for its turn."""
     from tuilab.engine import launch
     from tuilab.runs import queue, store
@@ -292,7 +292,7 @@ def detach(orders: "list[RunOrder]", *, as_json: bool) -> int:
                 print(store.short_id(run_dir.name), flush=True)
     finally:
         if as_json and started:
-            options.print_document("tuilab.started/1", runs=started)
+            options.print_document("tuilab.started/1", runs=started, **({"sweep": sweep} if sweep else {}))
     for root in dict.fromkeys(Path(order.root) for order in orders if order.waits and queue.is_paused(Path(order.root))):
         step = hint(root, "queue", "resume")
         print(f"tuilab: the queue is paused: what times something waits; let it begin: {step}", file=sys.stderr)

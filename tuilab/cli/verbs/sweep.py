@@ -4,7 +4,7 @@ Each point is a run of its own, one after another, in the queue of its device. T
 and from where on; of a command, where its curves ended. Ctrl-C stops it, and it goes on where it was with --resume.
 
 \b
-    tuilab sweep overhead --set rows=100,1000,10000 --set device=cpu,cuda
+    tuilab sweep row-reduce --set rows=20,200,2000 --set cols=10,100
     tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}
     tuilab sweep --resume last
 """
@@ -21,6 +21,7 @@ from tuilab.errors import UsageError
 from tuilab.text import plural, show
 
 if TYPE_CHECKING:
+    from tuilab.cli.sweeping import Wanted
     from tuilab.engine.messages import RunOrder
 
 _MOST_DETACHED = 100  # points
@@ -83,6 +84,10 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         tell_lack(check_target(given["report"]))
     orders = _resumed(given, root) if given["resume"] is not None else _orders(ctx, given, root)
+    if not orders:
+        from tuilab.cli.sweeping import tell_again
+
+        return tell_again(given["resume"], root, _wanted(given))
     is_afar = options.is_afar(given)
     if given["detach"] and is_afar:
         raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
@@ -99,16 +104,22 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             )
         if orders[0].sweep:
             print(f"{orders[0].sweep.id}: {plural(len(orders), 'point')}", file=sys.stderr)
-        return detach(orders, as_json=given["as_json"])
-    from tuilab.cli.sweeping import Wanted, go_through
+        return detach(orders, as_json=given["as_json"], sweep=orders[0].sweep.id if orders[0].sweep else "")
+    from tuilab.cli.sweeping import go_through
 
-    has_chart = sys.stdout.isatty() and not given["quiet"]
-    wanted = Wanted(given["as_json"], given["strict"], given["quiet"], has_chart, given["report"] or "")
+    wanted = _wanted(given)
     if is_afar:
         from tuilab.cli.afar import wanted as where
 
         return go_through(orders, root, wanted, where(given))
     return go_through(orders, root, wanted)
+
+
+def _wanted(given: dict[str, Any]) -> "Wanted":
+    from tuilab.cli.sweeping import Wanted
+
+    has_chart = sys.stdout.isatty() and not given["quiet"]
+    return Wanted(given["as_json"], given["strict"], given["quiet"], has_chart, given["report"] or "")
 
 
 def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunOrder]":

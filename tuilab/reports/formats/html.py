@@ -19,7 +19,7 @@ from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.compared import SideBySide, groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
 from tuilab.reports.subject import Subject
-from tuilab.reports.sweeps.swept import Swept, apart, sweeps_of, swept
+from tuilab.reports.sweeps.swept import Swept, apart, readable, sweeps_of, swept
 from tuilab.text import shorten, show_lines
 
 _ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
@@ -48,7 +48,9 @@ def _render(
     pages = [page_of(subject, room, is_brief=is_many) for subject in subjects]
     swept_subjects = [] if groups else sweeps_of(subjects)
     chosen = groups or groups_of(apart(subjects, swept_subjects))
-    opening = opening_of(subjects, known) if is_many and not has_one_story(subjects, [*chosen, *swept_subjects]) else None
+    opening = (
+        opening_of(subjects, known) if is_many and not has_one_story(readable(subjects), [*chosen, *swept_subjects]) else None
+    )
     sweeps = [(found := swept(group), _charts(found, room)) for group in swept_subjects]
     compared = [side_by_side(group, room) for group in chosen]
     style, script = (Markup(_TO_STRIP.sub("", (_TEMPLATES / f"report.{kind}").read_text())) for kind in ("css", "js"))

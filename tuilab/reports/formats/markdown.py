@@ -21,7 +21,7 @@ from tuilab.reports.compared import groups_of, has_one_story, side_by_side
 from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
-from tuilab.reports.sweeps.swept import Swept, apart, sweeps_of, swept
+from tuilab.reports.sweeps.swept import Swept, apart, readable, sweeps_of, swept
 from tuilab.reports.sweeps.text import chart
 from tuilab.text import shorten, show, show_lines
 
@@ -95,7 +95,7 @@ def _sections(
     is_many = len(subjects) != 1
     sweeps = [] if groups else sweeps_of(subjects)
     chosen = groups or groups_of(apart(subjects, sweeps))
-    is_one_story = has_one_story(subjects, [*chosen, *sweeps])
+    is_one_story = has_one_story(readable(subjects), [*chosen, *sweeps])
     found = [{"opening": _opening(subjects, known)}] if is_many and not is_one_story else []
     found += [_swept(swept(group), "#" if is_one_story else "##") for group in sweeps]
     found += [_compared(group, "#" if is_one_story else "##") for group in chosen]
@@ -145,6 +145,7 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
         "head": f"{level} {escape(found.name)} {escape(found.title)}",
         "settings": f"{escape(found.id)}, {escape(found.counts)}: {escape('; '.join(found.settings))}",
         "missing": _list("Without a result:", found.missing),
+        "doubts": "\n\n".join(f"**{escape(words)}**" for words in found.doubts),
         "claims": "\n\n".join([*claims, *([escape(found.note)] if found.note else [])]),
         "numbers": _table(found.numbers[0], found.numbers[1:]) if found.numbers else "",
         "charts": "\n\n".join(fence(drawn) for panel in found.curves if (drawn := chart(panel))),

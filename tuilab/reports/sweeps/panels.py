@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from tuilab.drawings.lines import Floats, Line
+from tuilab.drawings.lines import Line
 from tuilab.record.parts import Claim
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.subject import Subject
@@ -48,21 +48,23 @@ def curves_of(ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collect
 
 
 def _curve_ends(name: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> Panel | None:
+    """Return the chart of where a curve ended; where it ended in no number, there is a mark."""
     known = [(point, last) for point, one in ended if (last := _last(one, name)) is not None]
-    if len(known) < 2:
+    if sum(math.isfinite(last) for _, last in known) < 2:
         return None
     xs = [x_of(point, axis) for point, _ in known]
-    lines = [
-        _line(words, sorted((xs[i], *(known[i][1],) * 3) for i in at), look, is_log=_is_log(xs))
-        for look, (words, at) in enumerate(groups_of([point for point, _ in known], axis, varied).items())
-    ]
-    return Panel(f"last {show(name, 60)}", tuple(lines), is_log_x=_is_log(xs), x_name=show(axis, 40))
+    is_log = _is_log(xs)
+    lines = []
+    for look, (words, at) in enumerate(groups_of([point for point, _ in known], axis, varied).items()):
+        rows = sorted((xs[i], *(known[i][1],) * 3) for i in at if math.isfinite(known[i][1]))
+        bad = sorted((xs[i], known[i][1]) for i in at if not math.isfinite(known[i][1]))
+        lines += [_line(words, rows, look, is_log=is_log, bad=bad)] if rows else []
+    return Panel(f"last {show(name, 60)}", tuple(lines), is_log_x=is_log, x_name=show(axis, 40))
 
 
 def _last(subject: Subject, name: str) -> float | None:
-    """Return the last number of a curve; None where it has none."""
-    last = next((one.last for one in subject.summary.series.values() if one.name == name and one.steps), math.nan)
-    return last if math.isfinite(last) else None
+    """Return where a curve ended; None where there is none."""
+    return next((one.last for one in subject.summary.series.values() if one.name == name and one.count), None)
 
 
 def _interval(claim: Claim) -> tuple[float, float, float] | None:
@@ -77,10 +79,20 @@ def _is_log(xs: Sequence[float]) -> bool:
     return min(xs) > 0 and max(xs) / min(xs) >= _LOG_FROM
 
 
-def _line(label: str, rows: Sequence[tuple[float, float, float, float]], look: int, *, is_log: bool) -> Line:
-    """Return a line through rows of (x, low, mid, high)."""
+def _line(
+    label: str,
+    rows: Sequence[tuple[float, float, float, float]],
+    look: int,
+    *,
+    is_log: bool,
+    bad: Sequence[tuple[float, float]] = (),
+) -> Line:
+    """Return a line through rows of (x, low, mid, high), with marks at (x, value) where there was no number."""
     xs, lows, mids, highs = (np.array(column, np.float64) for column in zip(*rows, strict=True))
-    xs = np.log10(xs) if is_log else xs
-    nothing: Floats = np.zeros(0, np.float64)
-    breaks = np.zeros(len(xs) - 1, np.bool_)
-    return Line(label, xs, lows, highs, nothing, nothing, breaks, look, last=float(mids[-1]), last_x=float(xs[-1]), mids=mids)
+    bad_xs, bad_values = (np.array([one[at] for one in bad], np.float64) for at in (0, 1))
+    if is_log:
+        xs, bad_xs = np.log10(xs), np.log10(bad_xs)
+    breaks = np.diff(np.searchsorted(bad_xs, xs)) > 0
+    return Line(
+        label, xs, lows, highs, bad_xs, bad_values, breaks, look, len(bad), float(mids[-1]), float(xs[-1]), mids=mids
+    )  # fmt: skip

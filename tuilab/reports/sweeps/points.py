@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
 
 from tuilab.catalogue.params import spell
 from tuilab.record.events import Scalar, Sweep
@@ -54,23 +53,31 @@ def groups_of(points: Sequence[Point], axis: str, varied: Collection[str]) -> di
 
 
 def holds_where(places: Sequence[tuple[str, bool | None]], *, is_ordered: bool) -> str:
-    """Return where a claim holds, in one phrase; the places, as `rows=10`, come in their order where they have one."""
-    decided = [(words, holds) for words, holds in places if holds is not None]
-    open = [words for words, holds in places if holds is None]
+    """Return where a claim holds, in one phrase; the places, as `rows=10`, come in their order where they have one.
+
+    It holds from a place on only where every place from there on is decided so; a place without a result is not.
+    """
+    yes, no, open = ([words for words, holds in places if holds is wanted] for wanted in (True, False, None))
     left = f"not decided at {_listed(open)}" if open else ""
-    if not decided:
+    if not (yes or no):
         return f"decided at none of {len(places)} values" if len(places) > 1 else left
-    yes, no = ([words for words, holds in decided if holds is wanted] for wanted in (True, False))
-    turns = sum(one[1] != other[1] for one, other in pairwise(decided))
+    turn = [holds for _, holds in places]
     if not (yes and no):
         found = _throughout(yes or no, is_so=bool(yes), is_all=not open)
-    elif turns == 1 and is_ordered and no[0] == decided[0][0]:
-        found = f"holds from {yes[0]} on, not {'up to' if no[1:] else 'at'} {no[-1]}"
-    elif turns == 1 and is_ordered:
-        found = f"holds up to {yes[-1]}, not {'from ' + no[0] + ' on' if no[1:] else 'at ' + no[0]}"
+    elif is_ordered and _is_parted(turn, False):
+        found = f"holds from {yes[0]} on, not at {_listed(no)}"
+    elif is_ordered and _is_parted(turn, True):
+        found = f"holds up to {yes[-1]}, not at {_listed(no)}"
     else:
         found = f"holds at {_listed(yes)}, not at {_listed(no)}"
     return "; ".join(filter(None, (found, left)))
+
+
+def _is_parted(holds: Sequence[bool | None], first: bool) -> bool:
+    """Say whether the places begin with some that are all `first`, and end with others; what lies between is not decided."""
+    begin = next((at for at, one in enumerate(holds) if one is not first), len(holds))
+    end = next((at for at, one in enumerate(reversed(holds)) if one is first or one is None), len(holds))
+    return begin > 0 and end > 0 and all(one is None for one in holds[begin : len(holds) - end])
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """A sweep as reports tell it: each claim along the values that were gone through, and from where on it holds."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tuilab.catalogue import grid
@@ -67,6 +67,7 @@ class Swept:
     curves: tuple[Panel, ...]  # of a command's: where its curves ended
     numbers: tuple[tuple[str, ...], ...]  # a row a point, beneath a row of names
     missing: tuple[str, ...]  # the points that have no result, and why
+    doubts: tuple[str, ...]  # why the points may not be of one experiment
 
     @property
     def title(self) -> str:
@@ -94,13 +95,18 @@ def apart(subjects: Sequence[Subject], sweeps: Sequence[Sequence[Subject]]) -> l
     return [one for one in subjects if id(one) not in inside]
 
 
+def readable(subjects: Sequence[Subject]) -> list[Subject]:
+    """Return the runs of which it can be told what they are of."""
+    return [one for one in subjects if one.summary.run]
+
+
 def sweep_of(subject: Subject) -> Sweep | None:
     return subject.summary.run.sweep if subject.summary.run else None
 
 
 def swept(subjects: Sequence[Subject]) -> Swept:
     """Return what the runs of one sweep tell together; of several at one point the newest that succeeded speaks."""
-    sweep = sweep_of(subjects[-1])
+    sweep = sweep_of(subjects[0])
     assert sweep is not None
     points = list(grid.points(sweep.values))
     speakers = _speakers(subjects, points)
@@ -110,17 +116,36 @@ def swept(subjects: Sequence[Subject]) -> Swept:
     missing = [(point, one) for point, one in zip(points, speakers, strict=True) if not one or one.state != RunState.SUCCEEDED]
     return Swept(
         sweep.id,
-        subjects[-1].name,
+        subjects[0].name,
         sweep,
         tuple(
             f"{show(name, 40)} = {', '.join(show(spell(one), 60) for one in values)}" for name, values in sweep.values.items()
         ),
-        f"{len(ended)} of {plural(len(points), 'point')}",
-        tuple(_along(key, ended, axis, varied) for key in list(keys)[:_MOST_CLAIMS]),
+        f"{len(ended)} of {plural(len(points), 'point')}{_how(ended)}",
+        tuple(_along(key, ended, [point for point, _ in missing], axis, varied) for key in list(keys)[:_MOST_CLAIMS]),
         tuple(curves_of(ended, axis, varied)),
-        tuple(_numbers(ended, varied)) if not keys else (),
+        tuple(_numbers(ended, varied)) if ended and not keys else (),
         tuple(f"{point_words(point, varied)}: {_why_missing(one)}" for point, one in missing),
+        tuple(_doubts(ended)),
     )
+
+
+def _how(ended: Sequence[tuple[Point, Subject]]) -> str:
+    """Return how much stands behind each point, where it is the same for all."""
+    found = {(one.summary.planned_repeats, run.quick, bool(run.command)) for _, one in ended if (run := one.summary.run)}
+    if len(found) != 1:
+        return ""
+    ((repeats, is_quick, is_command),) = found
+    return "" if is_command else f"; {plural(repeats, 'process', 'processes')} each{', with --quick' if is_quick else ''}"
+
+
+def _doubts(ended: Sequence[tuple[Point, Subject]]) -> Iterator[str]:
+    """Yield why the points may not be of one experiment."""
+    if len({run.source_sha256 for _, one in ended if (run := one.summary.run)}) > 1:
+        yield "The source was changed between the points: what differs may be due to that."
+    for point, one in ended:
+        if one.summary.damage.is_any or one.reading_gaps:
+            yield f"The record of {point_words(point)} ({one.id}) is not whole."
 
 
 def _speakers(subjects: Sequence[Subject], points: Sequence[Point]) -> list[Subject | None]:
@@ -136,25 +161,30 @@ def _speakers(subjects: Sequence[Subject], points: Sequence[Point]) -> list[Subj
 
 def _why_missing(subject: Subject | None) -> str:
     if subject is None:
-        return "has not been run"
+        return "no run of it can be read here"
     why = ": ".join(filter(None, (subject.state, subject.summary.reason)))
     return f"{show(why, 200)} ({subject.id})"
 
 
-def _along(key: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> Along:
+def _along(
+    key: str, ended: Sequence[tuple[Point, Subject]], missing: Sequence[Point], axis: str, varied: Collection[str]
+) -> Along:
     told = [
         _told(point, point_words(point, varied), one, claim) for point, one in ended if (claim := one.summary.claims.get(key))
     ]
+    told = sorted(told, key=lambda one: x_of(one.point, axis)) if axis else told
+    points = [*(one.point for one in told), *missing]
+    known: list[bool | None] = [*(one.holds for one in told), *(None for _ in missing)]
     groups = groups_of([one.point for one in told], axis, varied)
+    order = [i for at in groups.values() for i in at]
     holds = []
-    for words, at in groups.items():
-        group = sorted((told[i] for i in at), key=lambda one: x_of(one.point, axis))
-        places = [(point_words(one.point, [axis]) if axis else one.words, one.holds) for one in group]
+    for words, at in groups_of(points, axis, varied).items():
+        group = sorted(at, key=lambda i: x_of(points[i], axis))
+        places = [(point_words(points[i], [axis] if axis else varied), known[i]) for i in group]
         where = holds_where(places, is_ordered=bool(axis))
         holds.append(f"{words}: {where}" if words else where)
-    return Along(
-        told[0].claim.text, tuple(told), tuple(holds), panel_of([(one.point, one.claim) for one in told], axis, varied)
-    )
+    panel = panel_of([(one.point, one.claim) for one in told], axis, varied)
+    return Along(told[0].claim.text, tuple(told[i] for i in order), tuple(holds), panel)
 
 
 def _told(point: Point, words: str, subject: Subject, claim: Claim) -> Told:

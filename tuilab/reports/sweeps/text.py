@@ -19,11 +19,12 @@ _LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy
 def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
     """Return what a terminal shows of it."""
     parts = [f"{style.bold(found.id)}  {show(found.name)}: {'; '.join(found.settings)}  {style.dim(found.counts)}"]
+    parts += ["\n".join(found.doubts)] if found.doubts else []
     parts += ["\n".join(_claim(claim, style, width)) for claim in found.claims]
     panels = [claim.panel for claim in found.claims if claim.panel] + [*found.curves]
     parts += [drawn for panel in panels if has_chart and (drawn := chart(panel, width, is_utf8=style.is_utf8))]
     if found.numbers:
-        parts.append("\n".join(shorten(line, width) for line in columns(found.numbers)))
+        parts.append("\n".join(table(found.numbers, width)))
     if found.missing:
         parts.append("\n".join(["without a result:", *(f"  {words}" for words in found.missing)]))
     return "\n\n".join([*parts, *([style.dim(found.note)] if found.note else [])])
@@ -31,8 +32,24 @@ def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows as lines whose cells stand beneath each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = _widths(rows)
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return a table that fits, without the columns that matter least: what is told at most length, but for its edges."""
+    left_out = []
+    while len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
+        widths = _widths(rows)
+        widest = max(range(1, len(widths) - 1), key=lambda at: widths[at])
+        left_out.append(rows[0][widest])
+        rows = [[*row[:widest], *row[widest + 1 :]] for row in rows]
+    note = [f"left out for the width: {', '.join(left_out)}; a report has them"] if left_out else []
+    return [*(shorten(line, width) for line in columns(rows)), *note]
 
 
 def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
