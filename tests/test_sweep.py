@@ -230,7 +230,7 @@ def test_one_that_is_interrupted_goes_on_where_it_was(tuilab: Tuilab, probe: str
     until(lambda: _is_at(root, 8))
     front.send_signal(signal.SIGINT)
     _, said = front.communicate(timeout=60)
-    assert front.returncode == 130 and "2 points without a result; go on after an end: tuilab sweep --resume sweep-" in said
+    assert front.returncode == 130 and "2 points without a result; run what is missing: tuilab sweep --resume sweep-" in said
     (tmp_path / "gate").touch()
 
     again = swept(tuilab, "--resume", "last")

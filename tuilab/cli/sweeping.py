@@ -52,7 +52,7 @@ def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted, where: "W
     sweep = orders[0].sweep
     assert sweep is not None
     if not wanted.is_quiet:
-        print(f"{sweep.id}: {plural(len(orders), 'point')}; {_step(sweep, root)}", file=sys.stderr)
+        print(f"{sweep.id}: {plural(len(orders), 'point')}; {_step(sweep, root, 'go on after an end')}", file=sys.stderr)
     if where:
         from tuilab.cli.afar import run_afar
 
@@ -111,9 +111,8 @@ def _tell(sweep_id: str, root: Path, wanted: Wanted, code: ExitCode) -> ExitCode
         style = style_of(sys.stdout)
         print_result(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=wanted.has_chart)))
         if found.missing:
-            print(
-                f"tuilab: {plural(len(found.missing), 'point')} without a result; {_step(found.sweep, root)}", file=sys.stderr
-            )
+            lack, step = plural(len(found.missing), "point"), _step(found.sweep, root, "run what is missing")
+            print(f"tuilab: {lack} without a result; {step}", file=sys.stderr)
     if wanted.report:
         write(subjects, wanted.report, format_of(wanted.report))
         if wanted.report != "-" and not wanted.is_quiet:
@@ -121,11 +120,11 @@ def _tell(sweep_id: str, root: Path, wanted: Wanted, code: ExitCode) -> ExitCode
     return code
 
 
-def _step(sweep: Sweep, root: Path) -> str:
+def _step(sweep: Sweep, root: Path, what: str) -> str:
     """Return how to go on with a sweep that has come to an end too early."""
     if any(GONE in word for word in words_for_record(sweep.argv)):
         return "its words have a secret, which is kept nowhere: it cannot be gone on with"
-    return f"go on after an end: {hint(root, 'sweep', '--resume', sweep.id)}"
+    return f"{what}: {hint(root, 'sweep', '--resume', sweep.id)}"
 
 
 def document(found: Swept, subjects: Sequence[Subject], root: Path, code: ExitCode) -> dict[str, Any]:
