@@ -26,13 +26,19 @@ def first_imports(tree: ast.Module) -> tuple[str, ...]:
 
 def still_first(modules: list[str], source: bytes) -> list[str]:
     """Return those of some modules that a source imports first; it may have been edited since they were read."""
+    tree = parsed(source) if modules else None
+    found = first_imports(tree) if tree else ()
+    return [name for name in modules if name in found]
+
+
+def parsed(source: bytes) -> ast.Module | None:
+    """Return what a source is made of; None of one that is none: the worker says what is wrong."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = first_imports(ast.parse(source)) if modules else ()
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the worker says what is wrong
-        return []
-    return [name for name in modules if name in found]
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _leading(body: list[ast.stmt]) -> Iterator[str]:

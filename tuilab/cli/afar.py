@@ -22,8 +22,8 @@ def wanted(given: Mapping[str, Any]) -> Wanted:
     return Wanted(given["address"] or "", given["count"] or 0, given["per_node"], given["gpus"])
 
 
-def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> bool:
-    """Have orders carried out and keep their results, each told when it is over; return whether it was interrupted."""
+def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> None:
+    """Have orders carried out and keep their results, each told when it is over."""
     style = style_of(sys.stderr)
 
     def tell(words: str) -> None:
@@ -55,4 +55,3 @@ def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> boo
             cluster.close()
     if is_interrupted:
         outcome.codes.append(ExitCode.INTERRUPTED)
-    return is_interrupted

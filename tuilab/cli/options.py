@@ -105,6 +105,14 @@ def is_afar(given: "Mapping[str, Any]") -> bool:
     return False
 
 
+def check_report(target: str | None) -> None:
+    """Say of a report that is wanted at the end, before anything runs, what can be known to fail then."""
+    if target:
+        from tuilab.reports.files import check_target, tell_lack
+
+        tell_lack(check_target(target))
+
+
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document.")
 KEEP_PRIVATE = click.Option(["--keep-private"], is_flag=True, help="Take nothing out that looks like a secret.")
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]

@@ -1,6 +1,5 @@
 """The orders of the points of a sweep: a scenario with other values, or a command with other words."""
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -106,17 +105,10 @@ def _values(given: Given, value_of: Callable[[str, str], Value]) -> grid.Grid:
 
 def _orders(values: grid.Grid, order: Callable[[dict[str, Value]], RunOrder], argv: Sequence[str]) -> list[RunOrder]:
     """Return an order a point, each of which waits for its turn."""
-    sweep = Sweep(id=f"sweep-{token_hex(3)}", values=values, point={}, argv=list(argv), folder=_here())
+    here = command_orders.here()
+    folder = here if here.isprintable() else ""
+    sweep = Sweep(id=f"sweep-{token_hex(3)}", values=values, point={}, argv=list(argv), folder=folder)
     return [replace(order(point), sweep=replace(sweep, point=point), waits=True) for point in grid.points(values)]
-
-
-def _here() -> str:
-    """Return the folder that the sweep is given in; nothing where that cannot be told."""
-    try:
-        here = os.getcwd()
-    except FileNotFoundError:
-        return ""
-    return here if here.isprintable() else ""
 
 
 def _as_options(point: Mapping[str, Value]) -> list[str]:

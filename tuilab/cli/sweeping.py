@@ -3,7 +3,6 @@
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
 from tuilab.record.encoding import for_programs, spell_out
 from tuilab.record.events import Sweep
-from tuilab.record.live_run import Watch
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.reports.files import format_of, read_subjects, write
@@ -25,39 +23,27 @@ from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import point_words, varied_in
 from tuilab.reports.sweeps.swept import Along, Swept, sweep_of, swept
 from tuilab.reports.sweeps.text import render
-from tuilab.runs import ledger, store, sweeps
+from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
 from tuilab.scrub import words_for_record
 from tuilab.text import GONE, plural, show
 
 if TYPE_CHECKING:
-    from tuilab.fleet.carry import Wanted as Where
+    from tuilab.fleet.carry import Wanted
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """How the result is wanted."""
-
-    as_json: bool = False
-    is_strict: bool = False
-    is_quiet: bool = False
-    has_chart: bool = False
-    report: str = ""
-
-
-def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted, where: "Where | None" = None) -> ExitCode:
+def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: "Wanted | None" = None) -> ExitCode:
     """Run the points one after another, or on the nodes of a cluster; what was run before an interrupt is told and kept."""
-    outcome = Outcome(is_strict=wanted.is_strict, is_quiet=wanted.is_quiet, is_silent=True)
     style = style_of(sys.stderr)
     sweep = orders[0].sweep
     assert sweep is not None
-    if not wanted.is_quiet:
+    if not outcome.is_quiet:
         print(f"{sweep.id}: {plural(len(orders), 'point')}; {_step(sweep, root, 'go on after an end')}", file=sys.stderr)
     if where:
         from tuilab.cli.afar import run_afar
 
         run_afar([msgspec.structs.replace(order, waits=False) for order in orders], where, outcome)
-        return _finish(sweep.id, root, wanted, outcome)
+        return _finish(sweep.id, root, outcome)
     numbers = count(1)
 
     def tell(order: RunOrder) -> None:
@@ -65,9 +51,9 @@ def go_through(orders: Sequence[RunOrder], root: Path, wanted: Wanted, where: "W
         outcome.where = f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
 
     for _ in run_each(orders, outcome, tell):
-        if not wanted.is_quiet:
+        if not outcome.is_quiet:
             print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
-    return _finish(sweep.id, root, wanted, outcome)
+    return _finish(sweep.id, root, outcome)
 
 
 def _told(outcome: Outcome, style: Style) -> str:
@@ -80,43 +66,32 @@ def _told(outcome: Outcome, style: Style) -> str:
     return f"{outcome.where}: {state}  {marks}  {watch.summary.elapsed_s:.1f} s  {name}"
 
 
-def _finish(sweep_id: str, root: Path, wanted: Wanted, outcome: Outcome) -> ExitCode:
+def _finish(sweep_id: str, root: Path, outcome: Outcome) -> ExitCode:
     code = headless.worst(outcome.codes)
     if not outcome.watched:  # no point could begin, and why was told
         return code
-    return _tell(sweep_id, root, wanted, code)
+    return tell_result(sweep_id, root, outcome, code)
 
 
-def tell_again(reference: str, root: Path, wanted: Wanted) -> ExitCode:
-    """Tell what came of a sweep of which every point has a result, or gets one."""
-    begun = sweeps.find(reference, root)
-    watches = [(Watch(run), ledger.read(run).state) for run in begun.runs]
-    for watch, _ in watches:
-        watch.catch_up()
-    code = headless.worst([
-        headless.exit_code(watch.summary, state, is_strict=wanted.is_strict)
-        for watch, state in watches
-        if state == RunState.SUCCEEDED
-    ])  # fmt: skip
-    return _tell(begun.sweep.id, root, wanted, code)
-
-
-def _tell(sweep_id: str, root: Path, wanted: Wanted, code: ExitCode) -> ExitCode:
-    """Print the result of a sweep, and write its report."""
-    subjects = read_subjects(sweeps.find(sweep_id, root).runs)
+def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | None = None) -> ExitCode:
+    """Print the result of a sweep, and write its report; without a code return that of its runs that succeeded."""
+    subjects = read_subjects(sweeps.find(reference, root).runs)
     found = swept([one for one in subjects if sweep_of(one)])
-    if wanted.as_json:
+    if code is None:
+        done = [one.summary for one in subjects if one.state == RunState.SUCCEEDED]
+        code = headless.worst([headless.exit_code(one, RunState.SUCCEEDED, is_strict=outcome.is_strict) for one in done])
+    if outcome.as_json:
         print_result(for_programs(document(found, subjects, root, code)))
     else:
         style = style_of(sys.stdout)
-        print_result(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=wanted.has_chart)))
+        print_result(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=outcome.has_chart)))
         if found.missing:
             lack, step = plural(len(found.missing), "point"), _step(found.sweep, root, "run what is missing")
             print(f"tuilab: {lack} without a result; {step}", file=sys.stderr)
-    if wanted.report:
-        write(subjects, wanted.report, format_of(wanted.report))
-        if wanted.report != "-" and not wanted.is_quiet:
-            print(f"report: {show(wanted.report, 500)}", file=sys.stderr)
+    if outcome.report:
+        write(subjects, outcome.report, format_of(outcome.report))
+        if outcome.report != "-" and not outcome.is_quiet:
+            print(f"report: {show(outcome.report, 500)}", file=sys.stderr)
     return code
 
 

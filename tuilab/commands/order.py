@@ -40,7 +40,7 @@ def order(
 ) -> RunOrder:
     """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
     check(command)
-    command.folder = command.folder or _here()
+    command.folder = command.folder or here()
     command.umask = _umask()
     script = script_of(command.words, command.folder)
     return RunOrder(
@@ -121,7 +121,7 @@ def _umask() -> int:
     return was
 
 
-def _here() -> str:
+def here() -> str:
     """Return the folder that one is in; nothing where it has gone."""
     try:
         return os.getcwd()

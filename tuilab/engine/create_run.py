@@ -69,7 +69,7 @@ def open_run(order: RunOrder) -> OpenRun:
 def cannot_record(run_dir: Path, why: str) -> CannotRecord:
     """Remove the folder of a run that cannot begin, and return the error that says why."""
     store.remove(run_dir)
-    return CannotRecord(f"cannot write in {show(run_dir.parent)}: {why}; name another folder with --root DIR or TUILAB_ROOT")
+    return store.cannot_write(run_dir.parent, why)
 
 
 def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:

@@ -5,7 +5,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tuilab.errors import BoxLacks, TuilabError, UsageError
@@ -102,8 +102,8 @@ class Cluster:
         try:
             facts = self._ray.get(ref, timeout=0)
         except self._ray.exceptions.RayError as problem:
-            return Node(node.id, name, node.cpus, node.gpus, lacks=f"it did not answer ({show(type(problem).__name__)})")
-        return Node(node.id, name, node.cpus, node.gpus, **facts)
+            return replace(node, lacks=f"it did not answer ({show(type(problem).__name__)})")
+        return replace(node, **facts)
 
 
 class Remote:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tuilab.engine import messages
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import ExitCode
+from tuilab.files import open_regular
 from tuilab.fleet.keeper import OVER
 from tuilab.runs.archive import names
 
@@ -144,7 +145,7 @@ def _environment() -> dict[str, str]:
 def digest(path: Path) -> str:
     """Return the digest of a file; nothing where it cannot be read."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open(open_regular(path), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
@@ -153,7 +154,7 @@ def digest(path: Path) -> str:
 def _beyond(path: Path, at: int, most: int) -> bytes:
     """Return what a file has from a place on; nothing where there is no more."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open(open_regular(path), "rb") as file:
             file.seek(at)
             return file.read(most)
     except OSError:

@@ -4,12 +4,11 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tuilab.errors import CannotRecord
 from tuilab.fleet.host import Piece, digest
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
+from tuilab.runs import store
 from tuilab.runs.archive.names import FOLDERS, is_of_a_run
-from tuilab.text import show
 
 
 class Mirror:
@@ -26,7 +25,7 @@ class Mirror:
             for folder in FOLDERS:
                 (run_dir / folder).mkdir(mode=0o700)
         except OSError as problem:
-            raise _cannot(run_dir, problem) from problem
+            raise store.cannot_write(run_dir, problem.strerror or str(problem)) from problem
 
     def take(self, pieces: Iterable[Piece]) -> None:
         """Write down what is new."""
@@ -35,7 +34,7 @@ class Mirror:
                 try:
                     self._write(piece)
                 except OSError as problem:
-                    raise _cannot(self.run_dir, problem) from problem
+                    raise store.cannot_write(self.run_dir, problem.strerror or str(problem)) from problem
 
     def forget_wrong(self, digests: Mapping[str, str]) -> bool:
         """Say whether every file is as it is there; those that are not are brought over again, from their beginning."""
@@ -55,8 +54,3 @@ class Mirror:
             file.seek(piece.at)
             file.write(piece.data)
         self.known[piece.name] = piece.at + len(piece.data)
-
-
-def _cannot(run_dir: Path, problem: OSError) -> CannotRecord:
-    why = problem.strerror or str(problem)
-    return CannotRecord(f"cannot write in {show(run_dir)}: {why}; name another folder with --root DIR or TUILAB_ROOT")

@@ -2,11 +2,10 @@
 
 import ast
 import os
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from tuilab.catalogue.imports import SOURCE_LIMIT
+from tuilab.catalogue.imports import SOURCE_LIMIT, parsed
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import UsageError
 from tuilab.files import read_regular
@@ -35,13 +34,8 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
 
 def _imported(source: bytes) -> Iterator[str]:
     """Yield the files that lie beside a source if it imports them."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the worker says what is wrong
-        return
-    for node in ast.walk(tree):
+    tree = parsed(source)
+    for node in ast.walk(tree) if tree else ():
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
         yield from (f"{Path(name.partition('.')[0]).name}.py" for name in names)

@@ -40,6 +40,11 @@ def create(scenario: str, under: Path) -> Path:
     return run_dir
 
 
+def cannot_write(folder: Path, why: str) -> CannotRecord:
+    """Return the error that says why nothing can be recorded in a folder, and what to do."""
+    return CannotRecord(f"cannot write in {show(folder)}: {why}; name another folder with --root DIR or TUILAB_ROOT")
+
+
 def list_runs(under: Path) -> list[Path]:
     """Return the folders of all runs, newest first."""
     return [under / name for name in folders.look(os.fspath(under))[0]]

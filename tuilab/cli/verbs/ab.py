@@ -85,10 +85,7 @@ def command(**given: Any) -> int:
             step = hint(options.root(given["root"]), "attach", "last", "--jsonl")
             raise UsageError(f"--detach follows no records; when it runs: {step}")
         return detach([run_order], as_json=given["as_json"])
-    if given["report"]:
-        from tuilab.reports.files import check_target, tell_lack
-
-        tell_lack(check_target(given["report"]))
+    options.check_report(given["report"])
     if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):
         from tuilab import tui
 

@@ -99,10 +99,7 @@ def command(**given: Any) -> int:
     assert order.command is not None
     order.command.others = others
     outcome = _outcome(given)
-    if given["report"]:
-        from tuilab.reports.files import check_target, tell_lack
-
-        tell_lack(check_target(given["report"]))
+    options.check_report(given["report"])
     if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):
         from tuilab import tui
 

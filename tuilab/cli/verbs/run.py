@@ -212,10 +212,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             step = hint(options.root(given["root"]), "attach", "last", "--jsonl")
             raise UsageError(f"--detach follows no records; when it runs: {step}")
         return detach(orders, as_json=given["as_json"])
-    if given["report"]:
-        from tuilab.reports.files import check_target, tell_lack
-
-        tell_lack(check_target(given["report"]))
+    options.check_report(given["report"])
     from tuilab.cli.follow import Outcome, run_all
 
     outcome = Outcome(
@@ -263,10 +260,7 @@ def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
         has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
         report=given["report"] or "",
     )
-    if outcome.report:
-        from tuilab.reports.files import check_target, tell_lack
-
-        tell_lack(check_target(outcome.report))
+    options.check_report(outcome.report)
     afar.run_afar(orders, afar.wanted(given), outcome)
     return outcome.finish()
 

@@ -21,7 +21,7 @@ from tuilab.errors import UsageError
 from tuilab.text import plural, show
 
 if TYPE_CHECKING:
-    from tuilab.cli.sweeping import Wanted
+    from tuilab.cli.follow import Outcome
     from tuilab.engine.messages import RunOrder
 
 _MOST_DETACHED = 100  # points
@@ -79,15 +79,12 @@ class _SweepCommand(click.Command):
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     root = options.root(given["root"])
-    if given["report"]:
-        from tuilab.reports.files import check_target, tell_lack
-
-        tell_lack(check_target(given["report"]))
+    options.check_report(given["report"])
     orders = _resumed(given, root) if given["resume"] is not None else _orders(ctx, given, root)
     if not orders:
-        from tuilab.cli.sweeping import tell_again
+        from tuilab.cli.sweeping import tell_result
 
-        return tell_again(given["resume"], root, _wanted(given))
+        return tell_result(given["resume"], root, _outcome(given))
     is_afar = options.is_afar(given)
     if given["detach"] and is_afar:
         raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
@@ -107,19 +104,26 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return detach(orders, as_json=given["as_json"], sweep=orders[0].sweep.id if orders[0].sweep else "")
     from tuilab.cli.sweeping import go_through
 
-    wanted = _wanted(given)
+    outcome = _outcome(given)
     if is_afar:
         from tuilab.cli.afar import wanted as where
 
-        return go_through(orders, root, wanted, where(given))
-    return go_through(orders, root, wanted)
+        return go_through(orders, root, outcome, where(given))
+    return go_through(orders, root, outcome)
 
 
-def _wanted(given: dict[str, Any]) -> "Wanted":
-    from tuilab.cli.sweeping import Wanted
+def _outcome(given: dict[str, Any]) -> "Outcome":
+    """Return how the result is wanted: that of all points together, and of none by itself."""
+    from tuilab.cli.follow import Outcome
 
-    has_chart = sys.stdout.isatty() and not given["quiet"]
-    return Wanted(given["as_json"], given["strict"], given["quiet"], has_chart, given["report"] or "")
+    return Outcome(
+        as_json=given["as_json"],
+        is_strict=given["strict"],
+        is_quiet=given["quiet"],
+        is_silent=True,
+        has_chart=sys.stdout.isatty() and not given["quiet"],
+        report=given["report"] or "",
+    )
 
 
 def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunOrder]":
