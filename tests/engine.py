@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -55,13 +55,15 @@ def do_first(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
 
 
 def until(condition: Callable[[], T | None], patience_s: float = 60.0) -> T:
-    """Poll until a condition holds and return what it gave."""
+    """Poll until a condition holds and return what it gave; a file that is not there yet is none that holds."""
     deadline = time.monotonic() + patience_s
-    while not (found := condition()):
+    while True:
+        with suppress(FileNotFoundError):
+            if found := condition():
+                return found
         if time.monotonic() > deadline:
             raise AssertionError("what was waited for did not happen")
         time.sleep(0.02)
-    return found
 
 
 def newest(root: Path) -> Path | None:
