@@ -8,14 +8,17 @@ it is only done where there is a file.
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from tuilab import places
 from tuilab.errors import TuilabError, UsageError
 from tuilab.files import Fault, Unusable, read_small
 from tuilab.text import did_you_mean, show
+from tuilab.tuples import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FPS = 2.0
 DEVICE = "auto"
@@ -23,42 +26,40 @@ GPU = r"cuda:(?:0|[1-9][0-9]{0,3})"  # one GPU by CUDA's number of it
 _LIMIT = 64 * 1024
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One key of the file: its variable, what it takes, and how a right value is spelled in the variable."""
 
     variable: str
     takes: str
-    spell: Callable[[Any], str | None]  # None: the value is not of that kind
+    spell: "Callable[[Any], str | None]"  # None: the value is not of that kind
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """What a setting is, as its variable has it, and who says so; empty where nobody does."""
 
     text: str
     origin: str
 
 
-def _spell_path(value: Any) -> str | None:
+def _spell_path(value: "Any") -> str | None:
     if not isinstance(value, str) or "\0" in value:
         return None
     path = os.path.expanduser(value)
     return path if os.path.isabs(path) else None
 
 
-def _spell_paths(value: Any) -> str | None:
+def _spell_paths(value: "Any") -> str | None:
     paths = [_spell_path(one) for one in value] if isinstance(value, list) else [None]
     whole = [path for path in paths if path is not None and os.pathsep not in path]
     return os.pathsep.join(whole) if len(whole) == len(paths) else None
 
 
-def _spell_fps(value: Any) -> str | None:
+def _spell_fps(value: "Any") -> str | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(float(value)) if is_number and 0.1 <= value <= 30 else None
 
 
-def _spell_device(value: Any) -> str | None:
+def _spell_device(value: "Any") -> str | None:
     return value if isinstance(value, str) and re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
 
 
@@ -159,7 +160,7 @@ def _decode(where: str, data: bytes) -> dict[str, Value]:
     return {key: _value(where, key, value, text) for key, value in found.items()}
 
 
-def _value(where: str, key: str, value: Any, text: str) -> Value:
+def _value(where: str, key: str, value: "Any", text: str) -> Value:
     line = _line(key, text)
     setting = SETTINGS.get(key)
     if setting is None:

@@ -4,12 +4,13 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
 from tuilab.catalogue import params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
+from tuilab.catalogue.nodes import nodes
 from tuilab.catalogue.quiet import wants_quiet
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
 from tuilab.catalogue.stated import claims_of, is_key, plain, sections_of
@@ -66,7 +67,7 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
 def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
     """Return the claims that the lesson in a file states."""
     tree, _ = parse_source(read_text(os.path.abspath(file)))
-    return claims_of(ast.get_docstring(tree) or "")
+    return claims_of(docstring_of(tree))
 
 
 def read_text(path: str) -> str:
@@ -104,6 +105,13 @@ def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
     return tree, runs[-1]
 
 
+def docstring_of(tree: ast.Module) -> str:
+    """Return the lesson of a scenario, as `ast.get_docstring` does; that loads what takes longer than a list."""
+    text = ast.get_docstring(tree, clean=False) or ""
+    is_flush = "\t" not in text and not text[:1].isspace() and re.search(r"\n\S", text)
+    return text.rstrip("\n") if is_flush else (ast.get_docstring(tree) or "")
+
+
 def lab_name(run: ast.FunctionDef) -> str:
     """Return what the scenario calls its lab."""
     return (run.args.posonlyargs + run.args.args)[0].arg
@@ -114,11 +122,11 @@ def lab_calls(tree: ast.AST, lab: str, *methods: str) -> list[ast.Call]:
     return [call for call in _all_calls(tree, lab) if called_method(call) in methods]
 
 
-@lru_cache(maxsize=2)  # a file is asked for one method after another, and to walk its tree is most of reading it
+@lru_cache(maxsize=2)  # a file is asked for one method after another
 def _all_calls(tree: ast.AST, lab: str) -> tuple[ast.Call, ...]:
     calls = [
         node
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if isinstance(node.func.value, ast.Name) and node.func.value.id == lab
     ]
@@ -152,7 +160,7 @@ def race_arms(call: ast.Call) -> dict[str, ast.expr]:
 
 def _describe(scenario: Scenario, text: str) -> Scenario:
     tree, run = parse_source(text)
-    title, _, lesson = (ast.get_docstring(tree) or "").partition("\n")
+    title, _, lesson = docstring_of(tree).partition("\n")
     if not title:
         raise Broken("there is no docstring; its first line is the title", 1)
     arms = list(_read_arms(tree, lab_name(run)))
@@ -217,7 +225,7 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     defaults += arguments.defaults
     pairs = [*zip(positional, defaults, strict=True)][1:]
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    comments = _read_comments(text, run)  # of several parameters on a line, the last one takes the comment
+    comments = _read_comments(text, run, [value or name for name, value in pairs])
     found = [_read_param(name, value, comments.pop((value or name).end_lineno, "")) for name, value in reversed(pairs)]
     _refuse_twins(found, run.lineno)
     return tuple(reversed(found))
@@ -268,13 +276,26 @@ def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:
     raise ValueError(f"the type {given} is not supported; use int, float, bool, str or Literal[...]")
 
 
-def _read_comments(text: str, run: ast.FunctionDef) -> dict[int | None, str]:
+def _read_comments(text: str, run: ast.FunctionDef, ends: Iterable[ast.expr | ast.arg]) -> dict[int | None, str]:
+    """Return by line the comments behind parameters, of which each ends in a node; of several on a line the last takes it."""
+    lines = text.split("\n")
+    comments: dict[int | None, str] = {}
+    for node in ends:
+        line = lines[(node.end_lineno or 1) - 1].encode()[node.end_col_offset :].decode()
+        code, mark, comment = line.partition("#")
+        if mark and ("'" in code or '"' in code):  # it may stand in a text
+            return _tokenized_comments(lines, run)
+        comments[node.end_lineno] = mark + comment
+    return comments
+
+
+def _tokenized_comments(lines: list[str], run: ast.FunctionDef) -> dict[int | None, str]:
     """Return the comments in the signature of `run` by line."""
     import io
-    import tokenize
+    import tokenize  # which takes longer than to parse all of it
 
     comments: dict[int | None, str] = {}
-    signature = "\n".join(text.split("\n")[run.lineno - 1 :])
+    signature = "\n".join(lines[run.lineno - 1 :])
     for token in tokenize.generate_tokens(io.StringIO(signature, newline="\n").readline):
         line = run.lineno - 1 + token.start[0]
         if line > run.body[0].lineno:
