@@ -52,7 +52,7 @@ def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
     """Return all scenarios in the order of the course, those that cannot be used among them."""
     folders = scenario_dirs(extra)
     order = course.read(folders)
-    found = _refuse_twins(_read_files(folders, _whole))
+    found = _refuse_twins(_read_files(folders, _whole, _read_whole))
     return order.sort(one._replace(builds_on=order.lessons.get(one.id, ())) for one in found)
 
 
@@ -60,11 +60,15 @@ def listed(extra: Sequence[PathLike] = ()) -> tuple[list[Scenario], Mapping[str,
     """Return the scenarios as a list has them, without what stands below their titles, and what each topic is about."""
     folders = scenario_dirs(extra)
     order = course.read(folders)
-    return order.sort(_refuse_twins(_read_files(folders, lambda head, rest: head))), order.topics
+    return order.sort(_refuse_twins(_read_files(folders, lambda head, rest: head, _read_head))), order.topics
 
 
-def _read_files(folders: Sequence[str], unpack: "Callable[[Scenario, bytes], Scenario | None]") -> list[Scenario]:
-    """Return what the files in some folders say: of one that was read before, what is unpacked of that."""
+def _read_files(
+    folders: Sequence[str],
+    unpack: "Callable[[Scenario, bytes], Scenario | None]",
+    read: "Callable[[str], tuple[Scenario, bytes]]",
+) -> list[Scenario]:
+    """Return what the files in some folders say: of one that was read before, what is unpacked of that, if it is enough."""
     cached = _read_cache()
     fresh: _Cached = {}
     scenarios = []
@@ -73,9 +77,10 @@ def _read_files(folders: Sequence[str], unpack: "Callable[[Scenario, bytes], Sce
         if known and known[0] == stamp and (scenario := unpack(*known[1:])):
             scenarios.append(scenario)
             continue
-        scenarios.append(scenario := _read_source(path))
+        scenario, rest = read(path)
+        scenarios.append(scenario)
         if stamp and not scenario.error:
-            fresh[path] = stamp, scenario, sealed(json.dumps(scenario[_HEAD:]).encode())
+            fresh[path] = stamp, scenario, rest
     if fresh:
         _write_cache({**(cached if len(cached) < _CACHED_FILES else {}), **fresh})
     return scenarios
@@ -113,6 +118,20 @@ def _read_source(path: str) -> Scenario:
     from tuilab.catalogue.source import read  # slow to load; most of the time the cache has all that is asked for
 
     return read(path)
+
+
+def _read_whole(path: str) -> tuple[Scenario, bytes]:
+    """Return all that a file says, and what is kept of it below what a list shows."""
+    scenario = _read_source(path)
+    return scenario, sealed(json.dumps(scenario[_HEAD:]).encode())
+
+
+def _read_head(path: str) -> tuple[Scenario, bytes]:
+    """Return what a list shows of a file, with nothing below it, where that is sure without all of the file; else all."""
+    from tuilab.catalogue import title
+
+    head = title.read(path)
+    return (head, b"") if head else _read_whole(path)
 
 
 def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]]:
@@ -165,7 +184,7 @@ def _maker() -> str:
     folder = os.path.dirname(__file__)
     ours = [
         os.stat(f"{folder}/{name}.py").st_mtime_ns
-        for name in ("catalog", "source", "scenario", "params", "stated", "imports", "quiet")
+        for name in ("catalog", "source", "scenario", "params", "stated", "imports", "quiet", "nodes", "title")
     ]
     return f"{__version__} {sys.hexversion} {ours}"
 

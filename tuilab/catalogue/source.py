@@ -36,7 +36,7 @@ def read(file: str | os.PathLike[str]) -> Scenario:
     folder, name = os.path.split(path)
     scenario = Scenario(id=name.removesuffix(".py"), topic=os.path.basename(folder) or "mine", path=path)
     try:
-        if not re.fullmatch(_ID, scenario.id):
+        if not is_name(scenario.id):
             raise Broken("its name is not usable; rename it to at most 60 letters, digits, - and _ (and not all)")
         return _describe(scenario, read_text(path))
     except Broken as problem:
@@ -45,6 +45,11 @@ def read(file: str | os.PathLike[str]) -> Scenario:
         return scenario._replace(error="too deeply nested to be understood")
     except ValueError as problem:  # such as a number of 5000 digits
         return scenario._replace(error=f"cannot be understood: {problem}")
+
+
+def is_name(id: str) -> bool:
+    """Say whether a scenario can be called so."""
+    return re.fullmatch(_ID, id) is not None
 
 
 def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Scenario, bytes]:
@@ -112,6 +117,11 @@ def docstring_of(tree: ast.Module) -> str:
     return text.rstrip("\n") if is_flush else (ast.get_docstring(tree) or "")
 
 
+def check_signature(text: str) -> None:
+    """Raise Broken, or ValueError, unless the function `run` in a text takes what can be given to it."""
+    _read_params(parse_source(text)[1], text)
+
+
 def lab_name(run: ast.FunctionDef) -> str:
     """Return what the scenario calls its lab."""
     return (run.args.posonlyargs + run.args.args)[0].arg
@@ -147,10 +157,18 @@ def text_of(node: ast.expr | None) -> str | None:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             texts.append(part.value)
         elif isinstance(part, ast.FormattedValue):
-            texts.append("{" + ast.unparse(part.value) + "}")
+            texts.append("{" + _spelled(part.value) + "}")
         else:
             return None
     return "".join(texts)
+
+
+def _spelled(value: ast.expr) -> str:
+    """Return how a value is spelled; of one that is nested too deeply to be spelled, or has what no f-string takes, `...`."""
+    try:
+        return ast.unparse(value)
+    except (RecursionError, ValueError):
+        return "..."
 
 
 def race_arms(call: ast.Call) -> dict[str, ast.expr]:
