@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _CACHE_LIMIT = 16 * 1024 * 1024
 _HEAD = 4  # fields of a scenario that a list shows: id, topic, path, title
 _CACHED_FILES = 500  # more than that, and only what was listed last is kept
+_PIECE = 1024 * 1024  # bytes, as many as a file takes to be read
 
 _Cached = dict[str, tuple[str, Scenario, bytes]]  # by path: the stamp of a file, what a list shows of it, and the rest
 
@@ -70,6 +71,8 @@ def _read_files(
 ) -> list[Scenario]:
     """Return what the files in some folders say: of one that was read before, what is unpacked of that, if it is enough."""
     cached = _read_cache()
+    if not cached:
+        _keep_memory()
     fresh: _Cached = {}
     scenarios = []
     for path, stamp in dict(file for folder in folders for file in _list_files(folder)).items():
@@ -118,6 +121,14 @@ def _read_source(path: str) -> Scenario:
     from tuilab.catalogue.source import read  # slow to load; most of the time the cache has all that is asked for
 
     return read(path)
+
+
+def _keep_memory() -> None:
+    """Have what one file took be there for the next: a tenth of reading many is to have it anew for each.
+
+    The C library returns to the system what is freed, unless that is less than what was once returned in one piece.
+    """
+    bytes(_PIECE)
 
 
 def _read_whole(path: str) -> tuple[Scenario, bytes]:
@@ -184,7 +195,7 @@ def _maker() -> str:
     folder = os.path.dirname(__file__)
     ours = [
         os.stat(f"{folder}/{name}.py").st_mtime_ns
-        for name in ("catalog", "source", "scenario", "params", "stated", "imports", "quiet", "nodes", "title")
+        for name in ("catalog", "comments", "imports", "nodes", "params", "quiet", "scenario", "source", "stated", "title")
     ]
     return f"{__version__} {sys.hexversion} {ours}"
 

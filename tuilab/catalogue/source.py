@@ -4,11 +4,11 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-from tuilab.catalogue import params
+from tuilab.catalogue import comments, params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
 from tuilab.catalogue.nodes import nodes
 from tuilab.catalogue.quiet import wants_quiet
@@ -157,18 +157,10 @@ def text_of(node: ast.expr | None) -> str | None:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             texts.append(part.value)
         elif isinstance(part, ast.FormattedValue):
-            texts.append("{" + _spelled(part.value) + "}")
+            texts.append("{" + ast.unparse(part.value) + "}")
         else:
             return None
     return "".join(texts)
-
-
-def _spelled(value: ast.expr) -> str:
-    """Return how a value is spelled; of one that is nested too deeply to be spelled, or has what no f-string takes, `...`."""
-    try:
-        return ast.unparse(value)
-    except (RecursionError, ValueError):
-        return "..."
 
 
 def race_arms(call: ast.Call) -> dict[str, ast.expr]:
@@ -243,8 +235,8 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     defaults += arguments.defaults
     pairs = [*zip(positional, defaults, strict=True)][1:]
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    comments = _read_comments(text, run, [value or name for name, value in pairs])
-    found = [_read_param(name, value, comments.pop((value or name).end_lineno, "")) for name, value in reversed(pairs)]
+    behind = comments.behind(text, run, [value or name for name, value in pairs])
+    found = [_read_param(name, value, behind.pop((value or name).end_lineno, "")) for name, value in reversed(pairs)]
     _refuse_twins(found, run.lineno)
     return tuple(reversed(found))
 
@@ -292,32 +284,3 @@ def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:
             return "choice", tuple(_read_literal(node) for node in nodes)
     given = show(ast.unparse(annotation), 60) if annotation else "missing"
     raise ValueError(f"the type {given} is not supported; use int, float, bool, str or Literal[...]")
-
-
-def _read_comments(text: str, run: ast.FunctionDef, ends: Iterable[ast.expr | ast.arg]) -> dict[int | None, str]:
-    """Return by line the comments behind parameters, of which each ends in a node; of several on a line the last takes it."""
-    lines = text.split("\n")
-    comments: dict[int | None, str] = {}
-    for node in ends:
-        line = lines[(node.end_lineno or 1) - 1].encode()[node.end_col_offset :].decode()
-        code, mark, comment = line.partition("#")
-        if mark and ("'" in code or '"' in code):  # it may stand in a text
-            return _tokenized_comments(lines, run)
-        comments[node.end_lineno] = mark + comment
-    return comments
-
-
-def _tokenized_comments(lines: list[str], run: ast.FunctionDef) -> dict[int | None, str]:
-    """Return the comments in the signature of `run` by line."""
-    import io
-    import tokenize  # which takes longer than to parse all of it
-
-    comments: dict[int | None, str] = {}
-    signature = "\n".join(lines[run.lineno - 1 :])
-    for token in tokenize.generate_tokens(io.StringIO(signature, newline="\n").readline):
-        line = run.lineno - 1 + token.start[0]
-        if line > run.body[0].lineno:
-            break
-        if token.type == tokenize.COMMENT:
-            comments[line] = token.string
-    return comments

@@ -13,6 +13,8 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import Broken, check_signature, is_name, read_text
 
 _QUOTES = '"""'
+_LINE = 150  # characters: in so few nothing is nested too deeply to be spelled
+_ODD = ("\\u", 'f"""', "f'''", 'fr"""', "fr'''")  # half a character, perhaps; texts with values in them, over several lines
 
 
 def read(path: str) -> Scenario | None:
@@ -37,16 +39,23 @@ def _title(text: str) -> str:
 
 def _is_usable(text: str) -> bool:
     """Say whether it is sure that a file with a title can be used."""
-    if "\\u" in text.lower():  # it may mean half a character, which cannot be told
+    lines = text.split("\n")
+    if not _can_be_told(text, lines):
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         runs = [block.get_lineno() for block in symtable(text, "", "exec").get_children() if block.get_name() == "run"]
-    lines = text.split("\n")[runs[-1] - 1 :] if runs else [""]
-    if not lines[0].startswith("def run("):  # a class, or something that stands in another statement
+    below = lines[runs[-1] - 1 :] if runs else [""]
+    if not below[0].startswith("def run("):  # a class, or something that stands in another statement
         return False
-    check_signature("\n".join([*_signature(lines), " pass"]))
+    check_signature("\n".join([*_signature(below), " pass"]))
     return True
+
+
+def _can_be_told(text: str, lines: list[str]) -> bool:
+    """Say whether it is sure that every text in a file can be told, and every value that an f-string puts into one."""
+    small = text.lower()
+    return max(map(len, lines)) <= _LINE and "".join(lines).isprintable() and not any(word in small for word in _ODD)
 
 
 def _signature(lines: list[str]) -> Iterator[str]:
