@@ -5,7 +5,7 @@ No line ends between a number and its unit.
 
 import os
 import sys
-import unicodedata
+from functools import lru_cache
 
 _ANY = 1_000_000
 _COLUMNS = 80  # of a terminal that does not tell
@@ -126,7 +126,10 @@ def _stays(before: str, character: str) -> bool:
     return is_word or before == " " or character in _NOT_FIRST or before in _NOT_LAST
 
 
+@lru_cache(maxsize=4096)
 def _cells_of(character: str) -> int:
+    import unicodedata  # is not needed for ASCII
+
     if unicodedata.category(character) in ("Mn", "Me"):  # accents, and the vowels that Thai sets above and below
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
