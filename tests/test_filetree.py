@@ -116,8 +116,8 @@ def test_a_folder_with_more_than_is_counted_has_no_size(run_dir: Path) -> None:
 
 
 def test_a_folder_moved_away_meanwhile_ends_the_walk(run_dir: Path, tmp_path: Path) -> None:
-    (run_dir / "artifacts" / "sub").mkdir()
-    (run_dir / "artifacts" / "sub" / "file").touch()
+    (run_dir / "artifacts" / "sub" / "folder").mkdir(parents=True)
+    (run_dir / "artifacts" / "sub" / "folder" / "file").touch()
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "precious").touch()
     seen = []
@@ -128,6 +128,23 @@ def test_a_folder_moved_away_meanwhile_ends_the_walk(run_dir: Path, tmp_path: Pa
             if entry.name == "file":
                 (run_dir / "artifacts" / "sub").rename(tmp_path / "outside" / "sub")
     assert "precious" not in seen
+
+
+def test_a_walk_stays_where_it_is_when_a_folder_without_others_is_moved_away(run_dir: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (run_dir / "artifacts" / name).mkdir()
+        (run_dir / "artifacts" / name / f"file of {name}").touch()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "precious").touch()
+    seen = []
+
+    for entry in filetree.walk(run_dir / "artifacts"):
+        seen.append(entry.name)
+        if len(seen) == 1:
+            first = entry.name.removeprefix("file of ")
+            (run_dir / "artifacts" / first).rename(tmp_path / "outside" / first)
+
+    assert sorted(seen) == ["file of one", "file of two", "one", "two"]
 
 
 AS_NOBODY = """

@@ -42,17 +42,23 @@ class Unusable(Exception):
 
 def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> int:
     """Open a regular file for reading, and nothing else: no FIFO that blocks, no link that leads away."""
+    return open_seen(path, may_be_link=may_be_link)[0]
+
+
+def open_seen(path: str | os.PathLike[str], *, may_be_link: bool = False) -> tuple[int, os.stat_result]:
+    """Open a regular file in the same way, and return also what it is."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if may_be_link else os.O_NOFOLLOW))
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    seen = os.fstat(fd)
+    if not stat.S_ISREG(seen.st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a regular file")
-    return fd
+    return fd, seen
 
 
 def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False, is_ours: bool = False) -> bytes:
     """Return what is in a regular file of at most `limit` bytes; with `is_ours` only of one that no other can have written."""
-    with open(open_regular(path, may_be_link=may_be_link), "rb") as file:
-        seen = os.fstat(file.fileno())
+    fd, seen = open_seen(path, may_be_link=may_be_link)
+    with open(fd, "rb") as file:
         if is_ours and (seen.st_uid != os.geteuid() or seen.st_mode & 0o022):
             raise OSError(errno.EPERM, "another user may have written it")
         data = file.read(limit + 1)

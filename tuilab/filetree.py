@@ -59,33 +59,44 @@ def remove(folder: Path, last: str = "") -> None:
 def walk(folder: Path, last: str = "", most: int = _NO_LIMIT) -> Iterator[Entry]:
     """Yield everything below a folder, a folder after all that is in it; OSError where that are more than `most` entries."""
     here = os.open(folder, _OPEN)
-    way: list[tuple[tuple[int, int], list[str]]] = []  # from the top to here: who each is, and its folders still to come
+    way: list[tuple[tuple[int, int], list[str]]] = []  # from the top to above here: who each is, and its folders still to come
     try:
+        files, rest = _list(here, last, most)
+        most -= len(files) + len(rest)
+        yield from (Entry(here, name, False) for name in files)
         while True:
-            files, folders = _list(here, most)
-            most -= len(files) + len(folders)
-            yield from (Entry(here, name, False) for name in files)
-            way.append((_identity(here), sorted(folders, key=lambda name: name != last)))
-            while not way[-1][1]:
-                way.pop()
-                if not way:
-                    return
-                here = _step(here, "..")
-                if _identity(here) != way[-1][0]:
-                    raise OSError(errno.ESTALE, "it was moved meanwhile")
-                yield Entry(here, way[-1][1].pop(), True)
-            here = _step(here, way[-1][1][-1])
+            while rest:
+                there = os.open(rest[-1], _OPEN, dir_fd=here)
+                try:
+                    files, folders = _list(there, last, most)
+                    most -= len(files) + len(folders)
+                    yield from (Entry(there, name, False) for name in files)
+                    if folders:  # only then it is gone into, and has to be left again
+                        way.append((_identity(here), rest))
+                        here, there, rest = there, here, folders
+                        continue
+                finally:
+                    os.close(there)
+                yield Entry(here, rest.pop(), True)
+            if not way:
+                return
+            here = _step(here, "..")
+            above, rest = way.pop()
+            if _identity(here) != above:
+                raise OSError(errno.ESTALE, "it was moved meanwhile")
+            yield Entry(here, rest.pop(), True)
     finally:
         os.close(here)
 
 
-def _list(here: int, most: int) -> tuple[list[str], list[str]]:
-    """Return the names of the files and of the folders in an open folder."""
+def _list(here: int, last: str, most: int) -> tuple[list[str], list[str]]:
+    """Return the names of the files and of the folders in an open folder; the folder that is to go last comes first."""
     with os.scandir(here) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, most + 1)]
     if len(found) > most:
         raise OSError(errno.EFBIG, "there is too much in it")
-    return [name for name, is_folder in found if not is_folder], [name for name, is_folder in found if is_folder]
+    folders = [name for name, is_folder in found if is_folder]
+    return [name for name, is_folder in found if not is_folder], sorted(folders, key=lambda name: name != last)
 
 
 def _step(here: int, name: str) -> int:

@@ -9,7 +9,7 @@ from tuilab import filetree
 from tuilab.errors import TuilabError
 from tuilab.record.events import is_newer, newer_words
 from tuilab.record.folding import folded
-from tuilab.record.folding.fold import fold
+from tuilab.record.folding.fold import fold_stream
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import presence
 from tuilab.record.origin.imported import is_imported
@@ -50,7 +50,7 @@ def _read_short_streams(run_dir: Path) -> RunSummary:
     summary = RunSummary()
     for stream in ("supervisor", "judge"):
         try:
-            reader = Reader(run_dir / "journal" / f"{stream}.jsonl")
+            reader = Reader(f"{run_dir}/journal/{stream}.jsonl")
         except FileNotFoundError:
             continue
         try:
@@ -59,7 +59,9 @@ def _read_short_streams(run_dir: Path) -> RunSummary:
                     break
                 if newer := next(filter(is_newer, items), None):
                     raise TuilabError(newer_words(newer))
-                fold(((stream, item) for item in items), summary)
+                fold_stream(summary, stream, items)
+                if reader.bytes_read == reader.bytes_seen:
+                    break
         finally:
             reader.close()
     return summary
@@ -75,12 +77,11 @@ def _is_abandoned(summary: RunSummary, run_dir: Path) -> bool:
 def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
     """Return a line about a run that has been read."""
     run = summary.run
-    guessed = from_name(run_dir.name)
     claims = [(claim.text[:300], claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values()]
     reached = [claim.verdict for claim in summary.claims.values()][:_CLAIMS]
     return Entry(
         run=run_dir.name,
-        scenario=run.scenario if run else guessed.scenario,
+        scenario=run.scenario if run else from_name(run_dir.name).scenario,
         topic=run.topic if run else "",
         title=run.title[:300] if run else "",
         state=state,

@@ -2,10 +2,9 @@
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from tuilab.files import identity, open_regular
+from tuilab.files import identity, open_seen
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import KINDS, Unknown, is_newer
 from tuilab.record.journal.lines import NOT_A_RECORD, Corrupt, Gap, Item, are_intact, decode_records, parse
@@ -18,11 +17,10 @@ BARREN_LINES = 100_000  # and one with so many lines that are none: a thousand t
 class Reader:
     """Follows one stream: each `read` returns what is new, in order. Closed, it opens again when there is more."""
 
-    def __init__(self, path: Path) -> None:
-        self.stream = path.stem
-        self._path = path
-        self._fd = open_regular(path)
-        seen = os.fstat(self._fd)
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self.stream = os.path.basename(self._path).removesuffix(".jsonl")
+        self._fd, seen = open_seen(path)
         self._file, self.bytes_seen = identity(seen), seen.st_size
         self._offset = 0  # of the first byte not yet turned into items
         self._position = 0  # of the next byte to be read
@@ -76,8 +74,9 @@ class Reader:
 
     def _open_again(self) -> os.stat_result:
         if not self.is_open:
-            self._fd = open_regular(self._path)
+            self._fd, seen = open_seen(self._path)
             os.lseek(self._fd, self._offset, os.SEEK_SET)
+            return seen
         return os.fstat(self._fd)
 
     def _read(self, limit: int) -> list[Item]:

@@ -16,4 +16,4 @@ def is_imported(run_dir: Path) -> bool:
 
     Nothing of this box belongs to it, and nobody writes to it any more.
     """
-    return os.path.lexists(run_dir / IMPORTED)
+    return os.path.lexists(f"{run_dir}/{IMPORTED}")

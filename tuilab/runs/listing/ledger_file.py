@@ -38,6 +38,8 @@ class Rows(NamedTuple):
 
     def entry(self, run: str) -> "Entry | None":
         """Return what is kept of a run; nothing where there is nothing, or nothing of use."""
+        if run not in self.places:
+            return None
         from tuilab.runs.listing.entry import from_fields  # `tuilab list` needs none
 
         with suppress(KeyError, ValueError, TypeError, AttributeError, RecursionError):
