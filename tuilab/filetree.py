@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     is_folder: bool
 
 
-def size(folder: Path, but: str = "") -> int | None:
+def size(folder: str | os.PathLike[str], but: str = "") -> int | None:
     """Return the bytes of all files below a folder, but for those of one name.
 
     None where they cannot be counted to the end, or not in a moment.
@@ -56,7 +56,7 @@ def remove(folder: Path, last: str = "") -> None:
     os.rmdir(folder)
 
 
-def walk(folder: Path, last: str = "", most: int = _NO_LIMIT) -> Iterator[Entry]:
+def walk(folder: str | os.PathLike[str], last: str = "", most: int = _NO_LIMIT) -> Iterator[Entry]:
     """Yield everything below a folder, a folder after all that is in it; OSError where that are more than `most` entries."""
     here = os.open(folder, _OPEN)
     way: list[tuple[tuple[int, int], list[str]]] = []  # from the top to above here: who each is, and its folders still to come

@@ -3,6 +3,7 @@
 Only the short streams of a journal are read: the supervisor's and the judge's. What was learnt is remembered in `ledger_cache`.
 """
 
+import os
 from pathlib import Path
 
 from tuilab import filetree
@@ -21,8 +22,10 @@ _STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about
 _PORTION = 1024 * 1024
 _CLAIMS = 100  # that are kept of one run
 
+PathLike = str | os.PathLike[str]
 
-def read(run_dir: Path) -> Entry:
+
+def read(run_dir: PathLike) -> Entry:
     """Return a line about a run as it is now; of one that cannot be read, why."""
     try:
         summary, state = look(run_dir)
@@ -33,7 +36,7 @@ def read(run_dir: Path) -> Entry:
     return entry_of(run_dir, summary, state)
 
 
-def look(run_dir: Path) -> tuple[RunSummary, str]:
+def look(run_dir: PathLike) -> tuple[RunSummary, str]:
     """Return what the short streams of a run tell, and its state; OSError or TuilabError when they cannot be read."""
     summary = _read_short_streams(run_dir)
     if summary.is_over or not _is_abandoned(summary, run_dir):
@@ -42,15 +45,15 @@ def look(run_dir: Path) -> tuple[RunSummary, str]:
     return summary, summary.state if summary.is_over else RunState.LOST
 
 
-def _unreadable(run_dir: Path, reason: str) -> Entry:
-    return from_name(run_dir.name)._replace(state=RunState.UNREADABLE, reason=reason)
+def _unreadable(run_dir: PathLike, reason: str) -> Entry:
+    return from_name(os.path.basename(run_dir))._replace(state=RunState.UNREADABLE, reason=reason)
 
 
-def _read_short_streams(run_dir: Path) -> RunSummary:
+def _read_short_streams(run_dir: PathLike) -> RunSummary:
     summary = RunSummary()
     for stream in ("supervisor", "judge"):
         try:
-            reader = Reader(f"{run_dir}/journal/{stream}.jsonl")
+            reader = Reader(f"{os.fspath(run_dir)}/journal/{stream}.jsonl")
         except FileNotFoundError:
             continue
         try:
@@ -67,21 +70,21 @@ def _read_short_streams(run_dir: Path) -> RunSummary:
     return summary
 
 
-def _is_abandoned(summary: RunSummary, run_dir: Path) -> bool:
+def _is_abandoned(summary: RunSummary, run_dir: PathLike) -> bool:
     """Say whether nobody is left who could end a run."""
     if summary.run is not None:
-        return presence(run_dir, summary) == "dead"
-    return not is_newborn(run_dir.name)
+        return presence(Path(run_dir), summary) == "dead"
+    return not is_newborn(os.path.basename(run_dir))
 
 
-def entry_of(run_dir: Path, summary: RunSummary, state: str) -> Entry:
+def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> Entry:
     """Return a line about a run that has been read."""
     run = summary.run
     claims = [(claim.text[:300], claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values()]
     reached = [claim.verdict for claim in summary.claims.values()][:_CLAIMS]
     return Entry(
-        run=run_dir.name,
-        scenario=run.scenario if run else from_name(run_dir.name).scenario,
+        run=os.path.basename(run_dir),
+        scenario=run.scenario if run else from_name(os.path.basename(run_dir)).scenario,
         topic=run.topic if run else "",
         title=run.title[:300] if run else "",
         state=state,

@@ -63,7 +63,7 @@ class LedgerCache:
         found = self._find(run)
         return self._look_at(run) if found is None or may_change(found, time.time()) else found
 
-    def look(self, run_dir: "Path") -> "Entry":
+    def look(self, run_dir: str | os.PathLike[str]) -> "Entry":
         """Return a line about a run as it is now."""
         from tuilab.runs import ledger
 
@@ -130,9 +130,7 @@ class LedgerCache:
         return has_news
 
     def _look_at(self, run: str) -> "Entry":
-        from pathlib import Path
-
-        return self.look(Path(self.root, run))
+        return self.look(os.path.join(self.root, run))
 
     def _settled(self) -> "dict[str, Entry]":
         """Return those to which nothing more can happen; what cannot be read may be readable for another tuilab."""

@@ -72,7 +72,8 @@ def fold_stream(summary: RunSummary, stream: str, items: list[Item]) -> None:
     logged: list[Any] = list(compress(items, are_logged))
     if logged:
         add_logged(summary.series, stream, logged)
-        _note_times(summary, [event.t for event in logged])
+        times = [event.t for event in logged]
+        _note_times(summary, len(times), min(times), max(times))
     if len(logged) < len(items):
         _fold_others(summary, stream, compress(items, map(not_, are_logged)))
 
@@ -89,15 +90,14 @@ def _fold_others(summary: RunSummary, stream: str, items: Iterable[Item]) -> Non
                 summary.damage.unknown_count += 1
             else:
                 _FOLDS[type(item)](summary, stream, item)
-            _note_times(summary, [item.t])
+            _note_times(summary, 1, item.t, item.t)
 
 
-def _note_times(summary: RunSummary, times: list[int]) -> None:
+def _note_times(summary: RunSummary, count: int, first: int, last: int) -> None:
     """Count records, and note when the first and the last of all were written."""
-    summary.records += len(times)
-    summary.last_t = max(summary.last_t, max(times))
-    earliest = min(times)
-    summary.first_t = min(summary.first_t or earliest, earliest)
+    summary.records += count
+    summary.last_t = max(summary.last_t, last)
+    summary.first_t = min(summary.first_t or first, first)
 
 
 _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {

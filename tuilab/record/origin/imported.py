@@ -11,9 +11,9 @@ def mark_imported(run_dir: Path) -> None:
     (run_dir / IMPORTED).touch(0o600)
 
 
-def is_imported(run_dir: Path) -> bool:
+def is_imported(run_dir: str | os.PathLike[str]) -> bool:
     """Say whether a run came out of an archive, which may say what it likes about the box that it ran on.
 
     Nothing of this box belongs to it, and nobody writes to it any more.
     """
-    return os.path.lexists(f"{run_dir}/{IMPORTED}")
+    return os.path.lexists(f"{os.fspath(run_dir)}/{IMPORTED}")
