@@ -8,7 +8,6 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -39,11 +38,17 @@ def size(folder: str | os.PathLike[str], but: str = "") -> int | None:
             if time.monotonic() > until:
                 return None
             if not entry.is_folder and entry.name != but:
-                with suppress(FileNotFoundError):  # a run that goes on may remove a file
-                    total += os.stat(entry.name, dir_fd=entry.parent, follow_symlinks=False).st_size
+                total += _size_of(entry)
     except OSError:
         return None
     return total
+
+
+def _size_of(file: Entry) -> int:
+    try:
+        return os.stat(file.name, dir_fd=file.parent, follow_symlinks=False).st_size
+    except FileNotFoundError:  # a run that goes on may remove a file
+        return 0
 
 
 def remove(folder: Path, last: str = "") -> None:
