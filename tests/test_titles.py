@@ -121,6 +121,24 @@ def test_a_list_leaves_what_was_read_in_whole(mine: Path, monkeypatch: pytest.Mo
     assert catalog.load([mine]) == whole
 
 
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("name", ["good", "memory", "all", "memory/good", "basics/good", "bad", "basics", "good.py"])
+def test_what_is_named_is_the_same_as_if_all_had_been_read(mine: Path, name: str, *, is_read: bool) -> None:
+    (mine / "course.txt").write_text("memory: of it\n  good: other\n  other: good\n")
+    for path, text in (("memory/good", GOOD), ("memory/other", GOOD), ("basics/good", GOOD), ("basics/bad", "x = ")):
+        (mine / path).parent.mkdir(exist_ok=True)
+        (mine / f"{path}.py").write_text(text)
+    (mine / "good.py").rename(mine / "last.py")
+    name = str(mine / "memory" / name) if name.endswith(".py") else name
+    every = catalog.find(catalog.load([mine]), name)
+    if not is_read:
+        Path(catalog.cache_path()).unlink()
+
+    found = catalog.find_whole(heads(mine), name, [mine])
+
+    assert found == every
+
+
 def test_a_list_says_why_a_file_cannot_be_used_each_time(mine: Path) -> None:
     (mine / "good.py").write_text(GOOD.replace("lr: float = 1", "lr: float = one"))
 

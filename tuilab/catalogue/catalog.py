@@ -117,6 +117,27 @@ def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
     raise UsageError(f"no scenario is called {show(name, 60)}{did_you_mean(name, known)}; `tuilab list` shows them all")
 
 
+def find_whole(heads: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ()) -> list[Scenario]:
+    """Return all of what NAME means among those that are listed: of the others no more is read."""
+    found = find(heads, name)
+    return found if name.endswith(".py") else _whole_of(found, scenario_dirs(extra))
+
+
+def _whole_of(heads: Sequence[Scenario], folders: Sequence[str]) -> list[Scenario]:
+    wanted, order = {head.path for head in heads}, course.read(folders)
+    read = _read_files(
+        folders,
+        lambda head, rest: _whole(head, rest) if head.path in wanted else head,
+        lambda path: _read_whole(path) if path in wanted else _read_head(path),
+    )
+    whole = {one.path: one for one in read}
+    return [
+        found._replace(error=head.error or found.error, builds_on=order.lessons.get(head.id, ()))
+        for head in heads
+        for found in [whole.get(head.path, head)]
+    ]
+
+
 def _read_source(path: str) -> Scenario:
     from tuilab.catalogue.source import read  # slow to load; most of the time the cache has all that is asked for
 

@@ -125,18 +125,18 @@ def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], lis
     (sure, doubtful), folders = _words(args), _values(args, "--scenarios")
     for folder in folders:
         options.refuse_empty("--scenarios", folder)  # it is read before the options are
-    listed = catalog.load([Path(folder) for folder in folders])
+    listed, _ = catalog.listed(folders)
     if ctx.resilient_parsing:
-        return [], [one for word in sure for one in _known(listed, word)]
-    names = sure or [word for word in doubtful if _known(listed, word)][:1] or doubtful[:1]
-    found = [one for name in names for one in catalog.find(listed, name)]  # which says what is wrong
+        return [], [one for word in sure if _is_known(listed, word) for one in catalog.find_whole(listed, word, folders)]
+    names = sure or [word for word in doubtful if _is_known(listed, word)][:1] or doubtful[:1]
+    found = [one for name in names for one in catalog.find_whole(listed, name, folders)]  # which says what is wrong
     return names, list({scenario.path: scenario for scenario in found}.values())
 
 
-def _known(listed: list[Scenario], word: str) -> list[Scenario]:
+def _is_known(listed: list[Scenario], word: str) -> bool:
     with contextlib.suppress(UsageError):
-        return catalog.find(listed, word)
-    return []
+        return bool(catalog.find(listed, word))
+    return False
 
 
 def _values(args: list[str], option: str) -> list[str]:

@@ -34,12 +34,11 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     ],
 )
 def command(name: str, source: bool, as_json: bool, scenarios: Sequence[str]) -> None:
-    known = catalog.load(scenarios)
-    found = catalog.find(known, name)
+    found = catalog.find_whole(catalog.listed(scenarios)[0], name, scenarios)
     if as_json:
         options.print_document("tuilab.show/1", scenarios=[_fields(scenario, has_source=source) for scenario in found])
         return
-    options.tell_language(lambda: [*known, *found], found)
+    options.tell_language(lambda: [*catalog.load(scenarios), *found], found)
     width = min(shutil.get_terminal_size().columns, 100)
     parts = [render(translated(scenario), width) + (_source(scenario) if source else "") for scenario in found]
     click.echo(f"\n{'─' * width}\n\n".join(parts), nl=False)
