@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_catalog import GOOD
-from tuilab.catalogue import catalog, comments, nodes, source, title
+from tuilab.catalogue import catalog, source
+from tuilab.catalogue.reading import comments, nodes, title
 from tuilab.catalogue.scenario import Scenario
 
 LESSONS = [path.read_text() for path in sorted(Path(catalog.scenario_dirs()[0]).glob("*/*.py"))]

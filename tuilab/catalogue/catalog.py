@@ -1,10 +1,10 @@
 """The catalogue: what every scenario file says about itself, read from its source text and never by importing it.
 
 A file that cannot be used is listed with the reason and hurts no other. What was read is kept in the user's cache folder,
-because reading 83 files takes 0.2 s and the cache 3 ms; one that is broken or cannot be written is done without. Each tuilab
+because reading 83 files takes 0.1 s and the cache 3 ms; one that is broken or cannot be written is done without. Each tuilab
 that is installed has one of its own: it could not use that of another, and would make it again and again. Its first line has
-what a list shows of each file, so that who wants no more decodes no more; below it the rest of each is a line. Each line is
-sealed by itself.
+what a list shows of each file, so that who wants no more decodes no more; below it the rest of each is a line, an
+empty one where nobody has wanted more than the list. Each line is sealed by itself.
 """
 
 import json
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _CACHE_LIMIT = 16 * 1024 * 1024
 _HEAD = 4  # fields of a scenario that a list shows: id, topic, path, title
 _CACHED_FILES = 500  # more than that, and only what was listed last is kept
+_READ_BY = ("source", "scenario", "params", "stated", "imports", "quiet", "reading/comments", "reading/nodes", "reading/title")
 _PIECE = 1024 * 1024  # bytes, as many as a file takes to be read
 
 _Cached = dict[str, tuple[str, Scenario, bytes]]  # by path: the stamp of a file, what a list shows of it, and the rest
@@ -160,7 +161,7 @@ def _read_whole(path: str) -> tuple[Scenario, bytes]:
 
 def _read_head(path: str) -> tuple[Scenario, bytes]:
     """Return what a list shows of a file, with nothing below it, where that is sure without all of the file; else all."""
-    from tuilab.catalogue import title
+    from tuilab.catalogue.reading import title
 
     head = title.read(path)
     return (head, b"") if head else _read_whole(path)
@@ -214,10 +215,7 @@ def _stamp(entry: "os.DirEntry[str]") -> str:
 def _maker() -> str:
     """Return what changes when the same file could be read differently."""
     folder = os.path.dirname(__file__)
-    ours = [
-        os.stat(f"{folder}/{name}.py").st_mtime_ns
-        for name in ("catalog", "comments", "imports", "nodes", "params", "quiet", "scenario", "source", "stated", "title")
-    ]
+    ours = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in ("catalog", *_READ_BY)]
     return f"{__version__} {sys.hexversion} {ours}"
 
 

@@ -3,7 +3,7 @@
 import ast
 import sys
 
-from tuilab.catalogue.nodes import nodes
+from tuilab.catalogue.reading.nodes import nodes
 
 _CLOCKS = ("time", "timeit", "datetime", "perf_counter", "monotonic", "process_time", "thread_time", "times", "Timer", "Event")
 _METERS = ("elapsed_time", "benchmark", "profile", "profiler", "cProfile", "resource", "psutil", "getloadavg")

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-from tuilab.catalogue import comments, params
+from tuilab.catalogue import params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
-from tuilab.catalogue.nodes import nodes
 from tuilab.catalogue.quiet import wants_quiet
+from tuilab.catalogue.reading import comments
+from tuilab.catalogue.reading.nodes import nodes
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
 from tuilab.catalogue.stated import claims_of, is_key, plain, sections_of
 from tuilab.errors import UsageError
