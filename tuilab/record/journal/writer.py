@@ -1,8 +1,8 @@
 """Writes the records of one process to its stream.
 
-The process that writes a stream may run code that closes every descriptor, and whose next files get the lowest numbers that are
-free. So the stream has a high one, which they do not get, and is opened again when it turns out to be closed: to ask before each
-record where the descriptor stands would take a tenth of it.
+The process that writes a stream may run code that closes every descriptor, and whose next files get the lowest numbers that
+are free. So the stream has a high one, which they do not get, and is opened again when it turns out to be closed: to ask before
+each record where the descriptor stands would take a tenth of it.
 """
 
 import errno
@@ -130,7 +130,7 @@ class Writer:
         self._fd = -1
 
     def _append_later(self, event: Event, encode: Encode) -> bool:
-        """Keep what a signal handler appends in the middle of a record until its end; what cannot be written is refused here."""
+        """Keep what a signal handler appends in the middle of a record until its end, or refuse it here."""
         event.n = event.t = _MOST
         encode(event)
         self._waiting.append((event, encode))
