@@ -191,14 +191,14 @@ def identity(seen: os.stat_result) -> tuple[int, int]:
     return seen.st_dev, seen.st_ino
 
 
-def set_apart(fd: int) -> int:
+def set_apart(fd: int, least: int = _HIGH) -> int:
     """Move a descriptor to a high number, which code that closes or opens others does not meet; where that fails it stays."""
     import fcntl
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        apart = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(_HIGH, soft // 2))
+        apart = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(least, soft // 2))
     except OSError:  # few may be open
         return fd
     os.close(fd)

@@ -13,7 +13,7 @@ INSIDE = str(Path(__file__).parents[2] / "tuilab" / "commands" / "inside")
 
 def load() -> None:
     import_module("torch")
-    import_module("torch.optim")
+    import_module("torch._dynamo")  # which the first optimizer of a process loads: a second of a core
 
 
 def main() -> None:

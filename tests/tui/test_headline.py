@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.idle import AHEAD_S
 from tests.tui.made_up import finished, started
 from tests.tui.pictures import recorded
 from tests.tui.screens import ShownApp, app_on, opened, press, said, shown
@@ -15,8 +16,10 @@ from tuilab.record.live_run import Watch
 from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import progress_words, rate_words, seconds_left
+from tuilab.tui.screens import following as page
 from tuilab.tui.state import following
 from tuilab.tui.state.following import Following
+from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.run.headline import heading_of, note_of
 from tuilab.words import size
 
@@ -116,6 +119,9 @@ async def test_a_finished_run_that_is_still_read_says_how_far_and_how_it_ended_a
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "_PORTION_S", -1.0)  # nothing is read yet
+    monkeypatch.setattr(
+        page, "later", lambda who, delay_s, act: later(who, 2 * AHEAD_S, act)
+    )  # and the screen is idle in between
     run_dir = finished(root, {"a": "SUPPORTED"})
     whole = size((run_dir / "journal" / "supervisor.jsonl").stat().st_size)
     async with opened(app_on(root), size=(100, 30)) as pilot:

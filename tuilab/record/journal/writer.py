@@ -1,7 +1,8 @@
 """Writes the records of one process to its stream.
 
-The process that writes a stream may run code that closes every descriptor, and whose next file gets the number of the stream.
-So each record is written only where the last one ended: that costs a tenth of a record, a look at the file itself half of one.
+The process that writes a stream may run code that closes every descriptor, and whose next files get the lowest numbers that
+are free. So the stream has a high one, which they do not get, and is opened again when it turns out to be closed: to ask before
+each record where the descriptor stands would take a tenth of it.
 """
 
 import errno
@@ -13,12 +14,13 @@ from pathlib import Path
 from time import monotonic_ns
 from zlib import crc32
 
-from tuilab.files import identity, open_regular
+from tuilab.files import identity, open_regular, set_apart
 from tuilab.record.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.record.events import Event
 from tuilab.record.hidden import Clean, without
 from tuilab.record.journal.lines import last_number
 
+_APART = 980  # behind the other descriptors of tuilab that stand apart: a crash is told to a number, whoever has it by then
 _MOST = 2**63 - 1
 Encode = Callable[[Event], bytes]
 
@@ -32,11 +34,9 @@ class Writer:
         flags = os.O_WRONLY | os.O_APPEND | new | os.O_CLOEXEC | os.O_NOFOLLOW
         self._path = path
         self._clean = clean  # takes out what must not be recorded
-        self._fd = os.open(path, flags, 0o600)
+        self._fd = set_apart(os.open(path, flags, 0o600), _APART)
         self._file = identity(os.fstat(self._fd))
-        self._position = os.lseek(
-            self._fd, 0, os.SEEK_END
-        )  # where the last record ended: in another file a descriptor stands elsewhere
+        self._position = os.lseek(self._fd, 0, os.SEEK_END)  # where the last record ended: a shorter file is another one
         self._lock = threading.RLock()
         self._is_busy = False
         self._waiting: list[tuple[Event, Encode]] = []  # from a signal handler that ran in the middle of a record
@@ -53,15 +53,22 @@ class Writer:
         """
         with self._lock:
             if self._is_busy:
-                event.n = event.t = _MOST  # it is refused here, not in the middle of what it interrupts
-                encode(event)
-                self._waiting.append((event, encode))
-                return True
+                return self._append_later(event, encode)
+            self._is_busy = True
             try:
-                return self._write(event, encode)
+                event.n, event.t = self._next, monotonic_ns()
+                body = encode(event)
+                if self._clean and (clean := without(event, self._clean)) is not event:
+                    body = encode_anything(clean)
+                line = b"%08x %b\n" % (crc32(body), body)
+                if len(line) > LINE_LIMIT:
+                    return self._drop(event, encode)
+                self._next += 1
+                return self._write(line)
             finally:
+                self._is_busy = False
                 while self._waiting:
-                    self._write(*self._waiting.pop(0))
+                    self.append(*self._waiting.pop(0))
 
     def miss(self, count: int, why: str) -> None:
         """Count records of which there was nothing, or not all, to be written."""
@@ -122,33 +129,30 @@ class Writer:
             os.close(self._fd)
         self._fd = -1
 
-    def _write(self, event: Event, encode: Encode) -> bool:
-        self._is_busy = True
+    def _append_later(self, event: Event, encode: Encode) -> bool:
+        """Keep what a signal handler appends in the middle of a record until its end, or refuse it here."""
+        event.n = event.t = _MOST
+        encode(event)
+        self._waiting.append((event, encode))
+        return True
+
+    def _write(self, line: bytes) -> bool:
+        """Write a line to the stream, which is opened again where somebody has closed it."""
+        if self._is_torn:
+            line = b"\n" + line
         try:
-            event.n, event.t = self._next, monotonic_ns()
-            body = encode(event)
-            if self._clean and (clean := without(event, self._clean)) is not event:
-                body = encode_anything(clean)
-            line = b"%08x %b\n" % (crc32(body), body)
-            if len(line) > LINE_LIMIT:
-                return self._drop(event, encode)
-            self._next += 1
-            if self._is_torn:
-                line = b"\n" + line
             try:
-                is_there = os.lseek(self._fd, 0, os.SEEK_CUR) == self._position
-            except OSError:
-                is_there = False
-            if not is_there:
+                written = os.write(self._fd, line)
+            except OSError as problem:
+                if problem.errno != errno.EBADF:
+                    raise
                 self._find_stream()
-            written = os.write(self._fd, line)
-            self._position += written
-            self._is_torn = written != len(line)
-            return not self._is_torn or self._lose("the disk is full")
+                written = os.write(self._fd, line)
         except OSError as problem:
             return self._lose(problem.strerror or str(problem))
-        finally:
-            self._is_busy = False
+        self._position += written
+        self._is_torn = written != len(line)
+        return not self._is_torn or self._lose("the disk is full")
 
     def _drop(self, event: Event, encode: Encode) -> bool:
         """Refuse what is too long; but what tuilab itself has to say is lost, and counted."""
@@ -167,7 +171,7 @@ class Writer:
             if identity(seen) != self._file or seen.st_size < self._position:  # what is removed leaves its number to others
                 os.close(found)
                 raise OSError(errno.ESTALE, "the file of the stream was replaced")
-            self._fd = found  # the number that it had belongs to somebody else
+            self._fd = set_apart(found, _APART)  # the number that it had may belong to somebody else
         self._position = os.lseek(self._fd, 0, os.SEEK_END)
 
     def _is_open(self) -> bool:
