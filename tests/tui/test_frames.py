@@ -99,8 +99,16 @@ def test_a_line_that_is_not_told_stays() -> None:
     frames = Frames(ColorSystem.TRUECOLOR)
     frames.difference([line(4, [("ab", None)]), line(4, [("cd", None)])])
 
-    assert frames.difference([None, line(4, [("ce", None)])]) == "\x1b[2;2H\x1b[0me\x1b[0m"
-    assert frames.difference([line(4, [("ab", None)]), None]) == ""
+    assert frames.change([(0, 1, line(4, [("ce", None)]))]) == "\x1b[2;2H\x1b[0me\x1b[0m"
+    assert frames.change([(0, 0, line(4, [("ab", None)]))]) == ""
+
+
+def test_what_stands_beside_a_part_of_a_line_stays() -> None:
+    frames = Frames(ColorSystem.TRUECOLOR)
+    frames.difference([line(6, [("abcdef", None)])])
+
+    assert frames.change([(2, 0, [Segment("xd")])]) == "\x1b[1;3H\x1b[0mx\x1b[0m"
+    assert frames.difference([line(6, [("abxdef", None)])]) == ""
 
 
 def test_one_changed_cell_costs_a_move_a_pen_and_the_cell() -> None:

@@ -1,10 +1,13 @@
 """Every screen: what it looks like in four sizes, that it names a command that exists, and that hostile text is inert on it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from rich.style import Style
+from textual.content import Content
+from textual.geometry import Region
 from textual.pilot import Pilot
 
 from tests.tui.made_up import FAST, HOSTILE, PLAIN, identity, make_run, started, write
@@ -17,7 +20,8 @@ from tuilab.record import events, presence
 from tuilab.runs import queue
 from tuilab.runs.queue import Ticket
 from tuilab.tui.screens.page import Page
-from tuilab.tui.terminal.textual_parts import rendered, rendered_rows
+from tuilab.tui.terminal.textual_parts import Part, rendered, rendered_parts
+from tuilab.tui.widgets.stopping import StopQuestion
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab screen to each
@@ -86,13 +90,64 @@ async def test_what_has_the_focus_can_be_seen(
         assert [pictures.count(picture) for picture in pictures] == [1] * len(pictures)
 
 
-async def test_rows_that_are_composed_alone_are_those_of_the_whole_screen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PAGES)
+async def test_regions_that_are_composed_alone_are_those_of_the_whole_screen(tmp_path: Path, page: str) -> None:
     recorded("tour", tmp_path)
-    async with opened(tmp_path, *PAGES["run"], size=(120, 40)) as pilot:
+    regions = {Region(0, 0, 120, 1), Region(3, 2, 50, 12), Region(57, 5, 5, 30), Region(110, 33, 10, 7)}
+    async with opened(tmp_path, *PAGES[page], size=(120, 40)) as pilot:
         screen = pilot.app.screen
-        whole = rendered(screen)
+        whole = cells((0, y, line) for y, line in enumerate(rendered(screen)))
 
-        assert rendered_rows(screen, {0, 7, 39}) == [line if y in (0, 7, 39) else None for y, line in enumerate(whole)]
+        assert cells(rendered_parts(screen, regions)) == {
+            place: cell for place, cell in whole.items() if any(region.contains(*place) for region in regions)
+        }
+
+
+async def test_of_a_wide_character_no_half_is_composed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    updates: list[object] = []
+    async with opened(tmp_path, *PAGES["lab"], size=(120, 40)) as pilot:
+        page = pilot.app.screen
+        assert isinstance(page, Page)
+        monkeypatch.setattr(pilot.app, "display_update", lambda _, update: updates.append(update))
+        page.heading.refresh(Region(7, 0, 1, 1))
+        await pilot.pause()
+
+        assert {Region(0, 0, 120, 1)} in updates
+
+
+async def test_what_changes_behind_another_screen_paints_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    updates: list[object] = []
+    async with opened(tmp_path, size=(120, 40)) as pilot:
+        lab = pilot.app.screen
+        assert isinstance(lab, Page)
+        await press(pilot, *PAGES["help"])
+        monkeypatch.setattr(pilot.app, "display_update", lambda _, update: updates.append(update))
+        lab.heading.show(Content("nobody sees this"))
+        await pilot.pause()
+
+        assert (updates, lab.is_seen) == ([], False)
+        assert lab.take_changes() == set()
+
+
+async def test_a_screen_behind_a_question_is_seen(tmp_path: Path) -> None:
+    async with opened(tmp_path, size=(120, 40)) as pilot:
+        lab = pilot.app.screen
+        assert isinstance(lab, Page)
+        await pilot.app.push_screen(StopQuestion("try/it", "running"))
+        lab.heading.show(Content("this is seen"))
+        await pilot.pause()
+
+        assert lab.is_seen
+        assert "this is seen" in text(pilot)
+
+
+def cells(parts: Iterable[Part]) -> dict[tuple[int, int], tuple[str, Style | None]]:
+    """Return the cells of some parts by their place, in text without wide characters."""
+    found: dict[tuple[int, int], tuple[str, Style | None]] = {}
+    for x, y, line in parts:
+        drawn = [(sign, style) for text, style, _ in line for sign in text]
+        found |= {(x + at, y): cell for at, cell in enumerate(drawn)}
+    return found
 
 
 def hostile_runs(root: Path) -> None:

@@ -31,8 +31,9 @@ PARTS: dict[str, dict[str, str | None]] = {
     "textual._compositor:Compositor": {
         "_dirty_regions": VALUE,
         "_full_map": VALUE,
-        "_render_chops": "self, crop, is_rendered_line",
+        "cuts": VALUE,  # public, as the two below
         "render_strips": "self, size",
+        "visible_widgets": VALUE,
     },
     "textual._styles_cache:StylesCache": {"get_inner_outer": "cls, base_background, background"},
     "textual._xterm_parser:XTermParser": {

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +144,7 @@ class _Drawn:
         counts = range(count, 2 * count + 2)
         axes = (x_axis(low, high, unit, many, is_log=self.chart.is_log_x, is_whole=is_whole) for many in counts)
         first = next(axes)
-        return next((axis for axis in (first, *axes) if len(self._x_labels(axis, beside)) > 1), first)
+        return next((axis for axis in chain([first], axes) if len(self._x_labels(axis, beside)) > 1), first)
 
     def _x_name(self, room: int) -> str:
         return plain(fit(show(self.chart.x_name, 60), room), self.symbols)

@@ -83,22 +83,27 @@ class Canvas:
 
     def picture(self) -> Picture:
         """Return what was drawn; a blank has no role, so that it does not change when its neighbours do."""
+        if not self.width:
+            return Picture(0, ((),) * self.height)
         coloured_blanks = [number for number, name in enumerate(self._names) if " on " in name or name == "cursor"]
         looks = np.where((self.codes == _SPACE) & ~np.isin(self.looks, coloured_blanks), 0, self.looks)
-        return Picture(self.width, tuple(self._runs(y, row) for y, row in enumerate(looks)))
+        edges: list[list[int]] = [[0] for _ in range(self.height)]
+        ys, xs = np.nonzero(looks[:, 1:] != looks[:, :-1])
+        for y, x in zip(ys.tolist(), xs.tolist(), strict=True):
+            edges[y].append(x + 1)
+        text = self.codes.tobytes().decode("utf-32-le")
+        lines = [text[start : start + self.width] for start in range(0, len(text), self.width)]
+        return Picture(self.width, tuple(map(self._runs, range(self.height), lines, looks.tolist(), edges)))
 
-    def _runs(self, y: int, looks: NDArray[np.uint8]) -> tuple[Run, ...]:
-        text: str | list[str] = self.codes[y].tobytes().decode("utf-32-le")
-        if marked := {at: mark for (row, at), mark in self._marks.items() if row == y and text[at] not in " \0"}:
-            text = [character + marked.get(at, "") for at, character in enumerate(text)]
-        edges = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist(), self.width]
-        if not self.width:
-            return ()
-        roles = [self._names[number] for number in looks[edges[:-1]].tolist()]
-        runs = ["".join(text[start:end]) for start, end in pairwise(edges)]
-        if "\0" in text:
+    def _runs(self, y: int, line: str, looks: list[int], edges: list[int]) -> tuple[Run, ...]:
+        """Return the runs of a row that begin at `edges`."""
+        text: str | list[str] = line
+        if marked := {at: mark for (row, at), mark in self._marks.items() if row == y and line[at] not in " \0"}:
+            text = [character + marked.get(at, "") for at, character in enumerate(line)]
+        runs = ["".join(text[start:end]) for start, end in pairwise([*edges, self.width])]
+        if "\0" in line:
             runs = [run.replace("\0", "") for run in runs]
-        return tuple(zip(runs, roles, strict=True))
+        return tuple((run, self._names[looks[start]]) for run, start in zip(runs, edges, strict=True))
 
 
 @lru_cache(4096)

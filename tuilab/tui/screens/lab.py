@@ -228,12 +228,20 @@ class LabPage(Page):
         self.show_command()
 
     def _look_again(self) -> None:
-        """Look around while something runs, and when runs came or went; else nothing is read."""
+        """Look around while something runs, and when runs came or went; else nothing is read.
+
+        Behind another screen there is nobody to tell how a run goes on, only something to prepare when it is over.
+        """
         if not self.is_current:
             return
-        self.look_at_files()
-        if self._going_on.runs or self._lookout.has_news():
+        if self.is_seen:
+            self.look_at_files()
+        is_to_tell = self._going_on.runs and (self.is_seen or not self._does_one_go_on())
+        if is_to_tell or self._lookout.has_news():
             self._look_around()
+
+    def _does_one_go_on(self) -> bool:
+        return any(self.desk.is_going_on(self.desk.root / entry.run) for entry in self._going_on.runs)
 
     def look_at_files(self) -> None:
         """Read the scenarios again whose files have changed."""

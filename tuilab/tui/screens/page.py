@@ -87,9 +87,17 @@ class Page(TextualScreen[None]):
         self._was_open = True
         self.lab.leave_told(self)
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether the user sees this screen, be it behind a question; Textual takes the one below an opaque one for seen."""
+        stack = self.app.screen_stack
+        return self in stack and all(above.is_modal for above in stack[stack.index(self) + 1 :])
+
     def show_changes(self) -> None:
         """Have the app draw; what Textual would render here for the terminal is never sent."""
-        if self is self.app.screen and self.lab.draws_frames:
+        if not self.is_seen:
+            self.take_changes()  # Textual would paint the screen that covers this one again
+        elif self is self.app.screen and self.lab.draws_frames:
             app = cast("TextualApp[int]", self.app)
             app.display_update(self, self.take_changes())
             app.move_mouse(self)

@@ -18,6 +18,7 @@ from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment, Segments
 from textual.app import ReturnType
 from textual.events import Event, Key, Paste
+from textual.geometry import Region
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
@@ -28,7 +29,7 @@ from tuilab.tui.terminal.driver import Terminal, leave_on_signals
 from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.pager import show_in_pager
-from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered, rendered_rows
+from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered_parts
 from tuilab.tui.terminal.typeahead import TypeAhead, passed
 
 _SHORTEST_S = 1 / 30  # between two frames
@@ -55,7 +56,7 @@ class PacedApp(TextualApp[ReturnType]):
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
-        self._changed: set[int] | None = None  # rows since the last frame; None: all may have
+        self._changed: set[Region] | None = None  # since the last frame; None: all may have
         self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: None  # that the last frame was of
         self._after_frame: list[Callable[[], object]] = []  # what waits for the first one
         self._never_came: WeakSet[Worker[Any] | Screen[Any]] = WeakSet()  # questions and lists that were waited for in vain
@@ -208,7 +209,7 @@ class PacedApp(TextualApp[ReturnType]):
         self.post_display_hook()
 
     def _note_changed(self, screen: Screen[Any], update: Any) -> None:
-        """Note which rows are to be composed again, where a screen says so; of any other screen than the last it is all."""
+        """Note which regions are to be composed again, where a screen says so; of any other screen than the last it is all."""
         is_told = isinstance(update, set) and screen is self._drawn_screen()
         self._changed = self._changed | update if is_told and self._changed is not None else None
 
@@ -249,12 +250,12 @@ class PacedApp(TextualApp[ReturnType]):
         changed = self._changed if is_part else None
         self._changed, self._drawn_screen = set(), ref(screen)
         try:
-            lines = rendered(screen) if changed is None else rendered_rows(screen, changed)
+            parts = rendered_parts(screen, changed)
         except Exception as problem:
             self.heed_mistake(problem)
             return
         frames = self._frames or Frames(self._colours, is_utf8=is_utf8_terminal())
-        if frame := frames.difference(lines):
+        if frame := frames.change(parts):
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")
         waiting, self._after_frame = self._after_frame, []

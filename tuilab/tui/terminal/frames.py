@@ -51,12 +51,13 @@ class Pen(NamedTuple):
 class Row(NamedTuple):
     """One line of a frame: the text of each cell (empty for the right half of a wide character) and its pen."""
 
-    segments: Sequence[Segment]
+    segments: Sequence[Segment]  # that drew all of it at once, if any did
     cells: list[str]
     pens: list[Pen]
     is_simple: bool  # no terminal thinks otherwise how wide its cells are
 
 
+Part = tuple[int, int, Sequence[Segment]]  # column, row, and what stands in the line from there on
 Run = tuple[int, int, str]  # row, column, and the cells beside each other there that one pen draws
 
 
@@ -66,28 +67,29 @@ class Frames:
     def __init__(self, colours: ColorSystem | None, *, is_utf8: bool = True) -> None:
         self._colours = colours
         self._is_utf8 = is_utf8
-        self._rows: list[Row] = []
+        self._rows: dict[int, Row] = {}
 
-    def difference(self, lines: Iterable[Sequence[Segment] | None]) -> str:
-        """Return what to send so that the terminal shows `lines`, None where it does; nothing when it shows all of them."""
+    def difference(self, lines: Iterable[Sequence[Segment]]) -> str:
+        """Return what to send so that the terminal shows `lines`; nothing when it does."""
+        return self.change((0, y, segments) for y, segments in enumerate(lines))
+
+    def change(self, parts: Iterable[Part]) -> str:
+        """Return what to send so that the terminal shows parts of lines, and beside them what it does; nothing when it does."""
         out: list[str] = []
-        rows = []
         pen: Pen | None = None
         runs: dict[Pen, list[Run]] = {}
-        for y, segments in enumerate(lines):
-            old = self._rows[y] if y < len(self._rows) else None
-            if old is not None and (segments is None or old.segments == segments):
-                rows.append(old)
+        for x, y, segments in parts:
+            old = self._rows.get(y)
+            if old is not None and old.segments == segments:
                 continue
-            row = self._expand(segments or ())
-            rows.append(row)
-            for span in _changes(old, row):
+            part = self._expand(segments)
+            row = self._rows[y] = _put(old, x, part)
+            for span in _changes(old, row, x, x + len(part.cells)):
                 if row.is_simple:
                     _gather(runs, row, y, span)
                 else:
                     pen = _draw(out, row, y, span, pen)
         _draw_runs(out, runs, pen)
-        self._rows = rows
         return "".join([*out, "\x1b[0m"]) if out else ""
 
     def _expand(self, segments: Sequence[Segment]) -> Row:
@@ -107,20 +109,30 @@ class Frames:
         return Row(segments, cells if self._is_utf8 else [_plain(cell) for cell in cells], pens, is_simple)
 
 
-def _changes(old: Row | None, new: Row) -> list[tuple[int, int]]:
-    """Return where cells differ, as ranges; near ones are joined."""
+def _put(old: Row | None, x: int, part: Row) -> Row:
+    """Return a line of which a part is another one."""
+    end = x + len(part.cells)
+    if old is None or (x == 0 and end >= len(old.cells)):
+        return part
+    cells, pens = [*old.cells[:x], *part.cells, *old.cells[end:]], [*old.pens[:x], *part.pens, *old.pens[end:]]
+    return Row((), cells, pens, old.is_simple and part.is_simple)
+
+
+def _changes(old: Row | None, new: Row, start: int, end: int) -> list[tuple[int, int]]:
+    """Return where cells differ from `start` to `end`, as ranges; near ones are joined."""
     if old is None or len(old.cells) != len(new.cells):
         return [(0, len(new.cells))] if new.cells else []
     found: list[tuple[int, int]] = []
-    pairs = zip(old.cells, new.cells, old.pens, new.pens, strict=True)
-    for x, (was, cell, pen_was, pen) in enumerate(pairs):
+    part = slice(start, end)
+    pairs = zip(old.cells[part], new.cells[part], old.pens[part], new.pens[part], strict=True)
+    for x, (was, cell, pen_was, pen) in enumerate(pairs, start):
         if was == cell and (pen_was == pen or (cell == " " and _is_as_blank(pen_was, pen))):
             continue
-        start = x - 1 if cell == "" and x else x  # the right half is drawn with the left one
-        if found and start - found[-1][1] <= _GAP:
+        first = x - 1 if cell == "" and x else x  # the right half is drawn with the left one
+        if found and first - found[-1][1] <= _GAP:
             found[-1] = (found[-1][0], x + 1)
         else:
-            found.append((start, x + 1))
+            found.append((first, x + 1))
     return found
 
 

@@ -5,7 +5,8 @@ what Textual does unless a class below overrides it. The versions of Textual tha
 `pyproject.toml` allows; tests/tui/test_textual_parts.py says which part another version lacks.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
@@ -17,13 +18,16 @@ from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
 from textual.command import CommandPalette, SearchIcon
 from textual.drivers.linux_driver import LinuxDriver
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen, ScreenResultType
-from textual.strip import Strip
+from textual.widget import Widget
 
 from tuilab.tui.terminal.pointing import Pointed
+
+Part = tuple[int, int, list[Segment]]  # column and row where it begins
+_Placed = Sequence[tuple[Widget, Region, Region]]  # where it is, and what of the screen it may be seen in
 
 
 def rendered(screen: Screen[Any]) -> list[list[Segment]]:
@@ -32,12 +36,48 @@ def rendered(screen: Screen[Any]) -> list[list[Segment]]:
     return [list(strip) for strip in screen._compositor.render_strips()]
 
 
-def rendered_rows(screen: Screen[Any], rows: AbstractSet[int]) -> list[list[Segment] | None]:
-    """Return the lines that a screen shows as `rendered` does, of these rows alone; None is one of the others."""
-    visible_screen_stack.set(screen.app._background_screens)
+def rendered_parts(screen: Screen[Any], regions: AbstractSet[Region] | None) -> list[Part]:
+    """Return what a screen shows in some regions, as parts of its lines; None are all of them.
+
+    Of a region only the widgets render that are seen there: what they cover, containers and the screen, is most of a frame.
+    """
     compositor = screen._compositor
-    parts = compositor._render_chops(compositor.size.region, rows.__contains__)[: compositor.size.height]
-    return [list(Strip.join(part.values())) if y in rows else None for y, part in enumerate(parts)]
+    if regions is None or compositor.size.region in regions:
+        return [(0, y, line) for y, line in enumerate(rendered(screen))]
+    visible_screen_stack.set(screen.app._background_screens)
+    widgets = [(widget, *where) for widget, where in compositor.visible_widgets.items()]
+    return [
+        part for region in sorted(regions, key=lambda region: (region.y, region.x)) for part in _rendered_parts(region, widgets)
+    ]
+
+
+def _rendered_parts(region: Region, widgets: _Placed) -> Iterator[Part]:
+    """Return what some widgets, front to back, show in a region: the first that is seen there, and the others around it."""
+    for at, (widget, place, clip) in enumerate(widgets):
+        if seen := region.intersection(place).intersection(clip):
+            lines = widget.render_lines(seen.translate((-place.x, -place.y)))
+            yield from ((seen.x, y, list(line)) for y, line in zip(seen.line_range, lines, strict=False))
+            for rest in _around(seen, region):
+                yield from _rendered_parts(rest, widgets[at + 1 :])
+            return
+
+
+def _around(part: Region, whole: Region) -> list[Region]:
+    """Return what there is of a region above, below, left and right of a part of it."""
+    parts = [
+        Region.from_corners(whole.x, whole.y, whole.right, part.y),
+        Region.from_corners(whole.x, part.bottom, whole.right, whole.bottom),
+        Region.from_corners(whole.x, part.y, part.x, part.bottom),
+        Region.from_corners(part.right, part.y, whole.right, part.bottom),
+    ]
+    return [one for one in parts if one]
+
+
+def _stretches(rows: AbstractSet[int]) -> list[tuple[int, int]]:
+    """Return where rows that follow each other begin, and how many they are."""
+    firsts = sorted(row for row in rows if row - 1 not in rows)
+    lasts = sorted(row for row in rows if row + 1 not in rows)
+    return [(first, last - first + 1) for first, last in zip(firsts, lasts, strict=True)]
 
 
 def at_work(app: App[Any]) -> MessagePump:
@@ -110,16 +150,23 @@ class TextualScreen(Pointed[ScreenResultType]):
         """Render what changed, and have the app draw it."""
         super()._compositor_refresh()
 
-    def take_changes(self) -> set[int]:
-        """Return the rows that changed, and take them for drawn; where widgets were placed anew, all rows may have."""
-        regions = self._compositor._dirty_regions
-        rows = {row for region in regions for row in region.line_range}
-        if self.is_placed_anew:
-            rows = set(range(self._compositor.size.height))
-            self.is_placed_anew = False
-        regions.clear()
+    def take_changes(self) -> set[Region]:
+        """Return the regions that changed, and take them for drawn; where widgets were placed anew, all of it may have."""
+        changed = {self._compositor.size.region} if self.is_placed_anew else self.changed_regions()
+        self.is_placed_anew = False
+        self._compositor._dirty_regions.clear()
         self._dirty_widgets.clear()
-        return rows
+        return changed
+
+    def changed_regions(self) -> set[Region]:
+        """Return what changed, from one edge of a widget to another: what is cut elsewhere may be half a wide character."""
+        rows: dict[tuple[int, int], set[int]] = {}
+        for region in self._compositor._dirty_regions:
+            for y in region.line_range:
+                cuts = self._compositor.cuts[y]
+                edges = cuts[bisect_right(cuts, region.x) - 1], cuts[bisect_left(cuts, region.right)]
+                rows.setdefault(edges, set()).add(y)
+        return {Region(x, top, right - x, height) for (x, right), found in rows.items() for top, height in _stretches(found)}
 
     def forget_untold_sizes(self) -> None:
         """Have widgets told their size that have it only from somebody's question where they are: Textual tells none twice."""

@@ -34,13 +34,19 @@ class Pane(VerticalScroll):
 
     def __init__(self, title: str) -> None:
         super().__init__()
-        self.border_title = Content(title)
+        self._title: Content | None = Content(title)
+        self.border_title = self._title
         self._note = Content("")
         self._found = ""  # what there is to say of a search
         self._said: object = None
 
     def show(self, run: "Shown", view: "View") -> None:
         """Show the run as it is now."""
+
+    def entitle(self, title: Content | None) -> None:
+        """Have another title in the frame above: to have the same again would paint the pane again."""
+        if title != self._title:
+            self.border_title = self._title = title
 
     def note(self, words: Content) -> None:
         """Say something in the frame below, behind how many lines there are that have no room."""

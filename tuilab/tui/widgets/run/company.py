@@ -23,4 +23,4 @@ class CompanyLine(Static):
         if words != self._words:
             self._words = words
             self.set_class(bool(words), "has-company")
-            self.update(Content.assemble(("beside: ", "bold $text-warning"), plain(words, 300, "$text-warning")))
+            self.update(Content.assemble(("beside: ", "bold $text-warning"), plain(words, 300, "$text-warning")), layout=False)

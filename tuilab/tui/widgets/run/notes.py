@@ -50,7 +50,7 @@ class NotesPane(TextPane):
             lines += (row for line in self._to_try() for row in self._flowing(line))
         is_command = bool(run.summary.run and run.summary.run.command)
         title = "Command" if is_command else "Notes" if latest or errors or alerts or shared else ""
-        self.border_title = Content(title or show(self.next_steps.heading or "Try next", 100))
+        self.entitle(Content(title or show(self.next_steps.heading or "Try next", 100)))
         self.put(lines)
 
     def _flowing(self, line: Content) -> list[Content]:

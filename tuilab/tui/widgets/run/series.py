@@ -85,7 +85,7 @@ class MemoryPane(ChartPane):
         summary = run.summary
         found = memory_lines(summary, has_others=view.has_other_gpus)
         title, has_gpus = memory_title(summary, has_others=view.has_other_gpus), len(found) > 1
-        self.border_title = Content(title) if has_gpus else None  # the names of its lines need the room
+        self.entitle(Content(title) if has_gpus else None)  # the names of its lines need the room
         curves = Curves(
             tuple(series for _, series in found),
             tuple(name for name, _ in found),
