@@ -96,8 +96,17 @@ def _line(row: Row, style: Style, *, has_box: bool) -> str:
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
     box = style.dim(show(row.root)) if has_box else ""
     gpus = style.dim(f"on {show(', '.join(entry.gpus), 120)}") if entry.gpus else ""
-    more = "  ".join(part for part in (told, gpus, tags, last, box) if part)
+    more = "  ".join(part for part in (told, _point(entry, style), gpus, tags, last, box) if part)
     return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
+
+
+def _point(entry: Entry, style: Style) -> str:
+    """Return the values of a point of a sweep, and the id of that; nothing of another run."""
+    if not entry.sweep:
+        return ""
+    from tuilab.runs.filters import changed_words
+
+    return f"{changed_words(entry)}  {style.dim(show(entry.sweep, 40))}"
 
 
 def _lasting(entry: Entry) -> str:

@@ -1,4 +1,4 @@
-"""Goes through the points of a sweep, one display for all of them, and tells what came of it."""
+"""Goes through the points of a sweep, or follows them, one display for all of them, and tells what came of it."""
 
 import shutil
 import sys
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tuilab.cli import headless
-from tuilab.cli.follow import Outcome, print_result, run_each
+from tuilab.cli.follow import Outcome, follow_one, print_result, run_each
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
 from tuilab.record.encoding import for_programs, spell_out
 from tuilab.record.events import Sweep
 from tuilab.record.parts import Claim
-from tuilab.record.states import RunState
+from tuilab.record.states import RUNNING_STATES
 from tuilab.reports.files import format_of, read_subjects, write
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import point_words, varied_in
-from tuilab.reports.sweeps.swept import Along, Swept, sweep_of, swept
+from tuilab.reports.sweeps.swept import Along, Swept, speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: "Wanted | None" = None) -> ExitCode:
     """Run the points one after another, or on the nodes of a cluster; what was run before an interrupt is told and kept."""
-    style = style_of(sys.stderr)
     sweep = orders[0].sweep
     assert sweep is not None
     if not outcome.is_quiet:
@@ -51,9 +50,27 @@ def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: 
         outcome.where = f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
 
     for _ in run_each(orders, outcome, tell):
-        if not outcome.is_quiet:
-            print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
+        _tell_point(outcome)
     return _finish(sweep.id, root, outcome)
+
+
+def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
+    """Follow the points of a sweep that go on, one after another, and tell the result of all; an interrupt leaves them."""
+    found = sweeps.find(reference, root)
+    outcome.is_silent, outcome.left = True, found.sweep.id
+    for entry in found.going_on:
+        outcome.where = point_words(entry.point, varied_in(found.sweep))
+        follow_one(root / entry.run, outcome, is_ours=False)
+        if outcome.codes[-1] == ExitCode.INTERRUPTED:
+            return ExitCode.INTERRUPTED
+        _tell_point(outcome)
+    return tell_result(found.sweep.id, root, outcome)
+
+
+def _tell_point(outcome: Outcome) -> None:
+    style = style_of(sys.stderr)
+    if not outcome.is_quiet:
+        print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
 
 
 def _told(outcome: Outcome, style: Style) -> str:
@@ -74,12 +91,12 @@ def _finish(sweep_id: str, root: Path, outcome: Outcome) -> ExitCode:
 
 
 def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | None = None) -> ExitCode:
-    """Print the result of a sweep, and write its report; without a code return that of its runs that succeeded."""
+    """Print the result of a sweep, and write its report; without a code return that of the runs that speak for its points."""
     subjects = read_subjects(sweeps.find(reference, root).runs)
     found = swept([one for one in subjects if sweep_of(one)])
     if code is None:
-        done = [one.summary for one in subjects if one.state == RunState.SUCCEEDED]
-        code = headless.worst([headless.exit_code(one, RunState.SUCCEEDED, is_strict=outcome.is_strict) for one in done])
+        over = [one for one in speakers(found.sweep, subjects) if one and one.state not in RUNNING_STATES]
+        code = headless.worst([headless.exit_code(one.summary, one.state, is_strict=outcome.is_strict) for one in over])
     if outcome.as_json:
         print_result(for_programs(document(found, subjects, root, code)))
     else:

@@ -114,14 +114,17 @@ def words_of(entry: Entry, notes: Notes) -> str:
     """Return what is told of a run, for words that may stand anywhere."""
     verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
     written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
-    words = own_words(entry) or changed_words(entry)
+    words = f"{own_words(entry)} {changed_words(entry)}"
     parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, *entry.gpus)
     return " ".join(parts).lower()
 
 
 def changed_words(entry: Entry) -> str:
-    """Return the params that differ from the defaults, as they would be typed; the smaller sizes of `quick` are some."""
-    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in entry.changed.items()]
+    """Return the params that differ from the defaults, as they would be typed; the smaller sizes of `quick` are some.
+
+    Of a point of a sweep its values come first, whatever the defaults are.
+    """
+    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in {**entry.point, **entry.changed}.items()]
     return "  ".join([*(["quick"] if entry.quick else []), *words])
 
 

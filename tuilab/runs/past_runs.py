@@ -1,7 +1,7 @@
 """The past runs of a scenario: what changed, how it ended, what it found."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +11,11 @@ from tuilab.catalogue.stated import fits
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.verdicts import Verdict
+from tuilab.runs.last_verdicts import is_off
 from tuilab.runs.run_name import RunName
 
 if TYPE_CHECKING:
-    from tuilab.record.events import RunStarted, VerdictReached
+    from tuilab.record.events import RunStarted, Scalar, VerdictReached
     from tuilab.record.parts import Claim
     from tuilab.record.summary import RunSummary
 
@@ -47,6 +48,16 @@ class PastRun:
     def gpus(self) -> list[str]:
         """The GPUs on which its claims were measured, in words."""
         return [*dict.fromkeys(claim.gpu for claim in self.claims if claim.gpu)]
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it is a point of a sweep that says nothing of the lesson."""
+        return is_off(self.point, self.run.changed) if self.run else False
+
+    @property
+    def point(self) -> "Mapping[str, Scalar]":
+        """Its values, where it is a point of a sweep."""
+        return self.run.sweep.point if self.run and self.run.sweep else {}
 
     @property
     def changes(self) -> dict[str, str]:
@@ -100,7 +111,7 @@ def began(run_dir: Path) -> str:
 
 def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
     """Return the newest of some runs that said something about its claims: with the defaults, or where none was, of all."""
-    saying = [run for run in runs if any(claim.verdict for claim in run.claims) or run.lacks]
+    saying = [run for run in runs if not run.is_off and (any(claim.verdict for claim in run.claims) or run.lacks)]
     return next((run for run in saying if run.is_usual), next(iter(saying), None))
 
 

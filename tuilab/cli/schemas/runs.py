@@ -17,12 +17,18 @@ class Started(TypedDict):
     sweep: NotRequired[Annotated[str, Meta(description="that the runs are the points of")]]
 
 
+class PointOf(TypedDict):
+    id: str
+    point: Annotated[dict[str, Any], Meta(description="the values of the settings")]
+
+
 class Listed(Run):
     scenario: str
     topic: str
     changed: dict[str, Any]
     state: RunState
     reason: Annotated[str, Meta(description="why it ended so")]
+    sweep: Annotated[PointOf | None, Meta(description="that it is a point of")]
     elapsed_s: Maybe
     bytes: int | None
     claims: list[Judged]
@@ -156,9 +162,12 @@ class Noted(Run):
     notes: list[Note]
 
 
-class Stop(Run):
-    schema: Literal["tuilab.stop/1"]
+class Stopped(Run):
     done: Annotated[str, Meta(description="in a sentence")]
+
+
+class Stop(Stopped):
+    schema: Literal["tuilab.stop/1"]
 
 
 class Rm(TypedDict):
@@ -201,6 +210,26 @@ class Queue(TypedDict):
     schema: Literal["tuilab.queue/1"]
     is_paused: bool
     runs: list[Queued]
+
+
+class SweepListed(TypedDict):
+    sweep: str
+    name: Annotated[str, Meta(description="of the scenario, or the command as it was typed")]
+    values: Annotated[dict[str, list[Any]], Meta(description="that it goes through, by setting")]
+    points: Annotated[dict[str, int], Meta(description="how many are in which state; `not begun` have no run")]
+    runs: list[Run]
+
+
+class Sweeps(TypedDict):
+    schema: Literal["tuilab.sweeps/1"]
+    total: int
+    sweeps: Annotated[list[SweepListed], Meta(description="the newest, the newest first")]
+
+
+class StopSweep(TypedDict):
+    schema: Literal["tuilab.stop-sweep/1"]
+    sweep: str
+    runs: list[Stopped]
 
 
 class SweptPoint(TypedDict):

@@ -31,7 +31,7 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all_or_sweeps),
         click.Option(
             ["-o", "--output", "target"],
             metavar="FILE",

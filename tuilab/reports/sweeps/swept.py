@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tuilab.catalogue import grid
-from tuilab.catalogue.params import spell
 from tuilab.record.events import Sweep
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
@@ -15,7 +14,7 @@ from tuilab.reports.pages import claim_row
 from tuilab.reports.plain import key_numbers
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.panels import curves_of, panel_of
-from tuilab.reports.sweeps.points import Point, axis_of, groups_of, holds_where, point_words, varied_in, x_of
+from tuilab.reports.sweeps.points import Point, axis_of, groups_of, holds_where, point_words, settings_of, varied_in, x_of
 from tuilab.text import join, plural, show
 
 _MOST_CLAIMS = 100
@@ -109,18 +108,16 @@ def swept(subjects: Sequence[Subject]) -> Swept:
     sweep = sweep_of(subjects[0])
     assert sweep is not None
     points = list(grid.points(sweep.values))
-    speakers = _speakers(subjects, points)
+    speaking = speakers(sweep, subjects)
     axis, varied = axis_of(sweep), varied_in(sweep)
-    ended = [(point, one) for point, one in zip(points, speakers, strict=True) if one and one.state == RunState.SUCCEEDED]
+    ended = [(point, one) for point, one in zip(points, speaking, strict=True) if one and one.state == RunState.SUCCEEDED]
     keys = dict.fromkeys(key for _, one in ended for key in one.summary.claims)
-    missing = [(point, one) for point, one in zip(points, speakers, strict=True) if not one or one.state != RunState.SUCCEEDED]
+    missing = [(point, one) for point, one in zip(points, speaking, strict=True) if not one or one.state != RunState.SUCCEEDED]
     return Swept(
         sweep.id,
         subjects[0].name,
         sweep,
-        tuple(
-            f"{show(name, 40)} = {', '.join(show(spell(one), 60) for one in values)}" for name, values in sweep.values.items()
-        ),
+        tuple(settings_of(sweep)),
         f"{len(ended)} of {plural(len(points), 'point')}{_how(ended)}",
         tuple(_along(key, ended, [point for point, _ in missing], axis, varied) for key in list(keys)[:_MOST_CLAIMS]),
         tuple(curves_of(ended, axis, varied)),
@@ -148,15 +145,15 @@ def _doubts(ended: Sequence[tuple[Point, Subject]]) -> Iterator[str]:
             yield f"The record of {point_words(point)} ({one.id}) is not whole."
 
 
-def _speakers(subjects: Sequence[Subject], points: Sequence[Point]) -> list[Subject | None]:
-    """Return, for each point, the run that speaks for it."""
+def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
+    """Return, for each point of a sweep, the run that speaks for it."""
     found: dict[str, Subject] = {}
     for subject in subjects:
-        sweep = sweep_of(subject)
-        key = repr(sorted(sweep.point.items())) if sweep else ""
+        of = sweep_of(subject)
+        key = repr(sorted(of.point.items())) if of else ""
         if subject.state == RunState.SUCCEEDED or key not in found or found[key].state != RunState.SUCCEEDED:
             found[key] = subject
-    return [found.get(repr(sorted(point.items()))) for point in points]
+    return [found.get(repr(sorted(point.items()))) for point in grid.points(sweep.values)]
 
 
 def _why_missing(subject: Subject | None) -> str:

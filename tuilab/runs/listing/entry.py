@@ -37,6 +37,7 @@ class Entry(NamedTuple):
     waited_s: float = 0.0  # in the queue, before it began; of a run that goes on
     sweep: str = ""  # that it is a point of
     host: str = ""  # the box that it ran on; nothing for a run out of an archive, which may say what it likes
+    point: "dict[str, bool | int | float | str]" = {}  # of that sweep: its values
 
     @property
     def gpus(self) -> list[str]:
@@ -106,7 +107,7 @@ def from_fields(fields: "list[Any]") -> Entry:
         found.sweep,
         found.host,
     ]
-    words += [*found.claim_keys, *found.claim_gpus, *found.changed, *found.gpu_names, *found.gpu_names.values()]
+    words += [*found.claim_keys, *found.claim_gpus, *found.changed, *found.point, *found.gpu_names, *found.gpu_names.values()]
     words += [word for claim in claims for word in claim]
     numbers = found.elapsed_s, found.bytes_total, found.waited_s
     if not all(isinstance(word, str) for word in words) or not all(isinstance(one, int | float | None) for one in numbers):
