@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from tuilab.record.encoding import for_programs, spell_out
 from tuilab.record.events import Sweep
 from tuilab.record.parts import Claim
 from tuilab.record.states import RUNNING_STATES
+from tuilab.record.told import why_not_judged
+from tuilab.reports.document import verdict_fields
 from tuilab.reports.files import format_of, read_subjects, write
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import point_words, varied_in
@@ -30,6 +33,9 @@ from tuilab.text import GONE, plural, show
 
 if TYPE_CHECKING:
     from tuilab.fleet.carry import Wanted
+
+_NUMBERS = "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect"
+_VERDICT = "verdict", "why", *_NUMBERS, "measure"
 
 
 def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: "Wanted | None" = None) -> ExitCode:
@@ -106,6 +112,7 @@ def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | N
             lack, step = plural(len(found.missing), "point"), _step(found.sweep, root, "run what is missing")
             print(f"tuilab: {lack} without a result; {step}", file=sys.stderr)
     if outcome.report:
+        subjects = [replace(one, is_of_sweep=True) for one in subjects]
         write(subjects, outcome.report, format_of(outcome.report))
         if outcome.report != "-" and not outcome.is_quiet:
             print(f"report: {show(outcome.report, 500)}", file=sys.stderr)
@@ -122,9 +129,9 @@ def _step(sweep: Sweep, root: Path, what: str) -> str:
 def document(found: Swept, subjects: Sequence[Subject], root: Path, code: ExitCode) -> dict[str, Any]:
     """Return what a program is told of a sweep."""
     runs = [
-        {**store.fields(one.run_dir), "point": one.summary.run.sweep.point, "state": one.state, "last": _last(one)}
+        {**store.fields(one.run_dir), "point": one.point, "state": one.state, "last": _last(one)}
         for one in subjects
-        if one.summary.run and one.summary.run.sweep
+        if sweep_of(one)
     ]
     told: dict[str, Any] = spell_out({
         "schema": "tuilab.sweep/1",
@@ -143,13 +150,18 @@ def _claim(claim: Along) -> dict[str, Any]:
         {
             "point": one.point,
             "id": one.id,
-            "verdict": one.claim.verdict.verdict if one.claim.verdict else None,
             "holds": one.holds,
-            **_numbers(one.claim),
+            **_verdict(one.claim),
         }
         for one in claim.told
     ]
-    return {"text": claim.text, "key": claim.told[0].claim.key or None, "holds": list(claim.holds), "points": points}
+    return {
+        "text": claim.text,
+        "about": claim.about,
+        "key": claim.told[0].claim.key or None,
+        "holds": list(claim.holds),
+        "points": points,
+    }
 
 
 def _last(subject: Subject) -> dict[str, float]:
@@ -158,6 +170,7 @@ def _last(subject: Subject) -> dict[str, float]:
     return {one.name: one.last for one in subject.summary.series.values()} if run and run.command else {}
 
 
-def _numbers(claim: Claim) -> dict[str, float | None]:
-    reached = claim.verdict
-    return {name: getattr(reached, name, None) for name in ("estimate", "low", "high")}
+def _verdict(claim: Claim) -> dict[str, Any]:
+    """Return a verdict with what it rests on, as every document has it; null where there is none."""
+    told = verdict_fields(claim.verdict) if claim.verdict else {"why": why_not_judged(claim)}
+    return {name: told.get(name) for name in _VERDICT}

@@ -235,15 +235,23 @@ class StopSweep(TypedDict):
 class SweptPoint(TypedDict):
     point: Annotated[dict[str, Any], Meta(description="the values of the settings")]
     id: Annotated[str, Meta(description="of the run")]
-    verdict: Verdict | None
     holds: Annotated[bool | None, Meta(description="null: the measurement gives no answer")]
+    verdict: Verdict | None
+    why: str
     estimate: Maybe
     low: Maybe
     high: Maybe
+    confidence: Annotated[Maybe, Meta(description="of the interval")]
+    units: int | None
+    unit: str | None
+    noise_floor: Maybe
+    smallest_effect: Maybe
+    measure: Annotated[str | None, Meta(description="the clock: wall, or cpu where the box was disturbed; null: nothing timed")]
 
 
 class SweptClaim(TypedDict):
-    text: str
+    text: Annotated[str, Meta(description="with the names of settings in braces, where their values stood in it")]
+    about: Annotated[str, Meta(description="of which values its numbers are, where these vary; else empty")]
     key: str | None
     holds: Annotated[list[str], Meta(description="where it holds, a sentence for each combination of the other settings")]
     points: list[SweptPoint]

@@ -10,6 +10,7 @@ says how much.
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ import click
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
-from tuilab.runs import store
+from tuilab.runs import store, sweeps
 from tuilab.text import plural, show
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def command(
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
     subjects = files.read_subjects(folders, keeps_private=keep_private)
+    if any(run.startswith(sweeps.PREFIX) for run in runs):
+        subjects = [replace(one, is_of_sweep=True) for one in subjects]
     _tell_damage(subjects)
     files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:
@@ -112,7 +115,6 @@ def _tell_damage(subjects: "Sequence[Subject]") -> None:
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:
     """Return the runs that are meant, each once: `all` the one that speaks for every scenario, a sweep those of all points."""
-    from tuilab.runs import sweeps
     from tuilab.runs.spokesmen import in_order
 
     found: dict[Path, None] = {}

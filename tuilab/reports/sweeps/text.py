@@ -11,23 +11,26 @@ from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.sweeps.swept import Along, Swept
 from tuilab.text import shorten, show
+from tuilab.wrapping import cells, hung, wrap
 
 _WIDTH, _HEIGHT, _MOST = 78, 12, 120
+_LEAST = 24  # cells beside a verdict
 _LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
 
 
 def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
     """Return what a terminal shows of it."""
-    parts = [f"{style.bold(found.id)}  {show(found.name)}: {'; '.join(found.settings)}  {style.dim(found.counts)}"]
-    parts += ["\n".join(found.doubts)] if found.doubts else []
+    first, *rest = wrap(f"{found.id}  {show(found.name)}: {'; '.join(found.settings)}  {found.counts}", width, hang="  ")
+    parts = ["\n".join([style.bold(found.id) + first.removeprefix(found.id), *rest])]
+    parts += ["\n".join(line for words in found.doubts for line in wrap(words, width))] if found.doubts else []
     parts += ["\n".join(_claim(claim, style, width)) for claim in found.claims]
     panels = [claim.panel for claim in found.claims if claim.panel] + [*found.curves]
     parts += [drawn for panel in panels if has_chart and (drawn := chart(panel, width, is_utf8=style.is_utf8))]
     if found.numbers:
         parts.append("\n".join(table(found.numbers, width)))
     if found.missing:
-        parts.append("\n".join(["without a result:", *(f"  {words}" for words in found.missing)]))
-    return "\n\n".join([*parts, *([style.dim(found.note)] if found.note else [])])
+        parts.append("\n".join(["without a result:", *(line for words in found.missing for line in hung(f"  {words}", width))]))
+    return "\n\n".join([*parts, *(["\n".join(map(style.dim, wrap(found.note, width)))] if found.note else [])])
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -71,8 +74,26 @@ def _series(panel: Panel, line: Line) -> Series:
 
 def _claim(claim: Along, style: Style, width: int) -> list[str]:
     """Return a claim with a line a point; one that holds throughout, as counted, in short."""
+    heading = wrap(show(claim.text), width - 2)
+    holds = [style.bold(line) for words in claim.holds for line in hung(f"  {words}", width)]
+    about = [style.dim(line) for line in hung(f"  {claim.about}", width)] if claim.about else []
     if len(claim.told) > 1 and all(one.holds and not one.interval for one in claim.told):
-        return [f"{style.mark(claim.told[0].verdict)} {show(claim.text)}", *(f"  {words}" for words in claim.holds)]
-    rows = columns([(one.words, one.verdict, show(one.found, 200)) for one in claim.told])
-    marked = [f"  {style.mark(one.verdict)} {shorten(row, width - 4)}" for one, row in zip(claim.told, rows, strict=True)]
-    return [show(claim.text), *marked, *(f"  {style.bold(words)}" for words in claim.holds)]
+        return [f"{style.mark(claim.told[0].verdict)} {heading[0]}", *(f"  {line}" for line in heading[1:]), *about, *holds]
+    heads = columns([(one.words, one.verdict) for one in claim.told])
+    pad = max(map(cells, heads))
+    rows = [_row(head.ljust(pad), show(one.found, 200), width - 4) for one, head in zip(claim.told, heads, strict=True)]
+    marked = [
+        line
+        for one, (first, *rest) in zip(claim.told, rows, strict=True)
+        for line in (f"  {style.mark(one.verdict)} {first}", *(f"    {line}" for line in rest))
+    ]
+    return [*heading, *about, *marked, *holds]
+
+
+def _row(head: str, found: str, width: int) -> list[str]:
+    """Return what was found at a point beside its verdict; below, where that leaves it too little room."""
+    room = width - cells(head) - 2
+    if room < min(_LEAST, cells(found)):
+        return [head.rstrip(), *(f"  {line}" for line in wrap(found, max(width - 2, _LEAST)))]
+    first, *rest = wrap(found, max(room, 1)) or [""]
+    return [f"{head}  {first}".rstrip(), *(" " * (cells(head) + 2) + line for line in rest)]
