@@ -64,6 +64,8 @@ def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
     """Follow the points of a sweep that go on, one after another, and tell the result of all; an interrupt leaves them."""
     found = sweeps.find(reference, root)
     outcome.is_silent, outcome.left = True, found.sweep.id
+    if found.going_on and not outcome.is_quiet:
+        print(f"{found.sweep.id}: {sweeps.told(found.counts)}", file=sys.stderr, flush=True)
     for entry in found.going_on:
         outcome.where = point_words(entry.point, varied_in(found.sweep))
         follow_one(root / entry.run, outcome, is_ours=False)

@@ -20,8 +20,7 @@ _LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy
 
 def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
     """Return what a terminal shows of it."""
-    first, *rest = wrap(f"{found.id}  {show(found.name)}: {'; '.join(found.settings)}  {found.counts}", width, hang="  ")
-    parts = ["\n".join([style.bold(found.id) + first.removeprefix(found.id), *rest])]
+    parts = [_heading(found, style, width)]
     parts += ["\n".join(line for words in found.doubts for line in wrap(words, width))] if found.doubts else []
     parts += ["\n".join(_claim(claim, style, width)) for claim in found.claims]
     panels = [claim.panel for claim in found.claims if claim.panel] + [*found.curves]
@@ -31,6 +30,13 @@ def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
     if found.missing:
         parts.append("\n".join(["without a result:", *(line for words in found.missing for line in hung(f"  {words}", width))]))
     return "\n\n".join([*parts, *(["\n".join(map(style.dim, wrap(found.note, width)))] if found.note else [])])
+
+
+def _heading(found: Swept, style: Style, width: int) -> str:
+    lines = wrap(f"{found.id}  {show(found.name)}: {'; '.join(found.settings)}", width, hang="  ")
+    fits = len(lines) == 1 and cells(lines[0]) + 2 + cells(found.counts) <= width
+    between = "  " if fits else "\n  "
+    return style.bold(found.id) + "\n".join(lines).removeprefix(found.id) + between + style.dim(found.counts)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
