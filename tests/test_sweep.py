@@ -383,8 +383,8 @@ def test_sweeps_are_listed_with_what_came_of_their_points(tuilab: Tuilab, probe:
 
     newest, oldest, count = tuilab("sweep").stdout.splitlines()
 
-    assert newest.startswith(second) and newest.endswith("sh -c 'exit 0' '{n}': n = 0, 1  2 of 2 points done")
-    assert oldest.startswith(first) and oldest.endswith("/probe: rows = 7, 9  1 of 2 points done, 1 failed")
+    assert newest.startswith(second) and newest.endswith("  2 of 2 points done  sh -c 'exit 0' '{n}': n = 0, 1")
+    assert oldest.startswith(first) and "  1 of 2 points done, 1 failed  " in oldest and oldest.endswith("/probe: rows = 7, 9")
     assert count == "2 sweeps"
     told = described(json.loads(tuilab("sweep", "--json").stdout))
     assert [one["points"] for one in told["sweeps"]] == [{"succeeded": 2}, {"failed": 1, "succeeded": 1}]

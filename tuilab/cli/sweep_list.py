@@ -29,8 +29,8 @@ def tell(root: Path, *, as_json: bool) -> None:
 
 def _lines(begun: Begun, style: Style, width: int) -> list[str]:
     began = RunName(begun.entries[0].run).started
-    about = f"{began}  {_name(begun)}: {shorten('; '.join(settings_of(begun.sweep)), 200)}  {sweeps.told(begun.counts)}"
-    first, *rest = wrap(f"{begun.sweep.id}  {about}", max(width, 30), hang="  ")
+    what = f"{_name(begun)}: {shorten('; '.join(settings_of(begun.sweep)), 200)}"
+    first, *rest = wrap(f"{begun.sweep.id}  {began}  {sweeps.told(begun.counts)}  {what}", max(width, 30), hang="  ")
     return [style.bold(begun.sweep.id) + first.removeprefix(begun.sweep.id), *rest]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.catalogue.scenario import Param, Scenario
+from tuilab.reports.sweeps.points import point_words
 from tuilab.runs.command_line import line, short, verb_of, why_not_again
 from tuilab.runs.run_name import RunName, kind_of_run
 from tuilab.text import show
@@ -37,6 +38,7 @@ class OwnCommand(Scenario):
     words: tuple[str, ...] = ()
     script = ""  # its file, if that is on this box
     state = ""  # of its last run
+    point = ""  # its values, where that was a point of a sweep: the words of several may begin alike
 
     def is_of(self, run: "RunStarted | None") -> bool:
         """Say whether a run is of this command, with whatever options."""
@@ -68,6 +70,7 @@ def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
     )
     command.kind, command.words = kind_of_run(run.scenario, run.topic), tuple(run.command)
     command.script, command.state = str(script or ""), state
+    command.point = point_words(run.sweep.point) if run.sweep else ""
     return command
 
 
