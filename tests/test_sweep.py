@@ -19,6 +19,7 @@ from hypothesis import strategies as some
 
 from tests.engine import look, newest, start, until
 from tests.report_aids import described
+from tests.tui.made_up import finished
 from tuilab.catalogue import grid
 from tuilab.errors import UsageError
 from tuilab.record.events import Sweep
@@ -26,6 +27,7 @@ from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where
 from tuilab.reports.sweeps.text import table
 from tuilab.runs import ledger, store, sweeps
 from tuilab.runs.notes import Notes
+from tuilab.runs.spokesmen import spokesmen
 from tuilab.tui.widgets.history import runline
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -529,3 +531,11 @@ def test_memory_of_a_command_is_told_with_our_own(tuilab: Tuilab, root: Path) ->
     tuilab("exec", "--headless", "--", "sleep", "0.1")
 
     assert "process tree, with tuilab's own" in tuilab("attach", "last").stdout
+
+
+def test_no_point_of_a_sweep_with_another_value_speaks_for_a_box(root: Path) -> None:
+    changed: dict[str, Any] = {"params": {"rows": 5}, "changed": ["rows"]}
+    by_hand = finished(root, {}, at_s=1.5e9, end="aaaaaa", **changed)
+    finished(root, {}, at_s=1.6e9, end="bbbbbb", sweep=Sweep(id="sweep-1", values={"rows": [5]}, point={"rows": 5}), **changed)
+
+    assert spokesmen(root) == {"softmax": by_hand}

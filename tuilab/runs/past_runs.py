@@ -1,7 +1,7 @@
 """The past runs of a scenario: what changed, how it ended, what it found."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from tuilab.runs.last_verdicts import is_off
 from tuilab.runs.run_name import RunName
 
 if TYPE_CHECKING:
-    from tuilab.record.events import RunStarted, Scalar, VerdictReached
+    from tuilab.record.events import RunStarted, VerdictReached
     from tuilab.record.parts import Claim
     from tuilab.record.summary import RunSummary
 
@@ -52,12 +52,7 @@ class PastRun:
     @property
     def is_off(self) -> bool:
         """Whether it is a point of a sweep that says nothing of the lesson."""
-        return is_off(self.point, self.run.changed) if self.run else False
-
-    @property
-    def point(self) -> "Mapping[str, Scalar]":
-        """Its values, where it is a point of a sweep."""
-        return self.run.sweep.point if self.run and self.run.sweep else {}
+        return bool(self.run and self.run.sweep and is_off(self.run.sweep.point, self.run.changed))
 
     @property
     def changes(self) -> dict[str, str]:
@@ -66,6 +61,14 @@ class PastRun:
 
         run = self.run
         return {name: spell(run.params[name]) for name in run.changed if name in run.params} if run else {}
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The same, behind the values that a point of a sweep has, whatever the defaults are."""
+        from tuilab.catalogue.params import spell
+
+        point = self.run.sweep.point if self.run and self.run.sweep else {}
+        return {name: spell(value) for name, value in point.items()} | self.changes
 
 
 def runs_of(scenario: str, root: Path) -> list[Path]:

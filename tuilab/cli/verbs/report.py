@@ -19,7 +19,7 @@ import click
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
-from tuilab.runs import store, sweeps
+from tuilab.runs import store
 from tuilab.text import plural, show
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def command(
         click.echo(_schema(schema), nl=False)
         return
     from tuilab.reports import files
+    from tuilab.runs import sweeps
 
     is_appended = github and not target
     target = target or (os.environ.get(_SUMMARY, "") if github else "")
@@ -115,6 +116,7 @@ def _tell_damage(subjects: "Sequence[Subject]") -> None:
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:
     """Return the runs that are meant, each once: `all` the one that speaks for every scenario, a sweep those of all points."""
+    from tuilab.runs import sweeps
     from tuilab.runs.spokesmen import in_order
 
     found: dict[Path, None] = {}

@@ -1,11 +1,14 @@
 """`tuilab stop RUN`: stop a run in order, or end what a lost one left behind; of a sweep, all points that run or wait."""
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command(
@@ -32,7 +35,7 @@ def command(run: str, now: bool, as_json: bool, root: str | None) -> None:
         click.echo(done)
 
 
-def _stop_sweep(reference: str, root: Path, *, at_once: bool, as_json: bool) -> None:
+def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -> None:
     """Stop the points of a sweep that run or wait, the last first: else the next would begin where one ends."""
     from tuilab.runs import store, sweeps
     from tuilab.text import plural
@@ -48,7 +51,7 @@ def _stop_sweep(reference: str, root: Path, *, at_once: bool, as_json: bool) -> 
         click.echo(f"{plural(left, 'point')} not begun: where its tuilab sweep still goes on, end that with Ctrl-C", err=True)
 
 
-def _stop(run_dir: Path, *, at_once: bool) -> str:
+def _stop(run_dir: "Path", *, at_once: bool) -> str:
     """Return what was done to stop a run, or why nothing could be: the others are stopped all the same."""
     from tuilab.engine import launch
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.catalogue.scenario import Param, Scenario
-from tuilab.reports.sweeps.points import point_words
 from tuilab.runs.command_line import line, short, verb_of, why_not_again
 from tuilab.runs.run_name import RunName, kind_of_run
 from tuilab.text import show
@@ -55,6 +54,7 @@ def new_command() -> OwnCommand:
 def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
     """Return the command that a run was of."""
     from tuilab.commands.order import script_of
+    from tuilab.reports.sweeps.points import point_words
 
     told = show(short(run.command), 160)
     script = script_of(run.command, run.folder)

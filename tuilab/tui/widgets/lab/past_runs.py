@@ -7,7 +7,6 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Scenario
 from tuilab.record.states import RunState
 from tuilab.runs.past_runs import NEWEST, PastRun, began
@@ -60,8 +59,7 @@ def _line(run: PastRun, width: int) -> Content:
     parts = [plain(began(run.run_dir), None, "$text-muted"), marks if run.claims else state_words(run.state)]
     if run.claims and run.state != RunState.SUCCEEDED:
         parts.append(state_words(run.state))
-    changes = [f"{name}={spell(value)}" for name, value in run.point.items()]
-    changes += [f"{name}={value}" for name, value in run.changes.items() if name not in run.point]
+    changes = [f"{name}={value}" for name, value in run.values.items()]
     if run.run and run.run.quick:
         changes.append("quick")
     changes += [f"on {gpu}" for gpu in run.gpus]
