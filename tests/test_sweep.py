@@ -375,6 +375,17 @@ def test_a_table_that_is_too_wide_loses_whole_columns(tuilab: Tuilab, tmp_path: 
     ]
 
 
+def test_a_table_that_is_too_wide_though_it_has_few_columns_is_stacked() -> None:
+    rows = [("", "step", "run"), ("data=" + "word " * 9, "1 ms", "abcdef")]
+
+    assert table(rows, 40) == [
+        "data=word word word word word word word",
+        "  word word",
+        "  step  1 ms",
+        "  run  abcdef",
+    ]
+
+
 # ---- found again
 
 

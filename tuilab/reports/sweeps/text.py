@@ -10,7 +10,7 @@ from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.sweeps.swept import Along, Swept
-from tuilab.text import shorten, show
+from tuilab.text import show
 from tuilab.wrapping import cells, hung, wrap
 
 _WIDTH, _HEIGHT, _MOST = 78, 12, 120
@@ -50,15 +50,22 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Return a table that fits, without the columns that matter least: what is told at most length, but for its edges."""
+    """Return a table that fits, without the columns that matter least: what is told at most length, but for its edges.
+
+    Where not even three have room beside each other, they stand one below the other.
+    """
     left_out = []
     while len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
         widths = _widths(rows)
         widest = max(range(1, len(widths) - 1), key=lambda at: widths[at])
         left_out.append(rows[0][widest])
         rows = [[*row[:widest], *row[widest + 1 :]] for row in rows]
-    note = [f"left out for the width: {', '.join(left_out)}; a report has them"] if left_out else []
-    return [*(shorten(line, width) for line in columns(rows)), *note]
+    note = wrap(f"left out for the width: {', '.join(left_out)}; a report has them", width) if left_out else []
+    if max(map(cells, lines := columns(rows))) <= width:
+        return [*lines, *note]
+    names, *rest = rows
+    stacked = [[row[0], *(f"  {name}  {cell}" for name, cell in zip(names[1:], row[1:], strict=True))] for row in rest]
+    return [part for block in stacked for line in block for part in hung(line, width)] + note
 
 
 def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
@@ -100,6 +107,6 @@ def _row(head: str, found: str, width: int) -> list[str]:
     """Return what was found at a point beside its verdict; below, where that leaves it too little room."""
     room = width - cells(head) - 2
     if room < min(_LEAST, cells(found)):
-        return [head.rstrip(), *(f"  {line}" for line in wrap(found, max(width - 2, _LEAST)))]
+        return [*wrap(head.rstrip(), width), *(f"  {line}" for line in wrap(found, max(width - 2, _LEAST)))]
     first, *rest = wrap(found, max(room, 1)) or [""]
     return [f"{head}  {first}".rstrip(), *(" " * (cells(head) + 2) + line for line in rest)]
