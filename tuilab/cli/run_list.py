@@ -9,7 +9,7 @@ from tuilab.record.states import RunState
 from tuilab.runs import notes
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.listing import folders
-from tuilab.runs.listing.entry import WAITS, Entry, own_words
+from tuilab.runs.listing.entry import WAITS, Entry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.text import plural, show
@@ -104,8 +104,6 @@ def _point(entry: Entry, style: Style) -> str:
     """Return the values of a point of a sweep, and the id of that; nothing of another run."""
     if not entry.sweep:
         return ""
-    from tuilab.runs.filters import changed_words
-
     return f"{changed_words(entry)}  {style.dim(show(entry.sweep, 40))}"
 
 

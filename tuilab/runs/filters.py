@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tuilab.catalogue.params import spell
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.runs.listing.entry import Entry, own_words
+from tuilab.runs.listing.entry import Entry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
 from tuilab.text import join, show
@@ -117,15 +116,6 @@ def words_of(entry: Entry, notes: Notes) -> str:
     words = f"{own_words(entry)} {changed_words(entry)}"
     parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, *entry.gpus)
     return " ".join(parts).lower()
-
-
-def changed_words(entry: Entry) -> str:
-    """Return the params that differ from the defaults, as they would be typed; the smaller sizes of `quick` are some.
-
-    Of a point of a sweep its values come first, whatever the defaults are.
-    """
-    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in {**entry.point, **entry.changed}.items()]
-    return "  ".join([*(["quick"] if entry.quick else []), *words])
 
 
 def _problems(key: str, value: str, since_s: float | None) -> list[str]:

@@ -5,6 +5,7 @@ import time
 
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.runs.run_name import RunName
+from tuilab.text import show
 from tuilab.tuples import NamedTuple
 from tuilab.words import gpu_words
 
@@ -134,3 +135,14 @@ def own_words(entry: Entry) -> str:
     """Return the command of the user's that a run was of, without the folder of its program; nothing of a scenario."""
     is_command = RunName(entry.run).scenario.endswith((".exec", ".ab"))
     return re.sub(r"^\S*/", "", entry.title) if is_command else ""
+
+
+def changed_words(entry: Entry) -> str:
+    """Return the params that differ from the defaults, as they would be typed; the smaller sizes of `quick` are some.
+
+    Of a point of a sweep its values come first, whatever the defaults are.
+    """
+    from tuilab.catalogue.params import spell  # for runs that have any
+
+    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in {**entry.point, **entry.changed}.items()]
+    return "  ".join([*(["quick"] if entry.quick else []), *words])

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from textual.content import Content
 
 from tuilab.runs.beside.baseline import TAG
-from tuilab.runs.filters import changed_words
-from tuilab.runs.listing.entry import WAITS, Entry, own_words
+from tuilab.runs.listing.entry import WAITS, Entry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show
