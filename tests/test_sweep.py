@@ -464,6 +464,15 @@ def test_records_line_by_line_are_those_of_a_run(tuilab: Tuilab, probe: str) -> 
     assert "--jsonl is for a run" in tuilab("attach", "sweep-last", "--jsonl").stderr
 
 
+def test_a_point_whose_record_was_damaged_after_it_was_listed_is_run_again(tuilab: Tuilab, probe: str, root: Path) -> None:
+    told = swept(tuilab, probe, "--set", "rows=5,9")
+    tuilab("runs")  # which remembers it as it was
+    stream = Path(told["runs"][0]["path"]) / "journal" / "supervisor.jsonl"
+    stream.write_bytes(b"nonsense\n" + b"".join(stream.read_bytes().splitlines(keepends=True)[1:]))
+
+    assert [run["point"]["rows"] for run in swept(tuilab, "--resume", "last")["runs"]] == [9, 5]
+
+
 # ---- how it is told
 
 
@@ -493,6 +502,7 @@ A lesson.
 ## Look for
 - [few] of 1,000 rows 100 are few
 - [any] a claim of no number
+- [seven] the 7 columns are narrow
 """
 from tuilab import Lab
 
@@ -500,6 +510,7 @@ from tuilab import Lab
 def run(lab: Lab, rows: int = 1000, cols: int = 7) -> None:
     lab.claim("few", rows, at_most=100)
     lab.claim("any", True)
+    lab.claim("seven", True)
     lab.claim(f"{rows:,} rows are no more than ten", rows, at_most=10)
 '''
 
@@ -507,10 +518,12 @@ def run(lab: Lab, rows: int = 1000, cols: int = 7) -> None:
 def test_a_claim_says_of_which_values_its_numbers_are(tuilab: Tuilab, tmp_path: Path) -> None:
     (tmp_path / "lesson.py").write_text(LESSON)
 
-    few, any_, ten = swept(tuilab, str(tmp_path / "lesson.py"), "--set", "rows=5,1000", "--set", "cols=8", code=1)["claims"]
+    few, any_, seven, ten = swept(tuilab, str(tmp_path / "lesson.py"), "--set", "rows=5,1000", "--set", "cols=8", code=1)[
+        "claims"
+    ]
 
     assert (few["text"], few["about"]) == ("of 1,000 rows 100 are few", "as written for rows=1000")
-    assert (any_["about"], ten["about"]) == ("", "")
+    assert (any_["about"], seven["about"], ten["about"]) == ("", "as written for cols=7", "")
     assert (ten["text"], ten["holds"]) == ("{rows} rows are no more than ten", ["holds up to rows=5, not at rows=1000"])
     for kind in ("md", "html"):
         assert "as written for rows=1000" in tuilab("report", "sweep-last", "-o", "-", "--as", kind).stdout

@@ -104,7 +104,8 @@ def missing(begun: Begun, points: Sequence[Sweep]) -> list[int]:
     """Return at which places of the points of a sweep, as it would be begun now, there is no result yet."""
     if points[0].values != begun.sweep.values:
         raise UsageError(f"{begun.sweep.id} would go through other values now: its scenario has changed; begin it again")
-    settled = [entry.point for entry in begun.entries if entry.state == RunState.SUCCEEDED or entry.is_running]
+    last = [entry for entry in begun.entries if entry.state == RunState.SUCCEEDED or entry.is_running]
+    settled = [one.point for entry in last if (one := _sweep_of(begun.root / entry.run))]  # what is known may be damaged since
     return [at for at, point in enumerate(points) if point.point not in settled]
 
 

@@ -180,9 +180,8 @@ def _why_missing(subject: Subject | None) -> str:
 
 def _claims(subject: Subject) -> dict[str, Claim]:
     """Return the claims of a run by what they are called at every point: where values stand in the words, by their names."""
-    claims = [
-        (claim, None if claim.key else match(claim.text, subject.scenario.claims)) for claim in subject.summary.claims.values()
-    ]
+    some = list(subject.summary.claims.values())[:_MOST_CLAIMS]
+    claims = [(claim, None if claim.key else match(claim.text, subject.scenario.claims)) for claim in some]
     named = [_FORM.sub(r"{\1}", stated.text) if stated and "{" in stated.text else claim.claim_id for claim, stated in claims]
     return {name if named.count(name) == 1 else claim.claim_id: claim for name, (claim, _) in zip(named, claims, strict=True)}
 
@@ -208,14 +207,15 @@ def _along(
         holds.append(f"{words}: {where}" if words else where)
     panel = panel_of([(one.point, one.claim) for one in told], axis, varied)
     text = told[0].claim.text if key == told[0].claim.claim_id else key
-    return Along(text, _about(text, claims[0][1], varied), tuple(told[i] for i in order), tuple(holds), panel)
+    return Along(text, _about(text, claims[0][1]), tuple(told[i] for i in order), tuple(holds), panel)
 
 
-def _about(text: str, subject: Subject, varied: Collection[str]) -> str:
-    """Return of which values a sentence of the lesson is, where its numbers are those of settings that vary here."""
-    numbers = {float(one.replace(",", "")) for one in _NUMBER.findall(text)}
-    usual = {param.name: param.default for param in subject.scenario.params if param.name in varied}
-    meant = {name: value for name, value in usual.items() if number_of(value) in numbers}
+def _about(text: str, subject: Subject) -> str:
+    """Return of which values a sentence of the lesson is, where its numbers are those of settings that are others here."""
+    sweep, numbers = sweep_of(subject), {float(one.replace(",", "")) for one in _NUMBER.findall(text)}
+    usual = {param.name: param.default for param in subject.scenario.params}
+    others = [name for name, values in sweep.values.items() if values != [usual.get(name)]] if sweep else []
+    meant = {name: usual[name] for name in others if name in usual and number_of(usual[name]) in numbers}
     return f"as written for {point_words(meant)}" if meant else ""
 
 
