@@ -192,6 +192,12 @@ def test_an_estimate_without_an_interval_says_why() -> None:
     assert side_found(side) == ("INCONCLUSIVE", "0.0828, no interval: 1 repeat is too few, 6 are needed")
 
 
+def test_a_ratio_is_rounded_as_every_table_does() -> None:
+    large, near = Side("SUPPORTED", 1432.4, 1198.2, 1711.0, bound=100), Side("SUPPORTED", 1.42, 1.3004, 1.5, bound=1.3)
+
+    assert [side_found(one)[1] for one in (large, near)] == ["1432 [1198, 1711]", "1.42 [1.3004, 1.5]"]
+
+
 def test_sizes_of_the_box_are_told_in_units() -> None:
     one, other = (summary(events.EnvironmentRecorded(part="box", facts={"memory_total_bytes": gib << 30})) for gib in (7, 8))
     found = comparison.compare([one, other])

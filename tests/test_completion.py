@@ -62,6 +62,17 @@ def test_what_goes_on_is_stopped_and_what_is_over_is_deleted(tuilab: Tuilab, roo
     assert "plain,aaaaaa" not in offered(tuilab, "tuilab compare aaaaaa ")
 
 
+def test_sweeps_are_offered_where_one_is_begun(tuilab: Tuilab, root: Path) -> None:
+    sweep = events.Sweep(id="sweep-0a1b2c", values={"rows": [5]}, point={"rows": 5})
+    finished(root, {}, end="aaaaaa", sweep=sweep)
+
+    for line in ("tuilab report s", "tuilab attach s", "tuilab stop sweep-", "tuilab sweep --resume s"):
+        assert offered(tuilab, line) == ["plain,sweep-last", "plain,sweep-0a1b2c"]
+    assert offered(tuilab, "tuilab sweep --resume sweep-0") == ["plain,sweep-0a1b2c"]
+    assert offered(tuilab, "tuilab attach ") == ["plain,last", "plain,last~1", "plain,aaaaaa"]
+    assert offered(tuilab, "tuilab advise s") == []
+
+
 def test_tags_and_claims_are_offered(tuilab: Tuilab, root: Path) -> None:
     finished(root, {}, end="aaaaaa")
     tuilab("note", "last", "--tag", "mine", "--tag", "other")

@@ -126,6 +126,16 @@ def test_sweep(tuilab: Tuilab, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_sweeps_and_the_end_of_one(tuilab: Tuilab) -> None:
+    tuilab("sweep", "--set", "n=1,2", "--quiet", "--", "true", "{n}")
+
+    listed, stopped = ask(tuilab, "sweep", name="sweeps"), ask(tuilab, "stop", "sweep-last", name="stop-sweep")
+
+    (one,) = listed["sweeps"]
+    assert (one["name"], one["values"], one["points"]) == ("true '{n}'", {"n": ["1", "2"]}, {"succeeded": 2})
+    assert (stopped["sweep"], stopped["runs"]) == (one["sweep"], [])
+
+
 def test_stop(tuilab: Tuilab, run_dir: Path) -> None:
     told = ask(tuilab, "stop", "aaaaaa")
 

@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 
 from tests.tui.made_up import finished, make_run, started
-from tuilab.record.events import StateChanged
+from tuilab.record.events import StateChanged, Sweep
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import ledger, past_runs, store
 from tuilab.runs.last_verdicts import Said, overall
@@ -101,6 +101,21 @@ def test_where_nothing_ran_with_its_defaults_what_ran_says_what_was_otherwise(ro
     assert said == {"softmax": Said("REFUTED", "rows=5"), "xyy": Said("SUPPORTED", "quick"), "xent": Said("SUPPORTED")}
 
 
+def test_a_point_of_a_sweep_with_other_values_says_nothing_of_the_lesson_however_many_there_are(root: Path) -> None:
+    point: dict[str, Any] = {"sweep": Sweep(id="sweep-1", values={"rows": [5, 9]}, point={"rows": 5}), "params": {"rows": 5}}
+    finished(root, {"a": "SUPPORTED"}, name="xyy", at_s=1.5e9, end="cccccc", **point)  # 5 is what the lesson has
+    finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa")
+    for number in range(120):
+        finished(root, {"a": "SUPPORTED"}, at_s=1.6e9 + number, end=f"{number:06}", **point, changed=["rows"])
+    finished(root, {}, name="xent", at_s=1.6e9, end="dddddd", state="failed", **point, changed=["rows"])
+
+    said = {"softmax": "REFUTED", "xyy": "SUPPORTED", "xent": ""}
+    assert (look_at_all(root).last_verdicts(), LedgerCache(root).last_verdicts()) == (said, said)  # as it was kept, too
+    runs = [past_runs.look(run) for run in store.list_runs(root) if "-softmax-" in run.name]
+    newest = past_runs.newest_verdicts(runs)
+    assert newest and newest.run_dir.name.endswith("aaaaaa") and past_runs.newest_verdicts(runs[:30]) is None
+
+
 def test_a_run_that_is_gone_is_forgotten_and_the_one_before_speaks(root: Path) -> None:
     older = finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa")
     newer = finished(root, {"a": "SUPPORTED"}, at_s=1.6e9, end="bbbbbb")
@@ -174,7 +189,7 @@ def test_each_form_of_the_memory_has_a_number_of_its_own() -> None:
     """Whoever changes an entry changes the number, too: else an older and a newer tuilab misread what the other wrote."""
     form = " ".join([*Entry._fields, *Said._fields])
 
-    assert (FILE, crc32(form.encode())) == (".ledger-9.json", 1852419480)
+    assert (FILE, crc32(form.encode())) == (".ledger-10.json", 3178095655)
 
 
 def test_what_is_no_run_has_no_verdict(root: Path) -> None:

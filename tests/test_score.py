@@ -140,6 +140,14 @@ def test_a_line_that_was_torn_swallows_no_other(tuilab: Tuilab, lesson: str, kep
     assert kept.read_text().splitlines()[0] == torn
 
 
+def test_a_point_of_a_sweep_with_another_value_is_no_lesson_done(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+    tuilab("sweep", lesson, "--set", "two=3,4", "--quiet")
+    assert not kept.exists()
+
+    tuilab("sweep", lesson, "--set", "two=2,5", "--quiet")
+    assert "four" in score.read()
+
+
 def test_a_run_that_was_ordered_otherwise_and_could_test_nothing_is_no_lesson_done(
     tuilab: Tuilab, lesson: str, kept: Path
 ) -> None:

@@ -1,10 +1,14 @@
 """Sweeps: a scenario or a command with every combination of values, stopped and gone on with, and told along them."""
 
+import csv
+import io
 import json
+import os
 import re
 import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,12 +19,16 @@ from hypothesis import strategies as some
 
 from tests.engine import look, newest, start, until
 from tests.report_aids import described
+from tests.tui.made_up import finished
 from tuilab.catalogue import grid
 from tuilab.errors import UsageError
 from tuilab.record.events import Sweep
 from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where
 from tuilab.reports.sweeps.text import table
-from tuilab.runs import store, sweeps
+from tuilab.runs import ledger, store, sweeps
+from tuilab.runs.notes import Notes
+from tuilab.runs.spokesmen import spokesmen
+from tuilab.tui.widgets.history import runline
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -365,3 +373,193 @@ def test_a_table_that_is_too_wide_loses_whole_columns(tuilab: Tuilab, tmp_path: 
         "lr=0.1  1 ms  1.124      abcdef",
         "left out for the width: of it; a report has them",
     ]
+
+
+def test_a_table_that_is_too_wide_though_it_has_few_columns_is_stacked() -> None:
+    rows = [("", "step", "run"), ("data=" + "word " * 9, "1 ms", "abcdef")]
+
+    assert table(rows, 40) == [
+        "data=word word word word word word word",
+        "  word word",
+        "  step  1 ms",
+        "  run  abcdef",
+    ]
+
+
+# ---- found again
+
+
+def test_sweeps_are_listed_with_what_came_of_their_points(tuilab: Tuilab, probe: str, root: Path) -> None:
+    assert tuilab("sweep").stdout.startswith("no sweeps yet")
+    first = swept(tuilab, probe, "--set", "rows=7,9", code=4)["sweep"]
+    second = swept(tuilab, "--set", "n=0,1", "--", "sh", "-c", "exit 0", "{n}")["sweep"]
+
+    newest, oldest, count = tuilab("sweep").stdout.splitlines()
+
+    assert newest.startswith(second) and newest.endswith("  2 of 2 points done  sh -c 'exit 0' '{n}': n = 0, 1")
+    assert oldest.startswith(first) and "  1 of 2 points done, 1 failed  " in oldest and oldest.endswith("/probe: rows = 7, 9")
+    assert count == "2 sweeps"
+    told = described(json.loads(tuilab("sweep", "--json").stdout))
+    assert [one["points"] for one in told["sweeps"]] == [{"succeeded": 2}, {"failed": 1, "succeeded": 1}]
+    assert "1 of 2 points" in tuilab("attach", "sweep-last~1").stdout
+    assert "sweep-last~2 is no sweep" in tuilab("attach", "sweep-last~2").stderr
+    assert "sweep- is no sweep" in tuilab("stop", "sweep-").stderr
+
+
+def test_the_runs_of_a_sweep_tell_its_id_and_their_values(tuilab: Tuilab, probe: str, root: Path) -> None:
+    told = swept(tuilab, "--set", "n=0,1", "--", "sh", "-c", "exit 0", "{n}")["sweep"]
+    swept(tuilab, probe, "--set", "rows=10")
+
+    lines = tuilab("runs").stdout.splitlines()
+
+    assert [line.split("  ")[-2] for line in lines[:3]] == ["rows=10", "n=1", "n=0"]
+    assert [line.endswith(told) for line in lines[:3]] == [False, True, True]
+    (found,) = json.loads(tuilab("runs", "n=1", "--json").stdout)["runs"]
+    assert found["sweep"] == {"id": told, "point": {"n": "1"}}
+    cells = [runline.line(ledger.read(run), Notes(), 120, 1.8e9, is_marked=False).plain for run in store.list_runs(root)]
+    assert ["rows=10" in cells[0], "n=1  sh" in cells[1], "n=0  sh" in cells[2]] == [True] * 3
+
+
+def test_a_detached_sweep_is_followed_and_stopped(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    _queue(tuilab, tmp_path, "1,2,3")
+    front = start(root, "attach", "sweep-last", "--quiet")
+    done = json.loads(tuilab("stop", "sweep-last", "--json").stdout)
+
+    said, _ = front.communicate(timeout=60)
+
+    assert [one["done"].startswith("asked ") for one in described(done)["runs"]] == [True] * 3
+    assert front.returncode == 4 and "0 of 3 points" in said and "n=3: stopped" in said
+    assert "has no point that runs: 0 of 3 points done, 3 stopped" in tuilab("stop", "sweep-last").stdout
+    assert json.loads(tuilab("attach", "sweep-last", "--json").stdout)["exit_code"] == 4
+
+
+def _queue(tuilab: Tuilab, folder: Path, values: str) -> None:
+    """Have the points of a sweep wait for each other, and the first for a file."""
+    command = ("sh", "-c", f"until test -e {folder}/gate; do sleep 0.02; done", "{n}")
+    assert tuilab("sweep", "--set", f"n={values}", "--detach", "--", *command).returncode == 0
+
+
+def _reads_a_run(pid: int) -> bool:
+    with suppress(FileNotFoundError):  # a descriptor that has just been closed
+        return any("/journal" in os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
+def test_who_leaves_a_sweep_leaves_it_going_on(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    _queue(tuilab, tmp_path, "1,2")
+    front = start(root, "attach", "sweep-last")
+    assert front.stderr and "0 of 2 points done" in front.stderr.readline()
+    until(lambda: _reads_a_run(front.pid))
+    front.send_signal(signal.SIGINT)
+    _, said = front.communicate(timeout=60)
+    (tmp_path / "gate").touch()
+
+    assert front.returncode == 130 and "left sweep-" in said and "end it: tuilab stop sweep-" in said
+    assert "2 of 2 points" in tuilab("attach", "sweep-last").stdout
+
+
+def test_records_line_by_line_are_those_of_a_run(tuilab: Tuilab, probe: str) -> None:
+    swept(tuilab, probe, "--set", "rows=9")
+
+    assert "--jsonl is for a run" in tuilab("attach", "sweep-last", "--jsonl").stderr
+
+
+def test_a_point_whose_record_was_damaged_after_it_was_listed_is_run_again(tuilab: Tuilab, probe: str, root: Path) -> None:
+    told = swept(tuilab, probe, "--set", "rows=5,9")
+    tuilab("runs")  # which remembers it as it was
+    stream = Path(told["runs"][0]["path"]) / "journal" / "supervisor.jsonl"
+    stream.write_bytes(b"nonsense\n" + b"".join(stream.read_bytes().splitlines(keepends=True)[1:]))
+
+    assert [run["point"]["rows"] for run in swept(tuilab, "--resume", "last")["runs"]] == [9, 5]
+
+
+# ---- how it is told
+
+
+def test_a_sweep_of_which_one_point_ran_is_reported_as_one(tuilab: Tuilab, probe: str) -> None:
+    swept(tuilab, probe, "--set", "rows=9,7", "--report", "at-its-end.md", code=4)
+    shown = [tuilab("report", name, "-o", "-").stdout for name in ("sweep-last", "last~1")]
+
+    assert ["along rows" in one for one in shown] == [True, False]
+
+
+def test_the_table_of_a_report_has_the_values_of_points(tuilab: Tuilab, probe: str, root: Path) -> None:
+    swept(tuilab, "--set", "n=-1,=a", "--", "true", "{n}")
+    swept(tuilab, probe, "--set", "rows=10")
+    tuilab("run", probe, "--headless", "--quiet")
+
+    rows = [
+        *csv.DictReader(io.StringIO(tuilab("report", "sweep-last~1", "sweep-last", "last", "-o", "-", "--as", "csv").stdout))
+    ]
+
+    assert {(row["point.n"], row["point.rows"]) for row in rows} == {("-1", ""), ("'=a", ""), ("", "10"), ("", "")}
+
+
+LESSON = '''"""A probe.
+
+A lesson.
+
+## Look for
+- [few] of 1,000 rows 100 are few
+- [any] a claim of no number
+- [seven] the 7 columns are narrow
+"""
+from tuilab import Lab
+
+
+def run(lab: Lab, rows: int = 1000, cols: int = 7) -> None:
+    lab.claim("few", rows, at_most=100)
+    lab.claim("any", True)
+    lab.claim("seven", True)
+    lab.claim(f"{rows:,} rows are no more than ten", rows, at_most=10)
+'''
+
+
+def test_a_claim_says_of_which_values_its_numbers_are(tuilab: Tuilab, tmp_path: Path) -> None:
+    (tmp_path / "lesson.py").write_text(LESSON)
+
+    few, any_, seven, ten = swept(tuilab, str(tmp_path / "lesson.py"), "--set", "rows=5,1000", "--set", "cols=8", code=1)[
+        "claims"
+    ]
+
+    assert (few["text"], few["about"]) == ("of 1,000 rows 100 are few", "as written for rows=1000")
+    assert (any_["about"], seven["about"], ten["about"]) == ("", "as written for cols=7", "")
+    assert (ten["text"], ten["holds"]) == ("{rows} rows are no more than ten", ["holds up to rows=5, not at rows=1000"])
+    for kind in ("md", "html"):
+        assert "as written for rows=1000" in tuilab("report", "sweep-last", "-o", "-", "--as", kind).stdout
+
+
+def test_each_verdict_is_told_with_what_it_rests_on(tuilab: Tuilab, probe: str) -> None:
+    (claim,) = swept(tuilab, probe, "--set", "rows=10,1000", code=1)["claims"]
+
+    assert [(one["verdict"], one["confidence"], one["measure"]) for one in claim["points"]] == [
+        ("SUPPORTED", None, None), ("REFUTED", None, None)
+    ]  # fmt: skip
+    assert claim["points"][1]["why"] == "measured 1000, claimed at most 100"
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_word_is_broken_and_nothing_is_wider_than_the_terminal(tuilab: Tuilab, tmp_path: Path, width: int) -> None:
+    text = " ".join(["remarkable"] * 20)
+    (tmp_path / "lesson.py").write_text(LESSON.replace("a claim of no number", text))
+    values = ",".join(map(str, range(1000, 1020)))
+
+    lines = tuilab("sweep", "lesson.py", "--set", f"rows={values}", "--quiet", env={"COLUMNS": str(width)}).stdout.splitlines()
+
+    assert max(map(len, lines)) <= width
+    assert {word for line in lines for word in line.split() if "remar" in word} == {"remarkable"}
+    assert "…" not in "".join(lines)
+
+
+def test_memory_of_a_command_is_told_with_our_own(tuilab: Tuilab, root: Path) -> None:
+    tuilab("exec", "--headless", "--", "sleep", "0.1")
+
+    assert "process tree, with tuilab's own" in tuilab("attach", "last").stdout
+
+
+def test_no_point_of_a_sweep_with_another_value_speaks_for_a_box(root: Path) -> None:
+    changed: dict[str, Any] = {"params": {"rows": 5}, "changed": ["rows"]}
+    by_hand = finished(root, {}, at_s=1.5e9, end="aaaaaa", **changed)
+    finished(root, {}, at_s=1.6e9, end="bbbbbb", sweep=Sweep(id="sweep-1", values={"rows": [5]}, point={"rows": 5}), **changed)
+
+    assert spokesmen(root) == {"softmax": by_hand}

@@ -30,16 +30,18 @@ _VARYING = {  # by verb: what another box or another day prints otherwise
     "exec": (
         (re.compile(r"(succeeded|failed) in [0-9.]+ s"), r"\1 in # s"),
         (re.compile(r"[0-9.]+ [kKMG]i?B resident"), "# resident"),
-        (re.compile(r"! not measured  gpu: .*\n"), ""),
+        (re.compile(r"! not measured +gpu: .*\n"), ""),
         (re.compile(r"^(! )?record [0-9a-f]{16}$", re.MULTILINE), r"\1record #"),
     ),
     "sweep": (
+        (re.compile(r"sweep-[0-9a-f]{6}  [0-9-]{10} [0-9:]{5}Z"), "sweep-ID  NOW"),
         (re.compile(r"sweep-[0-9a-f]{6}"), "sweep-ID"),
         (re.compile(r"  [0-9.]+ s  [0-9a-f]{6}$", re.MULTILINE), "  # s  ID"),
         (re.compile(r"\([0-9a-f]{6}\)"), "(ID)"),
-        (re.compile(r"^ +process tree +run$", re.MULTILINE), "process tree  run"),
+        (re.compile(r"^ +(process tree.*?) +run$", re.MULTILINE), r"\1  run"),
         (re.compile(r"(?:[0-9.]+ MiB resident at most|n/a) +[0-9a-f]{6}$", re.MULTILINE), "# resident  ID"),
     ),
+    **dict.fromkeys(("stop", "attach"), ((re.compile(r"sweep-[0-9a-f]{6}"), "sweep-ID"),)),
     "note": ((re.compile(r"[0-9-]{10} [0-9:]{5}Z"), "NOW"),),
     "export": ((re.compile(r"files, [0-9.]+ [kKM]i?B"), "files, # bytes"),),
     "config": ((re.compile(r" {2,}#"), "  #"),),  # in columns as wide as a path

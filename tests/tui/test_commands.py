@@ -95,3 +95,15 @@ async def test_help_on_a_command_offers_nothing_of_lessons_and_repeats(root: Pat
         keys = text(pilot).partition("Everywhere")[0]
         assert "Run it again" in keys
         assert not [word for word in ("lesson", "repeat", "scenario", "thing to try") if word in keys]
+
+
+async def test_the_points_of_a_sweep_over_one_command_are_told_apart_by_their_values(root: Path) -> None:
+    for number, rate in enumerate(("0.1", "0.3")):
+        sweep = events.Sweep(id="sweep-1", values={"lr": ["0.1", "0.3"]}, point={"lr": rate})
+        words = ["python", "-c", "pass  # " + "a long line " * 9, rate]
+        first = started(scenario="python", topic="exec", command=words, sweep=sweep)
+        make_run(root, first, events.StateChanged(state="succeeded"), name="python.exec", end=f"aaaaa{number}")
+
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        await shown(pilot, "lr=0.1  python -c")
+        await shown(pilot, "lr=0.3  python -c")

@@ -10,7 +10,6 @@ from tuilab.errors import UsageError
 from tuilab.text import show
 
 MOST = 1000  # points: each is a run of its own, and a report tells of all
-_MOST_CHARACTERS = 10_000  # of all values together, which stand in the first record of each run
 
 Grid = dict[str, list[Value]]
 
@@ -25,8 +24,6 @@ def read(settings: Sequence[str], value_of: Callable[[str, str], Value]) -> Grid
     if points > MOST:
         counts = " x ".join(str(len(values)) for _, values in texts)
         raise UsageError(f"{counts} are {points} points, and a sweep has up to {MOST}; leave out values")
-    if sum(len(text) for _, values in texts for text in values) > _MOST_CHARACTERS:
-        raise UsageError(f"all values of a sweep together have up to {_MOST_CHARACTERS} characters; use shorter ones")
     found = {name: [value_of(name, text) for text in values] for name, values in texts}
     for name, values in found.items():
         _refuse_twice(values, f"--set {show(name, 40)} has", "leave one out")

@@ -8,7 +8,6 @@ A label is the trailing comment of a parameter; what it takes and its quick valu
 import re
 from collections.abc import Iterable, Mapping
 
-from tuilab import config
 from tuilab.catalogue.scenario import Param, Value
 from tuilab.errors import UsageError
 from tuilab.text import GONE, did_you_mean, join, show
@@ -40,7 +39,9 @@ def parse(param: Param, text: str) -> Value:
         raise UsageError(f"{param.name}: the value of a secret was not recorded; give it again")
     value = _read(param, text.strip() if param.type != "str" else text)
     if value is None:
-        by_name = config.hint_by_name(text) if has_gpus(param) else ""
+        from tuilab.config import hint_by_name
+
+        by_name = hint_by_name(text) if has_gpus(param) else ""
         raise UsageError(f'{param.name}: "{show(text, 60)}" is not {_noun(param)}{_hint(param)}{by_name}')
     if not _is_in_range(param, value):
         raise UsageError(f"{param.name}: {show(text, 60)} is out of range{_hint(param)}")
@@ -96,6 +97,8 @@ def stand_ins(params: Iterable[Param], *, is_quick: bool = False) -> dict[str, V
     """
     params = list(params)
     quick = {param.name: param.quick for param in params if is_quick and param.quick is not None}
+    from tuilab import config  # which lists of runs, where values are only spelled, do without
+
     device = config.device()
     return quick | {param.name: device for param in params if has_gpus(param) and _read(param, device) is not None}
 
@@ -124,7 +127,9 @@ def has_gpus(param: Param) -> bool:
 
 def is_gpu(text: str) -> bool:
     """Say whether a text names one GPU by CUDA's number of it: cuda:3."""
-    return re.fullmatch(config.GPU, text) is not None
+    from tuilab.config import GPU
+
+    return re.fullmatch(GPU, text) is not None
 
 
 def choices(param: Param) -> tuple[str, ...]:

@@ -71,9 +71,41 @@ def runs_and_all(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return _offer(ctx, incomplete, more)
 
 
+def runs_and_all_or_sweeps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    return [*runs_and_all(ctx, param, incomplete), *_sweeps_begun(ctx, incomplete)]
+
+
+def runs_or_sweeps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    return [*runs(ctx, param, incomplete), *_sweeps_begun(ctx, incomplete)]
+
+
+def sweeps(ctx: click.Context, param: click.Parameter | None, incomplete: str) -> list[Any]:
+    """Offer the sweeps that the newest runs are of."""
+    from click.shell_completion import CompletionItem
+
+    from tuilab.runs.ledger_cache import LedgerCache
+
+    caches: dict[str, LedgerCache] = {}
+    found = {"sweep-last": "the newest sweep"}
+    for run_dir in _newest(ctx):
+        entry = caches.setdefault(str(run_dir.parent), LedgerCache(run_dir.parent)).entry(run_dir)
+        found |= {entry.sweep: entry.name} if entry.sweep else {}
+    return [CompletionItem(name, help=about) for name, about in found.items() if name.startswith(incomplete)]
+
+
+def _sweeps_begun(ctx: click.Context, incomplete: str) -> list[Any]:
+    """Offer sweeps where the name of one is begun: for others nothing is read of the runs."""
+    begun = incomplete and "sweep-".startswith(incomplete[:6])
+    return sweeps(ctx, None, incomplete) if begun else []
+
+
 def going_on(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the runs that go on, or wait."""
     return _offer(ctx, incomplete, {}, is_running=True)
+
+
+def going_on_or_sweeps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    return [*going_on(ctx, param, incomplete), *_sweeps_begun(ctx, incomplete)]
 
 
 def over(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:

@@ -51,6 +51,7 @@ class Outcome:
     tells_alerts: bool = False  # and nothing else, while a run goes on
     report: str = ""  # a file that is written at the end
     where: str = ""  # in a sweep: stands before all that is told of the run
+    left: str = ""  # what is told to be left by an interrupt; empty: the run that is followed
     result: TextIO | None = None  # where a result is printed; None: stdout
     watched: list[tuple[Watch, str]] = field(default_factory=list)  # the runs as they were read, and their states
     codes: list[ExitCode] = field(default_factory=list)
@@ -168,7 +169,7 @@ def follow_one(
 
     state = headless.follow(watch, talk, pass_on, is_ours=is_ours, speak=speak, pause=pause)
     if watch.was_interrupted and not is_ours:
-        name = store.short_id(run_dir.name)
+        name = outcome.left or store.short_id(run_dir.name)
         back, end = (hint(run_dir.parent, verb, name) for verb in ("attach", "stop"))
         _say(f"\nleft {name}, which goes on; come back: {back}   end it: {end}")
         outcome.codes.append(ExitCode.INTERRUPTED)

@@ -9,7 +9,7 @@ from tuilab.record.states import RunState
 from tuilab.runs import notes
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.listing import folders
-from tuilab.runs.listing.entry import WAITS, Entry, own_words
+from tuilab.runs.listing.entry import WAITS, Entry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.text import plural, show
@@ -96,8 +96,15 @@ def _line(row: Row, style: Style, *, has_box: bool) -> str:
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
     box = style.dim(show(row.root)) if has_box else ""
     gpus = style.dim(f"on {show(', '.join(entry.gpus), 120)}") if entry.gpus else ""
-    more = "  ".join(part for part in (told, gpus, tags, last, box) if part)
+    more = "  ".join(part for part in (told, _point(entry, style), gpus, tags, last, box) if part)
     return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
+
+
+def _point(entry: Entry, style: Style) -> str:
+    """Return the values of a point of a sweep, and the id of that; nothing of another run."""
+    if not entry.sweep:
+        return ""
+    return f"{changed_words(entry)}  {style.dim(show(entry.sweep, 40))}"
 
 
 def _lasting(entry: Entry) -> str:

@@ -1,8 +1,9 @@
-"""Goes through the points of a sweep, one display for all of them, and tells what came of it."""
+"""Goes through the points of a sweep, or follows them, one display for all of them, and tells what came of it."""
 
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tuilab.cli import headless
-from tuilab.cli.follow import Outcome, print_result, run_each
+from tuilab.cli.follow import Outcome, follow_one, print_result, run_each
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
 from tuilab.record.encoding import for_programs, spell_out
 from tuilab.record.events import Sweep
 from tuilab.record.parts import Claim
-from tuilab.record.states import RunState
+from tuilab.record.states import RUNNING_STATES
+from tuilab.record.told import why_not_judged
+from tuilab.reports.document import verdict_fields
 from tuilab.reports.files import format_of, read_subjects, write
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import point_words, varied_in
-from tuilab.reports.sweeps.swept import Along, Swept, sweep_of, swept
+from tuilab.reports.sweeps.swept import Along, Swept, speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
@@ -31,10 +34,12 @@ from tuilab.text import GONE, plural, show
 if TYPE_CHECKING:
     from tuilab.fleet.carry import Wanted
 
+_NUMBERS = "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect"
+_VERDICT = "verdict", "why", *_NUMBERS, "measure"
+
 
 def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: "Wanted | None" = None) -> ExitCode:
     """Run the points one after another, or on the nodes of a cluster; what was run before an interrupt is told and kept."""
-    style = style_of(sys.stderr)
     sweep = orders[0].sweep
     assert sweep is not None
     if not outcome.is_quiet:
@@ -51,9 +56,29 @@ def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: 
         outcome.where = f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
 
     for _ in run_each(orders, outcome, tell):
-        if not outcome.is_quiet:
-            print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
+        _tell_point(outcome)
     return _finish(sweep.id, root, outcome)
+
+
+def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
+    """Follow the points of a sweep that go on, one after another, and tell the result of all; an interrupt leaves them."""
+    found = sweeps.find(reference, root)
+    outcome.is_silent, outcome.left = True, found.sweep.id
+    if found.going_on and not outcome.is_quiet:
+        print(f"{found.sweep.id}: {sweeps.told(found.counts)}", file=sys.stderr, flush=True)
+    for entry in found.going_on:
+        outcome.where = point_words(entry.point, varied_in(found.sweep))
+        follow_one(root / entry.run, outcome, is_ours=False)
+        if outcome.codes[-1] == ExitCode.INTERRUPTED:
+            return ExitCode.INTERRUPTED
+        _tell_point(outcome)
+    return tell_result(found.sweep.id, root, outcome)
+
+
+def _tell_point(outcome: Outcome) -> None:
+    style = style_of(sys.stderr)
+    if not outcome.is_quiet:
+        print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
 
 
 def _told(outcome: Outcome, style: Style) -> str:
@@ -74,12 +99,12 @@ def _finish(sweep_id: str, root: Path, outcome: Outcome) -> ExitCode:
 
 
 def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | None = None) -> ExitCode:
-    """Print the result of a sweep, and write its report; without a code return that of its runs that succeeded."""
+    """Print the result of a sweep, and write its report; without a code return that of the runs that speak for its points."""
     subjects = read_subjects(sweeps.find(reference, root).runs)
     found = swept([one for one in subjects if sweep_of(one)])
     if code is None:
-        done = [one.summary for one in subjects if one.state == RunState.SUCCEEDED]
-        code = headless.worst([headless.exit_code(one, RunState.SUCCEEDED, is_strict=outcome.is_strict) for one in done])
+        over = [one for one in speakers(found.sweep, subjects) if one and one.state not in RUNNING_STATES]
+        code = headless.worst([headless.exit_code(one.summary, one.state, is_strict=outcome.is_strict) for one in over])
     if outcome.as_json:
         print_result(for_programs(document(found, subjects, root, code)))
     else:
@@ -89,6 +114,7 @@ def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | N
             lack, step = plural(len(found.missing), "point"), _step(found.sweep, root, "run what is missing")
             print(f"tuilab: {lack} without a result; {step}", file=sys.stderr)
     if outcome.report:
+        subjects = [replace(one, is_of_sweep=True) for one in subjects]
         write(subjects, outcome.report, format_of(outcome.report))
         if outcome.report != "-" and not outcome.is_quiet:
             print(f"report: {show(outcome.report, 500)}", file=sys.stderr)
@@ -105,9 +131,9 @@ def _step(sweep: Sweep, root: Path, what: str) -> str:
 def document(found: Swept, subjects: Sequence[Subject], root: Path, code: ExitCode) -> dict[str, Any]:
     """Return what a program is told of a sweep."""
     runs = [
-        {**store.fields(one.run_dir), "point": one.summary.run.sweep.point, "state": one.state, "last": _last(one)}
+        {**store.fields(one.run_dir), "point": one.point, "state": one.state, "last": _last(one)}
         for one in subjects
-        if one.summary.run and one.summary.run.sweep
+        if sweep_of(one)
     ]
     told: dict[str, Any] = spell_out({
         "schema": "tuilab.sweep/1",
@@ -126,13 +152,18 @@ def _claim(claim: Along) -> dict[str, Any]:
         {
             "point": one.point,
             "id": one.id,
-            "verdict": one.claim.verdict.verdict if one.claim.verdict else None,
             "holds": one.holds,
-            **_numbers(one.claim),
+            **_verdict(one.claim),
         }
         for one in claim.told
     ]
-    return {"text": claim.text, "key": claim.told[0].claim.key or None, "holds": list(claim.holds), "points": points}
+    return {
+        "text": claim.text,
+        "about": claim.about,
+        "key": claim.told[0].claim.key or None,
+        "holds": list(claim.holds),
+        "points": points,
+    }
 
 
 def _last(subject: Subject) -> dict[str, float]:
@@ -141,6 +172,7 @@ def _last(subject: Subject) -> dict[str, float]:
     return {one.name: one.last for one in subject.summary.series.values()} if run and run.command else {}
 
 
-def _numbers(claim: Claim) -> dict[str, float | None]:
-    reached = claim.verdict
-    return {name: getattr(reached, name, None) for name in ("estimate", "low", "high")}
+def _verdict(claim: Claim) -> dict[str, Any]:
+    """Return a verdict with what it rests on, as every document has it; null where there is none."""
+    told = verdict_fields(claim.verdict) if claim.verdict else {"why": why_not_judged(claim)}
+    return {name: told.get(name) for name in _VERDICT}

@@ -157,11 +157,7 @@ def side_words(side: Side | None) -> str:
 def side_found(side: Side) -> tuple[str, str]:
     """Return the verdict of one run, and what it measured."""
     verdict = show(side.verdict or (NOT_DECIDED if side.is_open else NOT_JUDGED), 40)
-    if side.estimate is not None and not side.measured:
-        if side.low is None or side.high is None:
-            return verdict, f"{brief(side.estimate)}, no interval: {show(side.why.partition(';')[0], 100)}"
-        return verdict, f"{brief(side.estimate)} [{brief(side.low)}, {brief(side.high)}]"
-    return verdict, show(side.measured or side.why, 300)
+    return verdict, side.ratio_words or show(side.measured or side.why, 300)
 
 
 def shift_words(at: int, shift: Shift) -> str:
@@ -261,7 +257,7 @@ def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
 def side_fields(side: Side) -> dict[str, Any]:
     """Return what one run says of a claim, for a JSON document: null where there is no verdict; the GPU is told in words."""
     told: dict[str, Any] = msgspec.to_builtins(side)
-    words = told.pop("gpu")
+    words, _ = told.pop("gpu"), told.pop("bound")
     return {**told, "verdict": side.verdict or None, "gpu_words": words}
 
 

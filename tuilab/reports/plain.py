@@ -236,7 +236,9 @@ def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
     if peak := _rss_peak_bytes(summary):
         waiting = summary.resources.get("waiting_bytes")
         beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
-        rows.append(("process tree", f"{size(peak)} resident at most{beside}"))
+        is_command = bool(summary.run and summary.run.command)  # which a process of ours starts, and stays beside
+        name = "process tree, with tuilab's own" if is_command else "process tree"
+        rows.append((name, f"{size(peak)} resident at most{beside}"))
     return rows + gpu_rows(summary)
 
 

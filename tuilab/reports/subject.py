@@ -11,7 +11,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import read_recorded
 from tuilab.errors import TuilabError
 from tuilab.record.digest import digest_of
-from tuilab.record.events import RunStarted
+from tuilab.record.events import RunStarted, Scalar
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
@@ -37,6 +37,7 @@ class Subject:
     before: Mapping[str, str] = field(default_factory=dict)  # by claim: how often it was judged on this box before
     path: str = ""  # of its folder, as it may be handed on
     private: Private | None = None  # what takes out what is private; None: that is kept
+    is_of_sweep: bool = False  # what is told is the sweep that it is a point of, also where no other point has a run
 
     @property
     def name(self) -> str:
@@ -48,6 +49,12 @@ class Subject:
     def title(self) -> str:
         run = self.summary.run
         return show(run.title) if run and run.title else "A run that left no record"
+
+    @property
+    def point(self) -> Mapping[str, Scalar]:
+        """Its values, where it is a point of a sweep."""
+        run = self.summary.run
+        return run.sweep.point if run and run.sweep else {}
 
     def word(self, text: str) -> str:
         """Return a word of the record as it may be handed on."""

@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tuilab.catalogue.params import spell
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.runs.listing.entry import Entry, own_words
+from tuilab.runs.listing.entry import Entry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
 from tuilab.text import join, show
@@ -114,15 +113,9 @@ def words_of(entry: Entry, notes: Notes) -> str:
     """Return what is told of a run, for words that may stand anywhere."""
     verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
     written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
-    words = own_words(entry) or changed_words(entry)
+    words = f"{own_words(entry)} {changed_words(entry)}"
     parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, *entry.gpus)
     return " ".join(parts).lower()
-
-
-def changed_words(entry: Entry) -> str:
-    """Return the params that differ from the defaults, as they would be typed; the smaller sizes of `quick` are some."""
-    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in entry.changed.items()]
-    return "  ".join([*(["quick"] if entry.quick else []), *words])
 
 
 def _problems(key: str, value: str, since_s: float | None) -> list[str]:

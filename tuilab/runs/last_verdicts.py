@@ -1,14 +1,14 @@
 """What earlier runs said of each scenario: the newest that ran with its defaults speaks, and the worst of its verdicts counts.
 
-A run that was stopped, a quick one and one with other parameters say something else: they speak only while no other has.
+A run that was stopped, a quick one and one with other parameters say something else: they speak only while no other has. A
+point of a sweep with another value than the lesson's says nothing of the lesson: there are many, and the last is any of them.
 
 Kept free of slow imports: `tuilab list` asks it.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
-from itertools import islice
 
 from tuilab.record.states import BROKEN_STATES, RUNNING_STATES, RunState
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, WORST_FIRST, Verdict
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tuilab.runs.listing.entry import Entry
 
-_LOOKED_AT = 100  # runs of a scenario, the newest
+_LOOKED_AT = 100  # runs of a scenario that say something, the newest
 FINAL = frozenset({*Verdict, FAILED, ""})  # all that a run can say of its scenario when it is over
 _BROKEN = BROKEN_STATES - {RunState.UNREADABLE}  # of which nothing is known
 _USUAL = _BROKEN | RUNNING_STATES | {RunState.SUCCEEDED}
@@ -57,11 +57,13 @@ def needed(runs: Iterable[str], said_by: Callable[[str], Said | None]) -> dict[s
     says None is not known.
     """
     found: dict[str, Said] = {}
-    for run in islice(runs, _LOOKED_AT):
+    left = _LOOKED_AT
+    for run in runs:
         if (said := said_by(run)) is None:
             continue
         found[run] = said
-        if said.verdict == RUNNING or (not said.of and said.verdict != QUEUED):
+        left -= said.verdict != ""  # the points of a large sweep hide nothing
+        if not left or said.verdict == RUNNING or (not said.of and said.verdict != QUEUED):
             break
     return found
 
@@ -90,6 +92,11 @@ def said_of(entry: "Entry") -> Said:
     return Said(verdict_of(entry), show(", ".join(words), 100))
 
 
+def is_off(point: Iterable[str], changed: Container[str]) -> bool:
+    """Say whether a run is a point of a sweep that goes through other values than the lesson's; another device is as usual."""
+    return any(name in changed and name != "device" for name in point)
+
+
 def verdict_of(entry: "Entry") -> str:
     """Return what a run says of its scenario: the worst verdict, FAILED where it failed; before its end RUNNING or QUEUED.
 
@@ -98,6 +105,8 @@ def verdict_of(entry: "Entry") -> str:
     """
     if entry.is_running:
         return QUEUED if entry.state == RunState.QUEUED else RUNNING
+    if is_off(entry.point, entry.changed):
+        return ""
     if entry.state in _BROKEN:
         return FAILED
     return overall([verdict for _, verdict in entry.claims])

@@ -101,4 +101,5 @@ def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> Entry:
         waited_s=(summary.first_t - run.t) / 1e9 if run and not summary.is_over else 0.0,
         sweep=run.sweep.id if run and run.sweep else "",
         host=run.supervisor.host if run and not is_imported(run_dir) else "",
+        point=run.sweep.point if run and run.sweep else {},
     )

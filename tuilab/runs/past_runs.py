@@ -11,6 +11,7 @@ from tuilab.catalogue.stated import fits
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.verdicts import Verdict
+from tuilab.runs.last_verdicts import is_off
 from tuilab.runs.run_name import RunName
 
 if TYPE_CHECKING:
@@ -49,12 +50,25 @@ class PastRun:
         return [*dict.fromkeys(claim.gpu for claim in self.claims if claim.gpu)]
 
     @property
+    def is_off(self) -> bool:
+        """Whether it is a point of a sweep that says nothing of the lesson."""
+        return bool(self.run and self.run.sweep and is_off(self.run.sweep.point, self.run.changed))
+
+    @property
     def changes(self) -> dict[str, str]:
         """What differs from the defaults, by name."""
         from tuilab.catalogue.params import spell
 
         run = self.run
         return {name: spell(run.params[name]) for name in run.changed if name in run.params} if run else {}
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The same, behind the values that a point of a sweep has, whatever the defaults are."""
+        from tuilab.catalogue.params import spell
+
+        point = self.run.sweep.point if self.run and self.run.sweep else {}
+        return {name: spell(value) for name, value in point.items()} | self.changes
 
 
 def runs_of(scenario: str, root: Path) -> list[Path]:
@@ -100,7 +114,7 @@ def began(run_dir: Path) -> str:
 
 def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
     """Return the newest of some runs that said something about its claims: with the defaults, or where none was, of all."""
-    saying = [run for run in runs if any(claim.verdict for claim in run.claims) or run.lacks]
+    saying = [run for run in runs if not run.is_off and (any(claim.verdict for claim in run.claims) or run.lacks)]
     return next((run for run in saying if run.is_usual), next(iter(saying), None))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from tuilab.catalogue import catalog
 from tuilab.record.states import RunState
 from tuilab.runs import store
+from tuilab.runs.last_verdicts import is_off
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.listing.entry import Entry, from_name
 from tuilab.runs.run_name import is_watched
@@ -18,7 +19,7 @@ def spokesmen(root: Path, cache: LedgerCache | None = None) -> dict[str, Path]:
     """Return, by scenario, the run that speaks for it, the newest scenario first.
 
     It is the newest that succeeded with the scenario's defaults, a whole one before a quick one; if there is none, the newest
-    that succeeded; else the newest.
+    that succeeded, but for points of sweeps with other values; else the newest.
     """
     best: dict[str, tuple[int, Path]] = {}
     cache = cache or LedgerCache(root)
@@ -44,6 +45,6 @@ def in_order(root: Path, cache: LedgerCache | None = None) -> list[Path]:
 
 
 def _rank(entry: Entry) -> int:
-    if entry.state != RunState.SUCCEEDED:
+    if entry.state != RunState.SUCCEEDED or is_off(entry.point, entry.changed):
         return 0
     return 1 if entry.changed else _QUICK if entry.quick else _AS_IT_IS

@@ -1,22 +1,26 @@
-"""Sweeps among the runs of a folder: which points have been run, and which are missing."""
+"""Sweeps among the runs of a folder: which there are, which points have been run, and which are missing."""
 
 import contextlib
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 from tuilab.errors import UsageError
-from tuilab.record.events import Scalar, Sweep
+from tuilab.record.events import Sweep
 from tuilab.record.states import RunState
 from tuilab.runs import ledger, store
 from tuilab.runs.command_line import hint
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.listing.entry import Entry
-from tuilab.text import GONE, did_you_mean, show
+from tuilab.text import GONE, did_you_mean, plural, show
 
 PREFIX = "sweep-"  # of the id of each: no run is called so
-LAST = "last"
+_LAST = re.compile(rf"(?:{PREFIX})?last(?:~([0-9]{{1,6}}))?")
+LEFT = "not begun"  # what is told of points without a run
 
 
 @dataclass(frozen=True)
@@ -24,26 +28,56 @@ class Begun:
     """A sweep as its runs have it."""
 
     sweep: Sweep
-    runs: list[Path]  # the oldest first
-    settled: list[dict[str, Scalar]]  # points that have a result, or get one
+    root: Path
+    entries: list[Entry]  # of its runs, the oldest first
+
+    @property
+    def runs(self) -> list[Path]:
+        return [self.root / entry.run for entry in self.entries]
+
+    @property
+    def going_on(self) -> list[Entry]:
+        """Its runs that go on, or wait."""
+        return [entry for entry in self.entries if entry.is_running]
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many points are in which state: one that succeeded once did, else the newest run of it counts."""
+        states: dict[str, str] = {}
+        for entry in self.entries:
+            point = repr(sorted(entry.point.items()))
+            states[point] = RunState.SUCCEEDED if states.get(point) == RunState.SUCCEEDED else entry.state
+        left = prod(map(len, self.sweep.values.values())) - len(states)
+        return Counter(states.values()) + Counter({LEFT: left})
 
 
 def find(reference: str, root: Path) -> Begun:
-    """Return the sweep that an id, the start of one, or `last` means."""
+    """Return the sweep that an id, the start of one, `last`, or `last~1` (the one before) means."""
     entries = members(root)
-    wanted = {entry.sweep for entry in entries if _is_meant(entry.sweep, reference)}
-    if reference.removeprefix(PREFIX) == LAST and entries:
-        wanted = {entries[-1].sweep}
+    known = list(dict.fromkeys(entry.sweep for entry in reversed(entries)))
+    back = _LAST.fullmatch(reference)
+    wanted = [one for one in known if _is_meant(one, reference)] if back is None else known[(at := int(back[1] or 0)) : at + 1]
     if len(wanted) != 1:
-        known = list(dict.fromkeys(entry.sweep for entry in entries))
         what = f"could be {len(wanted)} sweeps; add characters" if wanted else f"is no sweep in {show(root)}"
-        raise UsageError(f"{show(reference, 40)} {what}{did_you_mean(reference, known)}; {hint(root, 'runs')} shows the runs")
-    runs = [entry for entry in entries if entry.sweep in wanted]
-    told = [(one, entry) for entry in runs if (one := _sweep_of(root / entry.run)) is not None]
-    if not told:
+        raise UsageError(f"{show(reference, 40)} {what}{did_you_mean(reference, known)}; {hint(root, 'sweep')} lists them")
+    if (found := _begun([entry for entry in entries if entry.sweep in wanted], root)) is None:
         raise UsageError(f"the runs of {show(reference, 40)} cannot be read any more; begin it again")
-    settled = [one.point for one, entry in told if entry.state == RunState.SUCCEEDED or entry.is_running]
-    return Begun(told[-1][0], [root / entry.run for entry in runs], settled)
+    return found
+
+
+def newest(root: Path, most: int) -> tuple[list[Begun], int]:
+    """Return the newest sweeps of a folder, and how many there are."""
+    runs: dict[str, list[Entry]] = {}
+    for entry in members(root):
+        runs[entry.sweep] = [*runs.pop(entry.sweep, []), entry]  # so that the one with the newest run comes last
+    found = (_begun(entries, root) for entries in list(runs.values())[: -most - 1 : -1])
+    return [one for one in found if one], len(runs)
+
+
+def told(counts: Counter[str]) -> str:
+    """Return how many points are in which state: `2 of 5 done, 1 running, 2 queued`."""
+    others = [f"{count} {state}" for state, count in counts.items() if state != RunState.SUCCEEDED]
+    return ", ".join([f"{counts[RunState.SUCCEEDED]} of {plural(counts.total(), 'point')} done", *others])
 
 
 def members(root: Path) -> list[Entry]:
@@ -70,11 +104,20 @@ def missing(begun: Begun, points: Sequence[Sweep]) -> list[int]:
     """Return at which places of the points of a sweep, as it would be begun now, there is no result yet."""
     if points[0].values != begun.sweep.values:
         raise UsageError(f"{begun.sweep.id} would go through other values now: its scenario has changed; begin it again")
-    return [at for at, point in enumerate(points) if point.point not in begun.settled]
+    last = [entry for entry in begun.entries if entry.state == RunState.SUCCEEDED or entry.is_running]
+    settled = [one.point for entry in last if (one := _sweep_of(begun.root / entry.run))]  # what is known may be damaged since
+    return [at for at, point in enumerate(points) if point.point not in settled]
 
 
 def _is_meant(sweep: str, reference: str) -> bool:
-    return len(reference) > 3 and (sweep.startswith(reference) or sweep.removeprefix(PREFIX).startswith(reference))
+    begun = reference.removeprefix(PREFIX)
+    return len(begun) > 2 and sweep.removeprefix(PREFIX).startswith(begun)
+
+
+def _begun(entries: list[Entry], root: Path) -> Begun | None:
+    """Return a sweep by its runs; None where none of them can be read any more."""
+    sweep = next((one for entry in reversed(entries) if (one := _sweep_of(root / entry.run))), None)
+    return Begun(sweep, root, entries) if sweep else None
 
 
 def _sweep_of(run_dir: Path) -> Sweep | None:

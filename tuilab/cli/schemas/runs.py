@@ -17,12 +17,18 @@ class Started(TypedDict):
     sweep: NotRequired[Annotated[str, Meta(description="that the runs are the points of")]]
 
 
+class PointOf(TypedDict):
+    id: str
+    point: Annotated[dict[str, Any], Meta(description="the values of the settings")]
+
+
 class Listed(Run):
     scenario: str
     topic: str
     changed: dict[str, Any]
     state: RunState
     reason: Annotated[str, Meta(description="why it ended so")]
+    sweep: Annotated[PointOf | None, Meta(description="that it is a point of")]
     elapsed_s: Maybe
     bytes: int | None
     claims: list[Judged]
@@ -156,9 +162,12 @@ class Noted(Run):
     notes: list[Note]
 
 
-class Stop(Run):
-    schema: Literal["tuilab.stop/1"]
+class Stopped(Run):
     done: Annotated[str, Meta(description="in a sentence")]
+
+
+class Stop(Stopped):
+    schema: Literal["tuilab.stop/1"]
 
 
 class Rm(TypedDict):
@@ -203,18 +212,46 @@ class Queue(TypedDict):
     runs: list[Queued]
 
 
+class SweepListed(TypedDict):
+    sweep: str
+    name: Annotated[str, Meta(description="of the scenario, or the command as it was typed")]
+    values: Annotated[dict[str, list[Any]], Meta(description="that it goes through, by setting")]
+    points: Annotated[dict[str, int], Meta(description="how many are in which state; `not begun` have no run")]
+    runs: list[Run]
+
+
+class Sweeps(TypedDict):
+    schema: Literal["tuilab.sweeps/1"]
+    total: int
+    sweeps: Annotated[list[SweepListed], Meta(description="the newest, the newest first")]
+
+
+class StopSweep(TypedDict):
+    schema: Literal["tuilab.stop-sweep/1"]
+    sweep: str
+    runs: list[Stopped]
+
+
 class SweptPoint(TypedDict):
     point: Annotated[dict[str, Any], Meta(description="the values of the settings")]
     id: Annotated[str, Meta(description="of the run")]
-    verdict: Verdict | None
     holds: Annotated[bool | None, Meta(description="null: the measurement gives no answer")]
+    verdict: Verdict | None
+    why: str
     estimate: Maybe
     low: Maybe
     high: Maybe
+    confidence: Annotated[Maybe, Meta(description="of the interval")]
+    units: int | None
+    unit: str | None
+    noise_floor: Maybe
+    smallest_effect: Maybe
+    measure: Annotated[str | None, Meta(description="the clock: wall, or cpu where the box was disturbed; null: nothing timed")]
 
 
 class SweptClaim(TypedDict):
-    text: str
+    text: Annotated[str, Meta(description="with the names of settings in braces, where their values stood in it")]
+    about: Annotated[str, Meta(description="of which values its numbers are, where these vary; else empty")]
     key: str | None
     holds: Annotated[list[str], Meta(description="where it holds, a sentence for each combination of the other settings")]
     points: list[SweptPoint]

@@ -1,6 +1,7 @@
 """`tuilab attach [RUN]`: show a run on the screens, live or from its record.
 
-Without a terminal, or with --headless: follow it to its end and print its result; Ctrl-C leaves the run running.
+Without a terminal, or with --headless: follow it to its end and print its result; Ctrl-C leaves the run running. A sweep is
+always followed so, to the end of all its points that run or wait.
 """
 
 import sys
@@ -8,12 +9,13 @@ import sys
 import click
 
 from tuilab.cli import completion, options
+from tuilab.errors import UsageError
 
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], default="last", shell_complete=completion.runs),
+        click.Argument(["run"], default="last", shell_complete=completion.runs_or_sweeps),
         click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
         click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
         click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, from the first."),
@@ -39,12 +41,13 @@ def command(
     root: str | None,
 ) -> int:
     from tuilab.catalogue import catalog
-    from tuilab.runs import store
+    from tuilab.runs import store, sweeps
 
     folder = options.root(root)
-    run_dir = store.find(run, folder)
+    is_sweep = run.startswith(sweeps.PREFIX)
+    run_dir = None if is_sweep else store.find(run, folder)
     options.tell_language(catalog.load)
-    if not (headless or as_json or as_jsonl or quiet or plot):
+    if run_dir and not (headless or as_json or as_jsonl or quiet or plot):
         from tuilab import tui
 
         if not tui.why_not():
@@ -53,5 +56,11 @@ def command(
 
     has_chart = (plot or sys.stdout.isatty()) and not quiet
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
+    if run_dir is None:
+        from tuilab.cli.sweeping import follow
+
+        if as_jsonl:
+            raise UsageError("--jsonl is for a run; leave it out, or name one of the sweep")
+        return follow(run, folder, outcome)
     follow_one(run_dir, outcome, is_ours=False, scenarios=catalog.load)
     return outcome.finish()

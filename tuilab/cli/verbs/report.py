@@ -10,6 +10,7 @@ says how much.
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all_or_sweeps),
         click.Option(
             ["-o", "--output", "target"],
             metavar="FILE",
@@ -69,6 +70,7 @@ def command(
         click.echo(_schema(schema), nl=False)
         return
     from tuilab.reports import files
+    from tuilab.runs import sweeps
 
     is_appended = github and not target
     target = target or (os.environ.get(_SUMMARY, "") if github else "")
@@ -84,6 +86,8 @@ def command(
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
     subjects = files.read_subjects(folders, keeps_private=keep_private)
+    if any(run.startswith(sweeps.PREFIX) for run in runs):
+        subjects = [replace(one, is_of_sweep=True) for one in subjects]
     _tell_damage(subjects)
     files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:

@@ -160,6 +160,7 @@ def _fields(row: Row) -> dict[str, Any]:
         "changed": entry.changed,
         "state": entry.state,
         "reason": entry.reason,
+        "sweep": {"id": entry.sweep, "point": entry.point} if entry.sweep else None,
         "elapsed_s": entry.elapsed_s,
         "bytes": entry.bytes_total,
         "claims": [

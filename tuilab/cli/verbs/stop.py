@@ -1,14 +1,20 @@
-"""`tuilab stop RUN`: stop a run in order, or end what a lost one left behind."""
+"""`tuilab stop RUN`: stop a run in order, or end what a lost one left behind; of a sweep, all points that run or wait."""
+
+from typing import TYPE_CHECKING
 
 import click
 
 from tuilab.cli import completion, options
+from tuilab.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], shell_complete=completion.going_on),
+        click.Argument(["run"], shell_complete=completion.going_on_or_sweeps),
         click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything, no verdicts."),
         options.AS_JSON,
         options.ROOT,
@@ -16,11 +22,40 @@ from tuilab.cli import completion, options
 )
 def command(run: str, now: bool, as_json: bool, root: str | None) -> None:
     from tuilab.engine import launch
-    from tuilab.runs import store
+    from tuilab.runs import store, sweeps
 
+    if run.startswith(sweeps.PREFIX):
+        _stop_sweep(run, options.root(root), at_once=now, as_json=as_json)
+        return
     run_dir = store.find_surely(run, [options.root(root)])
     done = launch.stop(run_dir, at_once=now)
     if as_json:
         options.print_document("tuilab.stop/1", **store.fields(run_dir), done=done)
     else:
         click.echo(done)
+
+
+def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -> None:
+    """Stop the points of a sweep that run or wait, the last first: else the next would begin where one ends."""
+    from tuilab.runs import store, sweeps
+    from tuilab.text import plural
+
+    found = sweeps.find(reference, root)
+    done = [(root / one.run, _stop(root / one.run, at_once=at_once)) for one in reversed(found.going_on)]
+    if as_json:
+        runs = [{**store.fields(run_dir), "done": words} for run_dir, words in done]
+        options.print_document("tuilab.stop-sweep/1", sweep=found.sweep.id, runs=runs)
+        return
+    click.echo("\n".join(words for _, words in done) or f"{found.sweep.id} has no point that runs: {sweeps.told(found.counts)}")
+    if done and (left := found.counts[sweeps.LEFT]):
+        click.echo(f"{plural(left, 'point')} not begun: where its tuilab sweep still goes on, end that with Ctrl-C", err=True)
+
+
+def _stop(run_dir: "Path", *, at_once: bool) -> str:
+    """Return what was done to stop a run, or why nothing could be: the others are stopped all the same."""
+    from tuilab.engine import launch
+
+    try:
+        return launch.stop(run_dir, at_once=at_once)
+    except UsageError as problem:
+        return str(problem)

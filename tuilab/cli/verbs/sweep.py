@@ -7,6 +7,7 @@ and from where on; of a command, where its curves ended. Ctrl-C stops it, and it
     tuilab sweep row-reduce --set rows=20,200,2000 --set cols=10,100
     tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}
     tuilab sweep --resume last
+    tuilab sweep                    # those that there are, and how far each is
 """
 
 import sys
@@ -35,7 +36,12 @@ _OPTIONS: list[click.Parameter] = [
         metavar="NAME=VALUE,VALUE",
         help="The values of a parameter; of a command, what {NAME} stands for in its words. May be repeated.",
     ),
-    click.Option(["--resume"], metavar="SWEEP", help="Run the points that a sweep has no result of yet; last is the newest."),
+    click.Option(
+        ["--resume"],
+        metavar="SWEEP",
+        shell_complete=completion.sweeps,
+        help="Run the points that a sweep has no result of yet; last is the newest.",
+    ),
     click.Option(["--quick"], is_flag=True, help="Smaller sizes: an answer in seconds."),
     click.Option(
         ["--repeat"], type=click.IntRange(1, 1000), help="Fresh processes a point (else 6 where time is claimed, or 1)."
@@ -79,6 +85,12 @@ class _SweepCommand(click.Command):
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     root = options.root(given["root"])
+    typed = {name for name in given if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE}
+    if typed <= {"as_json", "root"} and not ctx.meta["tuilab.command"]:
+        from tuilab.cli import sweep_list
+
+        sweep_list.tell(root, as_json=given["as_json"])
+        return 0
     options.check_report(given["report"])
     orders = _resumed(given, root) if given["resume"] is not None else _orders(ctx, given, root)
     if not orders:

@@ -4,12 +4,15 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
+from tuilab.catalogue.params import spell
 from tuilab.record.encoding import spell_out
+from tuilab.record.events import Scalar
 from tuilab.reports.formats.findings import Finding, findings
 from tuilab.reports.formats.names import whole
 from tuilab.reports.gaps import damage
 from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
+from tuilab.reports.sweeps.points import number_of
 from tuilab.text import show
 
 COLUMNS = ("run", "scenario", "kind", "name", "arm", "writer", "place", "time_s", "value", "note",
@@ -20,16 +23,19 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def render(subjects: Sequence[Subject]) -> Iterator[str]:
     """Yield the table in pieces; `place` is a step, the round of a block or the number of a sample.
 
-    The last column says of every row whether the record that it is of is whole: a filter on it is all that a reader needs.
+    `record` says of every row whether the record that it is of is whole: a filter on it is all that a reader needs. Behind it
+    stand the values of points of sweeps, a column a setting.
     """
-    yield _line(COLUMNS)
+    settings = dict.fromkeys(name for subject in subjects for name in subject.point)
+    yield _line((*COLUMNS, *(word(f"point.{name}") for name in settings)))
     for subject in subjects:
         run = word(subject.run_dir.name), word(subject.name)
         record = _told(" ".join(damage(subject)) or "whole")
+        last = record, *(_value(subject.point.get(name)) for name in settings)
         for finding in findings(subject):
-            yield _found(run, finding, record)
+            yield _found(run, finding, last)
         for piece in pieces(subject.run_dir, subject.word):
-            yield "".join(_measured(run, piece, subject.summary.first_t, record))
+            yield "".join(_measured(run, piece, subject.summary.first_t, last))
 
 
 def word(name: str) -> str:
@@ -47,10 +53,15 @@ def _defused(shown: str) -> str:
     return f"'{shown}" if shown.lstrip().startswith((*_FORMULA, "'")) else shown
 
 
-def _measured(run: tuple[str, str], piece: Piece, first_t: int, record: str) -> Iterable[str]:
+def _value(value: Scalar | None) -> str:
+    """Return a value of a point; one that is a number is none of the formulas that begin with a sign."""
+    return spell(value) if value is None or number_of(value) is not None else word(spell(value))
+
+
+def _measured(run: tuple[str, str], piece: Piece, first_t: int, last: Sequence[str]) -> Iterable[str]:
     """Return the rows of a piece: what is the same in all of them is written once."""
     head = _line((*run, piece.kind, *map(word, (piece.name, piece.arm, piece.writer)))).removesuffix("\n")
-    tail = _line(("", "", "", "", record))
+    tail = _line(("", "", "", "", *last))
     if not any(piece.notes):
         return [
             f"{head},{place},{(t - first_t) / 1e9:.6f},{value},,{tail}"
@@ -63,11 +74,11 @@ def _measured(run: tuple[str, str], piece: Piece, first_t: int, record: str) -> 
     ]
 
 
-def _found(run: tuple[str, str], one: Finding, record: str) -> str:
+def _found(run: tuple[str, str], one: Finding, last: Sequence[str]) -> str:
     names = map(word, (one.name, one.arm, one.writer))
     numbers = map(spell_out, (one.place, one.time_s, one.value))
     ends = map(spell_out, (one.low, one.high))
-    return _line((*run, one.kind, *names, *numbers, _told(one.note), *ends, *map(word, (one.unit, one.verdict)), record))
+    return _line((*run, one.kind, *names, *numbers, _told(one.note), *ends, *map(word, (one.unit, one.verdict)), *last))
 
 
 def _line(cells: Iterable[object]) -> str:

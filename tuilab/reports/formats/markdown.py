@@ -140,7 +140,11 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
         drawn = chart(claim.panel) if claim.panel else ""
         table = _table(("Verdict", "At", "Measured"), rows)
         holds = "\n".join(f"- **{escape(words)}**" for words in claim.holds)
-        claims.append("\n\n".join(filter(None, [f"{level}# {escape(claim.text)}", holds, table, drawn and fence(drawn)])))
+        claims.append(
+            "\n\n".join(
+                filter(None, [f"{level}# {escape(claim.text)}", escape(claim.about), holds, table, drawn and fence(drawn)])
+            )
+        )
     return {
         "head": f"{level} {escape(found.name)} {escape(found.title)}",
         "settings": f"{escape(found.id)}, {escape(found.counts)}: {escape('; '.join(found.settings))}",

@@ -17,6 +17,11 @@ def point_words(point: Point, varied: Collection[str] = ()) -> str:
     )
 
 
+def settings_of(sweep: Sweep) -> list[str]:
+    """Return each setting with the values that it takes."""
+    return [f"{show(name, 40)} = {', '.join(show(spell(one), 60) for one in values)}" for name, values in sweep.values.items()]
+
+
 def varied_in(sweep: Sweep) -> list[str]:
     """Return the settings that take several values."""
     return [name for name, values in sweep.values.items() if len(values) > 1]

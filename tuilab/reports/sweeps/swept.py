@@ -1,10 +1,11 @@
 """A sweep as reports tell it: each claim along the values that were gone through, and from where on it holds."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tuilab.catalogue import grid
-from tuilab.catalogue.params import spell
+from tuilab.catalogue.stated import match
 from tuilab.record.events import Sweep
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
@@ -15,10 +16,22 @@ from tuilab.reports.pages import claim_row
 from tuilab.reports.plain import key_numbers
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.panels import curves_of, panel_of
-from tuilab.reports.sweeps.points import Point, axis_of, groups_of, holds_where, point_words, varied_in, x_of
+from tuilab.reports.sweeps.points import (
+    Point,
+    axis_of,
+    groups_of,
+    holds_where,
+    number_of,
+    point_words,
+    settings_of,
+    varied_in,
+    x_of,
+)
 from tuilab.text import join, plural, show
 
 _MOST_CLAIMS = 100
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_FORM = re.compile(r"\{([^{}:!]+)[^{}]*\}")  # of an f-string, where it may have a format
 _TAKES = "a step takes "  # what is told of the steps of a command begins so
 
 
@@ -49,6 +62,7 @@ class Along:
     """One claim at all points."""
 
     text: str
+    about: str  # to be known of its words: that they have a value that varies here
     told: tuple[Told, ...]
     holds: tuple[str, ...]  # a sentence for each combination of the other settings
     panel: Panel | None
@@ -81,12 +95,12 @@ class Swept:
 
 
 def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
-    """Return the runs that are points of sweeps, sweep by sweep; one alone is a run like any other."""
+    """Return the runs that are points of sweeps, sweep by sweep; one is a run like any other if nobody asks for its sweep."""
     found: dict[str, list[Subject]] = {}
     for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
         if sweep := sweep_of(subject):
             found.setdefault(sweep.id, []).append(subject)
-    return [group for group in found.values() if len(group) > 1]
+    return [group for group in found.values() if len(group) > 1 or group[0].is_of_sweep]
 
 
 def apart(subjects: Sequence[Subject], sweeps: Sequence[Sequence[Subject]]) -> list[Subject]:
@@ -109,20 +123,19 @@ def swept(subjects: Sequence[Subject]) -> Swept:
     sweep = sweep_of(subjects[0])
     assert sweep is not None
     points = list(grid.points(sweep.values))
-    speakers = _speakers(subjects, points)
+    speaking = speakers(sweep, subjects)
     axis, varied = axis_of(sweep), varied_in(sweep)
-    ended = [(point, one) for point, one in zip(points, speakers, strict=True) if one and one.state == RunState.SUCCEEDED]
-    keys = dict.fromkeys(key for _, one in ended for key in one.summary.claims)
-    missing = [(point, one) for point, one in zip(points, speakers, strict=True) if not one or one.state != RunState.SUCCEEDED]
+    ended = [(point, one) for point, one in zip(points, speaking, strict=True) if one and one.state == RunState.SUCCEEDED]
+    claims = [(point, one, _claims(one)) for point, one in ended]
+    keys = dict.fromkeys(key for *_, found in claims for key in found)
+    missing = [(point, one) for point, one in zip(points, speaking, strict=True) if not one or one.state != RunState.SUCCEEDED]
     return Swept(
         sweep.id,
         subjects[0].name,
         sweep,
-        tuple(
-            f"{show(name, 40)} = {', '.join(show(spell(one), 60) for one in values)}" for name, values in sweep.values.items()
-        ),
+        tuple(settings_of(sweep)),
         f"{len(ended)} of {plural(len(points), 'point')}{_how(ended)}",
-        tuple(_along(key, ended, [point for point, _ in missing], axis, varied) for key in list(keys)[:_MOST_CLAIMS]),
+        tuple(_along(key, claims, [point for point, _ in missing], axis, varied) for key in list(keys)[:_MOST_CLAIMS]),
         tuple(curves_of(ended, axis, varied)),
         tuple(_numbers(ended, varied)) if ended and not keys else (),
         tuple(f"{point_words(point, varied)}: {_why_missing(one)}" for point, one in missing),
@@ -148,15 +161,14 @@ def _doubts(ended: Sequence[tuple[Point, Subject]]) -> Iterator[str]:
             yield f"The record of {point_words(point)} ({one.id}) is not whole."
 
 
-def _speakers(subjects: Sequence[Subject], points: Sequence[Point]) -> list[Subject | None]:
-    """Return, for each point, the run that speaks for it."""
+def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
+    """Return, for each point of a sweep, the run that speaks for it."""
     found: dict[str, Subject] = {}
     for subject in subjects:
-        sweep = sweep_of(subject)
-        key = repr(sorted(sweep.point.items())) if sweep else ""
+        key = repr(sorted(subject.point.items()))
         if subject.state == RunState.SUCCEEDED or key not in found or found[key].state != RunState.SUCCEEDED:
             found[key] = subject
-    return [found.get(repr(sorted(point.items()))) for point in points]
+    return [found.get(repr(sorted(point.items()))) for point in grid.points(sweep.values)]
 
 
 def _why_missing(subject: Subject | None) -> str:
@@ -166,12 +178,22 @@ def _why_missing(subject: Subject | None) -> str:
     return f"{show(why, 200)} ({subject.id})"
 
 
+def _claims(subject: Subject) -> dict[str, Claim]:
+    """Return the claims of a run by what they are called at every point: where values stand in the words, by their names."""
+    some = list(subject.summary.claims.values())[:_MOST_CLAIMS]
+    claims = [(claim, None if claim.key else match(claim.text, subject.scenario.claims)) for claim in some]
+    named = [_FORM.sub(r"{\1}", stated.text) if stated and "{" in stated.text else claim.claim_id for claim, stated in claims]
+    return {name if named.count(name) == 1 else claim.claim_id: claim for name, (claim, _) in zip(named, claims, strict=True)}
+
+
 def _along(
-    key: str, ended: Sequence[tuple[Point, Subject]], missing: Sequence[Point], axis: str, varied: Collection[str]
+    key: str,
+    claims: Sequence[tuple[Point, Subject, dict[str, Claim]]],
+    missing: Sequence[Point],
+    axis: str,
+    varied: Collection[str],
 ) -> Along:
-    told = [
-        _told(point, point_words(point, varied), one, claim) for point, one in ended if (claim := one.summary.claims.get(key))
-    ]
+    told = [_told(point, point_words(point, varied), one, claim) for point, one, found in claims if (claim := found.get(key))]
     told = sorted(told, key=lambda one: x_of(one.point, axis)) if axis else told
     points = [*(one.point for one in told), *missing]
     known: list[bool | None] = [*(one.holds for one in told), *(None for _ in missing)]
@@ -184,7 +206,17 @@ def _along(
         where = holds_where(places, is_ordered=bool(axis))
         holds.append(f"{words}: {where}" if words else where)
     panel = panel_of([(one.point, one.claim) for one in told], axis, varied)
-    return Along(told[0].claim.text, tuple(told[i] for i in order), tuple(holds), panel)
+    text = told[0].claim.text if key == told[0].claim.claim_id else key
+    return Along(text, _about(text, claims[0][1]), tuple(told[i] for i in order), tuple(holds), panel)
+
+
+def _about(text: str, subject: Subject) -> str:
+    """Return of which values a sentence of the lesson is, where its numbers are those of settings that are others here."""
+    sweep, numbers = sweep_of(subject), {float(one.replace(",", "")) for one in _NUMBER.findall(text)}
+    usual = {param.name: param.default for param in subject.scenario.params}
+    others = [name for name, values in sweep.values.items() if values != [usual.get(name)]] if sweep else []
+    meant = {name: usual[name] for name in others if name in usual and number_of(usual[name]) in numbers}
+    return f"as written for {point_words(meant)}" if meant else ""
 
 
 def _told(point: Point, words: str, subject: Subject, claim: Claim) -> Told:

@@ -10,24 +10,33 @@ from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.sweeps.swept import Along, Swept
-from tuilab.text import shorten, show
+from tuilab.text import show
+from tuilab.wrapping import cells, hung, wrap
 
 _WIDTH, _HEIGHT, _MOST = 78, 12, 120
+_LEAST = 24  # cells beside a verdict
 _LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
 
 
 def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
     """Return what a terminal shows of it."""
-    parts = [f"{style.bold(found.id)}  {show(found.name)}: {'; '.join(found.settings)}  {style.dim(found.counts)}"]
-    parts += ["\n".join(found.doubts)] if found.doubts else []
+    parts = [_heading(found, style, width)]
+    parts += ["\n".join(line for words in found.doubts for line in wrap(words, width))] if found.doubts else []
     parts += ["\n".join(_claim(claim, style, width)) for claim in found.claims]
     panels = [claim.panel for claim in found.claims if claim.panel] + [*found.curves]
     parts += [drawn for panel in panels if has_chart and (drawn := chart(panel, width, is_utf8=style.is_utf8))]
     if found.numbers:
         parts.append("\n".join(table(found.numbers, width)))
     if found.missing:
-        parts.append("\n".join(["without a result:", *(f"  {words}" for words in found.missing)]))
-    return "\n\n".join([*parts, *([style.dim(found.note)] if found.note else [])])
+        parts.append("\n".join(["without a result:", *(line for words in found.missing for line in hung(f"  {words}", width))]))
+    return "\n\n".join([*parts, *(["\n".join(map(style.dim, wrap(found.note, width)))] if found.note else [])])
+
+
+def _heading(found: Swept, style: Style, width: int) -> str:
+    lines = wrap(f"{found.id}  {show(found.name)}: {'; '.join(found.settings)}", width, hang="  ")
+    fits = len(lines) == 1 and cells(lines[0]) + 2 + cells(found.counts) <= width
+    between = "  " if fits else "\n  "
+    return style.bold(found.id) + "\n".join(lines).removeprefix(found.id) + between + style.dim(found.counts)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -41,15 +50,22 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Return a table that fits, without the columns that matter least: what is told at most length, but for its edges."""
+    """Return a table that fits, without the columns that matter least: what is told at most length, but for its edges.
+
+    Where not even three have room beside each other, they stand one below the other.
+    """
     left_out = []
     while len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
         widths = _widths(rows)
         widest = max(range(1, len(widths) - 1), key=lambda at: widths[at])
         left_out.append(rows[0][widest])
         rows = [[*row[:widest], *row[widest + 1 :]] for row in rows]
-    note = [f"left out for the width: {', '.join(left_out)}; a report has them"] if left_out else []
-    return [*(shorten(line, width) for line in columns(rows)), *note]
+    note = wrap(f"left out for the width: {', '.join(left_out)}; a report has them", width) if left_out else []
+    if max(map(cells, lines := columns(rows))) <= width:
+        return [*lines, *note]
+    names, *rest = rows
+    stacked = [[row[0], *(f"  {name}  {cell}" for name, cell in zip(names[1:], row[1:], strict=True))] for row in rest]
+    return [part for block in stacked for line in block for part in hung(line, width)] + note
 
 
 def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
@@ -71,8 +87,26 @@ def _series(panel: Panel, line: Line) -> Series:
 
 def _claim(claim: Along, style: Style, width: int) -> list[str]:
     """Return a claim with a line a point; one that holds throughout, as counted, in short."""
+    heading = wrap(show(claim.text), width - 2)
+    holds = [style.bold(line) for words in claim.holds for line in hung(f"  {words}", width)]
+    about = [style.dim(line) for line in hung(f"  {claim.about}", width)] if claim.about else []
     if len(claim.told) > 1 and all(one.holds and not one.interval for one in claim.told):
-        return [f"{style.mark(claim.told[0].verdict)} {show(claim.text)}", *(f"  {words}" for words in claim.holds)]
-    rows = columns([(one.words, one.verdict, show(one.found, 200)) for one in claim.told])
-    marked = [f"  {style.mark(one.verdict)} {shorten(row, width - 4)}" for one, row in zip(claim.told, rows, strict=True)]
-    return [show(claim.text), *marked, *(f"  {style.bold(words)}" for words in claim.holds)]
+        return [f"{style.mark(claim.told[0].verdict)} {heading[0]}", *(f"  {line}" for line in heading[1:]), *about, *holds]
+    heads = columns([(one.words, one.verdict) for one in claim.told])
+    pad = max(map(cells, heads))
+    rows = [_row(head.ljust(pad), show(one.found, 200), width - 4) for one, head in zip(claim.told, heads, strict=True)]
+    marked = [
+        line
+        for one, (first, *rest) in zip(claim.told, rows, strict=True)
+        for line in (f"  {style.mark(one.verdict)} {first}", *(f"    {line}" for line in rest))
+    ]
+    return [*heading, *about, *marked, *holds]
+
+
+def _row(head: str, found: str, width: int) -> list[str]:
+    """Return what was found at a point beside its verdict; below, where that leaves it too little room."""
+    room = width - cells(head) - 2
+    if room < min(_LEAST, cells(found)):
+        return [*wrap(head.rstrip(), width), *(f"  {line}" for line in wrap(found, max(width - 2, _LEAST)))]
+    first, *rest = wrap(found, max(room, 1)) or [""]
+    return [f"{head}  {first}".rstrip(), *(" " * (cells(head) + 2) + line for line in rest)]

@@ -9,6 +9,7 @@ from tuilab.judging.exact import in_words
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.runs.comparing.differences import LENGTH
+from tuilab.text import brief, brief_beside, show
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,17 @@ class Side:
     op: str = ""  # of a claim about a ratio: at_least, at_most, between
     gpu: str = ""  # on which it was measured, in words; empty: on none
     is_open: bool = False  # there is no verdict yet, and the run goes on
+    bound: float | None = None  # of a claim about a ratio
+
+    @property
+    def ratio_words(self) -> str:
+        """What was measured of a ratio, as every table tells it; nothing of another claim."""
+        if self.estimate is None or self.measured:
+            return ""
+        if self.low is None or self.high is None:
+            return f"{brief(self.estimate)}, no interval: {show(self.why.partition(';')[0], 100)}"
+        low, high = (brief(end) if self.bound is None else brief_beside(self.bound, end) for end in (self.low, self.high))
+        return f"{brief(self.estimate)} [{low}, {high}]"
 
 
 @dataclass(frozen=True)
@@ -128,8 +140,9 @@ def side_of(claim: Claim, *, is_going_on: bool = False) -> Side:
     measured = "; ".join(dict.fromkeys(in_words(one.got.value, LENGTH) for one in every))[:LENGTH]
     if reached is None:
         return Side(measured=measured, why=claim.needs, is_open=is_going_on)
-    op = claim.declared.op if claim.declared else ""
-    return Side(reached.verdict, reached.estimate, reached.low, reached.high, measured, reached.why, op, claim.gpu)
+    op, bound = (claim.declared.op, claim.declared.bound) if claim.declared else ("", None)
+    numbers = reached.estimate, reached.low, reached.high
+    return Side(reached.verdict, *numbers, measured, reached.why, op, claim.gpu, bound=bound)
 
 
 def _shift(first: Claim | None, other: Claim | None) -> Shift | None:

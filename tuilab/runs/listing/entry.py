@@ -5,6 +5,7 @@ import time
 
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.runs.run_name import RunName
+from tuilab.text import show
 from tuilab.tuples import NamedTuple
 from tuilab.words import gpu_words
 
@@ -37,6 +38,7 @@ class Entry(NamedTuple):
     waited_s: float = 0.0  # in the queue, before it began; of a run that goes on
     sweep: str = ""  # that it is a point of
     host: str = ""  # the box that it ran on; nothing for a run out of an archive, which may say what it likes
+    point: "dict[str, bool | int | float | str]" = {}  # of that sweep: its values
 
     @property
     def gpus(self) -> list[str]:
@@ -106,7 +108,7 @@ def from_fields(fields: "list[Any]") -> Entry:
         found.sweep,
         found.host,
     ]
-    words += [*found.claim_keys, *found.claim_gpus, *found.changed, *found.gpu_names, *found.gpu_names.values()]
+    words += [*found.claim_keys, *found.claim_gpus, *found.changed, *found.point, *found.gpu_names, *found.gpu_names.values()]
     words += [word for claim in claims for word in claim]
     numbers = found.elapsed_s, found.bytes_total, found.waited_s
     if not all(isinstance(word, str) for word in words) or not all(isinstance(one, int | float | None) for one in numbers):
@@ -133,3 +135,14 @@ def own_words(entry: Entry) -> str:
     """Return the command of the user's that a run was of, without the folder of its program; nothing of a scenario."""
     is_command = RunName(entry.run).scenario.endswith((".exec", ".ab"))
     return re.sub(r"^\S*/", "", entry.title) if is_command else ""
+
+
+def changed_words(entry: Entry) -> str:
+    """Return the params that differ from the defaults, as they would be typed; the smaller sizes of `quick` are some.
+
+    Of a point of a sweep its values come first, whatever the defaults are.
+    """
+    from tuilab.catalogue.params import spell  # for runs that have any
+
+    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in {**entry.point, **entry.changed}.items()]
+    return "  ".join([*(["quick"] if entry.quick else []), *words])

@@ -37,6 +37,7 @@ class OwnCommand(Scenario):
     words: tuple[str, ...] = ()
     script = ""  # its file, if that is on this box
     state = ""  # of its last run
+    point = ""  # its values, where that was a point of a sweep: the words of several may begin alike
 
     def is_of(self, run: "RunStarted | None") -> bool:
         """Say whether a run is of this command, with whatever options."""
@@ -53,6 +54,7 @@ def new_command() -> OwnCommand:
 def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
     """Return the command that a run was of."""
     from tuilab.commands.order import script_of
+    from tuilab.reports.sweeps.points import point_words
 
     told = show(short(run.command), 160)
     script = script_of(run.command, run.folder)
@@ -68,6 +70,7 @@ def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
     )
     command.kind, command.words = kind_of_run(run.scenario, run.topic), tuple(run.command)
     command.script, command.state = str(script or ""), state
+    command.point = point_words(run.sweep.point) if run.sweep else ""
     return command
 
 

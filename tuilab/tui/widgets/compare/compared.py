@@ -12,7 +12,7 @@ from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.listing.entry import Entry
 from tuilab.runs.store import short_id
-from tuilab.text import plural
+from tuilab.text import brief, plural
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.looks.moments import ago, lasting
 from tuilab.tui.looks.reading import together
@@ -125,19 +125,13 @@ def _claim(pair: ClaimPair) -> tuple[Content, ...]:
 def _side(side: Side | None) -> Content:
     if side is None:
         return Content.styled("–", "dim")
-    if side.estimate is not None and not side.measured:
-        if side.low is None or side.high is None:
-            found = plain(f"{side.estimate:.3g}, no interval: {side.why.partition(';')[0]}", _VALUE)
-        else:
-            found = Content(f"{side.estimate:.3g} [{side.low:.3g}, {side.high:.3g}]")
-        return Content.assemble(mark(side.verdict or "pending"), " ", found)
     unjudged = NOT_DECIDED if side.is_open else NOT_JUDGED
-    told = side.measured or side.why or (side.verdict.lower() or unjudged)
+    told = side.ratio_words or side.measured or side.why or (side.verdict.lower() or unjudged)
     return Content.assemble(mark(side.verdict or "pending"), " ", plain(told, _VALUE))
 
 
 def _shift(at: int, shift: Shift) -> Content:
-    words = f"{number(at)}/{number(0)}: x{shift.ratio:.3g} [{shift.low:.3g}, {shift.high:.3g}]{shift.lone_words}"
+    words = f"{number(at)}/{number(0)}: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{shift.lone_words}"
     return Content.styled(words, "$text-warning" if shift.is_apart else "dim")
 
 
@@ -147,6 +141,6 @@ def _numbers(
     first = values[0]
     cells = []
     for at, (value, lack) in enumerate(zip(values, lacks, strict=True)):
-        ratio = f"  x{value / first:.3g}" if at and value is not None and first else ""
+        ratio = f"  x{brief(value / first)}" if at and value is not None and first else ""
         cells.append(Content.styled(lack, "dim") if value is None else Content.assemble(spell(value), (ratio, "dim")))
     return (plain(name, 60, "dim"), *cells)

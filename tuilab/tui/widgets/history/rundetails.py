@@ -5,8 +5,7 @@ from collections import Counter
 from textual.content import Content
 
 from tuilab.record.states import RunState
-from tuilab.runs.filters import changed_words
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.listing.entry import Entry, changed_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from textual.content import Content
 
 from tuilab.runs.beside.baseline import TAG
-from tuilab.runs.filters import changed_words
-from tuilab.runs.listing.entry import WAITS, Entry, own_words
+from tuilab.runs.listing.entry import WAITS, Entry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show
@@ -117,8 +116,8 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
         return Content.styled("…" if column.name == "state" else "", "dim")
     match column.name:
         case "changed":
-            told = (plain(changed_words(entry) or own_words(entry), 400, "$text-secondary"), on_gpus(entry), noted(notes))
-            parts = [part for part in told if part]
+            words = "  ".join(filter(None, (changed_words(entry), own_words(entry))))
+            parts = [part for part in (plain(words, 400, "$text-secondary"), on_gpus(entry), noted(notes)) if part]
             return Content("  ").join(parts)
         case "state":
             return state_words(entry.state)

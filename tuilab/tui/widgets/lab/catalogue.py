@@ -211,7 +211,8 @@ class Catalogue(PickList):
 def _draw_command(command: OwnCommand, width: int) -> Content:
     """Return the line of a command of the user's: its words, and how its last run ended."""
     sign = state_words(command.state).truncate(1) if command.state else Content.styled("+", "$text-muted")
-    return spread(Content.assemble("  ", sign, " ", plain(command.id, 200)), Content(""), width)
+    words = "  ".join(filter(None, (command.point, command.id)))
+    return spread(Content.assemble("  ", sign, " ", plain(words, 200)), Content(""), width)
 
 
 def _in_short(of: str) -> str:

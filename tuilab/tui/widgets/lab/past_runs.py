@@ -59,7 +59,7 @@ def _line(run: PastRun, width: int) -> Content:
     parts = [plain(began(run.run_dir), None, "$text-muted"), marks if run.claims else state_words(run.state)]
     if run.claims and run.state != RunState.SUCCEEDED:
         parts.append(state_words(run.state))
-    changes = [f"{name}={value}" for name, value in run.changes.items()]
+    changes = [f"{name}={value}" for name, value in run.values.items()]
     if run.run and run.run.quick:
         changes.append("quick")
     changes += [f"on {gpu}" for gpu in run.gpus]
