@@ -15,12 +15,13 @@ from tuilab.catalogue import catalog
 from tuilab.engine import launch
 from tuilab.engine.messages import Receipt
 from tuilab.errors import BoxLacks, CannotRecord, UsageError
-from tuilab.fleet.carry import Wanted, chosen
 from tuilab.fleet.cluster import Asked, Node, Remote
-from tuilab.fleet.host import Piece, Reading, digest
+from tuilab.fleet.host import Reading
 from tuilab.fleet.mirror import Mirror
+from tuilab.fleet.pieces import Piece, digest
 from tuilab.fleet.seat import Seat, Task
 from tuilab.fleet.travel import files_of
+from tuilab.fleet.wanted import Wanted, chosen
 from tuilab.record import presence
 from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried
@@ -206,10 +207,9 @@ def test_a_run_that_is_to_stop_is_told_so_once_and_then_at_once(root: Path, tmp_
     seat.take(Receipt(run_dir="/there/20270115T080000000Z-probe-abcdef"))
     assert seat.mirror
     carried.ask_to_stop(seat.mirror.run_dir, at_once=False)
-    for answer in (None, Reading([], is_over=False)):
-        seat.heed()
-        seat.take(answer)
+    seat.heed()
+    seat.heed()
     seat.wanted = carried.AT_ONCE
     seat.heed()
 
-    assert remote.questions == ["is_there", "start", "stop", "read", "stop"]
+    assert remote.questions == ["is_there", "start", "stop", "read", "stop", "read"]

@@ -10,8 +10,9 @@ from tuilab.cli.follow import Outcome
 from tuilab.drawings.glyphs import style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
-from tuilab.fleet.carry import Done, Wanted, carry
+from tuilab.fleet.carry import carry
 from tuilab.fleet.cluster import Cluster
+from tuilab.fleet.wanted import Done, Wanted
 from tuilab.record.live_run import Watch
 from tuilab.runs import store
 from tuilab.text import show
@@ -19,7 +20,7 @@ from tuilab.text import show
 
 def wanted(given: Mapping[str, Any]) -> Wanted:
     """Return where runs are to happen."""
-    return Wanted(given["address"] or "", given["count"] or 0, given["per_node"], given["gpus"])
+    return Wanted(given["address"] or "", given["count"] or 0, given["per_node"], given["nnodes"] or 0, given["gpus"])
 
 
 def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> None:

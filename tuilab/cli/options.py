@@ -89,9 +89,12 @@ ENGINE: list[click.Parameter] = [
     click.Option(
         ["--count"], type=click.IntRange(1, 10_000), help="With Ray: on so many nodes (else on one, whichever is free)."
     ),
+    click.Option(
+        ["--nnodes"], type=click.IntRange(2, 64), help="With Ray: nodes that the ranks of a run are divided over, at once."
+    ),
     click.Option(["--gpus"], type=Number(0), help="With Ray: GPUs that a run gets of its node (else all)."),
 ]
-_OF_RAY = ("address", "per_node", "count", "gpus")
+_OF_RAY = ("address", "per_node", "count", "nnodes", "gpus")
 
 
 def is_afar(given: "Mapping[str, Any]") -> bool:
@@ -99,6 +102,9 @@ def is_afar(given: "Mapping[str, Any]") -> bool:
     if given["engine"] == "ray":
         if given["per_node"] and given["count"]:
             raise UsageError("--per-node is every node, and --count some of them; choose one")
+        if given["nnodes"] and (given["per_node"] or given["count"]):
+            other = "--per-node" if given["per_node"] else "--count"
+            raise UsageError(f"--nnodes divides one run over nodes, and {other} is a run on each; choose one")
         return True
     if odd := next((name for name in _OF_RAY if given[name]), ""):
         raise UsageError(f"--{odd.replace('_', '-')} is for --engine ray; add that, or leave it out")

@@ -29,7 +29,7 @@ from tuilab.scrub import words_for_record
 from tuilab.text import GONE, plural, show
 
 if TYPE_CHECKING:
-    from tuilab.fleet.carry import Wanted
+    from tuilab.fleet.wanted import Wanted
 
 
 def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: "Wanted | None" = None) -> ExitCode:

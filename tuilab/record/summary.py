@@ -39,6 +39,7 @@ class RunSummary:
     reason: str = ""
     states: list[events.StateChanged] = field(default_factory=list)
     workers: dict[str, Worker] = field(default_factory=Few)
+    ranks: dict[str, events.RankPlaced] = field(default_factory=Few)  # by stream, of a run on several nodes
     stages: list[events.StageEntered] = field(default_factory=list)
     progress: events.Progressed | None = None
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
