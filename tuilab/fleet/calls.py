@@ -20,7 +20,7 @@ _PRINTED = {"stdout.log": 0, "stderr.log": 1}
 
 
 class Calls:
-    """The call that is open, if one is: its number, which grows, and what is wanted elsewhere. Two threads may ask at a time."""
+    """The call that is open, if one is: its number, which grows, and what is wanted; two threads may ask at a time."""
 
     def __init__(self, path: str) -> None:
         self._lock = threading.RLock()

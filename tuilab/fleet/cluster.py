@@ -136,12 +136,12 @@ class Group:
         self.asked = Asked(self._held.ready())  # answered when all are free
 
     def hosts(self) -> list[tuple[Node, "Remote"]]:
-        """Return each node, and a host on it."""
+        """Return each node, and a host on it, in the order of the nodes."""
         places = self._ray.util.placement_group_table(self._held)["bundles_to_node_id"]
         strategy = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
         return [
             (self._nodes[places[at]], _host(self._ray, self._cpus, self._gpus, strategy(self._held, at)))
-            for at in sorted(places)
+            for at in sorted(places, key=lambda at: [*self._nodes].index(places[at]))
         ]
 
     def drop(self) -> None:
