@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,10 @@ def node_of(run_dir: Path) -> str:
 
 def left_on_nodes() -> list[str]:
     """Return the folders of carried runs, and the processes that keep such runs."""
-    folders = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("tuilab-carried-")]
+    place = f"{tempfile.gettempdir()}/tuilab-carried-"  # others have theirs elsewhere
+    folders = glob(f"{place}*")
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return folders + [line for line in listed if "tuilab.fleet.keeper" in line]
+    return folders + [line for line in listed if f"keeper {place}" in line]
 
 
 def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
