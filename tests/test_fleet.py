@@ -212,4 +212,4 @@ def test_a_run_that_is_to_stop_is_told_so_once_and_then_at_once(root: Path, tmp_
     seat.wanted = carried.AT_ONCE
     seat.heed()
 
-    assert remote.questions == ["is_there", "start", "stop", "read", "stop", "read"]
+    assert remote.questions == ["is_there", "start", "stop", "read", "stop"]

@@ -129,6 +129,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     command: CommandOrder | None = None  # instead of a scenario
     sweep: Sweep | None = None  # that it is a point of
     retry_of: str = ""
+    node: str = ""  # of a cluster, that it is carried out on
     spread: Spread | None = None  # the nodes of its ranks, if they are not all on one
 
 

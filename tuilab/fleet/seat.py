@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from tuilab.engine import messages
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import ExitCode
@@ -66,7 +68,7 @@ class Seat:
     def begin(self, task: Task) -> None:
         self.task, self.mirror, self.problem, self.code = task, None, "", 0
         self._stop, self._rounds, self.wanted, self.call = None, 0, None, 0
-        self._ask("start", messages.pack(task.order), dict(task.files))
+        self._ask("start", messages.pack(replace(task.order, node=self.node.name)), dict(task.files))
 
     def heed(self) -> None:
         """Ask for what is due, and pass on that the run is to stop."""

@@ -93,6 +93,7 @@ class RunStarted(Event):
     folder: str = ""  # that the command ran in
     sweep: Sweep | None = None
     retry_of: str = ""  # the run that was lost with its node, and is tried again by this one
+    node: str = ""  # of a cluster, that it was carried out on
     nodes: list[str] = []  # that its ranks are divided over, if they are not all on one; the run itself is on the first
 
 

@@ -262,7 +262,10 @@ def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
     )
     options.check_report(outcome.report)
     afar.run_afar(orders, afar.wanted(given), outcome)
-    return outcome.finish()
+    code = outcome.finish()
+    if not outcome.as_json and (given["per_node"] or given["count"]):
+        afar.print_boxes(outcome)
+    return code
 
 
 def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
