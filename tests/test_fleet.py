@@ -122,7 +122,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
-    run_dir = make_run(root, "20270115T080000000Z-tour-aaaaaa", is_over=False, host="far-away")
+    run_dir = make_run(root, "20270115T080000000Z-tour-aaaaaa", is_over=False, host="far-away", node="far")
     before = Watch(run_dir)
     before.catch_up()
     assert before.supervisor_presence == "elsewhere"

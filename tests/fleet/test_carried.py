@@ -77,6 +77,9 @@ def test_every_node_runs_it_once_and_is_told(afar: Afar, root: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert sorted(map(node_of, store.list_runs(root))) == sorted(NAMES)
     assert "3 runs, 3 of 3 claims supported" in done.stdout
+    table = [line.split() for line in done.stdout.splitlines()]
+    assert [*NAMES] in [sorted(words, key=NAMES.index) for words in table if {*words} == {*NAMES}]
+    assert ["it", "is", "so", *["✓", "True"] * 3] in table and "environment node" in done.stdout
     assert all(f"{name}: " in done.stderr for name in NAMES)
 
 
@@ -138,6 +141,18 @@ def test_the_points_of_a_sweep_go_to_the_nodes(afar: Afar, root: Path, tmp_path:
 
     assert done.returncode == 1 and "holds up to rows=10, not at rows=20" in done.stdout, done.stderr
     assert len({node_of(run_dir) for run_dir in store.list_runs(root)}) > 1
+
+
+def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.claim("it is small", rows, at_most=10)')
+    path.write_text(path.read_text().replace("lab: Lab", "lab: Lab, rows: int = 1"))
+    afar("sweep", str(path), "--set", "rows=1,5")
+    tuilab("rm", "last", "--yes")
+
+    done = tuilab("sweep", "--resume", "last")
+
+    assert done.returncode == 0 and "it goes on with --engine ray, as it was begun" in done.stderr, done.stderr
+    assert [bool(node_of(run_dir)) for run_dir in store.list_runs(root)] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,27 @@ def is_afar(given: "Mapping[str, Any]") -> bool:
     return False
 
 
+def go_on_where_begun(given: "dict[str, Any]", begun: "Mapping[str, Any]") -> None:
+    """Have what goes on happen where it was begun, unless the words say otherwise; what is not given again is as it was."""
+    if begun["engine"] == "ray" and given["engine"] != "local":
+        if not given["engine"]:
+            click.echo("tuilab: it goes on with --engine ray, as it was begun; --engine local runs it here", err=True)
+        for name in ("engine", *_OF_RAY):
+            given[name] = given[name] or begun[name]
+
+
+def check_detached(where: "Path", given: "Mapping[str, Any]", reported: str = "last") -> None:
+    """Refuse what waits for the end of a run, or follows it, where nobody does; `reported` is what a report is of then."""
+    from tuilab.runs.command_line import hint
+
+    if given["report"]:
+        step = hint(where, "report", reported, "-o", "FILE")
+        raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
+    if given.get("as_jsonl"):
+        step = hint(where, "attach", "last", "--jsonl")
+        raise UsageError(f"--detach follows no records; when it runs: {step}")
+
+
 def check_report(target: str | None) -> None:
     """Say of a report that is wanted at the end, before anything runs, what can be known to fail then."""
     if target:

@@ -22,7 +22,7 @@ from tuilab.engine.messages import Farewell, Place, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
 
 _RANK = "rank"  # the word that tells a rank from the launcher
-_PATIENCE_S = 5.0  # with ranks of other nodes: who failed first may be heard later
+_PATIENCE_S = 10.0  # with ranks of other nodes: who failed first, or that a node is lost, may be heard later
 
 
 def main() -> None:
@@ -117,8 +117,8 @@ def _hear_nodes(order: WorkerOrder, here: socket.socket, torchrun: "subprocess.P
 
 
 def _failed(said: Sequence[Farewell]) -> Farewell | None:
-    """Return what failed first; when is not known of ranks that could not be started, or were lost."""
-    return min((one for one in said if one.error), key=lambda one: one.failed_ns or sys.maxsize, default=None)
+    """Return what failed first: before all others ranks that are lost or could not be started, which say no time."""
+    return min((one for one in said if one.error), key=lambda one: one.failed_ns, default=None)
 
 
 def _call(order: WorkerOrder) -> socket.socket:
