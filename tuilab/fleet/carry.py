@@ -19,7 +19,7 @@ from tuilab.record.origin import carried
 from tuilab.text import join, plural, show
 
 _MOST_TRIES = 3
-_POLL_S = 0.2
+_POLL_S = 0.1
 
 
 def carry(orders: Sequence[RunOrder], cluster: Cluster, wanted: Wanted, tell: Tell, take: Take) -> bool:

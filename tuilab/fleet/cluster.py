@@ -16,6 +16,7 @@ from tuilab.text import show
 _PATIENCE_S = 5.0  # for an address to answer
 _FACTS_S = 120.0  # for the first process of a node: Ray starts it, and it imports what it needs
 _PINGS = 9
+_PAUSE_S = 0.05  # where nothing is asked: soon something is due
 _PLAIN = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
 
 
@@ -99,8 +100,10 @@ class Cluster:
     def answered(self, asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
         """Yield what has an answer by then: that, or NodeLost."""
         by_ref = {one.ref: one for one in asked}
-        ready = self._ray.wait(list(by_ref), num_returns=1, timeout=patience_s)[0] if by_ref else []
-        for ref in ready:
+        if not by_ref:
+            time.sleep(_PAUSE_S)
+            return
+        for ref in self._ray.wait(list(by_ref), num_returns=1, timeout=patience_s)[0]:
             try:
                 yield by_ref[ref], self._ray.get(ref)
             except self._ray.exceptions.RayTaskError as problem:  # a fault of ours, on the node

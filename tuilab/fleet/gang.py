@@ -17,7 +17,7 @@ from tuilab.record import presence
 from tuilab.record.origin import carried
 from tuilab.text import join, plural, show
 
-_POLL_S = 0.2
+_POLL_S = 0.1
 
 
 class Gang:
