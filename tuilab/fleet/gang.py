@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tuilab.engine.messages import Place, RankNode, Spread
 from tuilab.errors import BoxLacks, ExitCode, UsageError
-from tuilab.fleet.cluster import Cluster, Group, Node, NodeLost
+from tuilab.fleet.cluster import Cluster, Group, Node, NodeLost, Remote
 from tuilab.fleet.rank_seat import RankSeat
 from tuilab.fleet.seat import Seat, Task
 from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
@@ -80,24 +80,23 @@ class Gang:
             self._group = self._cluster.group(self._nodes, self._wanted.nnodes, self._wanted.gpus)
             self._tell(f"waiting for {plural(self._wanted.nnodes, 'node')} to be free at the same time")
         for _ in self._cluster.answered([self._group.asked], _POLL_S):
-            hosts = self._group.hosts()
             try:
-                clocks = [remote.clock() for _, remote in hosts]
+                self._sit_down(self._group.hosts())
             except NodeLost as problem:
-                self._begin_again(str(problem))
-                return
-            (node, remote), *others = hosts
-            self._first = Seat(node, remote, self._me)
-            (ahead, error), *theirs = clocks
-            places = [
-                Place(other.name, ahead - its, error + wrong) for (other, _), (its, wrong) in zip(others, theirs, strict=True)
-            ]
-            self._others = [
-                RankSeat(*one, remote, at, place) for at, (one, place) in enumerate(zip(others, places, strict=True), 1)
-            ]
-            spread = Spread(nodes=[RankNode(one.name, one.address) for one, _ in hosts])
-            self._tasks = deque(Task(replace(task.order, spread=spread), task.files) for task in self._tasks)
-            self._tell(f"ranks are divided over {join([show(one.name, 60) for one, _ in hosts])}")
+                self._tell(str(problem))
+                self._begin_again()
+
+    def _sit_down(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
+        """Take nodes that are held, after how far the clocks of the others are from that of the first is known."""
+        (node, remote), *others = hosts
+        (first_ahead, first_error), *clocks = [one.clock() for _, one in hosts]
+        self._first = Seat(node, remote, self._me)
+        for at, ((other, its), (ahead, error)) in enumerate(zip(others, clocks, strict=True), 1):
+            place = Place(other.name, first_ahead - ahead, first_error + error)
+            self._others.append(RankSeat(other, its, remote, at, place))
+        spread = Spread(nodes=[RankNode(one.name, one.address) for one, _ in hosts])
+        self._tasks = deque(Task(replace(task.order, spread=spread), task.files) for task in self._tasks)
+        self._tell(f"ranks are divided over {join([one.name for one, _ in hosts])}")
 
     def _hear(self, seat: Seat | RankSeat, answer: object) -> None:
         if isinstance(seat, RankSeat):
@@ -121,17 +120,13 @@ class Gang:
         """The run is over; with a node of it that is lost, the others are let go, and the next run has nodes of its own."""
         run_dir = first.mirror.run_dir if first.mirror else None
         first.let_go()
-        self._take(
-            Done(first.node.name, run_dir, lost or first.problem, first.code or int(ExitCode.FAILED) if lost else first.code)
-        )
+        self._take(Done(first.node.name, run_dir, lost or first.problem, int(ExitCode.FAILED) if lost else first.code))
         if lost or any(seat.is_lost for seat in self._others):
-            self._begin_again(lost)
+            self._begin_again()
 
-    def _begin_again(self, why: str) -> None:
+    def _begin_again(self) -> None:
         """Hold other nodes for what is left."""
         self.close()
-        if why:
-            self._tell(why)
         if not self._tasks:
             return
         try:
