@@ -332,7 +332,7 @@ def test_ranks_are_dealt_to_nodes_one_after_another() -> None:
     assert [prefix[prefix.index("--nproc-per-node") + 1] for prefix in prefixes] == ["2", "1"]
     assert [prefix[prefix.index("--local-addr") + 1] for prefix in prefixes] == ["127.0.0.1", "127.0.0.2"]
     assert len({tuple(prefix[prefix.index("--master-addr") :][:4]) for prefix in prefixes}) == 1
-    with pytest.raises(ArmFailed, match="1 rank cannot be on 2 nodes; take --nnodes 1, or more ranks"):
+    with pytest.raises(ArmFailed, match="1 rank cannot be on 2 nodes; take more ranks"):
         _prefixes(1, NODES)
 
 
@@ -342,7 +342,7 @@ def test_a_lesson_that_starts_no_ranks_is_not_divided(tmp_path: Path) -> None:
     orders = [launch.order(scenario, {}, root=tmp_path) for scenario in (one, two)]
 
     check_ranks(orders[:1])
-    with pytest.raises(UsageError, match="two starts no ranks by lab.ranks"):
+    with pytest.raises(UsageError, match=r"two starts no ranks by lab\.ranks"):
         check_ranks(orders)
     with pytest.raises(UsageError, match="--nnodes 3 is more than the 2 nodes that can be used; take up to 2"):
         chosen([node("a"), node("b")], Wanted(nnodes=3), lambda _: None)
