@@ -35,13 +35,14 @@ JOURNAL = Path(__file__).parent / "journals" / "tour"
 RUN = "20270115T080000000Z-tour-abc123"
 
 
-def make_run(root: Path, name: str = RUN, *, is_over: bool = True, host: str = "box") -> Path:
+def make_run(root: Path, name: str = RUN, *, is_over: bool = True, host: str = "box", node: str = "") -> Path:
     """Make a run from a recorded one, with a name of its own in its record."""
     run_dir = root / name
     shutil.copytree(JOURNAL, run_dir)
     stream = run_dir / "journal" / "supervisor.jsonl"
     bodies = [line.partition(" ")[2] for line in stream.read_text().splitlines()]
     bodies[0] = bodies[0].replace('"run":"tour"', f'"run":"{name}"').replace('"host":"box"', f'"host":"{host}"')
+    bodies[0] = f'{bodies[0][:-1]},"node":"{node}"}}' if node else bodies[0]
     kept = bodies if is_over else [body for body in bodies if '"succeeded"' not in body]
     stream.write_text("".join(f"{crc32(body.encode()):08x} {body}\n" for body in kept))
     return run_dir

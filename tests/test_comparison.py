@@ -7,11 +7,13 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tests.tui.made_up import hostile, started
+from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.reports import compare_text
+from tuilab.reports.boxes import claims_on_boxes
 from tuilab.reports.compare_text import measured_cells, side_found
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import Side
@@ -273,3 +275,33 @@ def keyed(key: str, text: str) -> list[events.Record]:
         events.ClaimMeasured(key=key, text=text, got=number, op="equals", want=number),
         events.VerdictReached(key=key, text=text, verdict="SUPPORTED", rule="r"),
     ]
+
+
+def test_claims_of_several_boxes_are_told_box_by_box() -> None:
+    """The same host may have several nodes of a cluster; without one the host is the box."""
+    runs = [
+        summary(*ratio(123.4, 120.0, 126.0), *exact(2.0), node="one"),
+        summary(*ratio(0.91, 0.9, 1.02, verdict="REFUTED"), *exact(3.0), node="two"),
+        summary(*exact(2.0)),
+    ]
+    found = comparison.compare(runs)
+    assert runs[2].run
+    host = runs[2].run.supervisor.host
+
+    table = claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 120).splitlines()
+    assert found.boxes == ("one", "two", host)
+    assert [" ".join(line.split()) for line in table] == [
+        "2 claims on 3 runs of 3 boxes",
+        f"one two {host}",
+        "faster ✓ 123 [120, 126] ✗ 0.91 [0.9, 1.02] – not claimed",
+        "bytes ✓ 2 ✓ 3 ✓ 2",
+    ]
+    assert len({line.index("✗") if "✗" in line else line.rindex("✓ 3") for line in table[2:]}) == 1
+    narrow = claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 40).splitlines()
+    assert len(narrow) == 1 + 3 * 3 and max(map(len, narrow)) <= 40
+
+
+def test_on_one_box_there_is_no_table_of_boxes() -> None:
+    found = comparison.compare([summary(*exact(2.0))] * 2)
+
+    assert found.boxes == () and claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 120) == ""

@@ -1,30 +1,43 @@
 """Runs on other boxes, as far as no cluster is needed: which nodes can be used, what travels, what is taken of what comes."""
 
 import os
+import socket
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.engine import write_scenario
+from tests.engine import read_stream, write_scenario
 from tests.test_archive import make_run
+from tests.tui.made_up import started
 from tuilab import __version__
 from tuilab.catalogue import catalog
-from tuilab.engine import launch
-from tuilab.engine.messages import Receipt
+from tuilab.engine import launch, messages
+from tuilab.engine.messages import ArmOrder, Farewell, Place, RankNode, Receipt, Spread, WorkerOrder
 from tuilab.errors import BoxLacks, CannotRecord, UsageError
-from tuilab.fleet.carry import Wanted, chosen
+from tuilab.fleet.calls import Calls
 from tuilab.fleet.cluster import Asked, Node, Remote
-from tuilab.fleet.host import Piece, Reading, digest
+from tuilab.fleet.host import Reading
 from tuilab.fleet.mirror import Mirror
+from tuilab.fleet.pieces import Piece, digest
+from tuilab.fleet.rank_seat import RankSeat
 from tuilab.fleet.seat import Seat, Task
-from tuilab.fleet.travel import files_of
-from tuilab.record import presence
+from tuilab.fleet.travel import check_ranks, files_of
+from tuilab.fleet.wanted import Wanted, chosen
+from tuilab.lab.aids.group import _prefixes
+from tuilab.lab.arms import ArmFailed
+from tuilab.lab.ranks import _failed
+from tuilab.record import events, presence
+from tuilab.record.folding.fold import fold
+from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
+from tuilab.record.told import ranks_words, unmeasured
 from tuilab.runs import ledger, store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -121,7 +134,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
-    run_dir = make_run(root, "20270115T080000000Z-tour-aaaaaa", is_over=False, host="far-away")
+    run_dir = make_run(root, "20270115T080000000Z-tour-aaaaaa", is_over=False, host="far-away", node="far")
     before = Watch(run_dir)
     before.catch_up()
     assert before.supervisor_presence == "elsewhere"
@@ -140,7 +153,7 @@ def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
     assert (watch.state(), ledger.read(run_dir).state) == ("lost", "lost")
 
 
-@pytest.mark.parametrize("words", [["--per-node"], ["--count", "2"], ["--gpus", "1"], ["--address", "x:1"]])
+@pytest.mark.parametrize("words", [["--per-node"], ["--count", "2"], ["--nnodes", "2"], ["--gpus", "1"], ["--address", "x:1"]])
 def test_what_is_for_a_cluster_is_refused_without_one(tuilab: Tuilab, root: Path, words: list[str]) -> None:
     done = tuilab("run", "xyy", *words)
 
@@ -164,9 +177,11 @@ class Asks(Remote):
 
     def __init__(self) -> None:
         self.questions: list[str] = []
+        self.given: list[tuple[object, ...]] = []
 
     def ask(self, what: str, *given: object, **named: object) -> Asked:
         self.questions.append(what)
+        self.given.append(given)
         return Asked(object())
 
 
@@ -206,10 +221,149 @@ def test_a_run_that_is_to_stop_is_told_so_once_and_then_at_once(root: Path, tmp_
     seat.take(Receipt(run_dir="/there/20270115T080000000Z-probe-abcdef"))
     assert seat.mirror
     carried.ask_to_stop(seat.mirror.run_dir, at_once=False)
-    for answer in (None, Reading([], is_over=False)):
-        seat.heed()
-        seat.take(answer)
+    seat.heed()
+    seat.heed()
     seat.wanted = carried.AT_ONCE
     seat.heed()
 
     assert remote.questions == ["is_there", "start", "stop", "read", "stop"]
+
+
+NODES = [RankNode("near", "127.0.0.1"), RankNode("far", "127.0.0.2")]
+
+
+def order_of_ranks(calls: Path) -> WorkerOrder:
+    arm = ArmOrder(arm="2 ranks of body", function="body", has_group=True, elsewhere=[["torchrun"]])
+    return WorkerOrder(
+        run_dir="/there/run", writer="worker-1", source_dir="", arm=arm, spread=Spread(nodes=NODES, line=str(calls))
+    )
+
+
+def called(calls: Path, outputs: list[int]) -> socket.socket:
+    """Ask for ranks as their launcher does."""
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    line.connect(str(calls))
+    socket.send_fds(line, [messages.pack_message(order_of_ranks(calls))], outputs)
+    return line
+
+
+@pytest.fixture
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder whose name leaves room for that of a socket."""
+    with TemporaryDirectory(prefix="fleet-") as folder:
+        yield Path(folder)
+
+
+def test_what_ranks_of_another_node_write_and_print_ends_in_the_run(tmp_path: Path, short: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    calls = Calls(str(short / "calls"))
+    assert calls.heed() == 0
+    read, write = os.pipe()
+    with called(short / "calls", [write, write]) as line:
+        number = calls.heed()
+        assert messages.unpack(calls.order, WorkerOrder) == order_of_ranks(short / "calls")
+        pieces = [
+            Piece("journal/worker-1-rank-1.jsonl", 0, b"records\n"), Piece("stdout.log", 0, b"printed"),
+            Piece("scenario.py", 0, b"other"), Piece("fault-worker-1-rank-1.log", 0, b""), Piece("../out", 0, b"x"),
+        ]  # fmt: skip
+        calls.pass_on(number - 1, tmp_path, [Piece("stdout.log", 0, b"of a call before")], None)
+        calls.pass_on(number, tmp_path, pieces, Farewell(error="it broke", rank=1))
+
+        assert messages.receive(line) == Farewell(error="it broke", rank=1)
+        assert messages.receive(line) is None  # that was the last node
+    assert os.read(read, 100) == b"printed"
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        "journal",
+        "journal/worker-1-rank-1.jsonl",
+    ]
+    calls.close()
+    for end in (read, write):
+        os.close(end)
+
+
+def test_a_launcher_that_hangs_up_wants_its_ranks_no_more(short: Path) -> None:
+    calls = Calls(str(short / "calls"))
+    with called(short / "calls", [1, 2]):
+        first = calls.heed()
+    assert first and calls.heed() == 0
+    with called(short / "calls", [1, 2]):
+        assert calls.heed() > first
+    calls.close()
+
+
+def test_ranks_that_nobody_waits_for_any_more_are_ended_once() -> None:
+    first, other = Asks(), Asks()
+    seat = RankSeat(node("far"), other, first, 1, Place("far"))
+    for call in (7, 0, 0):
+        seat.heed(call, b"order", {}, "x.py")
+    seat.take(Receipt(run_dir="/there"))
+    seat.heed(0, b"", {}, "x.py")
+    seat.take(Reading([Piece("stdout.log", 0, b"late")], is_over=True, said=messages.pack(Farewell(rank=3))))
+    seat.take(None)
+    seat.heed(7, b"order", {}, "x.py")
+
+    assert other.questions == ["start_ranks", "stop", "read"] and first.questions == ["pass_on"]
+    assert first.given == [(7, [Piece("stdout.log", 0, b"late")], Farewell(rank=1))]
+
+
+def test_a_node_that_is_lost_is_told_to_its_ranks_and_to_those_to_come() -> None:
+    first = Asks()
+    seat = RankSeat(node("far"), Asks(), first, 1, Place("far"))
+    seat.heed(7, b"order", {}, "x.py")
+    seat.lose()
+    for call in (7, 8):
+        seat.heed(call, b"order", {}, "x.py")
+        seat.take(None)
+
+    told = Farewell(error="the node far is lost with its ranks", rank=1)
+    assert seat.is_lost and first.given == [(7, [], told), (8, [], told)]
+
+
+def test_of_ranks_that_fail_the_first_is_told_and_before_them_what_is_lost() -> None:
+    said = [Farewell(), Farewell(error="second", failed_ns=2), Farewell(error="first", failed_ns=1)]
+
+    assert _failed(said[:1]) is None and _failed(said) == said[2]
+    assert _failed([*said, lost := Farewell(error="lost")]) == lost
+
+
+def test_ranks_are_dealt_to_nodes_one_after_another() -> None:
+    prefixes = [prefix[1:] for prefix in _prefixes(3, NODES)]
+
+    assert [prefix[prefix.index("--nproc-per-node") + 1] for prefix in prefixes] == ["2", "1"]
+    assert [prefix[prefix.index("--local-addr") + 1] for prefix in prefixes] == ["127.0.0.1", "127.0.0.2"]
+    assert len({tuple(prefix[prefix.index("--master-addr") :][:4]) for prefix in prefixes}) == 1
+    with pytest.raises(ArmFailed, match="1 rank cannot be on 2 nodes; take more ranks"):
+        _prefixes(1, NODES)
+
+
+def test_a_lesson_that_starts_no_ranks_is_not_divided(tmp_path: Path) -> None:
+    (one,) = catalog.find([], str(write_scenario(tmp_path, "lab.ranks(2, body)", "def body(lab): pass", name="one")))
+    (two,) = catalog.find([], str(write_scenario(tmp_path, "pass", name="two")))
+    orders = [launch.order(scenario, {}, root=tmp_path) for scenario in (one, two)]
+
+    check_ranks(orders[:1])
+    with pytest.raises(UsageError, match=r"two starts no ranks by lab\.ranks"):
+        check_ranks(orders)
+    with pytest.raises(UsageError, match="--nnodes 3 is more than the 2 nodes that can be used; take up to 2"):
+        chosen([node("a"), node("b")], Wanted(nnodes=3), lambda _: None)
+
+
+def test_the_clock_of_a_rank_is_made_that_of_its_run(tmp_path: Path) -> None:
+    hour_ns = 3600 * 10**9
+    writer = Writer(tmp_path / "worker-1-rank-1.jsonl", ahead_ns=hour_ns)
+    before = time.monotonic_ns()
+    writer.append(events.RankPlaced(rank=1, node="far", clock_error_ns=2_000_000))
+    (record,) = read_stream(tmp_path / "worker-1-rank-1.jsonl")
+    writer.close()
+
+    assert isinstance(record, events.RankPlaced) and before <= record.t - hour_ns <= time.monotonic_ns()
+
+
+def test_the_report_says_which_rank_was_where() -> None:
+    start = started(nodes=["near", "far"])
+    ranks = [events.RankPlaced(rank=at, node=one, clock_error_ns=at * 2_000_000) for at, one in enumerate(["near", "far"])]
+    found = fold([("supervisor", start), *((f"worker-1-rank-{one.rank}", one) for one in ranks)])
+
+    assert ranks_words(found) == "0 on near, 1 on far; times of other nodes than the first are right to 2 ms"
+    assert ("processes on far", "those of the run's first node are watched") in unmeasured(found)
+    assert ranks_words(fold([("supervisor", start)])) == "none yet, to be divided over near, far"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.conftest import TUILAB
+from tests.conftest import LIGHT, TUILAB
 
 RAY = str(Path(sys.executable).with_name("ray"))
 NAMES = ("one", "two", "three")
@@ -51,14 +51,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @contextlib.contextmanager
-def cluster_of(names: tuple[str, ...] = NAMES) -> Iterator[Cluster]:
-    """Start a cluster; the first node is its head, and the head ends last."""
+def cluster_of(names: tuple[str, ...] = NAMES, paths: str | None = None) -> Iterator[Cluster]:
+    """Start a cluster; the first node is its head, and the head ends last. What it runs finds its modules along `paths`."""
     port = _free_port()
     boxes: list[Box] = []
     folder = Path(tempfile.mkdtemp(prefix="ray-"))  # its sockets have names of 107 characters at most
     try:
         for at, name in enumerate(names):
-            boxes.append(_start(folder, name, f"127.0.0.{at + 2}", port, is_head=not at))
+            boxes.append(_start(folder, name, f"127.0.0.{at + 2}", port, paths, is_head=not at))
             _wait_for(boxes[-1], f"127.0.0.2:{port}", len(boxes))
         yield Cluster(f"127.0.0.2:{port}", boxes)
     finally:
@@ -67,7 +67,7 @@ def cluster_of(names: tuple[str, ...] = NAMES) -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(folder: Path, name: str, address: str, port: int, *, is_head: bool) -> Box:
+def _start(folder: Path, name: str, address: str, port: int, paths: str | None, *, is_head: bool) -> Box:
     where = ["--head", f"--port={port}", "--include-dashboard=false"] if is_head else [f"--address=127.0.0.2:{port}"]
     with open(folder / f"{name}.log", "wb") as log:
         process = subprocess.Popen(
@@ -79,7 +79,11 @@ def _start(folder: Path, name: str, address: str, port: int, *, is_head: bool) -
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": "0"},  # a GPU that is made up
+            env={  # with a GPU that is made up
+                **os.environ,
+                "CUDA_VISIBLE_DEVICES": "0",
+                "PYTHONPATH": os.environ["PYTHONPATH"] if paths is None else paths,
+            },
         )
     return Box(name, process)
 
@@ -111,6 +115,17 @@ def _free_port() -> int:
 def cluster() -> Iterator[Cluster]:
     with cluster_of() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def real_cluster() -> Iterator[Cluster]:
+    """A cluster whose runs load the real torch."""
+    with cluster_of(paths=paths_to_torch()) as made:
+        yield made
+
+
+def paths_to_torch() -> str:
+    return os.environ["PYTHONPATH"].removeprefix(LIGHT).removeprefix(os.pathsep)
 
 
 Afar = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,10 @@ def node_of(run_dir: Path) -> str:
 
 def left_on_nodes() -> list[str]:
     """Return the folders of carried runs, and the processes that keep such runs."""
-    folders = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("tuilab-carried-")]
+    place = f"{tempfile.gettempdir()}/tuilab-carried-"  # others have theirs elsewhere
+    folders = glob(f"{place}*")
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return folders + [line for line in listed if "tuilab.fleet.keeper" in line]
+    return folders + [line for line in listed if f"keeper {place}" in line]
 
 
 def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
@@ -75,6 +77,9 @@ def test_every_node_runs_it_once_and_is_told(afar: Afar, root: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert sorted(map(node_of, store.list_runs(root))) == sorted(NAMES)
     assert "3 runs, 3 of 3 claims supported" in done.stdout
+    table = [line.split() for line in done.stdout.splitlines()]
+    assert [*NAMES] in [sorted(words, key=NAMES.index) for words in table if {*words} == {*NAMES}]
+    assert ["it", "is", "so", *["✓", "True"] * 3] in table and "environment node" in done.stdout
     assert all(f"{name}: " in done.stderr for name in NAMES)
 
 
@@ -136,6 +141,18 @@ def test_the_points_of_a_sweep_go_to_the_nodes(afar: Afar, root: Path, tmp_path:
 
     assert done.returncode == 1 and "holds up to rows=10, not at rows=20" in done.stdout, done.stderr
     assert len({node_of(run_dir) for run_dir in store.list_runs(root)}) > 1
+
+
+def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, 'lab.claim("it is small", rows, at_most=10)')
+    path.write_text(path.read_text().replace("lab: Lab", "lab: Lab, rows: int = 1"))
+    afar("sweep", str(path), "--set", "rows=1,5")
+    tuilab("rm", "last", "--yes")
+
+    done = tuilab("sweep", "--resume", "last")
+
+    assert done.returncode == 0 and "it goes on with --engine ray, as it was begun" in done.stderr, done.stderr
+    assert [bool(node_of(run_dir)) for run_dir in store.list_runs(root)] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,37 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tuilab.cli.follow import Outcome
+from tuilab.cli.follow import Outcome, print_result
 from tuilab.drawings.glyphs import style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
-from tuilab.fleet.carry import Done, Wanted, carry
+from tuilab.fleet.carry import carry
 from tuilab.fleet.cluster import Cluster
+from tuilab.fleet.wanted import Done, Wanted
 from tuilab.record.live_run import Watch
+from tuilab.record.summary import RunSummary
+from tuilab.reports.compare_text import render_boxes, width_here
 from tuilab.runs import store
+from tuilab.runs.comparing.comparison import compare
 from tuilab.text import show
 
 
 def wanted(given: Mapping[str, Any]) -> Wanted:
     """Return where runs are to happen."""
-    return Wanted(given["address"] or "", given["count"] or 0, given["per_node"], given["gpus"])
+    return Wanted(given["address"] or "", given["count"] or 0, given["per_node"], given["nnodes"] or 0, given["gpus"])
+
+
+def print_boxes(outcome: Outcome) -> None:
+    """Print, of each scenario that ran on several boxes, which claims hold on which of them."""
+    style, width = style_of(sys.stdout), width_here()
+    by_scenario: dict[str, list[RunSummary]] = {}
+    for watch, _ in outcome.watched:
+        if run := watch.summary.run:
+            by_scenario.setdefault(run.scenario, []).append(watch.summary)
+    for summaries in by_scenario.values():
+        found = compare(summaries)
+        if found.boxes:
+            print_result(style.fit("\n" + render_boxes(found, style, width)))
 
 
 def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> None:

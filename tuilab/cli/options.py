@@ -89,9 +89,12 @@ ENGINE: list[click.Parameter] = [
     click.Option(
         ["--count"], type=click.IntRange(1, 10_000), help="With Ray: on so many nodes (else on one, whichever is free)."
     ),
+    click.Option(
+        ["--nnodes"], type=click.IntRange(2, 64), help="With Ray: nodes that the ranks of a run are divided over, at once."
+    ),
     click.Option(["--gpus"], type=Number(0), help="With Ray: GPUs that a run gets of its node (else all)."),
 ]
-_OF_RAY = ("address", "per_node", "count", "gpus")
+_OF_RAY = ("address", "per_node", "count", "nnodes", "gpus")
 
 
 def is_afar(given: "Mapping[str, Any]") -> bool:
@@ -99,10 +102,34 @@ def is_afar(given: "Mapping[str, Any]") -> bool:
     if given["engine"] == "ray":
         if given["per_node"] and given["count"]:
             raise UsageError("--per-node is every node, and --count some of them; choose one")
+        if given["nnodes"] and (given["per_node"] or given["count"]):
+            other = "--per-node" if given["per_node"] else "--count"
+            raise UsageError(f"--nnodes divides one run over nodes, and {other} is a run on each; choose one")
         return True
     if odd := next((name for name in _OF_RAY if given[name]), ""):
         raise UsageError(f"--{odd.replace('_', '-')} is for --engine ray; add that, or leave it out")
     return False
+
+
+def go_on_where_begun(given: "dict[str, Any]", begun: "Mapping[str, Any]") -> None:
+    """Have what goes on happen where it was begun, unless the words say otherwise; what is not given again is as it was."""
+    if begun["engine"] == "ray" and given["engine"] != "local":
+        if not given["engine"]:
+            click.echo("tuilab: it goes on with --engine ray, as it was begun; --engine local runs it here", err=True)
+        for name in ("engine", *_OF_RAY):
+            given[name] = given[name] or begun[name]
+
+
+def check_detached(where: "Path", given: "Mapping[str, Any]", reported: str = "last") -> None:
+    """Refuse what waits for the end of a run, or follows it, where nobody does; `reported` is what a report is of then."""
+    from tuilab.runs.command_line import hint
+
+    if given["report"]:
+        step = hint(where, "report", reported, "-o", "FILE")
+        raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
+    if given.get("as_jsonl"):
+        step = hint(where, "attach", "last", "--jsonl")
+        raise UsageError(f"--detach follows no records; when it runs: {step}")
 
 
 def check_report(target: str | None) -> None:

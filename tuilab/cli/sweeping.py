@@ -32,7 +32,7 @@ from tuilab.scrub import words_for_record
 from tuilab.text import GONE, plural, show
 
 if TYPE_CHECKING:
-    from tuilab.fleet.carry import Wanted
+    from tuilab.fleet.wanted import Wanted
 
 _NUMBERS = "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect"
 _VERDICT = "verdict", "why", *_NUMBERS, "measure"

@@ -6,15 +6,22 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable
-from typing import IO
+from collections.abc import Callable, Mapping
+from typing import IO, Protocol
 
 from tuilab.engine import messages
-from tuilab.engine.capture import Capture
 from tuilab.engine.messages import ArmOrder, Farewell, Ready
 from tuilab.engine.spawn import BOX_TOLD, Child
 
 _READ = 256 * 1024
+
+
+class Output(Protocol):
+    """What takes what children print to one stream, and is told every second to put down what it holds back."""
+
+    def take(self, data: bytes) -> None: ...
+
+    def flush(self) -> None: ...
 
 
 class Crew:
@@ -22,7 +29,7 @@ class Crew:
 
     def __init__(
         self,
-        outputs: dict[int, Capture],
+        outputs: Mapping[int, Output],
         on_signal: Callable[[int], None],
         on_arm: Callable[[ArmOrder, Child], None],
         on_death: Callable[[Child], None],

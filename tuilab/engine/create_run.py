@@ -101,6 +101,8 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         command=words_for_record(order.command.words) if order.command else [],
         sweep=_sweep(order),
         retry_of=order.retry_of,
+        node=order.node,
+        nodes=[node.name for node in order.spread.nodes] if order.spread else [],
         folder=order.command.folder if order.command and order.command.folder.isprintable() else "",
     )
 

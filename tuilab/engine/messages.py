@@ -21,7 +21,7 @@ from tuilab.record.events import Scalar, Sweep
 RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
 GO = b"!"  # the front has heard of its run
 UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
-_LIMIT = 200_000  # bytes; under the default send buffer of a unix socket
+LIMIT = 200_000  # bytes of a message; under the default send buffer of a unix socket
 _ENVELOPE = 1_000  # what a reply may have beside the value that an arm's farewell brought
 
 
@@ -79,6 +79,28 @@ class CommandOrder(msgspec.Struct, kw_only=True):
         return [*self.others, *([] if self.stdin is None else [self.stdin])]
 
 
+class RankNode(msgspec.Struct, frozen=True):
+    """A node of a cluster that ranks run on."""
+
+    name: str
+    address: str  # by which the others reach it
+
+
+class Spread(msgspec.Struct, kw_only=True):
+    """The nodes that the ranks of a group are divided over; the run itself is on the first."""
+
+    nodes: list[RankNode]
+    line: str = ""  # the socket of whoever starts ranks on the others
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a rank runs, and how its clock is made that of its run."""
+
+    node: str
+    ahead_ns: int = 0  # that the clock of the run's node is, beside that of this one
+    error_ns: int = 0  # by how much that may be wrong
+
+
 class RunOrder(msgspec.Struct, kw_only=True):
     """One run, as a front orders it."""
 
@@ -107,6 +129,8 @@ class RunOrder(msgspec.Struct, kw_only=True):
     command: CommandOrder | None = None  # instead of a scenario
     sweep: Sweep | None = None  # that it is a point of
     retry_of: str = ""
+    node: str = ""  # of a cluster, that it is carried out on
+    spread: Spread | None = None  # the nodes of its ranks, if they are not all on one
 
 
 class Receipt(msgspec.Struct):
@@ -127,6 +151,7 @@ class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
     prefix: list[str] = []
     timeout_s: float = 60.0
     has_group: bool = False  # its ranks are in one process group, and rank 0 returns what each of them returned
+    elsewhere: list[list[str]] = []  # what stands before the command line on each further node, as it was given
 
 
 class WarmUp(msgspec.Struct, tag=True):
@@ -155,6 +180,8 @@ class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     arm: ArmOrder | None = None
     rank: int = 0  # under torchrun
     command: CommandOrder | None = None
+    spread: Spread | None = None
+    place: Place | None = None  # of a rank, if not all are on one node
 
 
 class Farewell(msgspec.Struct, tag=True):
@@ -164,6 +191,7 @@ class Farewell(msgspec.Struct, tag=True):
     value: Any = None
     lost: int = 0  # records that could not be written
     rank: int = 0  # whose it is, under torchrun
+    failed_ns: int = 0  # when, by the clock of the run: of ranks on several nodes the first is told
     lacks: str = ""  # what this box has not: the run is over, and has not failed
 
 
@@ -228,7 +256,7 @@ def unpack(data: bytes, kind: Any) -> Any:
 def pack_message(message: Message) -> bytes:
     """Return a message as bytes; ValueError when it is too large or no plain data."""
     data = pack(message)
-    if len(data) > (_LIMIT if isinstance(message, ArmReply) else _LIMIT - _ENVELOPE):
+    if len(data) > (LIMIT if isinstance(message, ArmReply) else LIMIT - _ENVELOPE):
         raise ValueError(f"{len(data)} bytes are too much for a message; save it as an artifact")
     return data
 
@@ -240,7 +268,7 @@ def send(line: socket.socket, message: Message) -> None:
 
 def receive(line: socket.socket, flags: int = 0) -> Message | None:
     """Return the next message; None at the end of the line, ValueError when it is none."""
-    data = line.recv(_LIMIT + 1, flags)
+    data = line.recv(LIMIT + 1, flags)
     if not data:
         return None
     message: Message = unpack(data, Message)

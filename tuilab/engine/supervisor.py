@@ -237,6 +237,7 @@ class Supervisor:
             quick=self.order.quick,
             arm=arm,
             command=self.order.command,
+            spread=self.order.spread,
         )
 
     def _start_arm(self, arm: ArmOrder, asker: Child) -> None:

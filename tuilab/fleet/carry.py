@@ -2,96 +2,37 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from tuilab.engine.messages import RunOrder
-from tuilab.errors import BoxLacks, ExitCode, UsageError
+from tuilab.errors import ExitCode
 from tuilab.fleet.cluster import Cluster, Node, NodeLost
+from tuilab.fleet.gang import Gang
 from tuilab.fleet.seat import Seat, Task
-from tuilab.fleet.travel import files_of
+from tuilab.fleet.travel import check_ranks, files_of
+from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
 from tuilab.interrupts import OneByOne
 from tuilab.record import presence
 from tuilab.record.origin import carried
 from tuilab.text import join, plural, show
 
 _MOST_TRIES = 3
-_POLL_S = 0.2
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Where runs are to happen."""
-
-    address: str = ""
-    count: int = 0  # of nodes that each run is wanted on; 0: on one, whichever is free
-    is_per_node: bool = False  # on all
-    gpus: float | None = None  # that a run gets; None: all of its node
-
-
-@dataclass(frozen=True)
-class Done:
-    """A run that is over, or could not begin."""
-
-    node: str
-    run_dir: Path | None
-    problem: str = ""
-    code: int = 0
-
-
-Tell = Callable[[str], None]
-Take = Callable[[Done], None]
+_POLL_S = 0.1
 
 
 def carry(orders: Sequence[RunOrder], cluster: Cluster, wanted: Wanted, tell: Tell, take: Take) -> bool:
     """Have all orders carried out; `take` gets each that is over. Return whether an interrupt ended it."""
+    if wanted.nnodes:
+        check_ranks(orders)
     nodes = chosen(cluster.nodes(), wanted, tell)
     tasks = deque(_tasks(orders, nodes, wanted))
-    line = Line(cluster, nodes, wanted.gpus, tasks, tell, take)
+    line = (Gang if wanted.nnodes else Line)(cluster, nodes, wanted, tasks, tell, take)
     try:
         return line.run()
     finally:
         line.close()
-
-
-def chosen(nodes: Sequence[Node], wanted: Wanted, tell: Tell) -> list[Node]:
-    """Return the nodes that can be used; BoxLacks or UsageError where there are too few."""
-    from tuilab import __version__
-
-    fit: list[Node] = []
-    for node in nodes:
-        if why := _why_not(node, wanted, __version__):
-            tell(f"{show(node.name, 60)} is left out: {why}")
-        else:
-            fit.append(node)
-    versions = {(node.python, node.torch) for node in fit}
-    if len(versions) > 1:
-        told = "; ".join(f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}" for node in fit)
-        tell(f"the nodes are not alike, and what they measure may differ for that: {told}")
-    if not fit:
-        raise BoxLacks("no node can carry out a run; what each lacks is told above")
-    if wanted.count > len(fit):
-        raise UsageError(
-            f"--count {wanted.count} is more than the {plural(len(fit), 'node')} that can be used; take up to {len(fit)}"
-        )
-    return fit
-
-
-def _why_not(node: Node, wanted: Wanted, version: str) -> str:
-    if node.lacks:
-        return node.lacks
-    if not node.tuilab:
-        return "it has no tuilab; install it there, for the Python that Ray runs in"
-    if node.tuilab != version:
-        return f"it has tuilab {show(node.tuilab, 40)}, and here is {version}; install the same one on both"
-    if node.cpus < 1:
-        return "Ray may use none of its cores"
-    if wanted.gpus and node.gpus < wanted.gpus:
-        return f"--gpus {wanted.gpus:g}, and Ray has {node.gpus:g} there"
-    return ""
 
 
 def _tasks(orders: Sequence[RunOrder], nodes: Sequence[Node], wanted: Wanted) -> list[Task]:
@@ -107,11 +48,11 @@ class Line:
     """The runs that are wanted, and the nodes that are held for them as long as there is something for them to do."""
 
     def __init__(
-        self, cluster: Cluster, nodes: Sequence[Node], gpus: float | None, tasks: deque[Task], tell: Tell, take: Take
+        self, cluster: Cluster, nodes: Sequence[Node], wanted: Wanted, tasks: deque[Task], tell: Tell, take: Take
     ) -> None:
         me = presence.identify(os.getpid())
         assert me is not None  # we are here
-        self._cluster, self._nodes, self._gpus, self._tasks = cluster, list(nodes), gpus, tasks
+        self._cluster, self._nodes, self._gpus, self._tasks = cluster, list(nodes), wanted.gpus, tasks
         self._tell, self._take, self._me = tell, take, me
         self._seats: list[Seat] = []
         self._stops = 0

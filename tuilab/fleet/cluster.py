@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,8 @@ from tuilab.text import show
 
 _PATIENCE_S = 5.0  # for an address to answer
 _FACTS_S = 120.0  # for the first process of a node: Ray starts it, and it imports what it needs
+_PINGS = 9
+_PAUSE_S = 0.05  # where nothing is asked: soon something is due
 _PLAIN = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
 
 
@@ -29,6 +32,7 @@ class Node:
     name: str
     cpus: float
     gpus: float
+    address: str = ""  # by which the other nodes reach it
     tuilab: str = ""
     python: str = ""
     torch: str = ""
@@ -77,14 +81,29 @@ class Cluster:
     def host(self, node: Node, cpus: float, gpus: float) -> "Remote":
         """Ask for a host on a node, for which Ray holds so many of its cores and GPUs; it waits until they are free."""
         strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
-        made = self._ray.remote(Host).options(num_cpus=cpus, num_gpus=gpus, scheduling_strategy=strategy, max_restarts=0)
-        return Remote(self._ray, made.remote())
+        return _host(self._ray, cpus, gpus, strategy)
+
+    def group(self, nodes: Sequence[Node], count: int, gpus: float | None) -> "Group":
+        """Ask for hosts on so many of some nodes at once; it waits until that many are free at the same time.
+
+        Of nodes that differ Ray holds as many cores and GPUs as the smallest of the largest has.
+        """
+        largest = sorted(nodes, key=lambda node: (node.gpus, node.cpus))[-count:]
+        return Group(
+            self._ray,
+            nodes,
+            count,
+            min(node.cpus for node in largest),
+            min(node.gpus for node in largest) if gpus is None else gpus,
+        )
 
     def answered(self, asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
         """Yield what has an answer by then: that, or NodeLost."""
         by_ref = {one.ref: one for one in asked}
-        ready = self._ray.wait(list(by_ref), num_returns=1, timeout=patience_s)[0] if by_ref else []
-        for ref in ready:
+        if not by_ref:
+            time.sleep(_PAUSE_S)
+            return
+        for ref in self._ray.wait(list(by_ref), num_returns=1, timeout=patience_s)[0]:
             try:
                 yield by_ref[ref], self._ray.get(ref)
             except self._ray.exceptions.RayTaskError as problem:  # a fault of ours, on the node
@@ -98,12 +117,43 @@ class Cluster:
 
     def _node(self, found: dict[str, Any], name: str, ref: Any) -> Node:
         resources = found["Resources"]
-        node = Node(found["NodeID"], name, float(resources.get("CPU", 0)), float(resources.get("GPU", 0)))
+        node = Node(
+            found["NodeID"], name, float(resources.get("CPU", 0)), float(resources.get("GPU", 0)), found["NodeManagerAddress"]
+        )
         try:
             facts = self._ray.get(ref, timeout=0)
         except self._ray.exceptions.RayError as problem:
             return replace(node, lacks=f"it did not answer ({show(type(problem).__name__)})")
         return replace(node, **facts)
+
+
+class Group:
+    """Nodes that are held together, or waited for."""
+
+    def __init__(self, ray: Any, nodes: Sequence[Node], count: int, cpus: float, gpus: float) -> None:
+        self._ray, self._cpus, self._gpus = ray, cpus, gpus
+        self._nodes = {node.id: node for node in nodes}
+        each = {"CPU": cpus, **({"GPU": gpus} if gpus else {})}
+        among = {"ray.io/node-id": f"in({','.join(self._nodes)})"}
+        self._held = ray.util.placement_group([each] * count, "STRICT_SPREAD", bundle_label_selector=[among] * count)
+        self.asked = Asked(self._held.ready())  # answered when all are free
+
+    def hosts(self) -> list[tuple[Node, "Remote"]]:
+        """Return each node, and a host on it, in the order of the nodes."""
+        places = self._ray.util.placement_group_table(self._held)["bundles_to_node_id"]
+        strategy = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
+        return [
+            (self._nodes[places[at]], _host(self._ray, self._cpus, self._gpus, strategy(self._held, at)))
+            for at in sorted(places, key=lambda at: [*self._nodes].index(places[at]))
+        ]
+
+    def drop(self) -> None:
+        self._ray.util.remove_placement_group(self._held)
+
+
+def _host(ray: Any, cpus: float, gpus: float, strategy: Any) -> "Remote":
+    options = {"num_cpus": cpus, "num_gpus": gpus, "scheduling_strategy": strategy, "max_restarts": 0, "max_concurrency": 2}
+    return Remote(ray, ray.remote(Host).options(**options).remote())
 
 
 class Remote:
@@ -114,6 +164,20 @@ class Remote:
 
     def ask(self, what: str, *given: Any, **named: Any) -> Asked:
         return Asked(getattr(self._handle, what).remote(*given, **named))
+
+    def clock(self) -> tuple[int, int]:
+        """Return how far the clock of its node is ahead of ours, and by how much that may be wrong, in nanoseconds."""
+        tries = []
+        for _ in range(_PINGS):
+            began = time.monotonic_ns()
+            try:
+                there = self._ray.get(self._handle.now_ns.remote(), timeout=_FACTS_S)
+            except self._ray.exceptions.RayError as problem:
+                raise NodeLost(_in_short(str(problem))) from problem
+            half = (time.monotonic_ns() - began) // 2
+            tries.append((half, there - began - half))
+        error, ahead = min(tries)
+        return ahead, error
 
     def drop(self) -> None:
         """Let go of it: its process ends, and with it what it still runs."""

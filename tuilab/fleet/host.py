@@ -1,108 +1,109 @@
-"""What runs on a node: starts one run at a time there, and hands over what it has written."""
+"""What runs on a node: starts one run at a time there, or ranks of one, and hands over what it has written."""
 
 import contextlib
-import hashlib
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.engine import messages
-from tuilab.engine.messages import Receipt, RunOrder
+from tuilab.engine.messages import Farewell, Place, Receipt, RunOrder, WorkerOrder
 from tuilab.errors import ExitCode
-from tuilab.files import open_regular
-from tuilab.fleet.keeper import OVER
-from tuilab.runs.archive import names
+from tuilab.fleet.calls import Calls
+from tuilab.fleet.pieces import Piece, beyond, digest
+from tuilab.probes.interfaces import network_of
+from tuilab.runs.archive.names import FOLDERS, names
 
-_PORTION = 4 << 20  # bytes that are handed over at a time
-_PIECE = 1 << 20
-
-
-class Piece(NamedTuple):
-    """A part of a file of the run."""
-
-    name: str
-    at: int
-    data: bytes
+_LOOK_S = 0.1  # between two looks at the files, while somebody waits for something new
 
 
 class Reading(NamedTuple):
-    """What is new of a run."""
+    """What is new of a run, or of ranks of one."""
 
     pieces: list[Piece]
     is_over: bool  # and nothing more will come
+    call: int = 0  # the number of the ranks that it wants on other nodes now; 0: of none
+    order: bytes = b""  # for these, when they are told for the first time
+    said: bytes = b""  # of ranks that are over: how they ended
 
 
 class Host:
-    """The actor of a node. All that it is given and gives is plain data; while a run goes on it does next to nothing."""
+    """The actor of a node. All that it is given and gives is plain data; while a run goes on it does next to nothing.
+
+    While it waits for something new it can be told to stop: those are two threads.
+    """
 
     def __init__(self) -> None:
         self._folder: Path | None = None
         self._keeper: subprocess.Popen[bytes] | None = None
         self._run_dir = Path()
+        self._last_words = b""  # of the keeper
         self._is_over = False
+        self._calls: Calls | None = None
+        self._call = 0  # the last one that was told
 
     def is_there(self) -> bool:
         return True
 
+    def now_ns(self) -> int:
+        """Return the time of this node."""
+        return time.monotonic_ns()
+
     def start(self, order: bytes, files: Mapping[str, bytes]) -> Receipt:
         """Start a run, of the files that came along if there are any, and return its folder, or what is wrong."""
-        self.end()
-        self._folder = Path(tempfile.mkdtemp(prefix="tuilab-carried-"))
+        folder = self._make_folder(files)
         wanted: RunOrder = messages.unpack(order, RunOrder)
-        wanted.root = str(self._folder / "runs")
-        for name, data in files.items():
-            path = self._folder / "source" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-            wanted.path = wanted.path if path.name != os.path.basename(wanted.path) else str(path)
-        receipt = self._begin(wanted)
-        if receipt.error:
-            self.end()
-        self._run_dir = Path(receipt.run_dir)
-        return receipt
+        wanted.root = str(folder / "runs")
+        if (name := os.path.basename(wanted.path)) in files:
+            wanted.path = str(folder / "source" / name)
+        if wanted.spread:
+            wanted.spread.line = str(folder / "calls")
+            self._calls, self._call = Calls(wanted.spread.line), 0
+        return self._begin("keeper", messages.pack(wanted))
 
-    def _begin(self, order: RunOrder) -> Receipt:
-        self._is_over = False
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tuilab.fleet.keeper", str(self._folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            env=_environment(),
-        )
-        assert self._keeper.stdout
-        self._keeper.wait()  # it goes on in a child of its own
-        self._say(messages.pack(order) + b"\n")
-        try:
-            receipt: Receipt = messages.unpack(self._keeper.stdout.readline(), Receipt)
-        except ValueError:
-            return Receipt(error="the keeper of the run did not start", exit_code=int(ExitCode.FAILED))
-        os.set_blocking(self._keeper.stdout.fileno(), False)
-        return receipt
+    def start_ranks(self, order: bytes, files: Mapping[str, bytes], scenario: str, at: int, place: Place) -> Receipt:
+        """Start the share of this node, the one at that number, of the ranks of a run that is on another node."""
+        folder = self._make_folder(files)
+        wanted: WorkerOrder = messages.unpack(order, WorkerOrder)
+        assert wanted.arm and wanted.spread
+        run_dir = folder / "runs" / os.path.basename(wanted.run_dir)
+        for name in ("", *FOLDERS):
+            (run_dir / name).mkdir(mode=0o700, parents=True)
+        (run_dir / "scenario.py").write_bytes(files[scenario])
+        wanted.run_dir, wanted.source_dir, wanted.place = str(run_dir), str(folder / "source"), place
+        wanted.arm.prefix = [sys.executable, *wanted.arm.elsewhere[at - 1][1:]]  # which may be elsewhere here
+        wanted.arm.elsewhere = []
+        wanted.arm.env |= network_of(wanted.spread.nodes[at].address)
+        return self._begin("rank_keeper", messages.pack(wanted))
 
-    def read(self, known: Mapping[str, int]) -> Reading:
-        """Return what the run wrote beyond the bytes that are known of each file."""
-        self._is_over = self._is_over or self._hears_end()
-        is_over = self._is_over  # as it was before the files are looked at
-        pieces: list[Piece] = []
-        room = _PORTION
-        for name in names.names(self._run_dir):
-            at = known.get(name, 0)
-            pieces += [Piece(name, 0, b"")] if name not in known else []  # that there is such a file
-            while room > 0 and (data := _beyond(self._run_dir / name, at, min(room, _PIECE))):
-                pieces.append(Piece(name, at, data))
-                at += len(data)
-                room -= len(data)
-        return Reading(pieces, is_over and room > 0)
+    def read(self, known: Mapping[str, int], patience_s: float = 0.0) -> Reading:
+        """Return what there is beyond the bytes that are known of each file; where there is nothing, wait a while for it."""
+        until = time.monotonic() + patience_s
+        while True:
+            call = self._calls.heed() if self._calls else 0
+            is_over = self._hears_end()  # as it was before the files are looked at
+            pieces, is_all = beyond(self._run_dir, known)
+            if pieces or is_over or call != self._call or time.monotonic() > until:
+                break
+            self._listen()
+        order = self._calls.order if self._calls and call not in (0, self._call) else b""
+        self._call = call
+        return Reading(pieces, is_over and is_all, call, order, self._last_words)
+
+    def pass_on(self, call: int, pieces: Sequence[Piece], end: Farewell | None) -> None:
+        """Take what ranks on another node wrote, and how they ended."""
+        if self._calls:
+            self._calls.pass_on(call, self._run_dir, pieces, end)
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each file of the run."""
-        return {name: digest(self._run_dir / name) for name in names.names(self._run_dir)}
+        return {name: digest(self._run_dir / name) for name in names(self._run_dir)}
 
     def stop(self, *, at_once: bool) -> None:
         self._say(b"kill\n" if at_once else b"stop\n")
@@ -112,17 +113,59 @@ class Host:
         if self._keeper and self._keeper.stdin and self._keeper.stdout:
             self._keeper.stdin.close()
             os.set_blocking(self._keeper.stdout.fileno(), True)
-            while self._keeper.stdout.read(len(OVER)):  # until it has gone
+            while self._keeper.stdout.read(1024):  # until it has gone
                 pass
             self._keeper.stdout.close()
+        if self._calls:
+            self._calls.close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder = self._keeper = None
+        self._folder = self._keeper = self._calls = None
+
+    def _make_folder(self, files: Mapping[str, bytes]) -> Path:
+        """Make a folder for what is started, with the files that came along."""
+        self.end()
+        self._folder = Path(tempfile.mkdtemp(prefix="tuilab-carried-"))
+        (self._folder / "source").mkdir()
+        for name, data in files.items():
+            (self._folder / "source" / name).write_bytes(data)
+        return self._folder
+
+    def _begin(self, keeper: str, order: bytes) -> Receipt:
+        self._is_over, self._last_words = False, b""
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-P", "-m", f"tuilab.fleet.{keeper}", str(self._folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env=_environment(),
+        )
+        assert self._keeper.stdout
+        self._keeper.wait()  # it goes on in a child of its own
+        self._say(order + b"\n")
+        try:
+            receipt: Receipt = messages.unpack(self._keeper.stdout.readline(), Receipt)
+        except ValueError:
+            receipt = Receipt(error="the keeper of the run did not start", exit_code=int(ExitCode.FAILED))
+        if receipt.error:
+            self.end()
+            return receipt
+        os.set_blocking(self._keeper.stdout.fileno(), False)
+        self._run_dir = Path(receipt.run_dir)
+        return receipt
 
     def _hears_end(self) -> bool:
-        """Say whether the keeper has told that the run is over, or is gone itself."""
+        """Say whether the keeper has had its last word, or is gone itself."""
         assert self._keeper and self._keeper.stdout
-        return self._keeper.stdout.read(len(OVER)) is not None
+        while not self._is_over and (data := self._keeper.stdout.read(65536)) is not None:
+            self._last_words += data
+            self._is_over = not data or data.endswith(b"\n")
+        return self._is_over
+
+    def _listen(self) -> None:
+        """Wait until it is time to look again, or the keeper has its last word."""
+        assert self._keeper and self._keeper.stdout
+        select.select([self._keeper.stdout], [], [], _LOOK_S)
 
     def _say(self, words: bytes) -> None:
         assert self._keeper and self._keeper.stdin
@@ -140,22 +183,3 @@ def _environment() -> dict[str, str]:
     except OSError:
         found = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     return {**found, **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ}}
-
-
-def digest(path: Path) -> str:
-    """Return the digest of a file; nothing where it cannot be read."""
-    try:
-        with open(open_regular(path), "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""
-
-
-def _beyond(path: Path, at: int, most: int) -> bytes:
-    """Return what a file has from a place on; nothing where there is no more."""
-    try:
-        with open(open_regular(path), "rb") as file:
-            file.seek(at)
-            return file.read(most)
-    except OSError:
-        return b""

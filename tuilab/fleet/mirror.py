@@ -1,10 +1,9 @@
 """The folder of a run that happens on another box, as it grows here."""
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tuilab.fleet.host import Piece, digest
+from tuilab.fleet.pieces import Piece, digest, write
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
 from tuilab.runs import store
@@ -32,9 +31,10 @@ class Mirror:
         for piece in pieces:
             if is_of_a_run(piece.name) and piece.at == self.known.get(piece.name, 0):
                 try:
-                    self._write(piece)
+                    write(self.run_dir, piece)
                 except OSError as problem:
                     raise store.cannot_write(self.run_dir, problem.strerror or str(problem)) from problem
+                self.known[piece.name] = piece.end
 
     def forget_wrong(self, digests: Mapping[str, str]) -> bool:
         """Say whether every file is as it is there; those that are not are brought over again, from their beginning."""
@@ -47,10 +47,3 @@ class Mirror:
         """Nobody carries the run any more: what has no end in its record is lost."""
         self._carrier.is_over = True
         carried.write(self.run_dir, self._carrier)
-
-    def _write(self, piece: Piece) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (0 if piece.at else os.O_TRUNC)
-        with open(os.open(self.run_dir / piece.name, flags, 0o600), "wb", buffering=0) as file:
-            file.seek(piece.at)
-            file.write(piece.data)
-        self.known[piece.name] = piece.at + len(piece.data)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from tuilab.engine import messages
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import ExitCode
@@ -18,7 +20,8 @@ from tuilab.record.origin.carried import Carrier
 from tuilab.runs.run_name import RunName
 from tuilab.text import show
 
-_EVERY_S = 0.25  # that a run is asked for news
+_EVERY_S = 0.25  # that a run is asked for news, at most
+PATIENCE_S = 10.0  # with a node that has none
 _ROUNDS = 3  # of bringing over again what is not as it is there
 
 
@@ -50,6 +53,8 @@ class Seat:
     _stop: str | None = None  # how it was asked to stop, when that was passed on
     _rounds: int = 0
     wanted: str | None = None  # how this process wants it to stop
+    call: int = 0  # the number of the ranks that the run wants on other nodes now; 0: of none
+    order: bytes = b""  # for these
 
     def __post_init__(self) -> None:
         self._ask("is_there")  # answered when Ray has placed it
@@ -62,19 +67,20 @@ class Seat:
 
     def begin(self, task: Task) -> None:
         self.task, self.mirror, self.problem, self.code = task, None, "", 0
-        self._stop, self._rounds, self.wanted = None, 0, None
-        self._ask("start", messages.pack(task.order), dict(task.files))
+        self._stop, self._rounds, self.wanted, self.call = None, 0, None, 0
+        self._ask("start", messages.pack(replace(task.order, node=self.node.name)), dict(task.files))
 
     def heed(self) -> None:
         """Ask for what is due, and pass on that the run is to stop."""
-        if self.mirror is None or self.asked is not None:
+        if self.mirror is None:
             return
         stop = self.wanted if self.wanted is not None else carried.asked_to_stop(self.mirror.run_dir)
         if stop is not None and stop != self._stop:
             self._stop = stop
-            self._ask("stop", at_once=stop == carried.AT_ONCE)
-        elif time.monotonic() >= self._due:
-            self._ask("read", self.mirror.known)
+            self.remote.ask("stop", at_once=stop == carried.AT_ONCE)  # it says nothing to that
+        if self.asked is None and time.monotonic() >= self._due:
+            self._due = time.monotonic() + _EVERY_S
+            self._ask("read", self.mirror.known, PATIENCE_S)
 
     def take(self, answer: Any) -> bool:
         """Take an answer; return whether the run is over, and all of it here."""
@@ -88,7 +94,7 @@ class Seat:
                 return self._has_read(answer)
             case "digests":
                 return self._compared(answer)
-        return False  # it was asked to stop, and says nothing to that
+        return False
 
     def _ask(self, what: str, *given: Any, **named: Any) -> None:
         self._what, self.asked = what, self.remote.ask(what, *given, **named)
@@ -110,10 +116,9 @@ class Seat:
     def _has_read(self, reading: Reading) -> bool:
         assert self.mirror
         self.mirror.take(reading.pieces)
+        self.call, self.order = reading.call, reading.order or self.order
         if reading.is_over:
             self._ask("digests")
-        else:
-            self._due = time.monotonic() + _EVERY_S
         return False
 
     def _compared(self, digests: dict[str, str]) -> bool:

@@ -2,7 +2,7 @@
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tuilab.catalogue.imports import SOURCE_LIMIT, parsed
@@ -30,6 +30,16 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
             raise UsageError(f"cannot read {show(folder)}/{show(name)}: {problem.strerror}") from problem
         left += [beside for beside in _imported(found[name]) if os.path.isfile(f"{folder}/{beside}")]
     return found
+
+
+def check_ranks(orders: Sequence[RunOrder]) -> None:
+    """Refuse to divide over nodes what starts no ranks by `lab.ranks`."""
+    for order in orders:
+        tree = parsed(files_of(order).get(os.path.basename(order.path), b""))
+        if not any(isinstance(node, ast.Attribute) and node.attr == "ranks" for node in ast.walk(tree or ast.Module([], []))):
+            raise UsageError(
+                f"{show(order.scenario, 60)} starts no ranks by lab.ranks that --nnodes could divide over nodes; leave it out"
+            )
 
 
 def _imported(source: bytes) -> Iterator[str]:

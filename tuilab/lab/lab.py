@@ -82,6 +82,7 @@ class Lab:
         self._line = line
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and has_ranks(order.arm.prefix)
+        self._spread = order.spread
         self._wanted = wanted  # device of the form
         self._device: torch.device | None = None  # that the scenario was told to use
         self._once = Once()
@@ -286,10 +287,11 @@ class Lab:
         """Run `body(lab, *args)` in `count` processes, in one process group (gloo), and return what each of them returned.
 
         The group is there when the body is called, and ended after it. A rank that fails, or a `timeout`, raises ArmFailed.
+        Where the run has several nodes (`--nnodes`), the processes are divided over them, the first ones on its own.
         """
         from tuilab.lab.aids.group import ranks_order  # torch.distributed takes a while to load, and few need it
 
-        found: list[Any] = self._arm_of(ranks_order(count, body, args, timeout=timeout))()
+        found: list[Any] = self._arm_of(ranks_order(count, body, args, self._spread, timeout=timeout))()
         return found
 
     def group(self) -> AbstractContextManager[None]:

@@ -4,10 +4,12 @@
 
 torchrun hands its ranks no open file but the standard ones, so the launcher lays a line of its own on their stdin. Its one
 order is only peeked at, so that each rank finds it; how they ended they say there. A rank that fails ends torchrun, and so
-the arm.
+the arm. Where the ranks are on several nodes, each node has a launcher. That of the first asks for the others on a line of
+its own, and hears there how they ended; when it hangs up, they are ended.
 """
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -16,10 +18,11 @@ from functools import partial
 from pathlib import Path
 
 from tuilab.engine import messages, processes
-from tuilab.engine.messages import Farewell, WorkerLine, WorkerOrder
+from tuilab.engine.messages import Farewell, Place, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
 
 _RANK = "rank"  # the word that tells a rank from the launcher
+_PATIENCE_S = 10.0  # with ranks of other nodes: who failed first, or that a node is lost, may be heard later
 
 
 def main() -> None:
@@ -48,16 +51,20 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
         follow = partial(processes.die_with_parent, os.getpid())
         torchrun = subprocess.Popen([*command, *rank], stdin=theirs.fileno(), preexec_fn=follow)
         theirs.close()
-        farewell = _hear(ours)
+        farewell = _hear_nodes(order, ours, torchrun) if order.arm and order.arm.elsewhere else _hear(ours)
     code = torchrun.wait()
     for log in Path(order.run_dir).glob(f"fault-{order.writer}-rank-*.log"):
         if not log.stat().st_size:  # the supervisor looks after that of rank 0
             log.unlink()
     if code and not (farewell and farewell.error):
-        farewell = Farewell(error=f"torchrun ended with exit code {code}: a rank failed, or it could not start them")
+        farewell = _failure_of(code)
     if farewell:
         messages.send(line, farewell)
     raise SystemExit(code)
+
+
+def _failure_of(code: int) -> Farewell:
+    return Farewell(error=f"torchrun ended with exit code {code}: a rank failed, or it could not start them")
 
 
 def _why_apart() -> str:
@@ -71,15 +78,56 @@ def _why_apart() -> str:
 
 
 def _hear(line: socket.socket) -> Farewell | None:
-    """Return the first farewell that tells of a failure, else that of rank 0, once every rank and torchrun itself are gone."""
+    """Return the first farewell that tells of a failure, else that of the first rank here, once torchrun and all are gone."""
     farewell = None
-    try:
-        while message := messages.receive(line):
-            if isinstance(message, Farewell) and not (farewell and farewell.error) and (message.error or not message.rank):
-                farewell = message
-    except ConnectionResetError:  # the order, which nobody took, is lost with the last rank: that is the end of the line
-        pass
+    while message := _next(line):
+        if farewell is None or (not farewell.error and (message.error or message.rank < farewell.rank)):
+            farewell = message
     return farewell
+
+
+def _next(line: socket.socket) -> Farewell | None:
+    """Return what is said next; None at the end of the line."""
+    try:
+        message = messages.receive(line)
+    except ConnectionResetError:  # the order, which nobody took, is lost with the last rank: that is the end of the line
+        return None
+    return message if isinstance(message, Farewell) else None
+
+
+def _hear_nodes(order: WorkerOrder, here: socket.socket, torchrun: "subprocess.Popen[bytes]") -> Farewell | None:
+    """Have the other nodes start their ranks; return what failed first anywhere, else the farewell of rank 0.
+
+    What fails on one node ends the ranks of all, which would wait for each other.
+    """
+    said: list[Farewell] = []
+    with _call(order) as there:
+        left = [here, there]
+        while ready := left and select.select(left, [], [], _PATIENCE_S if _failed(said) and here not in left else None)[0]:
+            for line in ready:
+                if message := _next(line):
+                    said.append(message)
+                    if line is there and message.error:
+                        torchrun.terminate()
+                    continue
+                left.remove(line)
+                if line is here and not _failed(said) and (code := torchrun.wait()):
+                    said.append(_failure_of(code))
+    return _failed(said) or next((one for one in said if not one.rank), None)
+
+
+def _failed(said: Sequence[Farewell]) -> Farewell | None:
+    """Return what failed first: before all others ranks that are lost or could not be started, which say no time."""
+    return min((one for one in said if one.error), key=lambda one: one.failed_ns, default=None)
+
+
+def _call(order: WorkerOrder) -> socket.socket:
+    """Ask for the ranks of the other nodes, and hand over where to print what they print; return the line."""
+    assert order.spread
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    line.connect(order.spread.line)
+    socket.send_fds(line, [messages.pack_message(order)], [1, 2])
+    return line
 
 
 def _run_rank() -> None:
@@ -92,6 +140,8 @@ def _run_rank() -> None:
     order = messages.receive(line, socket.MSG_PEEK)
     if not isinstance(order, WorkerOrder):
         return  # the launcher died
+    if order.spread and not order.place:
+        order.place = Place(order.spread.nodes[0].name)
     if (rank := int(os.environ["RANK"])) > 0:
         order.writer, order.rank = f"{order.writer}-rank-{rank}", rank
     serve(order, WorkerLine(line))

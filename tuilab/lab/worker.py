@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from tuilab.engine import messages, processes
-from tuilab.engine.messages import Farewell, Ready, WarmUp, WorkerLine, WorkerOrder
+from tuilab.engine.messages import Farewell, Place, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
 from tuilab.lab.failures.failure import describe, exit_code_of, is_of_full_gpu, reason_of, text_of
 from tuilab.lab.forks import ForksEnd, flush_prints, follow_to_death
@@ -53,7 +53,12 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     run_dir = Path(order.run_dir)
     faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
     os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
-    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets))
+    place = order.place or Place("")
+    journal = Writer(
+        run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets), ahead_ns=place.ahead_ns
+    )
+    if order.place:
+        journal.append(events.RankPlaced(rank=order.rank, node=place.node, clock_error_ns=place.error_ns))
     farewell, code = _run(order, run_dir, journal, line)
     journal.sync()
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
@@ -63,6 +68,7 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
         farewell, code = _farewell_of_loss(farewell, code, journal)
     if order.rank:  # what an arm returns is what rank 0 returns
         farewell = Farewell(error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank)
+    farewell.failed_ns = journal.now_ns() if order.place and farewell.error else 0
     _leave(line, farewell, code)
 
 

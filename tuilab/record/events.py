@@ -93,6 +93,8 @@ class RunStarted(Event):
     folder: str = ""  # that the command ran in
     sweep: Sweep | None = None
     retry_of: str = ""  # the run that was lost with its node, and is tried again by this one
+    node: str = ""  # of a cluster, that it was carried out on
+    nodes: list[str] = []  # that its ranks are divided over, if they are not all on one; the run itself is on the first
 
 
 class RunDescribed(Event):
@@ -179,6 +181,14 @@ class EnvironmentRecorded(Event):
     def __post_init__(self) -> None:
         if not is_shallow(self.facts):
             raise ValueError("the facts are nested too deeply")
+
+
+class RankPlaced(Event):
+    """A rank of a run whose ranks are on several nodes begins: on this one, by whose clock its times are not quite right."""
+
+    rank: Count
+    node: str
+    clock_error_ns: Count = 0  # by how much they may be wrong
 
 
 class StageEntered(Event):
@@ -619,7 +629,7 @@ Record = (
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
     | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
-    | Alerted | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced
+    | Alerted | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced
 )  # fmt: skip
 
 

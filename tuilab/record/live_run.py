@@ -153,7 +153,7 @@ def presence(run_dir: Path, summary: RunSummary) -> Presence:
     """
     if summary.run is None or is_imported(run_dir):
         return "dead"
-    if carrier := carried.read(run_dir):
+    if summary.run.node and (carrier := carried.read(run_dir)):
         return "dead" if carrier.is_over else presence_of(carrier.process)
     return presence_of(summary.run.supervisor)
 

@@ -10,6 +10,7 @@ from tuilab.record.parts import Block, Claim, Few, GivenDevice, GpuState, Neighb
 from tuilab.record.series import Series
 from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RunState
 
+RANK = "-rank-"  # between the name of a worker and the number of a rank of it, in the name of a stream
 ARM_FAILED = "ArmFailed"  # what an arm that failed raises in the scenario
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class RunSummary:
     reason: str = ""
     states: list[events.StateChanged] = field(default_factory=list)
     workers: dict[str, Worker] = field(default_factory=Few)
+    ranks: dict[str, events.RankPlaced] = field(default_factory=Few)  # by stream, of a run on several nodes
     stages: list[events.StageEntered] = field(default_factory=list)
     progress: events.Progressed | None = None
     first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
@@ -92,8 +94,8 @@ class RunSummary:
 
     @property
     def failure(self) -> events.ScenarioFailed | None:
-        """What the run failed with; where an arm took it along, what failed there, which says more."""
-        own, of_arms = self._apart(self.failures)
+        """What the run failed with; where an arm took it along, what failed there, which says more; of its ranks the first."""
+        own, of_arms = self._apart(self._first_of_ranks(self.failures))
         if not own and self.state not in BROKEN_STATES:
             return None
         is_by_arm = of_arms and (not own or own[-1].type == ARM_FAILED)
@@ -108,12 +110,20 @@ class RunSummary:
         failed, _ = self._apart(self.failures)
         return of_arms[-1] if of_arms and failed and failed[-1].type == ARM_FAILED else ""
 
+    def _first_of_ranks(self, failures: Mapping[str, events.ScenarioFailed]) -> dict[str, events.ScenarioFailed]:
+        """Return, of the ranks of each worker, what failed first: the others failed for want of that one."""
+        found: dict[str, events.ScenarioFailed] = {}
+        for stream, failed in failures.items():
+            worker = stream.partition(RANK)[0]
+            found[worker] = min(found.get(worker, failed), failed, key=lambda one: one.t)
+        return found
+
     def _apart(self, by_stream: Mapping[str, T]) -> tuple[list[T], list[T]]:
         """Return what the workers of repeats said, and what those of arms did, each in its order."""
         own: list[T] = []
         of_arms: list[T] = []
         for stream, said in by_stream.items():
-            worker = self.workers.get(stream.partition("-rank-")[0])
+            worker = self.workers.get(stream.partition(RANK)[0])
             (of_arms if worker and worker.started and worker.started.arm else own).append(said)
         return own, of_arms
 

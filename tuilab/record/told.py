@@ -10,7 +10,7 @@ from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
-from tuilab.text import brief, brief_beside, percent, plural, shorten, show
+from tuilab.text import brief, brief_beside, join, percent, plural, shorten, show
 from tuilab.words import clock, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
@@ -144,6 +144,17 @@ def device_words(summary: RunSummary) -> str:
     return "" if first is None or first.chosen == "cpu" else f"{show(first.chosen, 20)}, {show(first.why, 200)}"
 
 
+def ranks_words(summary: RunSummary) -> str:
+    """Return which rank ran on which of several nodes, and how well their clocks were held against each other."""
+    nodes = summary.run.nodes if summary.run else []
+    where = dict(sorted((one.rank, one.node) for one in summary.ranks.values()))
+    if not where:
+        return f"none yet, to be divided over {join([show(node, 60) for node in nodes])}" if nodes else ""
+    told = ", ".join(f"{rank} on {show(node, 60)}" for rank, node in where.items())
+    error_ms = max(one.clock_error_ns for one in summary.ranks.values()) / 1e6
+    return f"{told}; times of other nodes than the first are right to {number(error_ms, digits=2)} ms"
+
+
 def device_notices(summary: RunSummary) -> list[str]:
     """Return what is to be known of the device before anything that was measured on it is read."""
     found = [show(notice, 1000) for notice in dict.fromkeys(given.notice for given in summary.devices) if notice]
@@ -185,7 +196,12 @@ def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:
         uuid, _, metric = what.partition(" ")
         gpu = summary.gpus.get(uuid)
         found.append((f"{gpu.label} {metric}".strip() if gpu else what, why))
+    found += [(f"processes on {node}", "those of the run's first node are watched") for node in _other_nodes(summary)]
     return [(show(what), show(why)) for what, why in found]
+
+
+def _other_nodes(summary: RunSummary) -> list[str]:
+    return summary.run.nodes[1:] if summary.run else []
 
 
 def gpu_rows(summary: RunSummary) -> list[tuple[str, str]]:

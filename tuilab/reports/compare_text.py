@@ -17,13 +17,14 @@ from tuilab.record.states import RUNNING_STATES
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
+from tuilab.reports.boxes import claims_on_boxes
 from tuilab.reports.plain import dim_key, first_repeat, keyed
 from tuilab.reports.subject import Subject
 from tuilab.runs import store
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, verdict_words
-from tuilab.runs.comparing.differences import Difference
+from tuilab.runs.comparing.differences import Difference, box_of
 from tuilab.runs.run_name import RunName
 from tuilab.text import brief, plural, shorten, show
 from tuilab.words import seconds, spell_of
@@ -78,10 +79,16 @@ def axes_of(summaries: Sequence[RunSummary], name: str) -> AxesNamed:
 def render(looks: Sequence[Subject], found: Comparison, style: Style, width: int, *, has_chart: bool) -> str:
     """Return a comparison as text for people."""
     parts = [_runs(looks, found, style), _differences(found, source_changes(looks), style, width)]
-    parts += [_claims(found, style, width), _numbers(found, style)]
+    parts += [claims_on_boxes(found, style, width), _claims(found, style, width), _numbers(found, style)]
     if has_chart:
         parts += _curves(looks, found, style, min(width, 100))
     return "\n\n".join(part for part in parts if part)
+
+
+def render_boxes(found: Comparison, style: Style, width: int) -> str:
+    """Return which claims hold on which box, and in what the boxes differ."""
+    table = claims_on_boxes(found, style, width) or style.dim(no_claims(found))
+    return "\n".join([style.bold(show(found.names[0])), table, _differences(found, [], style, width)])
 
 
 def width_here() -> int:
@@ -92,7 +99,7 @@ def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
     lines = [style.bold("compare ") + " and ".join(map(show, dict.fromkeys(found.names)))]
     for at, look in enumerate(looks, 1):
         run, name = look.summary.run, RunName(look.run_dir.name)
-        where = f" on {show(run.supervisor.host, 40)}" if run else ""
+        where = f" on {show(box_of(look.summary), 40)}" if run else ""
         when = show(name.text, 40) if name.started_s is None else name.started
         end = f"{look.state} {for_how_long(f'{look.summary.elapsed_s:.1f} s', look.state)}"
         lines.append(f"  {at}  {show(name.id, 20)}  {when}{where}  {end}".rstrip())

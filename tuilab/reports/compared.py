@@ -24,7 +24,7 @@ from tuilab.reports.subject import Subject
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import Comparison, key_words, verdict_words
-from tuilab.runs.comparing.differences import Difference
+from tuilab.runs.comparing.differences import Difference, box_of
 from tuilab.text import plural, show
 from tuilab.words import seconds, spell_of
 
@@ -58,7 +58,8 @@ class SideBySide:
 
     id: str
     title: str
-    runs: tuple[tuple[str, ...], ...]  # number, id, scenario, host, when, how it ended
+    runs: tuple[tuple[str, ...], ...]  # number, id, scenario, box, when, how it ended
+    has_boxes: bool  # they were not all made on one
     differences: tuple[Difference, ...]
     more_differences: int
     same: int
@@ -92,6 +93,7 @@ def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
         id="-".join(subject.id for subject in group[:4]),
         title=" and ".join(dict.fromkeys(subject.name for subject in group)),
         runs=tuple(_run(at, subject) for at, subject in enumerate(group, 1)),
+        has_boxes=bool(found.boxes),
         differences=tuple(differences[:_MOST_ROWS]),
         more_differences=max(len(differences) - _MOST_ROWS, 0),
         same=found.same,
@@ -117,8 +119,7 @@ def _overview(claims: Sequence[ClaimPair]) -> str:
 
 
 def _run(at: int, subject: Subject) -> tuple[str, ...]:
-    run = subject.summary.run
-    host = show(run.supervisor.host, 60) if run else "n/a"
+    host = show(box_of(subject.summary), 60)
     ended = f"{show(subject.state)} {for_how_long(f'{subject.summary.elapsed_s:.1f} s', subject.state)}".rstrip()
     return str(at), subject.id, subject.name, host, when_of(subject), ended
 

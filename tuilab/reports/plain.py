@@ -28,6 +28,7 @@ from tuilab.record.told import (
     evidence,
     gpu_errors,
     gpu_rows,
+    ranks_words,
     unmeasured,
 )
 from tuilab.record.tracebacks import frames, own_frame
@@ -187,7 +188,7 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
 def key_numbers(summary: RunSummary, name_width: int = _NAME_WIDTH) -> list[tuple[str, str]]:
     """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
     device = device_words(summary)
-    device_rows = [("device", device)] if device else []
+    device_rows = [(name, words) for name, words in (("device", device), ("ranks", ranks_words(summary))) if words]
     races = [*_race_rows(summary, name_width), *_setting_rows(summary)]
     ends = [] if races else [*ends_of_curves(summary).items()]
     return [*device_rows, *ends, *races, *_memory_rows(summary, name_width), *_resource_rows(summary)]

@@ -14,8 +14,6 @@ from tuilab.cli import completion, options
 from tuilab.commands import arms, order
 from tuilab.commands.ab.foresight import foresee
 from tuilab.engine.messages import CommandOrder, RunOrder
-from tuilab.errors import UsageError
-from tuilab.runs.command_line import hint
 from tuilab.text import show
 
 _OPTIONS: list[click.Parameter] = [
@@ -78,12 +76,7 @@ def command(**given: Any) -> int:
     if given["detach"]:
         from tuilab.cli.verbs.run import detach
 
-        if given["report"]:
-            step = hint(options.root(given["root"]), "report", "last", "-o", "FILE")
-            raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
-        if given["as_jsonl"]:
-            step = hint(options.root(given["root"]), "attach", "last", "--jsonl")
-            raise UsageError(f"--detach follows no records; when it runs: {step}")
+        options.check_detached(options.root(given["root"]), given)
         return detach([run_order], as_json=given["as_json"])
     options.check_report(given["report"])
     if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):

@@ -27,10 +27,9 @@ from tuilab.cli import completion, options
 from tuilab.commands import order as orders
 from tuilab.commands.started import CannotStart
 from tuilab.engine.messages import CommandOrder, RunOrder
-from tuilab.errors import ExitCode, TuilabError, UsageError
+from tuilab.errors import ExitCode, TuilabError
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.runs.command_line import hint
 
 if TYPE_CHECKING:
     from tuilab.cli.follow import Outcome
@@ -129,12 +128,7 @@ def _order(given: dict[str, Any]) -> RunOrder:
 def _detach(order: RunOrder, given: dict[str, Any]) -> int:
     from tuilab.cli.verbs.run import detach
 
-    if given["report"]:
-        step = hint(options.root(given["root"]), "report", "last", "-o", "FILE")
-        raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
-    if given["as_jsonl"]:
-        step = hint(options.root(given["root"]), "attach", "last", "--jsonl")
-        raise UsageError(f"--detach follows no records; when it runs: {step}")
+    options.check_detached(options.root(given["root"]), given)
     return detach([order], as_json=given["as_json"])
 
 

@@ -203,14 +203,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if options.is_afar(given):
         return _afar(orders, given)
     if given["detach"]:
-        from tuilab.runs.command_line import hint
-
-        if given["report"]:
-            step = hint(options.root(given["root"]), "report", "last", "-o", "FILE")
-            raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
-        if given["as_jsonl"]:
-            step = hint(options.root(given["root"]), "attach", "last", "--jsonl")
-            raise UsageError(f"--detach follows no records; when it runs: {step}")
+        options.check_detached(options.root(given["root"]), given)
         return detach(orders, as_json=given["as_json"])
     options.check_report(given["report"])
     from tuilab.cli.follow import Outcome, run_all
@@ -262,7 +255,10 @@ def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
     )
     options.check_report(outcome.report)
     afar.run_afar(orders, afar.wanted(given), outcome)
-    return outcome.finish()
+    code = outcome.finish()
+    if not outcome.as_json and (given["per_node"] or given["count"]):
+        afar.print_boxes(outcome)
+    return code
 
 
 def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:

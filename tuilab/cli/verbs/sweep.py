@@ -102,11 +102,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
     if given["detach"]:
         from tuilab.cli.verbs.run import detach
-        from tuilab.runs.command_line import hint
 
-        if given["report"]:
-            step = hint(root, "report", "sweep-last", "-o", "FILE")
-            raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
+        options.check_detached(root, given, "sweep-last")
         if len(orders) > _MOST_DETACHED:
             raise UsageError(
                 f"--detach starts a process for each of {len(orders)} points, up to {_MOST_DETACHED}; leave it out"
@@ -160,5 +157,6 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
     with sweeps.as_begun(found.sweep):
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)
+    options.go_on_where_begun(given, ctx.params)
     points = [order.sweep for order in orders if order.sweep]
     return [replace(orders[at], sweep=replace(points[at], id=found.sweep.id)) for at in sweeps.missing(found, points)]

@@ -1,6 +1,7 @@
-"""Processes that compute together: n ranks under torchrun on loopback, or this process alone, in a group made for them."""
+"""Processes that compute together: n ranks under torchrun, here or on several nodes, or this process alone, in a group."""
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +10,13 @@ from typing import Any
 
 import torch.distributed as dist
 
-from tuilab.engine.messages import ArmOrder
+from tuilab.engine.messages import ArmOrder, RankNode, Spread
 from tuilab.errors import BoxLacks
-from tuilab.lab.arms import arm_order, function_name
+from tuilab.lab.arms import ArmFailed, arm_order, function_name
 from tuilab.lab.given import whole
+from tuilab.lab.prefix import complete
+from tuilab.probes.interfaces import network_of
+from tuilab.text import plural
 
 _MOST = 64  # ranks: each loads a torch of its own
 # By its address the box is found even where nobody knows its name; the port is a free one.
@@ -21,15 +25,34 @@ _ENDING_S = 1.0
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
 
 
-def ranks_order(count: int, body: Callable[..., Any], args: Sequence[Any], *, timeout: float) -> ArmOrder:
+def ranks_order(
+    count: int, body: Callable[..., Any], args: Sequence[Any], spread: Spread | None, *, timeout: float
+) -> ArmOrder:
     """Return what the supervisor is asked to run."""
     count = whole("count", count, 1, _MOST)
     _need_distributed()
     threads = {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"}  # else torchrun warns that it says so
     name = f"{count} ranks of {function_name(body)}"
-    order = arm_order(name, body, args, env={**_LOOPBACK, **threads}, prefix=[*_TORCHRUN, str(count)], timeout=timeout)
-    order.has_group = True
+    prefixes, network = [[*_TORCHRUN, str(count)]], _LOOPBACK
+    if spread:
+        prefixes, network = _prefixes(count, spread.nodes), network_of(spread.nodes[0].address)
+    order = arm_order(name, body, args, env={**network, **threads}, prefix=prefixes[0], timeout=timeout)
+    order.has_group, order.elsewhere = True, [complete(prefix) for prefix in prefixes[1:]]
     return order
+
+
+def _prefixes(count: int, nodes: Sequence[RankNode]) -> list[list[str]]:
+    """Return, for each node, the torchrun that starts its share of the ranks; they meet on the first node, at a free port."""
+    if count < len(nodes):
+        raise ArmFailed(f"{plural(count, 'rank')} cannot be on {len(nodes)} nodes; take more ranks, or fewer nodes")
+    with socket.create_server((nodes[0].address, 0)) as free:
+        port = free.getsockname()[1]
+    meeting = ["--rdzv-backend", "static", "--master-addr", nodes[0].address, "--master-port", str(port)]
+    return [
+        ["torchrun", "--nnodes", str(len(nodes)), "--node-rank", str(at), *meeting, "--local-addr", node.address,
+         "--nproc-per-node", str(count // len(nodes) + (at < count % len(nodes)))]
+        for at, node in enumerate(nodes)
+    ]  # fmt: skip
 
 
 def call_in_group(body: Callable[..., Any], lab: Any, args: Sequence[Any], timeout_s: float) -> list[Any] | None:

@@ -42,7 +42,7 @@ class Lost(NamedTuple):
 class Pending:
     """Records in the order in which they were logged; safe for threads and signal handlers."""
 
-    def __init__(self, run_dir: Path, writer: str, write: Callable[[Logged], object]) -> None:
+    def __init__(self, run_dir: Path, writer: str, write: Callable[[Logged], object], now_ns: Callable[[], int]) -> None:
         self.held: deque[_Held] = deque()
         self._names: set[str] = set()  # that are held, or were since nothing was
         self._askers: set[int] = set()  # threads that ask the GPUs: another one may record a graph, which a question spoils
@@ -50,6 +50,7 @@ class Pending:
         self._place = run_dir, writer
         self._unwritten: Unwritten | None = None
         self._write = write
+        self._now_ns = now_ns
         self._lock = threading.RLock()
         self._is_writing = False
 
@@ -65,7 +66,7 @@ class Pending:
                 _refuse(name, value)
                 by_gpu.setdefault(value.device.index, {})[name] = value
         with self._lock:
-            at = time.monotonic_ns()  # before slots are made, which takes long
+            at = self._now_ns()  # before slots are made, which takes long
             for index, tensors in by_gpu.items():
                 if gpu(index).is_capturing():
                     raise ValueError(f"{min(tensors)} cannot be logged while its GPU records a graph: log it after a replay")

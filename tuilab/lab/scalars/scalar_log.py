@@ -37,7 +37,7 @@ class ScalarLog:
         self._holdings = holdings
         self._gpus = holdings.gpus  # empty on the CPU: a log looks at nothing else then
         self._placed = 0  # records that stand where no step does
-        self._pending = Pending(run_dir, writer, self._write)
+        self._pending = Pending(run_dir, writer, self._write, journal.now_ns)
         self._held = self._pending.held
 
     def log(self, step: float, arm: str, values: dict[str, Scalar]) -> None:

@@ -73,6 +73,10 @@ def leftovers_ended(summary: RunSummary, stream: str, event: events.LeftoversEnd
         keep(summary.leftovers, name)
 
 
+def rank_placed(summary: RunSummary, stream: str, event: events.RankPlaced) -> None:
+    summary.ranks[stream] = event
+
+
 def stage_entered(summary: RunSummary, stream: str, event: events.StageEntered) -> None:
     keep_in_time(summary.stages, event)
     summary.progress = summary.first_progress = None

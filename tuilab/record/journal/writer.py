@@ -28,11 +28,12 @@ Encode = Callable[[Event], bytes]
 class Writer:
     """Appends records to one stream; safe for threads and signal handlers, useless after a fork (one process, one stream)."""
 
-    def __init__(self, path: Path, clean: Clean | None = None, *, goes_on: bool = False) -> None:
-        """Begin a stream; or go on with that of a process that has ended."""
+    def __init__(self, path: Path, clean: Clean | None = None, *, goes_on: bool = False, ahead_ns: int = 0) -> None:
+        """Begin a stream; or go on with that of a process that has ended. The clock of its run may be ahead of ours."""
         new = 0 if goes_on else os.O_CREAT | os.O_EXCL
         flags = os.O_WRONLY | os.O_APPEND | new | os.O_CLOEXEC | os.O_NOFOLLOW
         self._path = path
+        self._ahead_ns = ahead_ns
         self._clean = clean  # takes out what must not be recorded
         self._fd = set_apart(os.open(path, flags, 0o600), _APART)
         self._file = identity(os.fstat(self._fd))
@@ -56,7 +57,7 @@ class Writer:
                 return self._append_later(event, encode)
             self._is_busy = True
             try:
-                event.n, event.t = self._next, monotonic_ns()
+                event.n, event.t = self._next, monotonic_ns() + self._ahead_ns
                 body = encode(event)
                 if self._clean and (clean := without(event, self._clean)) is not event:
                     body = encode_anything(clean)
@@ -75,6 +76,10 @@ class Writer:
         if count:
             self.lost += count
             self.trouble = why
+
+    def now_ns(self) -> int:
+        """Return the time of the run."""
+        return monotonic_ns() + self._ahead_ns
 
     @property
     def is_busy(self) -> bool:

@@ -158,7 +158,7 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
 
 def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
     found = side_by_side(group, ROOMS[-1])
-    runs = [f"run {run[0]}" for run in found.runs]
+    runs = [f"run {number}, {box}" if found.has_boxes else f"run {number}" for number, _, _, box, *_ in found.runs]
     claims = []
     for claim in found.claims:
         claims.append((claim.text, *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides), claim.words))

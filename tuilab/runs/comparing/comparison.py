@@ -13,7 +13,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.comparing.call_times import shifts_of, times_of_processes
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side, are_apart, pairs_of
-from tuilab.runs.comparing.differences import ABSENT, Difference, absent, differing
+from tuilab.runs.comparing.differences import ABSENT, Difference, absent, box_of, differing
 from tuilab.text import brief, plural
 from tuilab.words import seconds
 
@@ -41,12 +41,14 @@ class Comparison:
     lacks: tuple[str, ...]  # what stands for a number that a run has not, with the reason
     series: tuple[str, ...]  # names of curves that more than one run has
     of: str = "call"  # what the times are of
+    boxes: tuple[str, ...] = ()  # where each was made, if not all were made on one box
 
 
 def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> Comparison:
     """Return what differs between runs; `going_on` are the places of those that have not said all yet."""
     differences, same = differing(summaries, going_on)
     first, *others = map(times_of_processes, summaries)
+    boxes = tuple(map(box_of, summaries))
     return Comparison(
         names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
         differences=tuple(differences),
@@ -58,6 +60,7 @@ def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> C
         lacks=tuple(f"{ABSENT}: not yet" if at in going_on else absent(run, "parameter") for at, run in enumerate(summaries)),
         series=_shared_series(summaries),
         of=measure_of(summaries[0]).of,
+        boxes=boxes if len(set(boxes)) > 1 else (),
     )
 
 

@@ -82,6 +82,8 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
     found["run", "quick"] = "yes" if run.quick else "no"
     found["run", "tuilab"] = run.tuilab
     found["environment", "host"] = run.supervisor.host
+    if run.node:
+        found["environment", "node"] = run.node
     if summary.gpus or "gpu" in summary.unavailable:
         found["environment", "GPUs"] = _gpus(summary)
     if own := own_gpus(summary):
@@ -91,6 +93,11 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
     for part, facts in summary.environment.items():
         found |= {("environment", _spoken(name)): value for name, value in _flat(part, facts).items()}
     return dict(list(found.items())[:_FACTS])
+
+
+def box_of(summary: RunSummary) -> str:
+    """Return where a run was made: on which node of a cluster, else on which host."""
+    return (summary.run.node or summary.run.supervisor.host) if summary.run else ABSENT
 
 
 def _of_command(summary: RunSummary) -> dict[str, str]:

@@ -29,9 +29,10 @@ _TITLES = {
 _VALUE = 120  # characters
 
 
-def numbers(count: int) -> list[Content]:
-    """Return the names of so many runs; letters are what a chart calls its lines."""
-    return [Content.styled(f"run {number(at)}", "bold $text-primary") for at in range(count)]
+def numbers(count: int, boxes: Sequence[str] = ()) -> list[Content]:
+    """Return the names of so many runs, and their boxes where these differ; letters are what a chart calls its lines."""
+    names = [Content.styled(f"run {number(at)}", "bold $text-primary") for at in range(count)]
+    return [Content.assemble(name, ", ", plain(box, 30)) for name, box in zip(names, boxes, strict=True)] if boxes else names
 
 
 def number(at: int) -> str:
@@ -72,7 +73,7 @@ def difference_sections(found: Comparison, changes: Sequence[str]) -> list[Secti
     for part in ("parameter", "source", "run", "environment", "conditions"):
         rows = [_difference(row) for row in found.differences if row.part == part]
         if rows:
-            heads = (Content(""), *numbers(count)) if part != "source" else ()
+            heads = (Content(""), *numbers(count, found.boxes)) if part != "source" else ()
             sections.append(Section(Content.styled(_TITLES[part], "bold"), rows, heads))
         if part == "source" and rows and changes:
             sections.append(Section(Content(""), [(_changed(line),) for line in changes]))
@@ -84,7 +85,7 @@ def difference_sections(found: Comparison, changes: Sequence[str]) -> list[Secti
 
 def claim_sections(found: Comparison) -> list[Section]:
     """Return the claims side by side, those that differ first, those that not every run makes last."""
-    heads = (Content(""), *numbers(len(found.names)), Content(""))
+    heads = (Content(""), *numbers(len(found.names), found.boxes), Content(""))
     sections = []
     for title, pairs in claim_groups(found).items():
         named = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
@@ -94,7 +95,7 @@ def claim_sections(found: Comparison) -> list[Section]:
 
 def number_sections(found: Comparison) -> list[Section]:
     """Return the times of a call and the measured sizes, each beside the first run's."""
-    heads = (Content(""), *numbers(len(found.names)))
+    heads = (Content(""), *numbers(len(found.names), found.boxes))
     sections = []
     if found.times:
         title = Content.styled(

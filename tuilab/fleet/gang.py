@@ -1,0 +1,146 @@
+"""Nodes that are held at the same time for one run after another, whose ranks are divided over them."""
+
+import os
+from collections import deque
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from tuilab.engine.messages import Place, RankNode, Spread
+from tuilab.errors import BoxLacks, ExitCode, UsageError
+from tuilab.fleet.cluster import Cluster, Group, Node, NodeLost, Remote
+from tuilab.fleet.rank_seat import RankSeat
+from tuilab.fleet.seat import Seat, Task
+from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
+from tuilab.interrupts import OneByOne
+from tuilab.record import presence
+from tuilab.record.origin import carried
+from tuilab.text import join, plural, show
+
+_POLL_S = 0.1
+
+
+class Gang:
+    """The runs that are wanted, and the nodes for them: the first has the run, the others have ranks of it."""
+
+    def __init__(
+        self, cluster: Cluster, nodes: Sequence[Node], wanted: Wanted, tasks: deque[Task], tell: Tell, take: Take
+    ) -> None:
+        me = presence.identify(os.getpid())
+        assert me is not None  # we are here
+        self._cluster, self._nodes, self._wanted, self._tasks = cluster, nodes, wanted, tasks
+        self._tell, self._take, self._me = tell, take, me
+        self._group: Group | None = None
+        self._first: Seat | None = None
+        self._others: list[RankSeat] = []
+        self._stops = 0
+
+    def run(self) -> bool:
+        """Go on until all is done; return whether an interrupt ended it."""
+        with OneByOne() as turns:
+            while self._tasks or (self._first and self._first.task):
+                try:
+                    turns.be_ready()
+                    self._step()
+                except KeyboardInterrupt:
+                    self._interrupt()
+        return self._stops > 0
+
+    def close(self) -> None:
+        """Let go of the nodes; a run that goes on there is stopped."""
+        if self._first and self._first.mirror and self._first.task:
+            self._first.mirror.end()
+        for seat in self._seats():
+            seat.remote.drop()
+        if self._group:
+            self._group.drop()
+        self._group, self._first, self._others = None, None, []
+
+    def _seats(self) -> list[Seat | RankSeat]:
+        return [self._first, *self._others] if self._first else []
+
+    def _step(self) -> None:
+        first = self._first
+        if first is None:
+            self._hold_nodes()
+            return
+        if first.is_ready and not first.task and self._tasks:
+            first.begin(self._tasks.popleft())
+        first.heed()
+        if first.task:
+            for other in self._others:
+                other.heed(first.call, first.order, first.task.files, os.path.basename(first.task.order.path))
+        asked = {seat.asked: seat for seat in self._seats() if seat.asked}
+        for question, answer in self._cluster.answered([*asked], _POLL_S):
+            self._hear(asked[question], answer)
+
+    def _hold_nodes(self) -> None:
+        """Ask Ray for the nodes, all at once, and take them when they are there."""
+        if self._group is None:
+            self._group = self._cluster.group(self._nodes, self._wanted.nnodes, self._wanted.gpus)
+            self._tell(f"waiting for {plural(self._wanted.nnodes, 'node')} to be free at the same time")
+        for _ in self._cluster.answered([self._group.asked], _POLL_S):
+            try:
+                self._sit_down(self._group.hosts())
+            except NodeLost as problem:
+                self._tell(str(problem))
+                self._begin_again()
+
+    def _sit_down(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
+        """Take nodes that are held, after how far the clocks of the others are from that of the first is known."""
+        (node, remote), *others = hosts
+        (first_ahead, first_error), *clocks = [one.clock() for _, one in hosts]
+        self._first = Seat(node, remote, self._me)
+        for at, ((other, its), (ahead, error)) in enumerate(zip(others, clocks, strict=True), 1):
+            place = Place(other.name, first_ahead - ahead, first_error + error)
+            self._others.append(RankSeat(other, its, remote, at, place))
+        spread = Spread(nodes=[RankNode(one.name, one.address) for one, _ in hosts])
+        self._tasks = deque(Task(replace(task.order, spread=spread), task.files) for task in self._tasks)
+        self._tell(f"ranks are divided over {join([one.name for one, _ in hosts])}")
+
+    def _hear(self, seat: Seat | RankSeat, answer: object) -> None:
+        if isinstance(seat, RankSeat):
+            if isinstance(answer, NodeLost):
+                seat.lose()
+                if seat.is_lost:
+                    self._tell(f"{show(seat.node.name, 60)} is lost: {answer}")
+            else:
+                seat.take(answer)
+        elif isinstance(answer, NodeLost):
+            self._end(seat, f"{show(seat.node.name, 60)} is lost, which has the run: {answer}")
+        else:
+            had = seat.mirror
+            is_over = seat.take(answer)
+            if seat.mirror and not had:
+                self._tell(f"{show(seat.node.name, 60)}: {show(seat.mirror.run_dir.name, 80)} has begun")
+            if is_over:
+                self._end(seat)
+
+    def _end(self, first: Seat, lost: str = "") -> None:
+        """The run is over; with a node of it that is lost, the others are let go, and the next run has nodes of its own."""
+        run_dir = first.mirror.run_dir if first.mirror else None
+        first.let_go()
+        self._take(Done(first.node.name, run_dir, lost or first.problem, int(ExitCode.FAILED) if lost else first.code))
+        if lost or any(seat.is_lost for seat in self._others):
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Hold other nodes for what is left."""
+        self.close()
+        if not self._tasks:
+            return
+        try:
+            self._nodes = chosen(self._cluster.nodes(), self._wanted, self._tell)
+        except (UsageError, BoxLacks) as problem:
+            left = len(self._tasks)
+            self._tasks.clear()
+            self._take(Done("the cluster", None, f"{problem}; {plural(left, 'run')} left", int(ExitCode.FAILED)))
+
+    def _interrupt(self) -> None:
+        """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""
+        self._stops += 1
+        self._tasks.clear()
+        if self._first:
+            self._first.wanted = carried.AT_ONCE if self._stops > 1 else ""
+            name = show(self._first.node.name, 40)
+            self._tell(f"stopping {name}; Ctrl-C again stops at once" if self._stops == 1 else "stopping at once")

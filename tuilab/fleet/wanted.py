@@ -1,0 +1,71 @@
+"""Where runs are wanted, which nodes can be used for that, and what is told of a run that is over."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuilab.errors import BoxLacks, UsageError
+from tuilab.fleet.cluster import Node
+from tuilab.text import plural, show
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Where runs are to happen."""
+
+    address: str = ""
+    count: int = 0  # of nodes that each run is wanted on; 0: on one, whichever is free
+    is_per_node: bool = False  # on all
+    nnodes: int = 0  # that the ranks of each run are divided over, all of them held at once; 0: a run is on one node
+    gpus: float | None = None  # that a run gets; None: all of its node
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that is over, or could not begin."""
+
+    node: str
+    run_dir: Path | None
+    problem: str = ""
+    code: int = 0
+
+
+Tell = Callable[[str], None]
+Take = Callable[[Done], None]
+
+
+def chosen(nodes: Sequence[Node], wanted: Wanted, tell: Tell) -> list[Node]:
+    """Return the nodes that can be used; BoxLacks or UsageError where there are too few."""
+    from tuilab import __version__
+
+    fit: list[Node] = []
+    for node in nodes:
+        if why := _why_not(node, wanted, __version__):
+            tell(f"{show(node.name, 60)} is left out: {why}")
+        else:
+            fit.append(node)
+    versions = {(node.python, node.torch) for node in fit}
+    if len(versions) > 1:
+        told = "; ".join(f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}" for node in fit)
+        tell(f"the nodes are not alike, and what they measure may differ for that: {told}")
+    if not fit:
+        raise BoxLacks("no node can carry out a run; what each lacks is told above")
+    for option, count in (("--count", wanted.count), ("--nnodes", wanted.nnodes)):
+        if count > len(fit):
+            there = plural(len(fit), "node")
+            raise UsageError(f"{option} {count} is more than the {there} that can be used; take up to {len(fit)}")
+    return fit
+
+
+def _why_not(node: Node, wanted: Wanted, version: str) -> str:
+    if node.lacks:
+        return node.lacks
+    if not node.tuilab:
+        return "it has no tuilab; install it there, for the Python that Ray runs in"
+    if node.tuilab != version:
+        return f"it has tuilab {show(node.tuilab, 40)}, and here is {version}; install the same one on both"
+    if node.cpus < 1:
+        return "Ray may use none of its cores"
+    if wanted.gpus and node.gpus < wanted.gpus:
+        return f"--gpus {wanted.gpus:g}, and Ray has {node.gpus:g} there"
+    return ""
