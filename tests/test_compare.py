@@ -69,6 +69,16 @@ def test_the_folders_of_two_boxes_are_compared_scenario_by_scenario(tuilab: Tuil
     assert [run["host"] for run in tour["runs"]] == ["one", "two"]
 
 
+def test_runs_of_two_boxes_are_told_by_the_names_of_these(tuilab: Tuilab, root: Path) -> None:
+    words = ["aaaaaa", "bbbbbb"]
+    for box, name in zip(("one", "two"), words, strict=True):
+        put(root, "tour", name, box=box)
+
+    assert "on 2 runs of 2 boxes" in tuilab("compare", *words).stdout
+    assert "run 1, one | run 2, two |" in tuilab("report", *words, "-o", "-", "--as", "md").stdout
+    assert '<th scope="col">run 2, two</th>' in tuilab("report", *words, "-o", "-", "--as", "html").stdout
+
+
 def test_runs_of_several_boxes_are_found_with_several_roots(tuilab: Tuilab, tmp_path: Path) -> None:
     put(tmp_path / "one", "tour", "aaaaaa")
     put(tmp_path / "two", "tour", "bbbbbb")

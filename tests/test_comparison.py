@@ -17,6 +17,7 @@ from tuilab.reports.boxes import claims_on_boxes
 from tuilab.reports.compare_text import measured_cells, side_found
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import Side
+from tuilab.tui.widgets.compare.compared import numbers
 from tuilab.words import spell_of
 
 
@@ -297,6 +298,7 @@ def test_claims_of_several_boxes_are_told_box_by_box() -> None:
         "bytes ✓ 2 ✓ 3 ✓ 2",
     ]
     assert len({line.index("✗") if "✗" in line else line.rindex("✓ 3") for line in table[2:]}) == 1
+    assert [name.plain for name in numbers(3, found.boxes)] == ["run 1, one", "run 2, two", f"run 3, {host}"]
     narrow = claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 40).splitlines()
     assert len(narrow) == 1 + 3 * 3 and max(map(len, narrow)) <= 40
 

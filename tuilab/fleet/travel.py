@@ -35,8 +35,9 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
 def check_ranks(orders: Sequence[RunOrder]) -> None:
     """Refuse to divide over nodes what starts no ranks by `lab.ranks`."""
     for order in orders:
-        tree = parsed(files_of(order).get(os.path.basename(order.path), b""))
-        if not any(isinstance(node, ast.Attribute) and node.attr == "ranks" for node in ast.walk(tree or ast.Module([], []))):
+        tree = parsed(files_of(order).get(os.path.basename(order.path), b"")) or ast.Module([], [])
+        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        if not any(isinstance(called, ast.Attribute) and called.attr == "ranks" for called in calls):
             raise UsageError(
                 f"{show(order.scenario, 60)} starts no ranks by lab.ranks that --nnodes could divide over nodes; leave it out"
             )
