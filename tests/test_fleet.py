@@ -18,7 +18,7 @@ from tuilab import __version__
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, messages
 from tuilab.engine.messages import ArmOrder, Farewell, Place, RankNode, Receipt, Spread, WorkerOrder
-from tuilab.errors import BoxLacks, CannotRecord, UsageError
+from tuilab.errors import BoxLacks, CannotRecord, ExitCode, UsageError
 from tuilab.fleet.calls import Calls
 from tuilab.fleet.cluster import Asked, Node, Remote
 from tuilab.fleet.host import Reading
@@ -116,11 +116,13 @@ def test_pieces_make_the_file_and_what_is_wrong_is_brought_over_again(tmp_path: 
     mirror.take([*pieces, Piece("stdout.log", 3, b"again")])
 
     assert (tmp_path / "run" / "stdout.log").read_bytes() == b"abcdef" and mirror.known == {"stdout.log": 6, "stderr.log": 0}
-    assert mirror.forget_wrong({"stdout.log": digest(there)})
+    of_empty = {"stderr.log": digest(tmp_path / "run" / "stderr.log")}
+    assert mirror.forget_wrong({"stdout.log": digest(there), **of_empty})
     there.write_bytes(b"abcXYZ")
     assert not mirror.forget_wrong({"stdout.log": digest(there)})
     mirror.take([Piece("stdout.log", 0, b"abcXYZ")])
-    assert mirror.forget_wrong({"stdout.log": digest(there)})
+    assert mirror.forget_wrong({"stdout.log": digest(there), **of_empty})
+    assert not mirror.forget_wrong({"stdout.log": digest(there)})  # a node that is silent about a file has not said it is whole
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
-    run_dir = make_run(root, "20270115T080000000Z-tour-aaaaaa", is_over=False, host="far-away", node="far")
+    run_dir = make_run(root, "20260115T080000000Z-tour-aaaaaa", is_over=False, host="far-away", node="far")
     before = Watch(run_dir)
     before.catch_up()
     assert before.supervisor_presence == "elsewhere"
@@ -205,20 +207,20 @@ def test_a_run_that_is_called_like_none_is_not_taken(root: Path, tmp_path: Path,
 
 def test_what_differs_at_the_end_is_brought_over_again_and_told_in_the_end(root: Path, tmp_path: Path) -> None:
     seat, remote = seated(root, tmp_path)
-    assert not seat.take(Receipt(run_dir="/there/20270115T080000000Z-probe-abcdef"))
+    assert not seat.take(Receipt(run_dir="/there/20260115T080000000Z-probe-abcdef"))
 
     for _ in range(3):
         seat.heed()
         assert not seat.take(Reading([Piece("stdout.log", 0, b"")], is_over=True))
         is_over = seat.take({"stdout.log": "another digest"})
 
-    assert is_over and seat.problem == "not all of its files are here as they are there"
+    assert is_over and (seat.problem, seat.code) == ("not all of its files are here as they are there", ExitCode.FAILED)
     assert remote.questions == ["is_there", "start", *["read", "digests"] * 3]
 
 
 def test_a_run_that_is_to_stop_is_told_so_once_and_then_at_once(root: Path, tmp_path: Path) -> None:
     seat, remote = seated(root, tmp_path)
-    seat.take(Receipt(run_dir="/there/20270115T080000000Z-probe-abcdef"))
+    seat.take(Receipt(run_dir="/there/20260115T080000000Z-probe-abcdef"))
     assert seat.mirror
     carried.ask_to_stop(seat.mirror.run_dir, at_once=False)
     seat.heed()

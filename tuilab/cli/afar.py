@@ -48,18 +48,19 @@ def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> Non
             print(style.fit(words), file=sys.stderr, flush=True)
 
     def take(one: Done) -> None:
-        if one.run_dir is None:
+        if one.problem:
             outcome.codes.append(ExitCode(one.code or ExitCode.FAILED))
             print(style.fit(f"tuilab: {show(one.node, 60)}: {show(one.problem, 500)}"), file=sys.stderr)
+        if one.run_dir is None:
             return
         watch = Watch(one.run_dir)
         watch.catch_up()
         state = watch.state()
         marks = style.tally(claim.outcome for claim in watch.summary.claims.values())
-        lacks = f"; {one.problem}" if one.problem else ""
         name = store.short_id(one.run_dir.name)
-        tell(f"{show(one.node, 60)}: {name} {state}  {marks}  {watch.summary.elapsed_s:.1f} s{lacks}")
-        outcome.take(watch, state)
+        tell(f"{show(one.node, 60)}: {name} {state}  {marks}  {watch.summary.elapsed_s:.1f} s")
+        if not one.is_tried_again:
+            outcome.take(watch, state)
         watch.close()
 
     outcome.result = outcome.result or sys.stdout

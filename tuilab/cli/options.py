@@ -92,7 +92,7 @@ ENGINE: list[click.Parameter] = [
     click.Option(
         ["--nnodes"], type=click.IntRange(2, 64), help="With Ray: nodes that the ranks of a run are divided over, at once."
     ),
-    click.Option(["--gpus"], type=Number(0), help="With Ray: GPUs that a run gets of its node (else all)."),
+    click.Option(["--gpus"], type=Number(0, 1000), help="With Ray: GPUs that a run gets of its node (else all)."),
 ]
 _OF_RAY = ("address", "per_node", "count", "nnodes", "gpus")
 
@@ -100,13 +100,15 @@ _OF_RAY = ("address", "per_node", "count", "nnodes", "gpus")
 def is_afar(given: "Mapping[str, Any]") -> bool:
     """Say whether runs are to happen on the nodes of a cluster; what is for that alone is refused here."""
     if given["engine"] == "ray":
+        if given["gpus"] and given["gpus"] != round(given["gpus"], 4):
+            raise UsageError(f"--gpus {given['gpus']:g} is no share that Ray can give; it counts in ten-thousandths of a GPU")
         if given["per_node"] and given["count"]:
             raise UsageError("--per-node is every node, and --count some of them; choose one")
         if given["nnodes"] and (given["per_node"] or given["count"]):
             other = "--per-node" if given["per_node"] else "--count"
             raise UsageError(f"--nnodes divides one run over nodes, and {other} is a run on each; choose one")
         return True
-    if odd := next((name for name in _OF_RAY if given[name]), ""):
+    if odd := next((name for name in _OF_RAY if given[name] not in (None, False)), ""):
         raise UsageError(f"--{odd.replace('_', '-')} is for --engine ray; add that, or leave it out")
     return False
 

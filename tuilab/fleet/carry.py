@@ -1,6 +1,8 @@
 """Has runs carried out on the nodes of a cluster, one at a time on each, and brings them here while they go on."""
 
+import math
 import os
+import time
 from collections import deque
 from collections.abc import Sequence
 
@@ -8,9 +10,9 @@ from msgspec.structs import replace
 
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
-from tuilab.fleet.cluster import Cluster, Node, NodeLost
+from tuilab.fleet.cluster import Cluster, HeadLost, Node, NodeLost
 from tuilab.fleet.gang import Gang
-from tuilab.fleet.seat import Seat, Task
+from tuilab.fleet.seat import END_S, Seat, Task, odd_words
 from tuilab.fleet.travel import check_ranks, files_of
 from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
 from tuilab.interrupts import OneByOne
@@ -20,6 +22,7 @@ from tuilab.text import join, plural, show
 
 _MOST_TRIES = 3
 _POLL_S = 0.1
+_SILENCE_S = 5.0  # after which it is told what is waited for
 
 
 def carry(orders: Sequence[RunOrder], cluster: Cluster, wanted: Wanted, tell: Tell, take: Take) -> bool:
@@ -56,6 +59,8 @@ class Line:
         self._tell, self._take, self._me = tell, take, me
         self._seats: list[Seat] = []
         self._stops = 0
+        self._give_up_at = math.inf  # the nodes that were told to stop
+        self._tell_at = time.monotonic() + _SILENCE_S  # what is waited for
 
     def run(self) -> bool:
         """Go on until all is done; return whether an interrupt ended it."""
@@ -66,6 +71,10 @@ class Line:
                     self._step()
                 except KeyboardInterrupt:
                     self._interrupt()
+                except HeadLost as problem:
+                    self._nodes.clear()
+                    for seat in list(self._seats):
+                        self._lose(seat, problem)
         return self._stops > 0
 
     def close(self) -> None:
@@ -77,6 +86,7 @@ class Line:
 
     def _step(self) -> None:
         self._hold_nodes()
+        self._tell_of_waiting()
         for seat in self._seats:
             if seat.is_ready and not seat.task and (task := self._next_for(seat)):
                 seat.begin(task)
@@ -87,6 +97,9 @@ class Line:
                 self._lose(asked[question], answer)
             else:
                 self._hear(asked[question], answer)
+        if time.monotonic() > self._give_up_at:
+            for seat in [seat for seat in self._seats if seat.task]:
+                self._give_up(seat, "it does not stop, and Ray is told to end it", ExitCode.FAILED)
 
     def _hold_nodes(self) -> None:
         """Ask Ray for each node that has something to do, and give back those that have not: whichever is free first begins."""
@@ -98,6 +111,12 @@ class Line:
             if node.id not in held and self._is_wanted(node):
                 gpus = node.gpus if self._gpus is None else self._gpus
                 self._seats.append(Seat(node, self._cluster.host(node, node.cpus, gpus), self._me))
+
+    def _tell_of_waiting(self) -> None:
+        waiting = [show(seat.node.name, 60) for seat in self._seats if not seat.is_ready]
+        if time.monotonic() > self._tell_at and waiting:
+            self._tell_at = math.inf
+            self._tell(f"waiting for {join(waiting)}, where somebody else's work goes on or Ray has still to start a process")
 
     def _is_wanted(self, node: Node) -> bool:
         return any(task.node in ("", node.id) for task in self._tasks)
@@ -113,43 +132,62 @@ class Line:
     def _hear(self, seat: Seat, answer: object) -> None:
         had = seat.mirror
         is_over = seat.take(answer)
+        if seat.odd:
+            self._tell(odd_words(seat))
         if seat.mirror and not had:
             self._tell(f"{show(seat.node.name, 60)}: {show(seat.mirror.run_dir.name, 80)} has begun")
-        if is_over:
+        if seat.is_broken:
+            self._give_up(seat, seat.problem, seat.code)
+        elif is_over:
             run_dir = seat.mirror.run_dir if seat.mirror else None
             seat.let_go()
             self._take(Done(seat.node.name, run_dir, seat.problem, seat.code))
 
-    def _lose(self, seat: Seat, why: NodeLost) -> None:
+    def _give_up(self, seat: Seat, why: str, code: int) -> None:
+        """What a node was asked for ends here; for the next run a process of its own is asked for there."""
+        task, mirror = seat.task, seat.mirror
+        seat.let_go()
+        seat.remote.drop()
+        self._seats.remove(seat)
+        if task:
+            self._take(Done(seat.node.name, mirror.run_dir if mirror else None, why, code))
+        else:
+            self._leave(seat, why)
+
+    def _lose(self, seat: Seat, why: Exception) -> None:
         """A node is gone: what it ran is lost, and is tried again on another one."""
         task, mirror = seat.task, seat.mirror
         seat.let_go()
         self._seats.remove(seat)
-        self._nodes.remove(seat.node)
         run = mirror.run_dir.name if mirror else ""
         self._tell(f"{show(seat.node.name, 60)} is lost{f' with {run}' if run else ''}: {why}")
+        is_again = task is not None and not self._stops and self._try_again(task, run, seat.node)
         if mirror:
-            self._take(Done(seat.node.name, mirror.run_dir))
-        if task and not self._stops:
-            self._try_again(task, run)
+            self._take(Done(seat.node.name, mirror.run_dir, is_tried_again=is_again))
+        self._leave(seat, "it is gone")
+
+    def _leave(self, seat: Seat, why: str) -> None:
+        """Ask for nothing more on a node."""
+        self._nodes = [node for node in self._nodes if node.id != seat.node.id]
         for gone in [one for one in self._tasks if one.node == seat.node.id]:
             self._tasks.remove(gone)
-            self._take(Done(seat.node.name, None, f"{show(seat.node.name, 60)} is gone", int(ExitCode.FAILED)))
+            self._take(Done(seat.node.name, None, why, int(ExitCode.FAILED)))
         if self._tasks and not self._nodes:
             left = len(self._tasks)
             self._tasks.clear()
             self._take(Done(seat.node.name, None, f"no node is left for {plural(left, 'run')}", int(ExitCode.FAILED)))
 
-    def _try_again(self, task: Task, run: str) -> None:
+    def _try_again(self, task: Task, run: str, lost: Node) -> bool:
+        """Put a run that was lost in the line again, if that is wanted and a node is left; say whether."""
         name = show(task.order.scenario, 60)
         if task.node or task.tries >= _MOST_TRIES:
             why = "it was wanted on that node" if task.node else f"it was lost {task.tries} times"
             self._tell(f"{name} is not tried again: {why}")
-        elif self._nodes:
-            self._tasks.appendleft(Task(replace(task.order, retry_of=run), task.files, tries=task.tries + 1))
+            return False
+        self._tasks.appendleft(Task(replace(task.order, retry_of=run), task.files, tries=task.tries + 1))
+        if is_node_left := any(node.id != lost.id for node in self._nodes):
             self._tell(f"{name} is tried again on another node")
-        else:
-            self._tasks.appendleft(task)  # which is told as left
+        return is_node_left  # else it is told as left
 
     def _interrupt(self) -> None:
         """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""
@@ -158,5 +196,8 @@ class Line:
         busy = [seat for seat in self._seats if seat.task]
         for seat in busy:
             seat.wanted = carried.AT_ONCE if self._stops > 1 else ""
+        if self._stops > 1:
+            self._give_up_at = time.monotonic() + (END_S if self._stops == 2 else 0.0)
         names = join([show(seat.node.name, 40) for seat in busy])
-        self._tell(f"stopping {names}; Ctrl-C again stops at once" if self._stops == 1 else "stopping at once")
+        if busy:
+            self._tell(f"stopping {names}; Ctrl-C again stops at once" if self._stops == 1 else "stopping at once")

@@ -1,5 +1,7 @@
 """The nodes of a Ray cluster: the only file that knows Ray."""
 
+import contextlib
+import errno
 import logging
 import os
 import re
@@ -7,21 +9,33 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
-from tuilab.errors import BoxLacks, TuilabError, UsageError
+from tuilab.errors import BoxLacks, UsageError
 from tuilab.fleet.host import Host
 from tuilab.text import show
 
 _PATIENCE_S = 5.0  # for an address to answer
+_LOOK_S = 5.0  # between two looks whether the head of the cluster is there
+_MOST_MISSED = 6  # looks in vain: Ray itself ends our process after a minute
 _FACTS_S = 120.0  # for the first process of a node: Ray starts it, and it imports what it needs
 _PINGS = 9
 _PAUSE_S = 0.05  # where nothing is asked: soon something is due
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # to which whoever speaks gRPC says something
 _PLAIN = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
 
 
 class NodeLost(Exception):
     """What was asked of a node has no answer: its process, or all of it, is gone."""
+
+
+class NodeFailed(Exception):
+    """What was asked of a node went wrong there."""
+
+
+class HeadLost(Exception):
+    """The head of the cluster is gone, and with it all that Ray could say of the nodes."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +71,21 @@ class Cluster:
         except ImportError as problem:
             raise BoxLacks(f"Ray is not installed here ({problem}); install it with pip install 'tuilab[ray]'") from problem
         self._ray: Any = ray
-        _check_answers(address)
+        _check_answers(address or os.environ.get("RAY_ADDRESS", ""))
+        _hide_command_line()
         try:
-            ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+            with contextlib.chdir(
+                "/"
+            ):  # in the current folder Python would look for modules on the nodes, whosever that is there
+                ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
         except (ConnectionError, ValueError, RuntimeError, OSError) as problem:
             where = f"at {show(address, 80)}" if address else "that runs here"
             why = show(str(problem).strip().splitlines()[0], 200) if str(problem).strip() else type(problem).__name__
             raise UsageError(
                 f"no Ray cluster {where} can be joined: {why}; start one with ray start --head, or name --address"
             ) from problem
+        host, _, port = (address if _PLAIN.fullmatch(address) else ray.get_runtime_context().gcs_address).rpartition(":")
+        self._head, self._missed, self._look_at = (host, int(port)), 0, 0.0
 
     def close(self) -> None:
         self._ray.shutdown()
@@ -98,7 +118,8 @@ class Cluster:
         )
 
     def answered(self, asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
-        """Yield what has an answer by then: that, or NodeLost."""
+        """Yield what has an answer by then: that, NodeLost or NodeFailed. HeadLost where none can come any more."""
+        self._check_head()
         by_ref = {one.ref: one for one in asked}
         if not by_ref:
             time.sleep(_PAUSE_S)
@@ -106,10 +127,22 @@ class Cluster:
         for ref in self._ray.wait(list(by_ref), num_returns=1, timeout=patience_s)[0]:
             try:
                 yield by_ref[ref], self._ray.get(ref)
-            except self._ray.exceptions.RayTaskError as problem:  # a fault of ours, on the node
-                raise TuilabError(f"a node failed: {show(str(problem.cause or problem), 300)}") from problem
+            except self._ray.exceptions.RayTaskError as problem:
+                yield by_ref[ref], NodeFailed(_in_short(str(problem.cause or problem)))
             except self._ray.exceptions.RayError as problem:
                 yield by_ref[ref], NodeLost(_in_short(str(problem)))
+
+    def _check_head(self) -> None:
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK_S
+        try:
+            socket.create_connection(self._head, _PATIENCE_S).close()
+            self._missed = 0
+        except OSError as problem:
+            self._missed += 1
+            if self._missed == _MOST_MISSED:
+                raise HeadLost(f"the head of the cluster is gone ({problem.strerror or problem})") from problem
 
     def _on(self, node_id: str, function: Callable[[], Any]) -> Any:
         strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
@@ -124,7 +157,8 @@ class Cluster:
             facts = self._ray.get(ref, timeout=0)
         except self._ray.exceptions.RayError as problem:
             return replace(node, lacks=f"it did not answer ({show(type(problem).__name__)})")
-        return replace(node, **facts)
+        tuilab, python, torch = (show(str(facts.get(name, "")), 40) for name in ("tuilab", "python", "torch"))  # or anything
+        return replace(node, tuilab=tuilab, python=python, torch=torch)
 
 
 class Group:
@@ -184,18 +218,33 @@ class Remote:
         self._ray.kill(self._handle)
 
 
+def _hide_command_line() -> None:
+    """Have the whole cluster not told our command line, in which a secret may stand, as the entry point of a job."""
+    utils: Any = import_module("ray._private.utils")
+    utils.get_entrypoint_name = lambda: "tuilab"
+
+
 def _check_answers(address: str) -> None:
     """Refuse an address at which nothing answers: Ray itself would ask for minutes."""
     if found := _PLAIN.fullmatch(address.removeprefix("ray://")):
         try:
-            socket.create_connection((found["host"], int(found["port"])), _PATIENCE_S).close()
-        except (OSError, OverflowError) as problem:
+            _hear((found["host"], int(found["port"])))
+        except (OSError, OverflowError, UnicodeError) as problem:
             why = getattr(problem, "strerror", None) or str(problem)
             raise UsageError(
                 f"nothing answers at {show(address, 80)} ({why}); name a Ray cluster with --address HOST:PORT"
             ) from problem
     elif address and address != "auto":
         raise UsageError(f"--address takes HOST:PORT, ray://HOST:PORT or auto, not {show(address, 80)}")
+
+
+def _hear(address: tuple[str, int]) -> None:
+    """Have whoever listens at an address say something; what takes a connection and is silent is no cluster."""
+    with socket.create_connection(address, _PATIENCE_S) as line:
+        if os.environ.get("RAY_USE_TLS", "0") in ("", "0"):
+            line.sendall(_HELLO)
+            if not line.recv(1):
+                raise OSError(errno.EPROTO, "it is no Ray")
 
 
 def _in_short(words: str) -> str:

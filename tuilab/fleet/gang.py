@@ -1,6 +1,8 @@
 """Nodes that are held at the same time for one run after another, whose ranks are divided over them."""
 
+import math
 import os
+import time
 from collections import deque
 from collections.abc import Sequence
 
@@ -8,9 +10,9 @@ from msgspec.structs import replace
 
 from tuilab.engine.messages import Place, RankNode, Spread
 from tuilab.errors import BoxLacks, ExitCode, UsageError
-from tuilab.fleet.cluster import Cluster, Group, Node, NodeLost, Remote
+from tuilab.fleet.cluster import Cluster, Group, HeadLost, Node, NodeLost, Remote
 from tuilab.fleet.rank_seat import RankSeat
-from tuilab.fleet.seat import Seat, Task
+from tuilab.fleet.seat import END_S, Seat, Task, odd_words
 from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
 from tuilab.interrupts import OneByOne
 from tuilab.record import presence
@@ -34,6 +36,7 @@ class Gang:
         self._first: Seat | None = None
         self._others: list[RankSeat] = []
         self._stops = 0
+        self._give_up_at = math.inf  # the nodes that were told to stop
 
     def run(self) -> bool:
         """Go on until all is done; return whether an interrupt ended it."""
@@ -44,6 +47,8 @@ class Gang:
                     self._step()
                 except KeyboardInterrupt:
                     self._interrupt()
+                except HeadLost as problem:
+                    self._give_up_all(problem)
         return self._stops > 0
 
     def close(self) -> None:
@@ -73,6 +78,8 @@ class Gang:
         asked = {seat.asked: seat for seat in self._seats() if seat.asked}
         for question, answer in self._cluster.answered([*asked], _POLL_S):
             self._hear(asked[question], answer)
+        if first.task and time.monotonic() > self._give_up_at:
+            self._end(first, "it does not stop, and Ray is told to end it")
 
     def _hold_nodes(self) -> None:
         """Ask Ray for the nodes, all at once, and take them when they are there."""
@@ -105,12 +112,14 @@ class Gang:
                 if seat.is_lost:
                     self._tell(f"{show(seat.node.name, 60)} is lost: {answer}")
             else:
-                seat.take(answer)
+                seat.hear(answer)
         elif isinstance(answer, NodeLost):
             self._end(seat, f"{show(seat.node.name, 60)} is lost, which has the run: {answer}")
         else:
             had = seat.mirror
             is_over = seat.take(answer)
+            if seat.odd:
+                self._tell(odd_words(seat))
             if seat.mirror and not had:
                 self._tell(f"{show(seat.node.name, 60)}: {show(seat.mirror.run_dir.name, 80)} has begun")
             if is_over:
@@ -121,7 +130,7 @@ class Gang:
         run_dir = first.mirror.run_dir if first.mirror else None
         first.let_go()
         self._take(Done(first.node.name, run_dir, lost or first.problem, int(ExitCode.FAILED) if lost else first.code))
-        if lost or any(seat.is_lost for seat in self._others):
+        if lost or first.is_broken or any(seat.is_lost for seat in self._others):
             self._begin_again()
 
     def _begin_again(self) -> None:
@@ -136,10 +145,21 @@ class Gang:
             self._tasks.clear()
             self._take(Done("the cluster", None, f"{problem}; {plural(left, 'run')} left", int(ExitCode.FAILED)))
 
+    def _give_up_all(self, why: HeadLost) -> None:
+        """Nothing more can be asked of any node."""
+        left = len(self._tasks)
+        self._tasks.clear()
+        if self._first and self._first.task:
+            self._end(self._first, str(why))
+        if left:
+            self._take(Done("the cluster", None, f"{why}; {plural(left, 'run')} left", int(ExitCode.FAILED)))
+
     def _interrupt(self) -> None:
         """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""
         self._stops += 1
         self._tasks.clear()
+        if self._stops > 1:
+            self._give_up_at = time.monotonic() + (END_S if self._stops == 2 else 0.0)
         if self._first:
             self._first.wanted = carried.AT_ONCE if self._stops > 1 else ""
             name = show(self._first.node.name, 40)

@@ -12,14 +12,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.engine import messages
+from tuilab.engine import launch, messages
 from tuilab.engine.messages import Farewell, Place, Receipt, RunOrder, WorkerOrder
-from tuilab.errors import ExitCode
+from tuilab.errors import ExitCode, TuilabError
 from tuilab.fleet.calls import Calls
 from tuilab.fleet.pieces import Piece, beyond, digest
+from tuilab.fleet.surroundings import environment, stand_up
 from tuilab.probes.interfaces import network_of
+from tuilab.record.live_run import Watch
 from tuilab.runs.archive.names import FOLDERS, names
 
+_PATIENCE_S = 10.0  # with a run that nobody keeps, to end
 _LOOK_S = 0.1  # between two looks at the files, while somebody waits for something new
 
 
@@ -40,6 +43,7 @@ class Host:
     """
 
     def __init__(self) -> None:
+        stand_up()
         self._folder: Path | None = None
         self._keeper: subprocess.Popen[bytes] | None = None
         self._run_dir = Path()
@@ -48,8 +52,9 @@ class Host:
         self._calls: Calls | None = None
         self._call = 0  # the last one that was told
 
-    def is_there(self) -> bool:
-        return True
+    def is_there(self) -> str:
+        """Return what is odd about what is started here, or nothing."""
+        return f"what Ray starts there gives way to all else (niceness {os.nice(0)})" if os.nice(0) > 0 else ""
 
     def now_ns(self) -> int:
         """Return the time of this node."""
@@ -128,7 +133,9 @@ class Host:
         self._folder = Path(tempfile.mkdtemp(prefix="tuilab-carried-"))
         (self._folder / "source").mkdir()
         for name, data in files.items():
-            (self._folder / "source" / name).write_bytes(data)
+            path = self._folder / "source" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
         return self._folder
 
     def _begin(self, keeper: str, order: bytes) -> Receipt:
@@ -138,7 +145,7 @@ class Host:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            env=_environment(),
+            env=environment(),
         )
         assert self._keeper.stdout
         self._keeper.wait()  # it goes on in a child of its own
@@ -160,6 +167,8 @@ class Host:
         while not self._is_over and (data := self._keeper.stdout.read(65536)) is not None:
             self._last_words += data
             self._is_over = not data or data.endswith(b"\n")
+            if not data:
+                _end_run(self._run_dir)
         return self._is_over
 
     def _listen(self) -> None:
@@ -173,13 +182,11 @@ class Host:
             self._keeper.stdin.write(words)
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment that Ray was started in on this node, and which GPUs are ours: Ray itself sets OMP_NUM_THREADS."""
-    try:
-        pairs = Path(f"/proc/{os.getppid()}/environ").read_bytes().split(b"\0")
-        found = {
-            os.fsdecode(name): os.fsdecode(value) for name, sign, value in (pair.partition(b"=") for pair in pairs) if sign
-        }
-    except OSError:
-        found = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    return {**found, **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ}}
+def _end_run(run_dir: Path) -> None:
+    """End a run whose keeper is gone: it would go on, and nobody would see to it."""
+    with contextlib.suppress(TuilabError, OSError):
+        launch.stop(run_dir, at_once=True)
+        watch, until = Watch(run_dir), time.monotonic() + _PATIENCE_S
+        watch.catch_up()
+        while watch.supervisor_presence == "alive" and time.monotonic() < until:
+            time.sleep(_LOOK_S)

@@ -32,8 +32,9 @@ def main() -> int:
     except (TuilabError, ValueError) as problem:
         _answer(Receipt(error=str(problem), exit_code=int(getattr(problem, "exit_code", 4))))
         return 0
-    _answer(Receipt(run_dir=str(run_dir)))
     try:
+        with suppress(BrokenPipeError):  # nobody carries the run: then there are no lines, either
+            _answer(Receipt(run_dir=str(run_dir)))
         _obey(run_dir, supervisor)
     finally:
         with suppress(subprocess.TimeoutExpired):

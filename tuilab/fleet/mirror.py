@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tuilab.errors import CannotRecord
 from tuilab.fleet.pieces import Piece, digest, write
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
 from tuilab.runs import store
-from tuilab.runs.archive.names import FOLDERS, is_of_a_run
+from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
+from tuilab.words import size
 
 
 class Mirror:
@@ -17,6 +19,7 @@ class Mirror:
         self.run_dir = run_dir
         self.known: dict[str, int] = {}  # bytes of each file that are here
         self._carrier = carrier
+        self._bytes = 0  # that came
         try:
             run_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             run_dir.mkdir(mode=0o700)
@@ -27,8 +30,12 @@ class Mirror:
             raise store.cannot_write(run_dir, problem.strerror or str(problem)) from problem
 
     def take(self, pieces: Iterable[Piece]) -> None:
-        """Write down what is new."""
+        """Write down what is new; CannotRecord where that is more than a run may have."""
         for piece in pieces:
+            self._bytes += len(piece.data)
+            if self._bytes > MOST_BYTES or len(self.known) > MOST_FILES:
+                most = f"{MOST_FILES:,} files of {size(MOST_BYTES)}"
+                raise CannotRecord(f"{self.run_dir.name} has more than {most}, and no more is taken from a node; it ends")
             if is_of_a_run(piece.name) and piece.at == self.known.get(piece.name, 0):
                 try:
                     write(self.run_dir, piece)
@@ -38,7 +45,8 @@ class Mirror:
 
     def forget_wrong(self, digests: Mapping[str, str]) -> bool:
         """Say whether every file is as it is there; those that are not are brought over again, from their beginning."""
-        wrong = [name for name, found in digests.items() if is_of_a_run(name) and digest(self.run_dir / name) != found]
+        found = {name: digests.get(name) for name in {*self.known, *filter(is_of_a_run, digests)}}
+        wrong = [name for name, there in found.items() if digest(self.run_dir / name) != there]
         for name in wrong:
             self.known.pop(name, None)
         return not wrong

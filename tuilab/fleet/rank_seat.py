@@ -7,7 +7,7 @@ from typing import Any
 
 from tuilab.engine import messages
 from tuilab.engine.messages import Farewell, Place, Receipt
-from tuilab.fleet.cluster import Asked, Node, Remote
+from tuilab.fleet.cluster import Asked, Node, NodeFailed, Remote
 from tuilab.fleet.host import Reading
 from tuilab.fleet.seat import PATIENCE_S
 from tuilab.text import show
@@ -51,6 +51,18 @@ class RankSeat:
                 self._end(f"the node {show(self.node.name, 60)} is lost with its ranks")
             else:
                 self._ask("start_ranks", order, dict(files), scenario, self.at, self.place)
+
+    def hear(self, answer: Any) -> None:
+        """Take an answer; what goes wrong there or is of no use ends its ranks."""
+        try:
+            if isinstance(answer, NodeFailed):
+                raise answer
+            self.take(answer)
+        except Exception as problem:  # a node may answer anything
+            if self._what == "pass_on":
+                self._done, self._call = self._call, 0
+            else:
+                self._end(f"the node {show(self.node.name, 60)} failed: {show(str(problem) or repr(problem), 200)}")
 
     def take(self, answer: Any) -> None:
         """Take an answer."""

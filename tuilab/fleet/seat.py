@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tuilab.engine import messages
 from tuilab.engine.messages import Receipt, RunOrder
-from tuilab.errors import ExitCode
-from tuilab.fleet.cluster import Asked, Node, Remote
+from tuilab.errors import ExitCode, TuilabError
+from tuilab.fleet.cluster import Asked, Node, NodeFailed, Remote
 from tuilab.fleet.host import Reading
 from tuilab.fleet.mirror import Mirror
 from tuilab.record.events import Identity
@@ -21,7 +21,10 @@ from tuilab.runs.run_name import RunName
 from tuilab.text import show
 
 _EVERY_S = 0.25  # that a run is asked for news, at most
+END_S = 10.0  # that a node has to stop what was told to stop at once
 PATIENCE_S = 10.0  # with a node that has none
+_MUCH = 1 << 20  # bytes at a time, behind which more is asked for at once
+_DAY_S = 86_400.0
 _ROUNDS = 3  # of bringing over again what is not as it is there
 
 
@@ -48,6 +51,8 @@ class Seat:
     problem: str = ""  # why the task could not begin, or what is missing of it
     code: int = 0
     is_ready: bool = False  # Ray has placed it on its node
+    is_broken: bool = False  # what it has there is of no use any more
+    odd: str = ""  # what is odd about that, until it is told
     _what: str = ""
     _due: float = 0.0
     _stop: str | None = None  # how it was asked to stop, when that was passed on
@@ -83,11 +88,29 @@ class Seat:
             self._ask("read", self.mirror.known, PATIENCE_S)
 
     def take(self, answer: Any) -> bool:
-        """Take an answer; return whether the run is over, and all of it here."""
+        """Take an answer; return whether the run is over, and all of it here.
+
+        What goes wrong there or is of no use, or cannot be written here, ends this run, and no other.
+        """
         self.asked = None
+        try:
+            if isinstance(answer, NodeFailed):
+                raise answer
+            return self._take(answer)
+        except TuilabError as problem:
+            self.problem, self.code = str(problem), int(problem.exit_code)
+        except NodeFailed as problem:
+            self.problem, self.code = f"it failed there: {problem}", int(ExitCode.FAILED)
+        except Exception as problem:  # a node may answer anything
+            self.problem = f"it gave an answer of no use ({show(repr(problem), 100)})"
+            self.code = int(ExitCode.FAILED)
+        self.is_broken = True
+        return True
+
+    def _take(self, answer: Any) -> bool:
         match self._what:
             case "is_there":
-                self.is_ready = True
+                self.is_ready, self.odd = True, str(answer)
             case "start":
                 return self._started(answer)
             case "read":
@@ -102,11 +125,12 @@ class Seat:
     def _started(self, receipt: Receipt) -> bool:
         assert self.task
         if receipt.error:
-            self.problem, self.code = receipt.error, receipt.exit_code
+            is_known = receipt.exit_code in [*ExitCode]
+            self.problem, self.code = receipt.error, receipt.exit_code if is_known else int(ExitCode.FAILED)
             return True
         name = Path(receipt.run_dir).name
-        if RunName(name).started_s is None:  # a node may say anything
-            self.problem, self.code = f"it called its run {show(name, 60)}, which is no name of one", int(ExitCode.FAILED)
+        if why := _why_no_name(name):
+            self.problem, self.code = f"it called its run {show(name, 60)}, {why}", int(ExitCode.FAILED)
             return True
         run_dir = Path(self.task.order.root) / name
         self.mirror = Mirror(run_dir, Carrier(self.me, self.node.name))
@@ -117,6 +141,8 @@ class Seat:
         assert self.mirror
         self.mirror.take(reading.pieces)
         self.call, self.order = reading.call, reading.order or self.order
+        if reading.pieces:
+            self._due = 0.0 if sum(len(piece.data) for piece in reading.pieces) > _MUCH else self._due
         if reading.is_over:
             self._ask("digests")
         return False
@@ -128,5 +154,22 @@ class Seat:
         if not is_whole and self._rounds < _ROUNDS:
             self._due = 0.0
             return False
-        self.problem = "" if is_whole else "not all of its files are here as they are there"
+        if not is_whole:
+            self.problem, self.code = "not all of its files are here as they are there", int(ExitCode.FAILED)
         return True
+
+
+def _why_no_name(name: str) -> str:
+    """Return why a run cannot be called so here; a node may say anything."""
+    started_s = RunName(name).started_s
+    if started_s is None:
+        return "which is no name of one"
+    if started_s > time.time() + _DAY_S:
+        return "which begins in more than a day: its clock is wrong"
+    return ""
+
+
+def odd_words(seat: Seat) -> str:
+    """Return what is odd about a node, told once."""
+    words, seat.odd = f"{show(seat.node.name, 60)}: {show(seat.odd, 200)}", ""
+    return f"{words}, and what is measured with it: set RAY_worker_niceness=0 there before ray start"

@@ -11,7 +11,7 @@ from tuilab.errors import UsageError
 from tuilab.files import read_regular
 from tuilab.text import show
 
-_MOST = 50  # files that lie beside a scenario and are imported
+_MOST = 200  # files that lie beside a scenario and are imported
 
 
 def files_of(order: RunOrder) -> dict[str, bytes]:
@@ -20,15 +20,20 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
         return {}
     found: dict[str, bytes] = {}
     folder, left = os.path.dirname(order.path), [os.path.basename(order.path)]
-    while left and len(found) < _MOST:
+    while left:
         name = left.pop()
+        if len(found) == _MOST:
+            raise UsageError(
+                f"{show(order.scenario, 60)} imports more than {_MOST} files from beside it, and no more travel; "
+                "install them on the nodes as a package"
+            )
         if name in found:
             continue
         try:
             found[name] = read_regular(f"{folder}/{name}", SOURCE_LIMIT, may_be_link=True)
         except OSError as problem:
             raise UsageError(f"cannot read {show(folder)}/{show(name)}: {problem.strerror}") from problem
-        left += [beside for beside in _imported(found[name]) if os.path.isfile(f"{folder}/{beside}")]
+        left += [file for beside in _imported(found[name]) for file in _files(folder, beside)]
     return found
 
 
@@ -44,9 +49,18 @@ def check_ranks(orders: Sequence[RunOrder]) -> None:
 
 
 def _imported(source: bytes) -> Iterator[str]:
-    """Yield the files that lie beside a source if it imports them."""
+    """Yield the modules, or packages, that a source imports and that may lie beside it."""
     tree = parsed(source)
     for node in ast.walk(tree) if tree else ():
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
-        yield from (f"{Path(name.partition('.')[0]).name}.py" for name in names)
+        yield from (name.partition(".")[0] for name in names)
+
+
+def _files(folder: str, module: str) -> Iterator[str]:
+    """Yield the sources of a module that lies in a folder, by their names there; of a package all that are in it."""
+    package = Path(folder, module)
+    if os.path.isfile(f"{folder}/{module}.py"):
+        yield f"{module}.py"
+    elif package.is_dir():
+        yield from (str(path.relative_to(folder)) for path in sorted(package.rglob("*.py")))

@@ -28,6 +28,7 @@ class Done:
     run_dir: Path | None
     problem: str = ""
     code: int = 0
+    is_tried_again: bool = False  # on another node: what comes of that counts
 
 
 Tell = Callable[[str], None]

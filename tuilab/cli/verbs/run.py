@@ -172,7 +172,7 @@ def _flags() -> set[str]:
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
     is_headless = any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report"))
-    spare = _prepare(chosen[0], given) if is_headless and not given["detach"] else None
+    spare = _prepare(chosen[0], given) if is_headless and not given["detach"] and given["engine"] != "ray" else None
     from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
 
     options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
@@ -249,12 +249,15 @@ def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
         as_json=given["as_json"],
         is_strict=given["strict"],
         is_quiet=given["quiet"],
-        is_silent=len(orders) > 1 or given["per_node"] or bool(given["count"]),
+        is_silent=len(orders) > 1 or given["per_node"] or (given["count"] or 1) > 1,
         has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
         report=given["report"] or "",
     )
     options.check_report(outcome.report)
     afar.run_afar(orders, afar.wanted(given), outcome)
+    if outcome.is_silent and len(outcome.watched) == 1:  # of several that were wanted: it is told like one
+        outcome.is_silent = False
+        outcome.take(*outcome.watched.pop())
     code = outcome.finish()
     if not outcome.as_json and (given["per_node"] or given["count"]):
         afar.print_boxes(outcome)

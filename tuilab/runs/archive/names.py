@@ -47,5 +47,5 @@ def is_of_a_run(name: str) -> bool:
     folder, _, file = name.rpartition("/")
     if not folder:
         return name in _PLAIN or _FAULT.fullmatch(name) is not None
-    is_plain = not file.startswith(".") and len(os.fsencode(file)) <= 255
+    is_plain = not file.startswith(".") and "\0" not in file and len(os.fsencode(file)) <= 255
     return is_plain and (folder == "artifacts" or (folder == "journal" and file.isprintable() and file.endswith(".jsonl")))
