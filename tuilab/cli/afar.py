@@ -18,6 +18,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.reports.compare_text import render_boxes, width_here
 from tuilab.runs import store
 from tuilab.runs.comparing.comparison import compare
+from tuilab.runs.comparing.differences import box_of
 from tuilab.text import show
 
 
@@ -34,7 +35,7 @@ def print_boxes(outcome: Outcome) -> None:
         if run := watch.summary.run:
             by_scenario.setdefault(run.scenario, []).append(watch.summary)
     for summaries in by_scenario.values():
-        found = compare(summaries)
+        found = compare(sorted(summaries, key=box_of))
         if found.boxes:
             print_result(style.fit("\n" + render_boxes(found, style, width)))
 
