@@ -104,7 +104,8 @@ def _wait_for(box: Box, address: str, count: int) -> None:
 
 
 def _free_port() -> int:
-    for port in _PORTS:
+    first = os.getpid() % len(_PORTS)  # what looks for one at the same time, as pytest's other worker, does not find the same
+    for port in (*_PORTS[first:], *_PORTS[:first]):
         with contextlib.suppress(OSError), socket.socket() as one:
             one.bind(("127.0.0.2", port))
             return port
