@@ -192,7 +192,7 @@ def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Pa
     assert "other is lost with" in said and "is tried again on another node" in said, said
     (again,) = [one for one in store.list_runs(root) if (run := look(one).summary.run) and run.retry_of == lost.name]
     assert (node_of(again), look(again).state) == ("head", "succeeded")
-    assert front.returncode == 4 and "3 runs, 2 of 3 claims supported" in out
+    assert front.returncode == 0 and "2 runs, 2 of 2 claims supported" in out  # by what came of it in the end
     report = subprocess.run(
         [TUILAB, "report", again.name, "-o", "-", "--as", "md"],
         capture_output=True,
