@@ -31,8 +31,7 @@ PARTS: dict[str, dict[str, str | None]] = {
     "textual._compositor:Compositor": {
         "_dirty_regions": VALUE,
         "_full_map": VALUE,
-        "cuts": VALUE,  # public, as the two below
-        "render_strips": "self, size",
+        "cuts": VALUE,  # public, as the one below
         "visible_widgets": VALUE,
     },
     "textual._styles_cache:StylesCache": {"get_inner_outer": "cls, base_background, background"},
@@ -68,6 +67,7 @@ PARTS: dict[str, dict[str, str | None]] = {
         "_compositor": VALUE,
         "_compositor_refresh": "self",
         "_dirty_widgets": VALUE,
+        "_get_breakpoint_classes": "self, dimension, breakpoints",
         "_refresh_layout": "self, size, scroll",
     },
     "textual.theme:Theme": {"ansi": VALUE},  # public, too

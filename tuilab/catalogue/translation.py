@@ -13,10 +13,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import sha256
 
 from tuilab import language
-from tuilab.catalogue import numbers
 from tuilab.catalogue.scenario import Scenario, Stated
 from tuilab.catalogue.stated import SECTION, bullets, intro_of, key_of, sections_of, stated
 from tuilab.files import Unusable, read_small
@@ -66,6 +64,8 @@ def is_name(name: str) -> bool:
 
 def digest(scenario: Scenario) -> str:
     """Return what changes when the English words of a lesson do."""
+    from hashlib import sha256  # the first picture needs none
+
     labels = [f"{param.name} {param.label}" for param in scenario.params]
     return sha256("\n".join([scenario.title, scenario.lesson, *labels]).encode()).hexdigest()[:12]
 
@@ -152,6 +152,8 @@ def is_old(scenario: Scenario) -> bool:
 
 def said(scenario: Scenario, words: Translation) -> dict[str, str]:
     """Return the claims of a translation by their keys, without those that have other numbers than the lesson."""
+    from tuilab.catalogue import numbers  # which no English lesson is compared by
+
     english = {claim.key: claim.text for claim in scenario.claims if claim.key}
     return {key: text for key, text in words.claims.items() if key in english and not numbers.others(english[key], text)}
 

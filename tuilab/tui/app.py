@@ -20,7 +20,6 @@ from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.tui.keys import READ_ONLY, bindings
 from tuilab.tui.looks import themes
-from tuilab.tui.palette import Commands
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.shown_keys import is_change
@@ -30,9 +29,10 @@ from tuilab.tui.terminal import alerts, clipboard, editor
 from tuilab.tui.terminal.frame_app import PacedApp
 from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.textual_parts import TextualPalette
-from tuilab.tui.widgets.question import Question
 
 if TYPE_CHECKING:
+    from textual.command import Provider
+
     from tuilab.catalogue.scenario import Value
     from tuilab.drawings.symbols import Symbols
     from tuilab.engine.messages import RunOrder
@@ -42,13 +42,19 @@ _ENDS_S = 2.0  # between two looks whether a run is over
 _ORPHANS_S = 5.0  # in which whoever started a process has waited for its end
 
 
+def _commands() -> "type[Provider]":
+    from tuilab.tui.palette import Commands  # the first picture offers none
+
+    return Commands
+
+
 class TuilabApp(PacedApp[int]):
     """Opens screens; what they show is theirs."""
 
     TITLE = "tuilab"
     CSS_PATH = "tuilab.tcss"
     BINDINGS = bindings("everywhere")
-    COMMANDS = {Commands}
+    COMMANDS = {_commands}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     ENABLE_COMMAND_PALETTE = True
 
@@ -298,6 +304,8 @@ class TuilabApp(PacedApp[int]):
         """Leave; where that ends what runs, after a question."""
         running = self.desk.going_on() if first_process.takes_all_along() else []
         if running:
+            from tuilab.tui.widgets.question import Question
+
             names = [f"{entry.name} {store.short_id(entry.run)}" for entry in running]
             self.push_screen(
                 Question("Leave, and stop what runs?", names, "This container ends with the screens."), self._leave_if

@@ -40,6 +40,7 @@ class Page(TextualScreen[None]):
         return True
 
     def compose(self) -> ComposeResult:
+        self.take_breakpoints()
         yield Heading(Content.from_text(f"tuilab  {self.PLACE}", markup=False), badge=self._badge)
         yield from self.compose_body()
         yield KeyBar(keys_at([self.PLACE], is_read_only=self.desk.is_read_only))

@@ -107,7 +107,9 @@ class PacedApp(TextualApp[ReturnType]):
 
     def call_after_first_frame(self, act: Callable[[], object]) -> None:
         """Have something done when there is something to be seen: threads that begin before that hold it up."""
-        if self._drawn or self.terminal is None:
+        if self.terminal is None:
+            self.call_later(act)  # there will be no frame
+        elif self._drawn:
             self.call_after_refresh(act)
         else:
             self._after_frame.append(act)

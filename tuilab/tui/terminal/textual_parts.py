@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any
 
 from rich.segment import Segment
@@ -32,23 +33,27 @@ _Placed = Sequence[tuple[Widget, Region, Region]]  # where it is, and what of th
 
 def rendered(screen: Screen[Any]) -> list[list[Segment]]:
     """Return the lines that a screen shows, with what shines through it of those behind."""
-    visible_screen_stack.set(screen.app._background_screens)
-    return [list(strip) for strip in screen._compositor.render_strips()]
+    lines: list[list[Segment]] = [[] for _ in range(screen._compositor.size.height)]
+    for _, y, line in sorted(_every_part(screen, [screen._compositor.size.region]), key=itemgetter(0)):
+        lines[y] += line
+    return lines
 
 
 def rendered_parts(screen: Screen[Any], regions: AbstractSet[Region] | None) -> list[Part]:
-    """Return what a screen shows in some regions, as parts of its lines; None are all of them.
+    """Return what a screen shows in some regions, as parts of its lines; None are all of them."""
+    if regions is None or screen._compositor.size.region in regions:
+        return [(0, y, line) for y, line in enumerate(rendered(screen))]
+    return _every_part(screen, sorted(regions, key=lambda region: (region.y, region.x)))
+
+
+def _every_part(screen: Screen[Any], regions: Sequence[Region]) -> list[Part]:
+    """Return the parts of some regions.
 
     Of a region only the widgets render that are seen there: what they cover, containers and the screen, is most of a frame.
     """
-    compositor = screen._compositor
-    if regions is None or compositor.size.region in regions:
-        return [(0, y, line) for y, line in enumerate(rendered(screen))]
     visible_screen_stack.set(screen.app._background_screens)
-    widgets = [(widget, *where) for widget, where in compositor.visible_widgets.items()]
-    return [
-        part for region in sorted(regions, key=lambda region: (region.y, region.x)) for part in _rendered_parts(region, widgets)
-    ]
+    widgets = [(widget, *where) for widget, where in screen._compositor.visible_widgets.items()]
+    return [part for region in regions for part in _rendered_parts(region, widgets)]
 
 
 def _rendered_parts(region: Region, widgets: _Placed) -> Iterator[Part]:
@@ -167,6 +172,12 @@ class TextualScreen(Pointed[ScreenResultType]):
                 edges = cuts[bisect_right(cuts, region.x) - 1], cuts[bisect_left(cuts, region.right)]
                 rows.setdefault(edges, set()).add(y)
         return {Region(x, top, right - x, height) for (x, right), found in rows.items() for top, height in _stretches(found)}
+
+    def take_breakpoints(self) -> None:
+        """Have the classes of the size that there is: had it them later, all its widgets would be given their styles again."""
+        width, height = self.app.size
+        across, down = self.HORIZONTAL_BREAKPOINTS or [], self.VERTICAL_BREAKPOINTS or []
+        self.add_class(*self._get_breakpoint_classes(width, across), *self._get_breakpoint_classes(height, down))
 
     def forget_untold_sizes(self) -> None:
         """Have widgets told their size that have it only from somebody's question where they are: Textual tells none twice."""

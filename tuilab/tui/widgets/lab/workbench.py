@@ -17,13 +17,13 @@ from tuilab.runs.past_runs import PastRun
 from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.draft import Draft
-from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lab.lesson import Lesson
 from tuilab.tui.widgets.lab.parts import PARTS, Parts
 from tuilab.tui.widgets.search import SearchedLines
 
 if TYPE_CHECKING:
+    from tuilab.tui.state.gpus import GpuList
     from tuilab.tui.widgets.lab.form import Form
     from tuilab.tui.widgets.lab.past_runs import PastRuns
     from tuilab.tui.widgets.lab.source import Source
@@ -136,7 +136,7 @@ class Workbench(Vertical):
         if self._form:
             self._form.show_command(command)
 
-    def show_gpus(self, gpus: GpuList) -> None:
+    def show_gpus(self, gpus: "GpuList") -> None:
         """Show the GPUs that there are to choose from; who wants to see them has opened the form."""
         if self._form:
             self._form.show_gpus(gpus)
