@@ -20,7 +20,7 @@ from tests.conftest import LIGHT, TUILAB
 
 RAY = str(Path(sys.executable).with_name("ray"))
 NAMES = ("one", "two", "three")
-_PORTS = [*range(26_000, 29_000)]  # none of them among those that Ray gives its workers
+_PORTS = range(26_000, 29_000)  # none of them among those that Ray gives its workers
 
 
 class Box(NamedTuple):
@@ -105,7 +105,8 @@ def _wait_for(box: Box, address: str, count: int) -> None:
 
 def _free_port() -> int:
     first = os.getpid() % len(_PORTS)  # what looks for one at the same time, as pytest's other worker, does not find the same
-    for port in _PORTS[first:] + _PORTS[:first]:
+    for at in range(len(_PORTS)):
+        port = _PORTS[(first + at) % len(_PORTS)]
         with contextlib.suppress(OSError), socket.socket() as one:
             one.bind(("127.0.0.2", port))
             return port
