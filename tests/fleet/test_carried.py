@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,11 +85,45 @@ def test_every_node_runs_it_once_and_is_told(afar: Afar, root: Path, tmp_path: P
 
 
 def test_a_run_has_the_cores_and_threads_of_its_node(afar: Afar, tmp_path: Path) -> None:
-    """Ray sets OMP_NUM_THREADS for what it starts, which would be measured."""
-    body = 'lab.text(repr((os.environ.get("OMP_NUM_THREADS"), os.environ.get("CUDA_VISIBLE_DEVICES"))), title="said")'
+    """Ray sets OMP_NUM_THREADS for what it starts, and gives it another malloc, which would be measured."""
+    body = """
+set_by_ray = [name for name in os.environ if name.startswith("RAY_")]
+found = os.environ.get("OMP_NUM_THREADS"), os.environ.get("CUDA_VISIBLE_DEVICES"), set_by_ray
+lab.text(repr((*found, "jemalloc" in open("/proc/self/maps").read())), title="said")
+"""
     done = afar("run", str(write_scenario(tmp_path, body)), "--json", "--quiet", "--gpus", "1")
 
-    assert json.loads(done.stdout)["runs"][0]["texts"][0]["text"] == repr((None, "0")), done.stderr
+    assert json.loads(done.stdout)["runs"][0]["texts"][0]["text"] == repr((None, "0", [], False)), done.stderr
+
+
+def test_a_secret_is_not_told_to_the_cluster(cluster: Cluster, afar: Afar, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, "pass")
+    path.write_text(path.read_text().replace("(lab: Lab)", "(lab: Lab, api_key: str = '')"))
+    done = afar("run", str(path), "--api-key", "sk-abcdefghijklmnop", "--quick")
+    assert done.returncode == 0, done.stderr
+
+    asked = (
+        f"import json, logging, ray; ray.init({cluster.address!r}, log_to_driver=False, logging_level=logging.ERROR); "
+        "import ray._private.state as state; print(json.dumps([job['Entrypoint'] for job in state.jobs()]))"
+    )
+    jobs = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    told = json.loads(jobs.stdout.splitlines()[-1])
+    assert "tuilab" in told and not [words for words in told if "sk-abc" in words]
+
+
+def test_a_run_whose_keeper_is_killed_is_ended_there(cluster: Cluster, root: Path, tmp_path: Path) -> None:
+    path = write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"))
+    front = start(root, "run", str(path), "--engine", "ray", "--address", cluster.address)
+    (run_dir,) = until(lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None)
+    (keeper,) = [line for line in left_on_nodes() if "keeper" in line]
+
+    subprocess.run(["pkill", "-KILL", "-f", keeper.split()[-1] + "$"], check=True)
+    out, said = front.communicate(timeout=100)
+
+    assert front.returncode == 4 and "stop at once requested" in out, said
+    assert look(run_dir).state == "stopped"
+    for folder in left_on_nodes():  # that goes with its keeper
+        shutil.rmtree(folder)
 
 
 def test_a_run_that_goes_on_is_followed_and_stopped_from_here(
