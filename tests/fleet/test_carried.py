@@ -59,6 +59,7 @@ def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: P
     assert done.returncode == 0, done.stderr
     (told,) = json.loads(done.stdout)["runs"]
     (run_dir,) = store.list_runs(root)
+    assert told["node"] in NAMES and told["retry_of"] == ""
     assert (told["path"], told["state"], told["texts"]) == (
         str(run_dir),
         "succeeded",

@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tuilab.cli.follow import Outcome, print_result
@@ -40,6 +41,16 @@ def print_boxes(outcome: Outcome) -> None:
             print_result(style.fit("\n" + render_boxes(found, style, width)))
 
 
+def _check_root(root: Path) -> None:
+    """Refuse a folder in which nothing can be recorded before a node begins to run something for it."""
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as problem:
+        raise store.cannot_write(root, problem.strerror or str(problem)) from problem
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise store.cannot_write(root, "you may not write there")
+
+
 def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> None:
     """Have orders carried out and keep their results, each told when it is over."""
     style = style_of(sys.stderr)
@@ -64,6 +75,8 @@ def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> Non
             outcome.take(watch, state)
         watch.close()
 
+    for root in {order.root for order in orders}:
+        _check_root(Path(root))
     outcome.result = outcome.result or sys.stdout
     nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     with nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints there what nodes say
