@@ -1,6 +1,7 @@
 """Where a step's time goes: a part that was not measured has no number anywhere, and the reason is told."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -120,5 +121,5 @@ def test_the_result_tells_the_last_values_of_curves_those_of_patterns_too(
 ) -> None:
     done = tuilab("exec", "--headless", "--metric", "acc=acc ([0-9.]+)", "--", sys.executable, trainer(tmp_path))
 
-    told = dict(line.rsplit("  ", 1) for line in done.stderr.splitlines() if line.startswith("last "))
+    told = dict(re.split(" {2,}", line) for line in done.stderr.splitlines() if line.startswith("last "))
     assert told["last acc (printed)"] == "0.5" and "last backward root" in " ".join(told) and "_ms" not in " ".join(told)

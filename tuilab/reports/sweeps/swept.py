@@ -30,7 +30,7 @@ from tuilab.reports.sweeps.points import (
 from tuilab.text import join, plural, show
 
 _MOST_CLAIMS = 100
-_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_NUMBER = re.compile(r"\d(?:\d|,\d{3})*(?:\.\d+)?")
 _FORM = re.compile(r"\{([^{}:!]+)[^{}]*\}")  # of an f-string, where it may have a format
 _TAKES = "a step takes "  # what is told of the steps of a command begins so
 
