@@ -503,11 +503,13 @@ A lesson.
 - [few] of 1,000 rows 100 are few
 - [any] a claim of no number
 - [seven] the 7 columns are narrow
+- [one] 1 and 1 are 2
 """
 from tuilab import Lab
 
 
-def run(lab: Lab, rows: int = 1000, cols: int = 7) -> None:
+def run(lab: Lab, rows: int = 1000, cols: int = 7, tied: int = 1) -> None:
+    lab.claim("one", True)
     lab.claim("few", rows, at_most=100)
     lab.claim("any", True)
     lab.claim("seven", True)
@@ -518,12 +520,12 @@ def run(lab: Lab, rows: int = 1000, cols: int = 7) -> None:
 def test_a_claim_says_of_which_values_its_numbers_are(tuilab: Tuilab, tmp_path: Path) -> None:
     (tmp_path / "lesson.py").write_text(LESSON)
 
-    few, any_, seven, ten = swept(tuilab, str(tmp_path / "lesson.py"), "--set", "rows=5,1000", "--set", "cols=8", code=1)[
-        "claims"
-    ]
+    settings = [word for setting in ("rows=5,1000", "cols=8", "tied=9") for word in ("--set", setting)]
+    claims = swept(tuilab, str(tmp_path / "lesson.py"), *settings, code=1)["claims"]
+    few, any_, seven, one, ten = claims
 
     assert (few["text"], few["about"]) == ("of 1,000 rows 100 are few", "as written for rows=1000")
-    assert (any_["about"], seven["about"], ten["about"]) == ("", "as written for cols=7", "")
+    assert [each["about"] for each in (any_, seven, one, ten)] == ["", "as written for cols=7", "", ""]
     assert (ten["text"], ten["holds"]) == ("{rows} rows are no more than ten", ["holds up to rows=5, not at rows=1000"])
     for kind in ("md", "html"):
         assert "as written for rows=1000" in tuilab("report", "sweep-last", "-o", "-", "--as", kind).stdout

@@ -31,6 +31,7 @@ from tuilab.text import join, plural, show
 
 _MOST_CLAIMS = 100
 _NUMBER = re.compile(r"\d(?:\d|,\d{3})*(?:\.\d+)?")
+_BY_CHANCE = {0.0, 1.0, 2.0, 3.0}  # stand in many a sentence that is about something else
 _FORM = re.compile(r"\{([^{}:!]+)[^{}]*\}")  # of an f-string, where it may have a format
 _TAKES = "a step takes "  # what is told of the steps of a command begins so
 
@@ -212,7 +213,7 @@ def _along(
 
 def _about(text: str, subject: Subject) -> str:
     """Return of which values a sentence of the lesson is, where its numbers are those of settings that are others here."""
-    sweep, numbers = sweep_of(subject), {float(one.replace(",", "")) for one in _NUMBER.findall(text)}
+    sweep, numbers = sweep_of(subject), {float(one.replace(",", "")) for one in _NUMBER.findall(text)} - _BY_CHANCE
     usual = {param.name: param.default for param in subject.scenario.params}
     others = [name for name, values in sweep.values.items() if values != [usual.get(name)]] if sweep else []
     meant = {name: usual[name] for name in others if name in usual and number_of(usual[name]) in numbers}
