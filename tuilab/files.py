@@ -198,7 +198,7 @@ def set_apart(fd: int, least: int = _HIGH) -> int:
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        apart = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(least, soft // 2))
+        apart = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(least, soft // 2 + least - _HIGH))
     except OSError:  # few may be open
         return fd
     os.close(fd)

@@ -10,7 +10,7 @@ from typing import Any
 from tuilab.cli.follow import Outcome, print_result
 from tuilab.drawings.glyphs import style_of
 from tuilab.engine.messages import RunOrder
-from tuilab.errors import ExitCode
+from tuilab.errors import ExitCode, TuilabError
 from tuilab.fleet.carry import carry
 from tuilab.fleet.cluster import Cluster
 from tuilab.fleet.wanted import Done, Wanted
@@ -65,8 +65,13 @@ def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> Non
             print(style.fit(f"tuilab: {show(one.node, 60)}: {show(one.problem, 500)}"), file=sys.stderr)
         if one.run_dir is None:
             return
-        watch = Watch(one.run_dir)
-        watch.catch_up()
+        try:
+            watch = Watch(one.run_dir)
+            watch.catch_up()
+        except TuilabError as problem:  # its folder was removed
+            outcome.codes.append(problem.exit_code)
+            print(style.fit(f"tuilab: {problem}"), file=sys.stderr)
+            return
         state = watch.state()
         marks = style.tally(claim.outcome for claim in watch.summary.claims.values())
         name = store.short_id(one.run_dir.name)

@@ -94,21 +94,23 @@ ENGINE: list[click.Parameter] = [
     ),
     click.Option(["--gpus"], type=Number(0, 1000), help="With Ray: GPUs that a run gets of its node (else all)."),
 ]
-_OF_RAY = ("address", "per_node", "count", "nnodes", "gpus")
+_WHERE = ["per_node", "count", "nnodes"]
+_OF_RAY = ["address", *_WHERE, "gpus"]
 
 
 def is_afar(given: "Mapping[str, Any]") -> bool:
     """Say whether runs are to happen on the nodes of a cluster; what is for that alone is refused here."""
     if given["engine"] == "ray":
-        if given["gpus"] and given["gpus"] != round(given["gpus"], 4):
-            raise UsageError(f"--gpus {given['gpus']:g} is no share that Ray can give; it counts in ten-thousandths of a GPU")
+        gpus = given["gpus"] or 0
+        if gpus != round(gpus, 4) or (gpus > 1 and gpus % 1):
+            raise UsageError(f"--gpus {gpus:g} is nothing that Ray can give: whole GPUs, or of one a share in ten-thousandths")
         if given["per_node"] and given["count"]:
             raise UsageError("--per-node is every node, and --count some of them; choose one")
         if given["nnodes"] and (given["per_node"] or given["count"]):
             other = "--per-node" if given["per_node"] else "--count"
             raise UsageError(f"--nnodes divides one run over nodes, and {other} is a run on each; choose one")
         return True
-    if odd := next((name for name in _OF_RAY if given[name] not in (None, False)), ""):
+    if odd := next((name for name in _OF_RAY if given[name] is not None and given[name] is not False), ""):
         raise UsageError(f"--{odd.replace('_', '-')} is for --engine ray; add that, or leave it out")
     return False
 
@@ -118,8 +120,10 @@ def go_on_where_begun(given: "dict[str, Any]", begun: "Mapping[str, Any]") -> No
     if begun["engine"] == "ray" and given["engine"] != "local":
         if not given["engine"]:
             click.echo("tuilab: it goes on with --engine ray, as it was begun; --engine local runs it here", err=True)
-        for name in ("engine", *_OF_RAY):
-            given[name] = given[name] or begun[name]
+        kept = ["engine", "address", "gpus"]
+        if not any(given[name] for name in _WHERE):
+            kept += _WHERE
+        given |= {name: begun[name] for name in kept if given[name] is None or given[name] is False}
 
 
 def check_detached(where: "Path", given: "Mapping[str, Any]", reported: str = "last") -> None:

@@ -60,11 +60,15 @@ class Calls:
                     self._end()
 
     def close(self) -> None:
-        self._end()
-        self._ear.close()
+        with self._lock:
+            self._end()
+            self._ear.close()
 
     def _take(self, line: socket.socket) -> None:
         data, self._outputs, *_ = socket.recv_fds(line, messages.LIMIT + 1, len(_PRINTED))
+        if not data:  # it died before it had said what it wants
+            line.close()
+            return
         order: WorkerOrder = messages.unpack(data, WorkerOrder)
         self._line, self.order, self.number = line, data, time.monotonic_ns()
         self._left = len(order.arm.elsewhere) if order.arm else 0
@@ -84,9 +88,12 @@ class Calls:
 
 
 def _has_hung_up(line: socket.socket) -> bool:
-    with contextlib.suppress(BlockingIOError):
+    try:
         return not line.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    return False
+    except BlockingIOError:
+        return False
+    except OSError:  # it died with something unread
+        return True
 
 
 def _print(output: int, data: bytes) -> None:

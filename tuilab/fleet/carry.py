@@ -65,9 +65,9 @@ class Line:
     def run(self) -> bool:
         """Go on until all is done; return whether an interrupt ended it."""
         with OneByOne() as turns:
+            turns.wait()
             while self._tasks or any(seat.task for seat in self._seats):
                 try:
-                    turns.be_ready()
                     self._step()
                 except KeyboardInterrupt:
                     self._interrupt()
@@ -92,7 +92,7 @@ class Line:
                 seat.begin(task)
             seat.heed()
         asked = {seat.asked: seat for seat in self._seats if seat.asked}
-        for question, answer in self._cluster.answered([*asked], _POLL_S):
+        for question, answer in self._cluster.heard([*asked], _POLL_S):
             if isinstance(answer, NodeLost):
                 self._lose(asked[question], answer)
             else:
@@ -136,7 +136,10 @@ class Line:
             self._tell(odd_words(seat))
         if seat.mirror and not had:
             self._tell(f"{show(seat.node.name, 60)}: {show(seat.mirror.run_dir.name, 80)} has begun")
-        if seat.is_broken:
+        if seat.is_broken and not seat.mirror and seat.task and self._try_again(seat.task, "", seat.node):
+            self._drop(seat)
+            self._leave(seat, seat.problem)
+        elif seat.is_broken:
             self._give_up(seat, seat.problem, seat.code)
         elif is_over:
             run_dir = seat.mirror.run_dir if seat.mirror else None
@@ -146,13 +149,16 @@ class Line:
     def _give_up(self, seat: Seat, why: str, code: int) -> None:
         """What a node was asked for ends here; for the next run a process of its own is asked for there."""
         task, mirror = seat.task, seat.mirror
-        seat.let_go()
-        seat.remote.drop()
-        self._seats.remove(seat)
+        self._drop(seat)
         if task:
             self._take(Done(seat.node.name, mirror.run_dir if mirror else None, why, code))
         else:
             self._leave(seat, why)
+
+    def _drop(self, seat: Seat) -> None:
+        seat.let_go()
+        seat.remote.drop()
+        self._seats.remove(seat)
 
     def _lose(self, seat: Seat, why: Exception) -> None:
         """A node is gone: what it ran is lost, and is tried again on another one."""
@@ -164,6 +170,8 @@ class Line:
         is_again = task is not None and not self._stops and self._try_again(task, run, seat.node)
         if mirror:
             self._take(Done(seat.node.name, mirror.run_dir, is_tried_again=is_again))
+        elif task and not is_again:
+            self._take(Done(seat.node.name, None, f"{show(task.order.scenario, 60)} is lost: {why}", int(ExitCode.FAILED)))
         self._leave(seat, "it is gone")
 
     def _leave(self, seat: Seat, why: str) -> None:
@@ -184,10 +192,12 @@ class Line:
             why = "it was wanted on that node" if task.node else f"it was lost {task.tries} times"
             self._tell(f"{name} is not tried again: {why}")
             return False
+        if all(node.id == lost.id for node in self._nodes):
+            self._tell(f"{name} is not tried again: no node is left")
+            return False
         self._tasks.appendleft(Task(replace(task.order, retry_of=run), task.files, tries=task.tries + 1))
-        if is_node_left := any(node.id != lost.id for node in self._nodes):
-            self._tell(f"{name} is tried again on another node")
-        return is_node_left  # else it is told as left
+        self._tell(f"{name} is tried again on another node")
+        return True
 
     def _interrupt(self) -> None:
         """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""

@@ -8,13 +8,14 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
 from tuilab.errors import BoxLacks, UsageError
 from tuilab.fleet.host import Host
+from tuilab.interrupts import OneByOne
 from tuilab.text import show
 
 _PATIENCE_S = 5.0  # for an address to answer
@@ -85,8 +86,9 @@ class Cluster:
             raise UsageError(
                 f"no Ray cluster {where} can be joined: {why}; start one with ray start --head, or name --address"
             ) from problem
-        host, _, port = (address if _PLAIN.fullmatch(address) else ray.get_runtime_context().gcs_address).rpartition(":")
-        self._head, self._missed, self._look_at = (host, int(port)), 0, 0.0
+        plain = address.removeprefix("ray://")
+        host, _, port = (plain if _PLAIN.fullmatch(plain) else ray.get_runtime_context().gcs_address).rpartition(":")
+        self._head, self._missed, self._look_at = (host.strip("[]"), int(port)), 0, 0.0
 
     def close(self) -> None:
         if self._missed < _MOST_MISSED:
@@ -120,6 +122,18 @@ class Cluster:
             min(node.cpus for node in largest),
             min(node.gpus for node in largest) if gpus is None else gpus,
         )
+
+    def heard(self, asked: Sequence[Asked], patience_s: float) -> list[tuple[Asked, Any]]:
+        """Return what is answered by then. Ctrl-C is heeded meanwhile alone: at another time a node would lose its question."""
+        OneByOne.be_ready()
+        try:
+            return list(self.answered(asked, patience_s))
+        finally:
+            OneByOne.wait()
+
+    def are_there(self, nodes: Iterable[Node]) -> bool:
+        """Say whether nodes are alive."""
+        return {node.id for node in nodes} <= {one["NodeID"] for one in self._ray.nodes() if one["Alive"]}
 
     def answered(self, asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
         """Yield what has an answer by then: that, NodeLost or NodeFailed. HeadLost where none can come any more."""

@@ -20,6 +20,7 @@ from tuilab.record.origin import carried
 from tuilab.text import join, plural, show
 
 _POLL_S = 0.1
+_LOOK_S = 5.0
 
 
 class Gang:
@@ -36,14 +37,15 @@ class Gang:
         self._first: Seat | None = None
         self._others: list[RankSeat] = []
         self._stops = 0
+        self._look_at = 0.0  # whether the nodes that are waited for are there
         self._give_up_at = math.inf  # the nodes that were told to stop
 
     def run(self) -> bool:
         """Go on until all is done; return whether an interrupt ended it."""
         with OneByOne() as turns:
+            turns.wait()
             while self._tasks or (self._first and self._first.task):
                 try:
-                    turns.be_ready()
                     self._step()
                 except KeyboardInterrupt:
                     self._interrupt()
@@ -76,7 +78,7 @@ class Gang:
             for other in self._others:
                 other.heed(first.call, first.order, first.task.files, os.path.basename(first.task.order.path))
         asked = {seat.asked: seat for seat in self._seats() if seat.asked}
-        for question, answer in self._cluster.answered([*asked], _POLL_S):
+        for question, answer in self._cluster.heard([*asked], _POLL_S):
             self._hear(asked[question], answer)
         if first.task and time.monotonic() > self._give_up_at:
             self._end(first, "it does not stop, and Ray is told to end it")
@@ -86,11 +88,18 @@ class Gang:
         if self._group is None:
             self._group = self._cluster.group(self._nodes, self._wanted.nnodes, self._wanted.gpus)
             self._tell(f"waiting for {plural(self._wanted.nnodes, 'node')} to be free at the same time")
-        for _ in self._cluster.answered([self._group.asked], _POLL_S):
+            self._look_at = time.monotonic() + _LOOK_S
+        for _ in self._cluster.heard([self._group.asked], _POLL_S):
             try:
                 self._sit_down(self._group.hosts())
-            except NodeLost as problem:
-                self._tell(str(problem))
+            except (NodeLost, LookupError, ValueError) as problem:  # one went meanwhile
+                self._tell(f"a node is lost: {problem}")
+                self._begin_again()
+            return
+        if time.monotonic() > self._look_at:
+            self._look_at = time.monotonic() + _LOOK_S
+            if not self._cluster.are_there(self._nodes):
+                self._tell("a node is gone while it was waited for")
                 self._begin_again()
 
     def _sit_down(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
@@ -147,10 +156,13 @@ class Gang:
 
     def _give_up_all(self, why: HeadLost) -> None:
         """Nothing more can be asked of any node."""
-        left = len(self._tasks)
+        left, first = len(self._tasks), self._first
         self._tasks.clear()
-        if self._first and self._first.task:
-            self._end(self._first, str(why))
+        self._group, self._first, self._others = None, None, []
+        if first and first.task:
+            run_dir = first.mirror.run_dir if first.mirror else None
+            first.let_go()
+            self._take(Done(first.node.name, run_dir, str(why), int(ExitCode.FAILED)))
         if left:
             self._take(Done("the cluster", None, f"{why}; {plural(left, 'run')} left", int(ExitCode.FAILED)))
 

@@ -84,6 +84,7 @@ class Host:
         wanted.run_dir, wanted.source_dir, wanted.place = str(run_dir), str(folder / "source"), place
         wanted.arm.prefix = [sys.executable, *wanted.arm.elsewhere[at - 1][1:]]  # which may be elsewhere here
         wanted.arm.elsewhere = []
+        wanted.arm.env.pop("GLOO_SOCKET_IFNAME", None)  # of the first node
         wanted.arm.env |= network_of(wanted.spread.nodes[at].address)
         return self._begin("rank_keeper", messages.pack(wanted))
 
@@ -190,3 +191,4 @@ def _end_run(run_dir: Path) -> None:
         watch.catch_up()
         while watch.supervisor_presence == "alive" and time.monotonic() < until:
             time.sleep(_LOOK_S)
+        watch.close()

@@ -30,7 +30,9 @@ def main() -> int:
         order: RunOrder = messages.unpack(sys.stdin.buffer.readline(), RunOrder)
         run_dir, supervisor = launch.start(order)
     except (TuilabError, ValueError) as problem:
-        _answer(Receipt(error=str(problem), exit_code=int(getattr(problem, "exit_code", 4))))
+        with suppress(BrokenPipeError):
+            _answer(Receipt(error=str(problem), exit_code=int(getattr(problem, "exit_code", 4))))
+        shutil.rmtree(folder, ignore_errors=True)
         return 0
     try:
         with suppress(BrokenPipeError):  # nobody carries the run: then there are no lines, either
@@ -61,7 +63,7 @@ def _obey(run_dir: Path, supervisor: "subprocess.Popen[bytes]") -> None:
             continue
         words = os.read(0, 4096)
         if not words or b"kill" in words or b"stop" in words:
-            _stop(run_dir, at_once=b"stop" not in words)
+            _stop(run_dir, at_once=b"kill" in words or not words)
         if not words:
             return
 

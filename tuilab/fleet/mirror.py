@@ -1,6 +1,7 @@
 """The folder of a run that happens on another box, as it grows here."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tuilab.errors import CannotRecord
@@ -10,6 +11,8 @@ from tuilab.record.origin.carried import Carrier
 from tuilab.runs import store
 from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
 from tuilab.words import size
+
+_FAULT = "fault-"  # begin the names of what is removed where nothing crashed
 
 
 class Mirror:
@@ -45,6 +48,9 @@ class Mirror:
 
     def forget_wrong(self, digests: Mapping[str, str]) -> bool:
         """Say whether every file is as it is there; those that are not are brought over again, from their beginning."""
+        for name in [name for name in self.known if name not in digests and name.startswith(_FAULT)]:
+            (self.run_dir / name).unlink(missing_ok=True)  # was there while its worker lived
+            del self.known[name]
         found = {name: digests.get(name) for name in {*self.known, *filter(is_of_a_run, digests)}}
         wrong = [name for name, there in found.items() if digest(self.run_dir / name) != there]
         for name in wrong:
@@ -54,4 +60,5 @@ class Mirror:
     def end(self) -> None:
         """Nobody carries the run any more: what has no end in its record is lost."""
         self._carrier.is_over = True
-        carried.write(self.run_dir, self._carrier)
+        with suppress(OSError):  # its folder is gone, or there is no room
+            carried.write(self.run_dir, self._carrier)

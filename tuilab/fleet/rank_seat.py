@@ -62,6 +62,7 @@ class RankSeat:
             if self._what == "pass_on":
                 self._done, self._call = self._call, 0
             else:
+                self.remote.ask("stop", at_once=True)
                 self._end(f"the node {show(self.node.name, 60)} failed: {show(str(problem) or repr(problem), 200)}")
 
     def take(self, answer: Any) -> None:

@@ -125,6 +125,7 @@ class Seat:
     def _started(self, receipt: Receipt) -> bool:
         assert self.task
         if receipt.error:
+            self.is_broken = receipt.exit_code == ExitCode.CANNOT_RECORD  # nothing can run there
             is_known = receipt.exit_code in [*ExitCode]
             self.problem, self.code = receipt.error, receipt.exit_code if is_known else int(ExitCode.FAILED)
             return True

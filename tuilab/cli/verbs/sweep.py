@@ -84,7 +84,7 @@ class _SweepCommand(click.Command):
 @click.command(cls=_SweepCommand, params=_OPTIONS, help=__doc__)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    root = options.root(given["root"])
+    root = options.root(given["root"]).absolute()  # one that is resumed goes on in the folder where it began
     typed = {name for name in given if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE}
     if typed <= {"as_json", "root"} and not ctx.meta["tuilab.command"]:
         from tuilab.cli import sweep_list
