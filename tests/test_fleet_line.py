@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -14,12 +16,14 @@ import pytest
 from tests.engine import write_scenario
 from tests.test_fleet import node
 from tuilab.catalogue import catalog
+from tuilab.cli import options
 from tuilab.engine import launch
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import ExitCode
 from tuilab.fleet.carry import Line
 from tuilab.fleet.cluster import Asked, Cluster, HeadLost, Node, NodeFailed, NodeLost, Remote
 from tuilab.fleet.host import Reading
+from tuilab.fleet.pieces import Piece
 from tuilab.fleet.seat import Task
 from tuilab.fleet.wanted import Done, Wanted
 from tuilab.record.origin import carried
@@ -121,6 +125,43 @@ def test_a_run_that_is_tried_again_counts_by_what_comes_of_that(order: RunOrder)
     assert any("its power failed" in words for words in told)
 
 
+def test_a_run_that_is_lost_before_it_began_is_told_and_counts(order: RunOrder) -> None:
+    done, _ = carried_out(MadeUpCluster(bad={"start": NodeLost("its power failed")}, well=good("bbbbbb")), order)
+
+    by_node = {one.node: one for one in done}
+    assert by_node["bad"].problem == "probe is lost: its power failed" and by_node["bad"].code == ExitCode.FAILED
+    assert by_node["well"].problem == ""
+
+
+NO_ROOM = {"failed": NodeFailed("OSError: No space left"), "refused": Receipt(error="cannot write in /tmp", exit_code=5)}
+
+
+@pytest.mark.parametrize("kind", NO_ROOM)
+def test_a_node_that_can_begin_no_run_gives_it_back(order: RunOrder, kind: str) -> None:
+    done, told = carried_out(MadeUpCluster(full={"start": NO_ROOM[kind]}, well=good("bbbbbb")), order, is_per_node=False)
+
+    assert [(one.node, one.problem) for one in done] == [("well", "")]
+    assert "probe is tried again on another node" in told
+
+
+def test_a_folder_that_is_removed_meanwhile_ends_no_other_run(order: RunOrder, root: Path) -> None:
+    cluster = MadeUpCluster(
+        one={**good("aaaaaa"), "read": Reading([Piece("stdout.log", 0, b"x")], is_over=True)}, two=good("bbbbbb")
+    )
+    nodes = [node(name) for name in cluster.answers]
+    done = list[Done]()
+    tasks = deque([Task(order, node=one.id) for one in nodes])
+    line = Line(cluster, nodes, Wanted(is_per_node=True), tasks, lambda words: _remove(root, words), done.append)
+    line.run()
+
+    assert {one.node: bool(one.problem) for one in done} == {"one": True, "two": False}
+
+
+def _remove(root: Path, words: str) -> None:
+    if words.startswith("one: ") and words.endswith("has begun"):
+        shutil.rmtree(root / RUN.format("aaaaaa"))
+
+
 def test_with_the_head_of_the_cluster_all_of_it_is_gone(order: RunOrder) -> None:
     lost = HeadLost("the head of the cluster is gone")
     done, told = carried_out(MadeUpCluster(one={**good("aaaaaa"), "read": lost}, two={**good("bbbbbb"), "read": ...}), order)
@@ -157,3 +198,15 @@ def test_what_ray_gives_to_processes_of_its_own_is_no_part_of_a_run() -> None:
     found = json.loads(done.stdout)
     assert found["KEPT"] == "yes" and found["LD_PRELOAD"] == "libm.so.6"
     assert not [name for name in found if name.startswith("RAY_")]
+
+
+def test_what_is_given_when_a_sweep_goes_on_takes_the_place_of_what_was(tuilab: Callable[..., "CompletedProcess[str]"]) -> None:
+    begun = {"engine": "ray", "address": "a:1", "per_node": True, "count": None, "nnodes": None, "gpus": 1.0}
+    given: dict[str, Any] = {"engine": None, "address": None, "per_node": False, "count": 2, "nnodes": None, "gpus": 0.0}
+
+    options.go_on_where_begun(given, begun)
+
+    assert given == {"engine": "ray", "address": "a:1", "per_node": False, "count": 2, "nnodes": None, "gpus": 0.0}
+    for words, said in (("--gpus 0", "--gpus is for --engine ray"), ("--engine ray --gpus 1.5", "nothing that Ray can give")):
+        refused = tuilab("run", "softmax", *words.split())
+        assert refused.returncode == 2 and said in refused.stderr

@@ -23,7 +23,7 @@ from tests.tui.made_up import finished
 from tuilab.catalogue import grid
 from tuilab.errors import UsageError
 from tuilab.record.events import Sweep
-from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where
+from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where, number_of
 from tuilab.reports.sweeps.text import table
 from tuilab.runs import ledger, store, sweeps
 from tuilab.runs.notes import Notes
@@ -456,6 +456,51 @@ def test_who_leaves_a_sweep_leaves_it_going_on(tuilab: Tuilab, root: Path, tmp_p
 
     assert front.returncode == 130 and "left sweep-" in said and "end it: tuilab stop sweep-" in said
     assert "2 of 2 points" in tuilab("attach", "sweep-last").stdout
+
+
+def test_a_sweep_that_goes_on_in_another_terminal_is_followed_from_point_to_point(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    command = ("sh", "-c", f"until test -e {tmp_path}/gate; do sleep 0.02; done", "{n}")
+    front = start(root, "sweep", "--set", "n=1,2,3", "--", *command)
+    until(lambda: list(root.glob("2*/journal")) or None)
+    until(lambda: "0 of 3 points done, 1 running" in tuilab("sweep").stdout or None)
+    beside = start(root, "attach", "sweep-last")
+    assert beside.stderr and "0 of 3 points done" in beside.stderr.readline()
+    until(lambda: _reads_a_run(beside.pid))
+    (tmp_path / "gate").touch()
+
+    told, said = beside.communicate(timeout=60)
+    front.communicate(timeout=60)
+
+    assert "3 of 3 points" in told and "without a result" not in said
+
+
+def test_no_command_line_out_of_an_archive_is_run(tuilab: Tuilab, tmp_path: Path) -> None:
+    """Who resumes a sweep does not see what it does."""
+    left = ("sweep", "--set", "n=1,2", "--", "sh", "-c", f"echo x >>{tmp_path}/said; exit {{n}}", "{n}")
+    assert tuilab(*left).returncode == 4
+    assert tuilab("export", "last", "-o", "run.tgz").returncode == 0
+    assert tuilab("import", "run.tgz", "--root", "other").returncode == 0
+    before = (tmp_path / "said").read_text()
+
+    refused = tuilab("sweep", "--resume", "last", "--root", "other")
+
+    assert refused.returncode == 2 and "came out of an archive" in refused.stderr
+    assert (tmp_path / "said").read_text() == before
+
+
+def test_a_record_of_more_points_than_a_sweep_can_have_is_of_none(root: Path) -> None:
+    huge = Sweep(id="sweep-0a1b2c", values={name: [*range(1000)] for name in "abc"}, point={"a": 1, "b": 1, "c": 1})
+    finished(root, {}, sweep=huge)
+
+    with pytest.raises(UsageError, match="cannot be read any more"):
+        sweeps.find("sweep-0a1b2c", root)
+    assert sweeps.newest(root, 9) == ([], 1)
+
+
+def test_a_number_beyond_all_floats_is_no_place_along_a_setting() -> None:
+    assert [number_of(value) for value in (10**400, "1e400", "nan", 3)] == [None, None, None, 3.0]
 
 
 def test_records_line_by_line_are_those_of_a_run(tuilab: Tuilab, probe: str) -> None:

@@ -2,7 +2,8 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -28,12 +29,15 @@ from tuilab.reports.sweeps.swept import Along, Swept, speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
+from tuilab.runs.listing.entry import Entry
 from tuilab.scrub import words_for_record
 from tuilab.text import GONE, plural, show
 
 if TYPE_CHECKING:
     from tuilab.fleet.wanted import Wanted
 
+_LOOK_S = 0.2
+_NEXT_S = 3.0  # in which a front begins the next point
 _NUMBERS = "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect"
 _VERDICT = "verdict", "why", *_NUMBERS, "measure"
 
@@ -66,13 +70,28 @@ def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
     outcome.is_silent, outcome.left = True, found.sweep.id
     if found.going_on and not outcome.is_quiet:
         print(f"{found.sweep.id}: {sweeps.told(found.counts)}", file=sys.stderr, flush=True)
-    for entry in found.going_on:
+    for entry in _going_on(found):
         outcome.where = point_words(entry.point, varied_in(found.sweep))
         follow_one(root / entry.run, outcome, is_ours=False)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
             return ExitCode.INTERRUPTED
         _tell_point(outcome)
     return tell_result(found.sweep.id, root, outcome)
+
+
+def _going_on(begun: sweeps.Begun) -> Iterator[Entry]:
+    """Yield the points that go on; where a front begins one behind the other, the next one is waited for a moment."""
+    seen, until = set[str](), 0.0
+    while True:
+        if new := [entry for entry in begun.going_on if entry.run not in seen]:
+            seen |= {entry.run for entry in new}
+            yield from new
+            until = time.monotonic() + _NEXT_S
+        elif not begun.counts[sweeps.LEFT] or time.monotonic() > until:
+            return
+        else:
+            time.sleep(_LOOK_S)
+        begun = sweeps.find(begun.sweep.id, begun.root)
 
 
 def _tell_point(outcome: Outcome) -> None:

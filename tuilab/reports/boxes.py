@@ -35,9 +35,10 @@ def _words(side: Side | None) -> str:
     """Return what a run measured for a claim, in short."""
     if side is None:
         return "not claimed"
+    if side.low is not None and side.ratio_words:
+        return side.ratio_words
     if side.estimate is not None and not side.measured:
-        ends = "" if side.low is None or side.high is None else f" [{brief(side.low)}, {brief(side.high)}]"
-        return f"{brief(side.estimate)}{ends}"
+        return brief(side.estimate)
     return shorten(side.measured or side.why or "not decided", _MEASURED)
 
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from tuilab.errors import UsageError
-from tuilab.record.events import Sweep
+from tuilab.catalogue.grid import MOST
+from tuilab.errors import TuilabError, UsageError
+from tuilab.record.events import RunStarted, Sweep
+from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import ledger, store
 from tuilab.runs.command_line import hint
@@ -30,6 +32,7 @@ class Begun:
     sweep: Sweep
     root: Path
     entries: list[Entry]  # of its runs, the oldest first
+    is_imported: bool = False  # what it would do is told by an archive alone
 
     @property
     def runs(self) -> list[Path]:
@@ -89,8 +92,11 @@ def members(root: Path) -> list[Entry]:
 
 
 @contextlib.contextmanager
-def as_begun(sweep: Sweep) -> Iterator[None]:
+def as_begun(begun: Begun) -> Iterator[None]:
     """Stand where a sweep was begun; UsageError where it cannot be begun again from what is recorded."""
+    sweep = begun.sweep
+    if begun.is_imported:
+        raise UsageError(f"{sweep.id} came out of an archive, and no command of one is run here; begin a sweep of your own")
     if any(GONE in word for word in sweep.argv):
         raise UsageError(f"{sweep.id} has a secret in its words, which is kept nowhere; begin it again")
     try:
@@ -116,14 +122,22 @@ def _is_meant(sweep: str, reference: str) -> bool:
 
 def _begun(entries: list[Entry], root: Path) -> Begun | None:
     """Return a sweep by its runs; None where none of them can be read any more."""
-    sweep = next((one for entry in reversed(entries) if (one := _sweep_of(root / entry.run))), None)
-    return Begun(sweep, root, entries) if sweep else None
+    newest_first = entries[::-1]
+    by_trust = sorted(newest_first, key=lambda entry: is_imported(root / entry.run))  # an archive says what it likes
+    found = next(((one, entry.run) for entry in by_trust if (one := _sweep_of(root / entry.run))), None)
+    return Begun(found[0], root, entries, is_imported(root / found[1])) if found else None
 
 
 def _sweep_of(run_dir: Path) -> Sweep | None:
     """Return the sweep that a run says it belongs to."""
     try:
         run = ledger.look(run_dir)[0].run
-    except (OSError, UsageError):
+    except (OSError, TuilabError):
         return None
-    return run.sweep if run else None
+    return sweep_in(run)
+
+
+def sweep_in(run: RunStarted | None) -> Sweep | None:
+    """Return the sweep that a run is a point of; one of more points than there can be is none, whatever a record says."""
+    sweep = run.sweep if run else None
+    return sweep if sweep and prod(map(len, sweep.values.values())) <= MOST else None

@@ -86,8 +86,9 @@ def command(
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
     subjects = files.read_subjects(folders, keeps_private=keep_private)
-    if any(run.startswith(sweeps.PREFIX) for run in runs):
-        subjects = [replace(one, is_of_sweep=True) for one in subjects]
+    wanted = options.root(root)
+    of_sweeps = {one for run in runs if run.startswith(sweeps.PREFIX) for one in sweeps.find(run, wanted).runs}
+    subjects = [replace(one, is_of_sweep=one.run_dir in of_sweeps) for one in subjects]
     _tell_damage(subjects)
     files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:

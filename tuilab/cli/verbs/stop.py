@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuilab.cli import completion, options
-from tuilab.errors import UsageError
+from tuilab.errors import TuilabError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,5 +57,5 @@ def _stop(run_dir: "Path", *, at_once: bool) -> str:
 
     try:
         return launch.stop(run_dir, at_once=at_once)
-    except UsageError as problem:
+    except TuilabError as problem:
         return str(problem)

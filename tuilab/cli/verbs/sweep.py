@@ -154,7 +154,7 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
     if given["names"] or given["settings"]:
         raise UsageError("--resume goes on with a sweep as it was begun; leave out its name and --set")
     found = sweeps.find(given["resume"], root)
-    with sweeps.as_begun(found.sweep):
+    with sweeps.as_begun(found):
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)
     options.go_on_where_begun(given, ctx.params)

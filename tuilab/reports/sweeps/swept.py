@@ -27,6 +27,7 @@ from tuilab.reports.sweeps.points import (
     varied_in,
     x_of,
 )
+from tuilab.runs.sweeps import sweep_in
 from tuilab.text import join, plural, show
 
 _MOST_CLAIMS = 100
@@ -116,7 +117,7 @@ def readable(subjects: Sequence[Subject]) -> list[Subject]:
 
 
 def sweep_of(subject: Subject) -> Sweep | None:
-    return subject.summary.run.sweep if subject.summary.run else None
+    return sweep_in(subject.summary.run)
 
 
 def swept(subjects: Sequence[Subject]) -> Swept:

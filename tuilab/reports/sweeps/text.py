@@ -87,7 +87,7 @@ def _series(panel: Panel, line: Line) -> Series:
 
 def _claim(claim: Along, style: Style, width: int) -> list[str]:
     """Return a claim with a line a point; one that holds throughout, as counted, in short."""
-    heading = wrap(show(claim.text), width - 2)
+    heading = wrap(show(claim.text), width - 2) or [""]
     holds = [style.bold(line) for words in claim.holds for line in hung(f"  {words}", width)]
     about = [style.dim(line) for line in hung(f"  {claim.about}", width)] if claim.about else []
     if len(claim.told) > 1 and all(one.holds and not one.interval for one in claim.told):

@@ -234,8 +234,7 @@ class LabPage(Page):
         """
         if not self.is_current:
             return
-        if self.is_seen:
-            self.look_at_files()
+        self.look_at_files()
         is_to_tell = self._going_on.runs and (self.is_seen or not self._does_one_go_on())
         if is_to_tell or self._lookout.has_news():
             self._look_around()
