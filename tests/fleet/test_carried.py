@@ -116,7 +116,8 @@ def test_a_run_whose_keeper_is_killed_is_ended_there(cluster: Cluster, root: Pat
     path = write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"))
     front = start(root, "run", str(path), "--engine", "ray", "--address", cluster.address)
     (run_dir,) = until(lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None)
-    (keeper,) = [line for line in left_on_nodes() if "keeper" in line]
+    keepers = until(lambda: found if len(found := [one for one in left_on_nodes() if "keeper" in one]) == 1 else None)
+    (keeper,) = keepers  # those of runs before have gone
 
     subprocess.run(["pkill", "-KILL", "-f", keeper.split()[-1] + "$"], check=True)
     out, said = front.communicate(timeout=100)
