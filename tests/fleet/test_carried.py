@@ -46,7 +46,7 @@ def left_on_nodes() -> list[str]:
     """Return the folders of carried runs, and the processes that keep such runs."""
     place = f"{tempfile.gettempdir()}/tuilab-carried-"  # others have theirs elsewhere
     folders = glob(f"{place}*")
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
     return folders + [line for line in listed if f"keeper {place}" in line]
 
 
