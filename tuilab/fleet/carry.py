@@ -1,7 +1,6 @@
 """Has runs carried out on the nodes of a cluster, one at a time on each, and brings them here while they go on."""
 
 import math
-import os
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -12,11 +11,10 @@ from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
 from tuilab.fleet.cluster import Cluster, HeadLost, Node, NodeLost
 from tuilab.fleet.gang import Gang
-from tuilab.fleet.seat import END_S, Seat, Task, odd_words
+from tuilab.fleet.seat import END_S, Seat, Task, hear, ourselves
 from tuilab.fleet.travel import check_ranks, files_of
 from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
 from tuilab.interrupts import OneByOne
-from tuilab.record import presence
 from tuilab.record.origin import carried
 from tuilab.text import join, plural, show
 
@@ -53,10 +51,8 @@ class Line:
     def __init__(
         self, cluster: Cluster, nodes: Sequence[Node], wanted: Wanted, tasks: deque[Task], tell: Tell, take: Take
     ) -> None:
-        me = presence.identify(os.getpid())
-        assert me is not None  # we are here
         self._cluster, self._nodes, self._gpus, self._tasks = cluster, list(nodes), wanted.gpus, tasks
-        self._tell, self._take, self._me = tell, take, me
+        self._tell, self._take, self._me = tell, take, ourselves()
         self._seats: list[Seat] = []
         self._stops = 0
         self._give_up_at = math.inf  # the nodes that were told to stop
@@ -130,28 +126,23 @@ class Line:
         return None
 
     def _hear(self, seat: Seat, answer: object) -> None:
-        had = seat.mirror
-        is_over = seat.take(answer)
-        if seat.odd:
-            self._tell(odd_words(seat))
-        if seat.mirror and not had:
-            self._tell(f"{show(seat.node.name, 60)}: {show(seat.mirror.run_dir.name, 80)} has begun")
+        is_over = hear(seat, answer, self._tell)
         if seat.is_broken and not seat.mirror and seat.task and self._try_again(seat.task, "", seat.node):
             self._drop(seat)
             self._leave(seat, seat.problem)
         elif seat.is_broken:
             self._give_up(seat, seat.problem, seat.code)
         elif is_over:
-            run_dir = seat.mirror.run_dir if seat.mirror else None
+            run_dir = seat.run_dir
             seat.let_go()
             self._take(Done(seat.node.name, run_dir, seat.problem, seat.code))
 
     def _give_up(self, seat: Seat, why: str, code: int) -> None:
         """What a node was asked for ends here; for the next run a process of its own is asked for there."""
-        task, mirror = seat.task, seat.mirror
+        task, run_dir = seat.task, seat.run_dir
         self._drop(seat)
         if task:
-            self._take(Done(seat.node.name, mirror.run_dir if mirror else None, why, code))
+            self._take(Done(seat.node.name, run_dir, why, code))
         else:
             self._leave(seat, why)
 
@@ -162,14 +153,14 @@ class Line:
 
     def _lose(self, seat: Seat, why: Exception) -> None:
         """A node is gone: what it ran is lost, and is tried again on another one."""
-        task, mirror = seat.task, seat.mirror
+        task, run_dir = seat.task, seat.run_dir
         seat.let_go()
         self._seats.remove(seat)
-        run = mirror.run_dir.name if mirror else ""
+        run = run_dir.name if run_dir else ""
         self._tell(f"{show(seat.node.name, 60)} is lost{f' with {run}' if run else ''}: {why}")
         is_again = task is not None and not self._stops and self._try_again(task, run, seat.node)
-        if mirror:
-            self._take(Done(seat.node.name, mirror.run_dir, is_tried_again=is_again))
+        if run_dir:
+            self._take(Done(seat.node.name, run_dir, is_tried_again=is_again))
         elif task and not is_again:
             self._take(Done(seat.node.name, None, f"{show(task.order.scenario, 60)} is lost: {why}", int(ExitCode.FAILED)))
         self._leave(seat, "it is gone")

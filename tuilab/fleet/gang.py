@@ -12,10 +12,9 @@ from tuilab.engine.messages import Place, RankNode, Spread
 from tuilab.errors import BoxLacks, ExitCode, UsageError
 from tuilab.fleet.cluster import Cluster, Group, HeadLost, Node, NodeLost, Remote
 from tuilab.fleet.rank_seat import RankSeat
-from tuilab.fleet.seat import END_S, Seat, Task, odd_words
+from tuilab.fleet.seat import END_S, Seat, Task, hear, ourselves
 from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
 from tuilab.interrupts import OneByOne
-from tuilab.record import presence
 from tuilab.record.origin import carried
 from tuilab.text import join, plural, show
 
@@ -29,10 +28,8 @@ class Gang:
     def __init__(
         self, cluster: Cluster, nodes: Sequence[Node], wanted: Wanted, tasks: deque[Task], tell: Tell, take: Take
     ) -> None:
-        me = presence.identify(os.getpid())
-        assert me is not None  # we are here
         self._cluster, self._nodes, self._wanted, self._tasks = cluster, nodes, wanted, tasks
-        self._tell, self._take, self._me = tell, take, me
+        self._tell, self._take, self._me = tell, take, ourselves()
         self._group: Group | None = None
         self._first: Seat | None = None
         self._others: list[RankSeat] = []
@@ -124,19 +121,12 @@ class Gang:
                 seat.hear(answer)
         elif isinstance(answer, NodeLost):
             self._end(seat, f"{show(seat.node.name, 60)} is lost, which has the run: {answer}")
-        else:
-            had = seat.mirror
-            is_over = seat.take(answer)
-            if seat.odd:
-                self._tell(odd_words(seat))
-            if seat.mirror and not had:
-                self._tell(f"{show(seat.node.name, 60)}: {show(seat.mirror.run_dir.name, 80)} has begun")
-            if is_over:
-                self._end(seat)
+        elif hear(seat, answer, self._tell):
+            self._end(seat)
 
     def _end(self, first: Seat, lost: str = "") -> None:
         """The run is over; with a node of it that is lost, the others are let go, and the next run has nodes of its own."""
-        run_dir = first.mirror.run_dir if first.mirror else None
+        run_dir = first.run_dir
         first.let_go()
         self._take(Done(first.node.name, run_dir, lost or first.problem, int(ExitCode.FAILED) if lost else first.code))
         if lost or first.is_broken or any(seat.is_lost for seat in self._others):
@@ -160,7 +150,7 @@ class Gang:
         self._tasks.clear()
         self._group, self._first, self._others = None, None, []
         if first and first.task:
-            run_dir = first.mirror.run_dir if first.mirror else None
+            run_dir = first.run_dir
             first.let_go()
             self._take(Done(first.node.name, run_dir, str(why), int(ExitCode.FAILED)))
         if left:

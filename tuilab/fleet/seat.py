@@ -1,7 +1,8 @@
 """One node while it carries out runs: what it was asked last, and what its answer leads to."""
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tuilab.errors import ExitCode, TuilabError
 from tuilab.fleet.cluster import Asked, Node, NodeFailed, Remote
 from tuilab.fleet.host import Reading
 from tuilab.fleet.mirror import Mirror
+from tuilab.record import presence
 from tuilab.record.events import Identity
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
@@ -63,6 +65,11 @@ class Seat:
 
     def __post_init__(self) -> None:
         self._ask("is_there")  # answered when Ray has placed it
+
+    @property
+    def run_dir(self) -> Path | None:
+        """The folder of its run here; None where it has none."""
+        return self.mirror.run_dir if self.mirror else None
 
     def let_go(self) -> None:
         """The run is over, or lost."""
@@ -142,8 +149,8 @@ class Seat:
         assert self.mirror
         self.mirror.take(reading.pieces)
         self.call, self.order = reading.call, reading.order or self.order
-        if reading.pieces:
-            self._due = 0.0 if sum(len(piece.data) for piece in reading.pieces) > _MUCH else self._due
+        if sum(len(piece.data) for piece in reading.pieces) > _MUCH:
+            self._due = 0.0
         if reading.is_over:
             self._ask("digests")
         return False
@@ -170,7 +177,20 @@ def _why_no_name(name: str) -> str:
     return ""
 
 
-def odd_words(seat: Seat) -> str:
-    """Return what is odd about a node, told once."""
-    words, seat.odd = f"{show(seat.node.name, 60)}: {show(seat.odd, 200)}", ""
-    return f"{words}, and what is measured with it: set RAY_worker_niceness=0 there before ray start"
+def ourselves() -> Identity:
+    """Return who carries the runs: this process."""
+    me = presence.identify(os.getpid())
+    assert me is not None  # we are here
+    return me
+
+
+def hear(seat: Seat, answer: Any, tell: Callable[[str], None]) -> bool:
+    """Have a node take an answer, and tell what is new of it; return whether its run is over."""
+    had, name = seat.mirror, show(seat.node.name, 60)
+    is_over = seat.take(answer)
+    if seat.odd:
+        tell(f"{name}: {show(seat.odd, 200)}, and what is measured with it: set RAY_worker_niceness=0 there before ray start")
+        seat.odd = ""
+    if seat.run_dir and not had:
+        tell(f"{name}: {show(seat.run_dir.name, 80)} has begun")
+    return is_over
