@@ -6,6 +6,8 @@ from tuilab.lab.failures.hints import hint_for
 
 MORE = (
     "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect."
+    "\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1"
+    "\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
 )
 FULL = "the GPU has no memory left: choose a smaller size, or another GPU; nvidia-smi shows who else uses it"
 TIGHT = "CUDA out of memory. Tried to allocate 7.49 GiB. GPU 0 has a total capacity of 15.47 GiB of which 6.71 GiB is free. "

@@ -187,7 +187,9 @@ def make_all(folder: Path) -> None:
     finished(Path("runs"), {"a": "REFUTED"}, name="good")
     make_run(Path("runs"), started(is_alive=True), StateChanged(state=RunState.QUEUED), at_s=1.8e9 + 86400)
     (run_dir / "fault-worker-0.log").write_text("Fatal Python error: Aborted\n")
-    unwritten.Unwritten(run_dir, "worker-0").add(3)
+    held_back = unwritten.Unwritten(run_dir, "worker-0")
+    held_back.count = 3
+    held_back.tell()
     mark_imported(run_dir)
     pack(run_dir, Path("run.tgz"))
     (run_dir / private.FILE).write_bytes(msgspec.json.encode(private.TakenOut({"notes": 2}, "abc")))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from ctypes import CDLL
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -571,3 +572,18 @@ def test_a_torch_without_the_expected_functions_costs_only_those_facts() -> None
     facts = torch_facts(Torch())
     assert facts["version"] == "9.9"
     assert facts.keys() == {"version", "missing"}
+
+
+def test_the_version_of_cudnn_is_told_without_a_context_on_a_gpu() -> None:
+    """`torch.backends.cudnn.version` of newer torches compares it with each GPU, which takes 600 MiB of every one."""
+
+    def version() -> int:
+        raise AssertionError("a context was made")
+
+    torch = SimpleNamespace(
+        backends=SimpleNamespace(cudnn=SimpleNamespace(version=version)),
+        _C=SimpleNamespace(_cudnn=SimpleNamespace(getVersionInt=lambda: 91900)),
+    )
+
+    assert torch_facts(torch)["cudnn"] == 91900
+    assert torch_facts(SimpleNamespace(_C=SimpleNamespace()))["missing"]["cudnn"] == "not in this build of torch"

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from tests.boxes import verdict_of
 from tests.gpu.kernels import cycles_per_us
 from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence
+
 from tuilab.lab.device import Cuda
 from tuilab.lab.races.race import Race, run_race
 from tuilab.lab.races.timing import calibrate
 from tuilab.record import events
+from tuilab.record.verdicts import Verdict
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
@@ -46,10 +49,10 @@ def memory(device: torch.device) -> Work:
     return lambda: target.copy_(source)
 
 
-def step(device: torch.device) -> Work:
-    """A small step of training, with what the interpreter does of it."""
+def step(device: torch.device, rows: int = 512) -> Work:
+    """A step of training: of few rows the interpreter takes about as long as the GPU, of many next to nothing."""
     model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 1024)).to(device)
-    x = torch.randn(512, 1024, device=device)
+    x = torch.randn(rows, 1024, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
     def call() -> None:
@@ -60,7 +63,13 @@ def step(device: torch.device) -> Work:
     return call
 
 
-KINDS = {"product": product, "launches": launches, "memory": memory, "step": step}
+def large_step(device: torch.device) -> Work:
+    return step(device, 16_384)
+
+
+OF_THE_GPU = {"product": product, "memory": memory, "large step": large_step}
+OF_THE_HOST = {"launches": launches, "step": step}
+KINDS = OF_THE_GPU | OF_THE_HOST
 
 
 def raced(device: torch.device, **arms: Work) -> tuple[Race, Evidence, events.ClaimDeclared]:
@@ -74,22 +83,26 @@ def raced(device: torch.device, **arms: Work) -> tuple[Race, Evidence, events.Cl
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_work_does_not_differ_and_the_known_delay_is_seen(device: torch.device, page: "Page", kind: str) -> None:
-    ratios, blind = [], []
+    """What the host takes is as noisy as the host is, and then nothing is said: a delay that was not seen forbids it."""
+    ratios, blind, verdicts = [], [], []
     for _ in range(TRIALS):
         race, found, claim = raced(device, left=KINDS[kind](device), right=KINDS[kind](device))
         ratios.append(race.ratio("left", "right"))
         blind += [why for why in [distrust(claim, found)] if why]
+        verdicts.append(verdict_of(claim, found))
         page.note("trust: the same work against itself, ratios", kind, [round(ratio, 4) for ratio in ratios])
         page.note("trust: what a verdict tells", kind, "; ".join(told(found)) or "nothing")
     page.note("trust: the known delay was not seen", kind, f"{len(blind)} of {TRIALS} times")
 
-    assert all(abs(ratio - 1) < 0.03 for ratio in ratios)
-    assert blind == []
+    assert Verdict.REFUTED not in verdicts
+    if kind in OF_THE_GPU:
+        assert all(abs(ratio - 1) < 0.03 for ratio in ratios)
+        assert blind == []
 
 
-@pytest.mark.parametrize("kind", ["product", "memory", "step"])
+@pytest.mark.parametrize("kind", OF_THE_GPU)
 def test_a_delay_that_is_a_kernel_is_a_difference_of_its_length(device: torch.device, page: "Page", kind: str) -> None:
-    """Of work that keeps the GPU busy; beside launches it would pass unseen, and rightly so."""
+    """Of work that keeps the GPU busy; beside what the host takes it would pass unseen, and rightly so."""
     plain = KINDS[kind](device)
     step_us = calibrate(plain, Cuda(0)).step_s * 1e6
     cycles = round(DELAY * step_us * cycles_per_us())
@@ -102,6 +115,5 @@ def test_a_delay_that_is_a_kernel_is_a_difference_of_its_length(device: torch.de
     ratio = race.ratio("delayed", "plain")
     page.note("trust: 5 % longer by a kernel", kind, f"{ratio:.4f}, of {step_us:.0f} us")
 
-    if "plain" in found.launch_bound:
-        pytest.skip(f"{kind} is launch-bound here")
+    assert "plain" not in found.launch_bound
     assert 1 + 0.5 * DELAY < ratio < 1 + 2 * DELAY

@@ -121,7 +121,7 @@ def _torch_build(torch: Any) -> str:
 
 
 def _cudnn(torch: Any) -> int:
-    version = torch.backends.cudnn.version()
-    if version is None:
+    cudnn = getattr(torch._C, "_cudnn", None)  # torch.backends.cudnn.version() makes a context on every GPU to compare them
+    if cudnn is None:
         raise NotKnown("not in this build of torch")
-    return int(version)
+    return int(cudnn.getVersionInt())

@@ -16,19 +16,22 @@ _PLACE = 7_310_911_027  # where no other file stands that gets the number of thi
 
 
 class Unwritten:
-    """The count of one worker, which is told with every change; where the disk does not take it, there is none."""
+    """The count of one worker, which is told after each change; where the disk does not take it, there is none."""
 
     def __init__(self, run_dir: Path, writer: str) -> None:
         self.count = 0
+        self._told = 0
         self._fd = -1
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         with contextlib.suppress(OSError):
             self._fd = set_apart(os.open(run_dir / f"{_PREFIX}{writer}", flags, 0o600))
             os.lseek(self._fd, _PLACE, os.SEEK_SET)
 
-    def add(self, change: int) -> None:
-        """Change the count."""
-        self.count += change
+    def tell(self) -> None:
+        """Write the count down where it is another one than was told."""
+        if self.count == self._told:
+            return
+        self._told = self.count
         with contextlib.suppress(OSError):
             if os.lseek(self._fd, 0, os.SEEK_CUR) == _PLACE:  # else the scenario closed it, and opened another
                 os.pwrite(self._fd, b"%020d" % self.count, 0)

@@ -23,7 +23,7 @@ PERIOD_S = 0.5
 SELDOM_S = 10.0
 GPU_SHARE = 0.005  # of a core at most, for all that is not about the GPU of the race
 CLOCKS = ("sm_mhz", "throttle_mask")
-_TURNS = ("memory_used_bytes", "power_w", "memory_used_bytes", "busy_percent")
+_TURNS = ("memory_used_bytes", "power_w", PROCESSES, "memory_used_bytes", "busy_percent", PROCESSES)
 _SELDOM = tuple(name for name in METERS if name not in {*CLOCKS, *_TURNS})
 _MOST_TENANTS = 20  # that are told of by name
 _USUAL = tuple(name for name in METERS if name != "ecc_uncorrected")

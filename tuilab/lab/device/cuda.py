@@ -91,6 +91,8 @@ class Cuda:
     def is_capturing(self) -> bool:
         if not torch.cuda.is_initialized():
             return False
+        if torch.cuda.current_device() == self.index:
+            return torch.cuda.is_current_stream_capturing()
         with self.selected():
             return torch.cuda.is_current_stream_capturing()
 
@@ -124,15 +126,14 @@ class Cuda:
     def reset_peak(self) -> None:
         torch.cuda.reset_peak_memory_stats(self.index)
 
-    def numbers(self, count: int) -> list[torch.Tensor]:
+    def numbers(self, count: int, dtype: torch.dtype) -> list[torch.Tensor]:
         """Make numbers of the host that this GPU writes to by itself; it takes long, and is seen by no meter of operators."""
         with self.selected(), torch._C._DisableTorchDispatch(), torch.inference_mode(False), torch.no_grad():
-            return list(torch.empty(count, dtype=torch.float64, device="cpu", pin_memory=True).unbind())
+            return list(torch.empty(count, dtype=dtype, device="cpu", pin_memory=True).unbind())
 
     def send(self, value: torch.Tensor, number: torch.Tensor) -> None:
         """Copy a value of this GPU to one of its numbers, in the current stream of it."""
-        with torch.no_grad():
-            number.copy_(value, non_blocking=True)
+        number.copy_(value.detach() if value.requires_grad else value, non_blocking=True)
 
     def flag(self, event: Event | None = None) -> Event:
         """Return an event, which may have been used before, that has come when all is done that the current stream was told."""

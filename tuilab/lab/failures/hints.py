@@ -12,7 +12,7 @@ _BROKEN = "the GPU or its driver is at fault, not the scenario: dmesg tells (Xid
 
 # The first sentence that is found counts.
 _CUDA = (
-    ("device-side assert", f"an index or label is out of range in a kernel: {_ASSERT}"),
+    ("device-side assert triggered", f"an index or label is out of range in a kernel: {_ASSERT}"),
     ("illegal memory access", f"a kernel used memory that is not its own: {_ASSERT}"),
     ("misaligned address", f"a kernel used memory that is not its own: {_ASSERT}"),
     ("unspecified launch failure", f"a kernel crashed: {_ASSERT}"),

@@ -8,25 +8,39 @@ import torch
 from tuilab.lab.device import Cuda, Event
 
 _BATCH = 256  # slots that are made at a time
-_EMPTY = 0xFFF7_5A5A_C3C3_1D1D  # a NaN that no computation yields
+
+
+class _Kind(NamedTuple):
+    """How the host reads numbers of a dtype: their bits, their value, and the bits of a NaN that no computation yields."""
+
+    bits: "type[ctypes.c_uint32 | ctypes.c_uint64]"
+    value: "type[ctypes.c_float | ctypes.c_double]"
+    empty: int
+
+
+_KINDS = {  # that a GPU copies as they are; of others it makes float64 first, which is a kernel more
+    torch.float32: _Kind(ctypes.c_uint32, ctypes.c_float, 0xFFF7_5A5A),
+    torch.float64: _Kind(ctypes.c_uint64, ctypes.c_double, 0xFFF7_5A5A_C3C3_1D1D),
+}
 
 
 class Slot:
     """One number, which says whether it was written to: after an error a GPU does not tell any more what it has done."""
 
-    __slots__ = ("_bits", "_float", "number")
+    __slots__ = ("_bits", "_empty", "_float", "number")
 
     def __init__(self, number: torch.Tensor) -> None:
+        bits, value, self._empty = _KINDS[number.dtype]
         self.number = number
-        self._bits = ctypes.c_uint64.from_address(number.data_ptr())
-        self._float = ctypes.c_double.from_address(number.data_ptr())
+        self._bits = bits.from_address(number.data_ptr())
+        self._float = value.from_address(number.data_ptr())
 
     def empty(self) -> None:
-        self._bits.value = _EMPTY
+        self._bits.value = self._empty
 
     @property
     def is_written(self) -> bool:
-        return self._bits.value != _EMPTY
+        return self._bits.value != self._empty
 
     @property
     def value(self) -> float:
@@ -46,14 +60,14 @@ class Landing:
     def __init__(self, gpu: Cuda) -> None:
         self.gpu = gpu
         self.trouble = ""  # the error after which the GPU answers nothing any more
-        self._slots: list[Slot] = []
+        self._slots: dict[torch.dtype, list[Slot]] = {dtype: [] for dtype in _KINDS}
         self._events: list[Event] = []
 
     def send(self, values: dict[str, torch.Tensor]) -> Flight:
         """Have values copied as they will be in the current stream after all that it was told so far."""
         slots = {}
         for name, value in values.items():
-            slots[name] = slot = self._take_slot()
+            slots[name] = slot = self._take_slot(value.dtype)
             slot.empty()
             self._copy(name, value, slot)
         return Flight(slots, self.gpu.flag(self._events.pop() if self._events else None))
@@ -77,7 +91,8 @@ class Landing:
     def release(self, flight: Flight) -> None:
         """Use the slots again of what has landed; a GPU that failed may still write to them."""
         if not self.trouble:
-            self._slots += flight.slots.values()
+            for slot in flight.slots.values():
+                self._slots[slot.number.dtype].append(slot)
             self._events.append(flight.event)
 
     def _note(self, problem: RuntimeError) -> bool:
@@ -85,10 +100,12 @@ class Landing:
         self.trouble = str(problem).partition("\n")[0] or type(problem).__name__
         return False
 
-    def _take_slot(self) -> Slot:
-        if not self._slots:
-            self._slots += map(Slot, self.gpu.numbers(_BATCH))
-        return self._slots.pop()
+    def _take_slot(self, dtype: torch.dtype) -> Slot:
+        dtype = dtype if dtype in _KINDS else torch.float64
+        slots = self._slots[dtype]
+        if not slots:
+            slots += map(Slot, self.gpu.numbers(_BATCH, dtype))
+        return slots.pop()
 
     def _copy(self, name: str, value: torch.Tensor, slot: Slot) -> None:
         try:

@@ -70,6 +70,7 @@ class Pending:
             for index, tensors in by_gpu.items():
                 if gpu(index).is_capturing():
                     raise ValueError(f"{min(tensors)} cannot be logged while its GPU records a graph: log it after a replay")
+            is_sure = by_gpu.keys() == self._landings.keys()  # that none of them records a graph
             flights = [(landing := self._landing(index), landing.send(tensors)) for index, tensors in by_gpu.items()]
             if flights:
                 self._askers.add(threading.get_ident())
@@ -77,13 +78,17 @@ class Pending:
             self._names.update(values)
             self.held.append(_Held(step, arm, at, {**values, **slots}, flights, x))
             self._count(1)
-        self.flush(_FEW)
+            self.flush(_FEW, is_sure=is_sure)
+            self._tell()
 
-    def flush(self, most: int | None = None) -> int:
-        """Write what has arrived, the oldest first, and return how much; nothing waits."""
+    def flush(self, most: int | None = None, *, is_sure: bool = False) -> int:
+        """Write what has arrived, the oldest first, and return how much; nothing waits.
+
+        Who `is_sure` has asked just now whether a graph is recorded.
+        """
         written = 0
         with self._lock:
-            if self._is_writing or threading.get_ident() not in self._askers or self._capturing():
+            if self._is_writing or threading.get_ident() not in self._askers or (not is_sure and self._capturing()):
                 return 0
             self._is_writing = True
             try:
@@ -92,6 +97,7 @@ class Pending:
                     written += 1
             finally:
                 self._is_writing = False
+                self._tell()
         return written
 
     def bring_over(self, patience_s: float) -> Lost:
@@ -180,7 +186,12 @@ class Pending:
 
     def _count(self, change: int) -> None:
         if self._unwritten:
-            self._unwritten.add(change)
+            self._unwritten.count += change
+
+    def _tell(self) -> None:
+        """Have the count where a kill cannot take it away."""
+        if self._unwritten:
+            self._unwritten.tell()
 
     def _disown(self) -> None:
         """Forget what the parent of a fork holds."""

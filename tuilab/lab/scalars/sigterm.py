@@ -6,8 +6,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 
 _AGAIN_S = 0.005
+_signals = import_module("_signal")  # what `signal` asks, before it looks for a member of an enum: for a function in vain
 
 
 def before_sigterm(act: Callable[[], bool]) -> None:
@@ -16,7 +18,7 @@ def before_sigterm(act: Callable[[], bool]) -> None:
     A scenario that handles the signal itself, from before or from now on, does. One that keeps its main thread in a call of C
     is ended by the SIGKILL that follows.
     """
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+    if _signals.getsignal(signal.SIGTERM) != signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
         return
     owner = os.getpid()
 

@@ -112,7 +112,7 @@ def memory_lines(summary: RunSummary, *, has_others: bool = False) -> Lines:
     own, others = own_gpus(summary), other_gpus(summary) if has_others else []
     for gpu in own:
         name = f"{label_of(gpu, summary)} " if len(own) + len(others) > 1 else ""
-        found += _of(summary, gpu.nvmls, {"memory_used_bytes": f"{name}device", "memory_tree_bytes": f"{name}this run"})
+        found += _of(summary, gpu.nvmls, {"memory_used_bytes": f"{name}device", "memory_tree_bytes": f"{name}run"})
         found += [(f"{name}{word}", one) for metric, word in _OF_TORCH for one in held_lines(summary, gpu.torchs, metric)]
     if processes := summary.resources.get("rss_bytes"):
         found.append(("processes", processes))
