@@ -26,7 +26,7 @@ CLOCKS = ("sm_mhz", "throttle_mask")
 _TURNS = ("memory_used_bytes", "power_w", PROCESSES, "memory_used_bytes", "busy_percent", PROCESSES)
 _SELDOM = tuple(name for name in METERS if name not in {*CLOCKS, *_TURNS})
 _MOST_TENANTS = 20  # that are told of by name
-_USUAL = tuple(name for name in METERS if name != "ecc_uncorrected")
+_USUAL = (*(name for name in METERS if name != "ecc_uncorrected"), PROCESSES)
 
 Readings = dict[str, dict[str, float]]
 
