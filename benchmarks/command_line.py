@@ -46,7 +46,7 @@ def rows(place: Path, *, rounds: int, runs: int) -> Iterator[Row]:
         of_many: plain("runs", root="many"),  # the last 20
         all_of_many: plain(*refuted, root="many"),
         f"{all_of_many}, cold ledger": with_cold_ledger,
-        "tuilab doctor, to the first answer": lambda: {"ms": ms_to_first_word([tuilab, "doctor"], place)},
+        "tuilab doctor --all, to the first answer": lambda: {"ms": ms_to_first_word([tuilab, "doctor", "--all"], place)},
         "tuilab doctor": lambda: cost([tuilab, "doctor"], place, ends_with=DOCTOR_ENDS_WITH),
     } | {words: of_peer(lambda words=words: peer(words, place)) for words in PEERS}  # type: ignore[misc]  # bound now
     yield from in_rounds(ways, rounds, {("tuilab runs, 0 runs", "processor ms"): "4 times"}, beside=BARE)

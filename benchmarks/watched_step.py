@@ -1,6 +1,8 @@
 """What being watched costs a step in this process, as JSON; `watching.py` starts it.
 
-python -m benchmarks.watched_step steps|all [--tiny]
+python -m benchmarks.watched_step steps|all [--cuda] [--tiny]
+
+On a GPU, too, it is the time of the host that is told: what a short step takes there is hardly anything else.
 """
 
 import importlib
@@ -30,13 +32,15 @@ HOOKS: tuple[dict[int, Any], ...] = (optimizers._global_optimizer_pre_hooks, opt
 
 def main() -> None:
     torch.set_num_threads(1)
-    print(json.dumps(blocks(sys.argv[1], is_tiny="--tiny" in sys.argv)))
+    device = torch.device("cuda" if "--cuda" in sys.argv else "cpu")
+    is_there = device.type == "cpu" or torch.cuda.is_available()
+    print(json.dumps(blocks(sys.argv[1], device, is_tiny="--tiny" in sys.argv) if is_there else {}))
 
 
-def blocks(how: str, *, is_tiny: bool) -> dict[str, dict[str, float]]:
+def blocks(how: str, device: torch.device, *, is_tiny: bool) -> dict[str, dict[str, float]]:
     """Return what watching costs a short step and one of 1 ms."""
     few = 10 if is_tiny else 300
-    step = trainer()
+    step = trainer(device)
     out = hooks()
     found = {}
     with tempfile.TemporaryDirectory() as marks:
@@ -61,9 +65,9 @@ def blocks(how: str, *, is_tiny: bool) -> dict[str, dict[str, float]]:
     return found
 
 
-def trainer() -> Callable[[int], None]:
-    """Return a step with a wait, a backward and an optimizer, and so many products of matrices besides."""
-    weight = torch.zeros(1, requires_grad=True)
+def trainer(device: torch.device) -> Callable[[int], None]:
+    """Return a step with a wait, a backward and an optimizer, and so many products of matrices of the host besides."""
+    weight = torch.zeros(1, requires_grad=True, device=device)
     optimizer = torch.optim.SGD([weight], lr=0.1)
     batches = iter(DataLoader(range(10**9), batch_size=None))  # type: ignore[arg-type]  # a sequence is a dataset
     matrix = torch.randn(64, 64)
@@ -80,10 +84,13 @@ def trainer() -> Callable[[int], None]:
 
 
 def timed(step: Callable[[int], None], products: int, count: int) -> float:
-    """Return the microseconds of one of so many steps."""
+    """Return the microseconds of one of so many steps; a GPU begins with nothing to do, and is waited for."""
+    wait = torch.cuda.synchronize if torch.cuda.is_initialized() else bool  # type: ignore[no-untyped-call]
+    wait()
     began = time.perf_counter()
     for _ in range(count):
         step(products)
+    wait()
     return (time.perf_counter() - began) / count * 1e6
 
 

@@ -29,14 +29,8 @@ GOALS_US = {"steps": "10", "all": "15"}  # of a step
 
 def rows(place: Path, *, rounds: int, runs: int, steps: int, trainers: int) -> Iterator[Row]:
     for how, goal in GOALS_US.items():
-        taken = [watched_step(place, how, is_tiny=rounds == 1) for _ in range(rounds)]
-        for name in taken[0]:
-            bare, cost, own = ([one[name][key] for one in taken] for key in ("bare_us", "cost_us", "own_us"))
-            watched = [sum(both) for both in zip(bare, cost, strict=True)]
-            what = f"a {name} step, --watch {how}"
-            yield Row(what, "us", watched, "the step alone", bare)
-            yield Row(what, "us of it for the watch", cost, goal=goal)
-            yield Row(what, "us by its own clock", own)
+        yield from rows_of_step(place, how, goal, rounds)
+        yield from rows_of_step(place, how, "", rounds, is_cuda=True)
     for trainer in TRAINERS[:trainers]:
         if trainer == "train_lightning" and find_spec("lightning") is None:
             yield Row(trainer, missing="no lightning; pip install -c constraints.txt -e '.[own]'")
@@ -45,9 +39,24 @@ def rows(place: Path, *, rounds: int, runs: int, steps: int, trainers: int) -> I
         yield from in_rounds(ways, runs, beside=f"{trainer}, bare", is_warmed=False)
 
 
-def watched_step(place: Path, how: str, *, is_tiny: bool) -> dict[str, dict[str, float]]:
-    """Return what one process found of a short step and of one of 1 ms."""
-    words = [PYTHON, "-m", "benchmarks.watched_step", how, *(["--tiny"] if is_tiny else [])]
+def rows_of_step(place: Path, how: str, goal: str, rounds: int, *, is_cuda: bool = False) -> Iterator[Row]:
+    end = f"step, --watch {how}{', on a GPU' if is_cuda else ''}"
+    flags = [*(["--cuda"] if is_cuda else []), *(["--tiny"] if rounds == 1 else [])]
+    taken = [watched_step(place, how, flags) for _ in range(rounds)]
+    if not taken[0]:
+        yield Row(f"a {end}", missing="torch sees no GPU here")
+    for name in taken[0]:
+        bare, cost, own = ([one[name][key] for one in taken] for key in ("bare_us", "cost_us", "own_us"))
+        watched = [sum(both) for both in zip(bare, cost, strict=True)]
+        what = f"a {name} {end}"
+        yield Row(what, "us", watched, "the step alone", bare)
+        yield Row(what, "us of it for the watch", cost, goal=goal)
+        yield Row(what, "us by its own clock", own)
+
+
+def watched_step(place: Path, how: str, flags: list[str]) -> dict[str, dict[str, float]]:
+    """Return what one process found of a short step and of one of 1 ms; nothing where it has no GPU for it."""
+    words = [PYTHON, "-m", "benchmarks.watched_step", how, *flags]
     found: dict[str, dict[str, float]] = json.loads(output(words, place))
     return found
 
