@@ -216,7 +216,7 @@ def test_a_precision_holds_beside_torchs_newer_switches_and_leaves_them_as_they_
 
 def test_what_is_held_is_not_asked_while_a_graph_is_recorded(cuda: "FakeCuda") -> None:
     asked = cuda.now
-    assert Cuda(0).holds() == (0, 0)
+    assert Cuda(0).holds() == (0, 0, 0)
     assert cuda.now > asked
 
     cuda.is_recording_graph, asked = True, cuda.now

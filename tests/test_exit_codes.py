@@ -79,7 +79,7 @@ def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> 
     found = render(read_subject(run_dir).summary, "succeeded", run_dir, Style(), 100, has_chart=False)
     assert found.count("a GPU") == found.count("not testable here: a GPU") == 1
     assert found.count("NOT TESTABLE HERE") == 2
-    assert "not on this box: a GPU" in markdown.render([read_subject(run_dir)])
+    assert "needs: a GPU" in markdown.render([read_subject(run_dir)])
 
 
 def test_what_authors_write_where_nothing_can_be_written_ends_as_any_result_does(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_page_charts_memory_load_power_and_clock_of_the_gpu_of_the_run_alone(s
     page = Elements(html.render([subject]))
 
     titles = [chart["aria-label"].partition(",")[0] for chart in page.of("svg", role="img") if "data-unit" in chart]
-    assert titles == ["memory", "busy", "power of the GPU", "clock of the GPU"]
+    assert titles == ["memory", "busy", "busy of the GPU", "power of the GPU", "clock of the GPU"]
     labels = [curve["data-label"] for curve in page.of("g", class_="curve")]
     assert labels == [
         "device",
@@ -52,7 +52,7 @@ def test_a_page_charts_memory_load_power_and_clock_of_the_gpu_of_the_run_alone(s
         "allocated",
         "processes",
         "processes (100 % is a core)",
-        "GPU 1 busy",
+        "GPU 1",
         "GPU 1",
         "GPU 1",
     ]

@@ -281,7 +281,7 @@ def test_where_pids_match_the_memory_of_a_run_is_the_drivers_word_and_torchs() -
     reading = {"memory_used_bytes": 5.0 * (1 << 30), "memory_tree_bytes": 3.0 * (1 << 30), "foreign_processes": 0.0}
 
     assert rows(sampled(u0=reading), HELD) == {
-        "GPU 0": "5 GiB used at most, H100",
+        "GPU 0": "5 GiB used at most, by all, H100",
         "  this run": "3 GiB at most; of it torch reserved 2 GiB and gave out 1 GiB",
         "  others": "nobody was seen",
     }

@@ -110,7 +110,7 @@ def run(
         count, seen = len(real.device_ids), real.module.seen
         got = [sum(copied) / MIB, len(seen), len({thread for thread, _ in seen})]
         lab.claim("pass", [*got, real.module.calls], equals=[0, 1, 1, 1], lacks="" if count < 2 else "a box without GPUs")
-        lacks = "" if count > 1 else "the option --all-gpus" if torch.accelerator.device_count() > 1 else "a second GPU"
+        lacks = "" if count > 1 else "--all-gpus" if torch.accelerator.device_count() > 1 else "a second GPU"
         lab.claim("gpus", got, equals=[count - 1, count, count], lacks=lacks)
 
     lab.stage("threads and processes")

@@ -114,7 +114,7 @@ def run(
         lab.claim("negative", found, equals=[True, True])
 
     lab.stage("timing")
-    lab.claim_ratio("script-time", "loop/script", at_most=1.5, lacks="" if device.type == "cpu" else "a CPU as the device")
+    lab.claim_ratio("script-time", "loop/script", at_most=1.5, lacks="" if device.type == "cpu" else "--device cpu")
     lab.claim_ratio("index-time", "loop/indexed", at_least=100)
     raced = {name: lambda arm=arms[name]: arm(x, index) for name in ("loop", "script", "indexed")}
     lab.race(**raced, same=0.0, seconds=0.3)

@@ -114,7 +114,7 @@ def run(
     lab.stage("timing a step")
     on_gpu = device.type == "cuda"
     lab.claim_ratio("fused-time", "loop/fused", at_least=1.5)
-    lab.claim_ratio("foreach-cpu", "foreach/loop", at_least=1, lacks="a CPU as the device" if on_gpu else "")
+    lab.claim_ratio("foreach-cpu", "foreach/loop", at_least=1, lacks="--device cpu" if on_gpu else "")
     lab.claim_ratio("foreach-gpu", "loop/foreach", at_least=2, lacks="" if on_gpu else "a CUDA device")
     arms = {name: lambda form=form: build(tensors, numbers, form, device, dtype).step for name, form in FORMS.items()}
     lab.race(**arms, factories=True, seconds=0.3)

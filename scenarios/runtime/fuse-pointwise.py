@@ -109,12 +109,12 @@ def run(
             for name, arm in arms.items():
                 lab.log(2**power, arm=name, call_ms=call_ms(arm, x))
         lab.stage("torch.compile")
-        kernels, kept, lacks = compiled(lab, x.requires_grad_()) if compile else (None, None, "the option --compile")
+        kernels, kept, lacks = compiled(lab, x.requires_grad_()) if compile else (None, None, "--compile")
         lab.claim("kernel", kernels, equals=2, lacks=lacks)
         lab.claim("compiled", kept, equals=1, lacks=lacks)
 
     lab.stage("timing the forward")
     x = torch.randn(2**26 if on_gpu else 2**20, device=device)
     lab.claim_ratio("library-time", "plain/library", at_least=2)
-    lab.claim_ratio("script-time", "plain/script", at_most=1.3, lacks="a CPU as the device" if on_gpu else "")
+    lab.claim_ratio("script-time", "plain/script", at_most=1.3, lacks="--device cpu" if on_gpu else "")
     lab.race(plain=lambda: plain(x), script=lambda: script(x), library=lambda: F.gelu(x), same=1e-5, seconds=0.4)

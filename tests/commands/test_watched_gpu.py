@@ -52,10 +52,8 @@ class Cuda:
     def current_stream(self, device: int) -> str:
         return "the default one"
 
-    def memory_allocated(self, device: int) -> int:
-        return 0
-
-    memory_reserved = memory_allocated
+    def memory_stats_as_nested_dict(self, device: int) -> dict[str, Any]:
+        return {}  # as before anything was allocated
 
     def get_device_properties(self, device: int) -> Any:
         return SimpleNamespace(uuid="a GPU")

@@ -165,8 +165,11 @@ class FakeCuda:
             raise torch.AcceleratorError(self.broken)
         self.now += STATS
         gpu = self.gpus[self.index_of(device)]
-        held = {"allocated_bytes": gpu.allocated, "reserved_bytes": gpu.reserved}
-        return {name: {"all": {"current": value}} for name, value in held.items()}
+        held = {
+            "allocated_bytes": (gpu.allocated, gpu.allocated_peak),
+            "reserved_bytes": (gpu.reserved, gpu.reserved_peak),
+        }
+        return {name: {"all": {"current": current, "peak": peak}} for name, (current, peak) in held.items()}
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         self.touch("reset_peak_memory_stats")

@@ -229,7 +229,8 @@ class Watched:
             uuid = process.names.get(mark.name, "").partition("\n")[0]
             allocated, reserved = max(mark.began, 0), max(mark.ended, 0)
             if uuid:
-                self._journal.append(events.GpuHeld(uuid=uuid, allocated_bytes=allocated, reserved_bytes=reserved))
+                peak = int(mark.value) if 0 <= mark.value < 2**62 else 0
+                self._journal.append(events.GpuHeld(uuid, allocated, reserved, peak))
             else:
                 at = self._held_count = self._held_count + 1
                 values = {"gpu_allocated_bytes": float(allocated), "gpu_reserved_bytes": float(reserved)}

@@ -57,4 +57,7 @@ class Holdings:
         """Tell what is held, however lately it was told."""
         for one in self.gpus.values():
             if held := one.holds():
-                self._record(GpuHeld(uuid=one.uuid, allocated_bytes=held[0], reserved_bytes=held[1]))
+                allocated, reserved, peak = held
+                self._record(
+                    GpuHeld(uuid=one.uuid, allocated_bytes=allocated, reserved_bytes=reserved, allocated_peak_bytes=peak)
+                )

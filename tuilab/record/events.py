@@ -422,6 +422,7 @@ class GpuHeld(Event):
     uuid: str  # torch's name of it, which ends NVML's
     allocated_bytes: Count  # given out to tensors
     reserved_bytes: Count  # taken from the GPU
+    allocated_peak_bytes: Count = 0  # given out at most since the process began, or since the scenario forgot what was before
 
 
 class ArmFinished(Event):

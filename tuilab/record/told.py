@@ -10,6 +10,7 @@ from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.verdicts import Verdict
 from tuilab.text import brief, brief_beside, join, percent, plural, shorten, show
 from tuilab.words import clock, number, size, unit_of
 
@@ -54,7 +55,7 @@ def evidence(claim: Claim) -> str:
         ratio = f"{claim.declared.over}/{claim.declared.under}"
         floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
         return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
-    return reached.why
+    return f"needs: {reached.why}" if claim.outcome == Verdict.NOT_TESTABLE else reached.why
 
 
 def for_how_long(lasted: str, state: str) -> str:
@@ -210,7 +211,7 @@ def gpu_rows(summary: RunSummary) -> list[tuple[str, str]]:
     for gpu in own_gpus(summary):
         name, model = label_of(gpu, summary), f", {show(gpu.found.name)}" if gpu.found else ""
         used = summary.resources.get(f"{gpu.nvmls} memory_used_bytes")
-        rows.append((name, f"{size(used.high or 0)} used at most{model}" if used else f"memory n/a{model}"))
+        rows.append((name, f"{size(used.high or 0)} used at most, by all{model}" if used else f"memory n/a{model}"))
         rows.append(("  this run", _own_memory(summary, gpu)))
         rows.append(("  others", others_words(summary, gpu)))
     return rows
@@ -220,12 +221,14 @@ def _own_memory(summary: RunSummary, gpu: OwnGpu) -> str:
     """Return what the run had of a GPU: by the driver's word, and torch's own, which leaves out what CUDA itself takes."""
     seen = summary.resources.get(f"{gpu.nvmls} memory_tree_bytes")
     reserved, given = (
-        max((one.high or 0 for one in held_lines(summary, gpu.torchs, metric)), default=None)
-        for metric in ("reserved_bytes", "allocated_bytes")
+        max((one.high or 0 for metric in metrics for one in held_lines(summary, gpu.torchs, metric)), default=None)
+        for metrics in (("reserved_bytes",), ("allocated_bytes", "allocated_peak_bytes"))
     )
     torchs = f"torch reserved {size(reserved)} and gave out {size(given)}" if reserved is not None and given is not None else ""
-    if seen:
+    if seen and (seen.high or 0) > (reserved or 0):
         return f"{size(seen.high or 0)} at most" + (f"; of it {torchs}" if torchs else "")
+    if seen:  # the driver is asked now and then
+        return f"{torchs} at most; the driver saw {size(seen.high or 0)}"
     unknown = f"{'what CUDA takes beside it is ' if torchs else ''}n/a: {_why_no_processes(summary, gpu)}"
     return "; ".join(filter(None, [f"{torchs} at most" if torchs else "", unknown]))
 
@@ -281,6 +284,6 @@ def _why_no_processes(summary: RunSummary, gpu: OwnGpu) -> str:
     """Return why it is not known who is on a GPU."""
     known = summary.unavailable
     if f"{gpu.nvmls} foreign_processes" in summary.resources:
-        return "the driver lists none of its processes"
+        return "the driver listed none of its processes when it was asked"
     reasons = (known.get(what, "") for what in ("gpu processes", f"{gpu.nvmls} processes", "gpu"))
     return show(next(filter(None, reasons), "the driver has not told"))

@@ -198,8 +198,7 @@ def claim_row(claim: Claim, before: str = "") -> ClaimRow:
         kind = "bad" if claim.is_contradicted else "good"
     look = {"verdict": verdict, "mark": mark, "kind": kind}
     if reached is None or declared is None or reached.estimate is None:
-        lacks = "not on this box: " if verdict == Verdict.NOT_TESTABLE else ""
-        return ClaimRow(claim.text, **look, estimate="", claimed="", why=lacks + evidence(claim), interval=None)
+        return ClaimRow(claim.text, **look, estimate="", claimed="", why=evidence(claim), interval=None)
     low, high = (brief_beside(declared.bound, end) if end is not None else "n/a" for end in (reached.low, reached.high))
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
     estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"

@@ -15,6 +15,7 @@ from tuilab.record.blocks import Measure, measure_of, times_of
 from tuilab.record.digest import digest_of
 from tuilab.record.events import CLAIM_LIMIT, AxesNamed, TableShown
 from tuilab.record.folding.arms_table import ARMS
+from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.parts import Claim
 from tuilab.record.series import Series, siblings
 from tuilab.record.states import RunState
@@ -88,7 +89,8 @@ def _claims(summary: RunSummary, style: Style, width: int, before: Mapping[str, 
 
 def _found(claim: Claim, summary: RunSummary, before: str) -> str:
     """Return what was measured for a claim, now and before; what the whole run lacks is told once, below."""
-    is_told_below = claim.outcome == Verdict.NOT_TESTABLE and evidence(claim) == summary.box_lacks
+    why = claim.verdict.why if claim.verdict and claim.outcome == Verdict.NOT_TESTABLE else ""
+    is_told_below = bool(why) and why == summary.box_lacks
     return show("; ".join(filter(None, ("" if is_told_below else evidence(claim), before))))
 
 
@@ -240,7 +242,18 @@ def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
         is_command = bool(summary.run and summary.run.command)  # which a process of ours starts, and stays beside
         name = "process tree, with tuilab's own" if is_command else "process tree"
         rows.append((name, f"{size(peak)} resident at most{beside}"))
-    return rows + gpu_rows(summary)
+    return rows + gpu_rows(summary) + _held_rows(summary)
+
+
+def _held_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return what held the clocks of the run's GPUs down."""
+    gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found]
+    if not gpus:
+        return []
+    from tuilab.drawings.gpu_strips import held_down, held_words  # which a run without a GPU need not wait for
+
+    words = held_words(held_down(summary, gpus, Throttling()))
+    return [("  clocks", words)] if words else []
 
 
 def _rss_peak_bytes(summary: RunSummary) -> float:

@@ -55,7 +55,8 @@ def scrubber_of(values: Iterable[str]) -> Callable[[Any], Any]:
 
 def is_secret_value(name: str, value: str) -> bool:
     """Say whether the text that was given for a parameter must not be recorded, for its name or for what it looks like."""
-    return names.is_secret(name) or _clean_for_record()(value) != value
+    is_told = names.is_secret(name) and (hides(name, value) or not names.is_counted(name))
+    return is_told or _clean_for_record()(value) != value
 
 
 def words_for_record(words: Sequence[str], secrets: Sequence[str] = ()) -> list[str]:

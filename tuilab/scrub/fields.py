@@ -73,6 +73,8 @@ def hides(name: str, value: str) -> bool:
 
 def hides_option(name: str, value: str) -> bool:
     """Say whether an option with this name was given a secret: whoever types `--token` means one that opens a door."""
+    if names.is_counted(name):
+        return hides(name, value)
     is_password = names.is_certain(name) and names.is_typed(name)
     return names.is_secret(name) and (is_password or not is_harmless(name, value))
 

@@ -19,6 +19,7 @@ _PAIRS = frozenset(  # a code alone is one of errors, and a certificate is publi
     {(word, "CODE") for word in ("ACCESS", "AUTH", "MFA", "OTP", "PASS", "PIN", "RECOVERY", "SECURITY", "VERIFICATION")}
     | {("PRIVATE", "CERT"), ("PRIVATE", "CERTIFICATE")}
 )
+_COUNTED = frozenset({"KEYS", "TOKENS"})
 _TYPED = frozenset({"CODE", "CRED", "CREDS", "LOGIN", "OTP", "PASS", "PASSCODE", "PIN", "PSK", "PW", "PWD"})
 _TYPED_PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|HTPASS|.(?:PASS|PWD)\Z")
 _FRIENDS = frozenset({"BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", "SURPASS", "TURKEY", "UNPASS"})
@@ -42,6 +43,13 @@ def is_certain(name: str) -> bool:
         return False
     is_qualified = any(before in _QUALIFIERS and _is_doubtful(word) for before, word in pairwise(words))
     return is_qualified or _is_certain(words)
+
+
+@lru_cache(_KNOWN)
+def is_counted(name: str) -> bool:
+    """Say whether a name is that of tokens or keys of a model, and of nothing that is doubtful besides: max_tokens."""
+    doubtful = {word for word in _words(name) if _is_doubtful(word)}
+    return bool(doubtful) and doubtful <= _COUNTED and not is_certain(name)
 
 
 @lru_cache(_KNOWN)

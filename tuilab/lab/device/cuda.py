@@ -110,8 +110,10 @@ class Cuda:
         with self.selected():
             torch.cuda.empty_cache()
 
-    def holds(self) -> tuple[int, int] | None:
-        """Return the bytes that torch has given out and has reserved; it alone is asked, nothing waits, no context is made.
+    def holds(self) -> tuple[int, int, int] | None:
+        """Return the bytes that torch has given out, has reserved, and had given out at most.
+
+        It alone is asked, nothing waits, no context is made.
 
         While a graph is recorded it is not asked: an allocator that asks the driver would spoil it.
         """
@@ -119,7 +121,8 @@ class Cuda:
             if self.is_capturing():
                 return None
             stats = torch.cuda.memory_stats_as_nested_dict(self.index)
-            return stats["allocated_bytes"]["all"]["current"], stats["reserved_bytes"]["all"]["current"]
+            given, reserved = (stats[f"{name}_bytes"]["all"] for name in ("allocated", "reserved"))
+            return given["current"], reserved["current"], given["peak"]
         except (KeyError, RuntimeError):  # nothing was used yet; an allocator that asks the driver, after an error
             return None
 

@@ -43,7 +43,7 @@ def gpu_held(summary: RunSummary, stream: str, event: events.GpuHeld) -> None:
     if event.uuid not in summary.gpus_held and len(summary.gpus_held) >= _KEPT:
         return
     summary.gpus_held.setdefault(event.uuid, {})[stream] = None
-    for metric in ("allocated_bytes", "reserved_bytes"):
+    for metric in ("allocated_bytes", "reserved_bytes", "allocated_peak_bytes"):
         name = f"{event.uuid} {metric}"
         series = summary.resources.setdefault(f"{name} {stream}", Series(name, writer=stream))
         series.add(series.count, event.t, float(getattr(event, metric)))

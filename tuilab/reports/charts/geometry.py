@@ -167,7 +167,8 @@ def _axes(panel: Panel, lines: Sequence[Line], thin: Sequence[Line]) -> tuple[Ax
     is_log = panel.is_log and min(values) > 0
     low = low if panel.is_log_x else beginning(low, high)
     along = x_axis(low, high, "time" if panel.is_timed else "", 6, is_log=panel.is_log_x, is_whole=are_whole(lines))
-    return along, y_axis(min(values), max(values), panel.unit, 5, is_log=is_log)
+    least = min(0.0, *values) if panel.is_timed else min(values)  # of a machine what is nothing is at the bottom
+    return along, y_axis(least, max(values), panel.unit, 5, is_log=is_log)
 
 
 def _ends(thin: Sequence[Drawn], x: Axis, y: Axis) -> list[End]:

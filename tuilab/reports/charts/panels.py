@@ -57,19 +57,19 @@ def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int 
 
 
 def machine_panels(summary: RunSummary) -> list[Panel]:
-    """Return what the run used: memory, and how busy processors and GPUs were."""
-    busy = of_gpus(summary, "busy_percent", "busy")
-    if processes := summary.resources.get("cpu_percent"):
-        busy.insert(0, ("processes (100 % is a core)", processes))
+    """Return what the run used: memory, and how busy processors and GPUs were: many cores are more than 100 %."""
+    processes = summary.resources.get("cpu_percent")
+    busy = [("processes (100 % is a core)", processes)] if processes else []
     why = summary.unavailable.get("sampler", "the run was over before the first sample")
     panels = [
         _timed(summary, memory_title(summary), "bytes", memory_lines(summary), why),
         _timed(summary, "busy", "%", busy, why),
     ]
     held = tuple(_held(summary))
-    for metric, title, unit in (("power_w", "power", "W"), ("sm_mhz", "clock", "MHz")):
+    for metric, title, unit in (("busy_percent", "busy", "%"), ("power_w", "power", "W"), ("sm_mhz", "clock", "MHz")):
         if found := of_gpus(summary, metric, ""):
-            panels.append(replace(_timed(summary, f"{title} of the GPU", unit, found, why), held=held))
+            panel = _timed(summary, f"{title} of the GPU", unit, found, why)
+            panels.append(panel if title == "busy" else replace(panel, held=held))
     return panels
 
 

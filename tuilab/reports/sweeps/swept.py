@@ -175,7 +175,7 @@ def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
 
 def _why_missing(subject: Subject | None) -> str:
     if subject is None:
-        return "no run of it can be read here"
+        return "not begun, or no run of it can be read here"
     why = ": ".join(filter(None, (subject.state, subject.summary.reason)))
     return f"{show(why, 200)} ({subject.id})"
 

@@ -156,8 +156,10 @@ class Gpu:
             return
         self._held_at = now
         self._uuid = self._uuid or self._watcher.name(f"{uuid_of(self._cuda, self.device)}\nGPU")
-        held = self._cuda.memory_allocated(self.device), self._cuda.memory_reserved(self.device)
-        self._watcher.mark(layout.HELD, *held, 0.0, self.device, self._uuid)
+        stats = self._cuda.memory_stats_as_nested_dict(self.device)
+        given, reserved = (stats.get(f"{name}_bytes", {}).get("all", {}) for name in ("allocated", "reserved"))
+        held = given.get("current", 0), reserved.get("current", 0), float(given.get("peak", 0))
+        self._watcher.mark(layout.HELD, *held, self.device, self._uuid)
 
     def _can_record(self) -> bool:
         if self._is_broken or self._cuda.is_current_stream_capturing():

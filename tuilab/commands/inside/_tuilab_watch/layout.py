@@ -29,7 +29,7 @@ WAITED = 6  # for data
 LOGGED = 7  # id: the name; the end is its step; number: 1 where that is no whole number but a float in those bits
 LANDED = 8  # a value that was on a GPU: a root, or whether a step was left out; begin: the end of the mark that it belongs to
 WORKED = 9  # on a GPU: begin: as above; value: milliseconds; end: nanoseconds since the one before ended there, or -1
-HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved bytes; number: the device; id: its UUID
+HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved, value: most allocated; number: device; id: UUID
 WENT_FORWARD = 11  # with the loss, where a library calls that in one place
 
 TEXT = 255  # 31 bytes of a text
