@@ -452,8 +452,8 @@ def test_a_verdict_says_which_arms_are_launch_bound(cuda: "FakeCuda") -> None:
     ("arms", "words"),
     [
         ({}, []),
-        ({"a": 0.1234}, ["a is launch-bound: the GPU works 12 % of the time at most"]),
-        ({"a": 0.1, "b": 0.9}, ["a and b are launch-bound: the GPU works 10 % and 90 % of the time at most"]),
+        ({"a": 0.1234}, ["a is host-bound: the GPU works 12 % of the time at most"]),
+        ({"a": 0.1, "b": 0.9}, ["a and b are host-bound: the GPU works 10 % and 90 % of the time at most"]),
     ],
 )
 def test_it_is_said_of_one_arm_or_of_both(arms: dict[str, float], words: list[str]) -> None:

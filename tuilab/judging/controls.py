@@ -125,7 +125,7 @@ def told(evidence: Evidence) -> list[str]:
     if evidence.launch_bound:
         verb = "is" if len(evidence.launch_bound) == 1 else "are"
         shares = " and ".join(f"{100 * share:.0f} %" for share in evidence.launch_bound.values())
-        parts.append(f"{' and '.join(evidence.launch_bound)} {verb} launch-bound: the GPU works {shares} of the time at most")
+        parts.append(f"{' and '.join(evidence.launch_bound)} {verb} host-bound: the GPU works {shares} of the time at most")
     if evidence.unguarded:
         parts.append(evidence.unguarded)
     if evidence.unwatched_share > _MOST_UNKNOWN:
