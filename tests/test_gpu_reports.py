@@ -10,6 +10,8 @@ import pytest
 
 from tests.report_aids import Elements, full, misfits
 from tests.tui.made_up import make_run, started
+from tuilab.drawings.gpu_strips import strips_of
+from tuilab.drawings.strips import Strip
 from tuilab.record.events import EnvironmentRecorded, GpuFound, GpuHeld, GpuShared, Record, Sampled, StateChanged, Tenant
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, markdown
@@ -77,6 +79,16 @@ def test_markdown_has_strips_of_the_gpu_and_the_reasons(subject: Subject) -> Non
     ] * 6
     assert "held down: power cap 10 s, software thermal slowdown 5 s." in strips
     assert "77 W" not in text
+
+
+@pytest.mark.parametrize(("limit", "top"), [(700.0, 700.0), (550.0, 600.0), (None, None)])
+def test_power_and_clock_are_drawn_of_what_the_gpu_can(tmp_path: Path, limit: float | None, top: float | None) -> None:
+    """A reading may be above the limit for a moment; who does not tell a limit has columns of the greatest reading."""
+    gpu = GpuFound(uuid="GPU-u1", index=1, name="H100", power_limit_w=limit, most_sm_mhz=limit and 1980.0)
+    run_dir = make_run(tmp_path, started(), gpu, GIVEN, *readings(4), StateChanged(state="succeeded"))
+    strips = [row for row in strips_of(read_subject(run_dir).summary, [gpu], {}) if isinstance(row, Strip)]
+
+    assert [strip.top for strip in strips] == [100.0, top, limit and 1980.0]
 
 
 def test_a_run_on_the_cpu_has_no_strips(tmp_path: Path) -> None:

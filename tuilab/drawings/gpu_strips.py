@@ -17,7 +17,7 @@ from tuilab.words import seconds
 Held = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
 
 _LEAST_SECONDS = 2.0  # that the axis of a run that goes on shows
-# metric -> what it is called, its unit, the value of a full column, and whether a fall is what matters
+# metric -> what it is called, its unit, the value of a full column (None: what the GPU can), and whether a fall is what matters
 _STRIPS = {
     "busy_percent": ("busy", "%", 100.0, False),
     "power_w": ("power", "W", None, False),
@@ -85,7 +85,8 @@ def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_
         if series := summary.resources.get(f"{gpu.uuid} {metric}"):
             label, unit, top, is_least = _STRIPS[metric]
             (line,) = lines_of([series], is_timed=True, starts=[summary.first_t])
-            yield Strip(label, line, unit, top, is_least, look)
+            limit = top or {"power_w": gpu.power_limit_w, "sm_mhz": gpu.most_sm_mhz}[metric]
+            yield Strip(label, line, unit, max(limit, series.high or 0) if limit else None, is_least, look)
     start = summary.first_t
     yield Marks("held", tuple(((one.begin_t - start) / 1e9, (one.end_t - start) / 1e9, one.is_held_back) for one in held))
     if others:

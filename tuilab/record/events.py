@@ -544,6 +544,8 @@ class GpuFound(Event):
     name: str
     bytes_total: Count | None = None
     slice: str = ""  # as nvidia-smi names it: "MIG 1g.10gb Device 0"; empty: a whole GPU
+    power_limit_w: float | None = None
+    most_sm_mhz: float | None = None
 
     @property
     def label(self) -> str:

@@ -257,7 +257,8 @@ def company_words(summary: RunSummary) -> str:
     for gpu in own_gpus(summary):
         if found := summary.neighbours.get(gpu.nvmls):
             there = [one for one in found.known.values() if summary.is_over or one.seen_t == found.told_t]
-            parts += [f"{words} on {label_of(gpu, summary)}" for words in _by_user(there)]
+            several = f", {found.most} at a time at most" if len(there) > found.most else ""
+            parts += [f"{words} on {label_of(gpu, summary)}{several}" for words in _by_user(there)]
     return ", ".join(parts)
 
 

@@ -7,6 +7,7 @@ from threading import Thread
 
 from tuilab.engine.gpus.raced import RacedGpu
 from tuilab.engine.gpus.rounds import Answer, Question, Rounds
+from tuilab.probes.gpu.board import BOARD
 from tuilab.probes.gpu.nvml import Gpus, open_gpus
 from tuilab.record.events import EnvironmentRecorded, GpuFound, Unavailable
 from tuilab.record.journal.writer import Writer
@@ -15,6 +16,7 @@ PATIENCE_S = 0.1  # how long a sample waits for the GPUs
 SILENCE_S = 5.0  # after this the journal says that they do not answer
 
 _NOTHING = Answer({}, {})
+_LIMITS = {name: BOARD[name] for name in ("power_limit_w", "most_sm_mhz")}
 
 
 class GpuWatch:
@@ -75,7 +77,8 @@ class GpuWatch:
 
     def _introduce(self, gpus: Gpus) -> None:
         for gpu in gpus.found:
-            found = GpuFound(uuid=gpu.uuid, index=gpu.index, name=gpu.name, bytes_total=gpu.bytes_total, slice=gpu.slice)
+            limits = gpus.settings(gpu, _LIMITS)
+            found = GpuFound(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.slice, *map(limits.get, _LIMITS))
             self._journal.append(found)
         for index, reason in gpus.unusable.items():
             self._journal.append(Unavailable(what=f"gpu {index}", reason=reason))
