@@ -287,6 +287,14 @@ def test_where_pids_match_the_memory_of_a_run_is_the_drivers_word_and_torchs() -
     }
 
 
+def test_torch_tells_what_it_gave_out_between_two_looks_and_the_driver_may_have_been_asked_too_seldom() -> None:
+    reading = {"memory_used_bytes": 5.0 * (1 << 30), "memory_tree_bytes": 1.0 * (1 << 30), "foreign_processes": 0.0}
+    peak = GpuHeld(uuid="u0", allocated_bytes=1 << 20, reserved_bytes=2 << 30, allocated_peak_bytes=3 << 29)
+
+    told = rows(sampled(u0=reading), HELD, peak)["  this run"]
+    assert told == "torch reserved 2 GiB and gave out 1.5 GiB at most; the driver saw 1 GiB"
+
+
 def test_in_a_container_the_memory_of_a_run_is_its_own_word_and_what_that_leaves_out_is_said() -> None:
     why = "not visible in a container: the driver names processes by pids of the host"
     found = rows(sampled(u0={"memory_used_bytes": 5.0 * (1 << 30)}), HELD, Unavailable(what="gpu processes", reason=why))
