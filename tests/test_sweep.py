@@ -81,7 +81,7 @@ def swept(tuilab: Tuilab, *words: str, code: int = 0) -> dict[str, Any]:
 def test_how_many_tokens_a_command_takes_is_no_secret(tuilab: Tuilab) -> None:
     told = swept(tuilab, "--set", "max_tokens=128,256", "--", "echo", "--max-tokens", "{max_tokens}")
 
-    assert [run["sweep"]["point"] for run in told["runs"]] == [{"max_tokens": "128"}, {"max_tokens": "256"}]
+    assert [run["point"] for run in told["runs"]] == [{"max_tokens": "128"}, {"max_tokens": "256"}]
 
 
 def test_every_combination_is_a_point_and_the_last_setting_changes_fastest() -> None:
