@@ -7,7 +7,7 @@ from tuilab.judging import stats
 from tuilab.judging.evidence import MIN_UNITS, Evidence
 from tuilab.judging.units import units_of
 from tuilab.record import events
-from tuilab.text import plural
+from tuilab.text import percent, plural
 
 _MOST_DISTURBED = 0.3  # of the blocks
 _MOST_UNKNOWN = 0.3  # of the blocks on a GPU
@@ -114,7 +114,7 @@ def _changing(claim: events.ClaimDeclared, evidence: Evidence, chance: float) ->
     change = abs(fmean(changes))
     if change <= _MOST_CHANGED * math.log1p(claim.margin) or stats.p_value(change, error, freedom) > chance:
         return ""
-    return f"still changing by {100 * math.expm1(change):.2g} % in a race"
+    return f"still changing by {percent(math.expm1(change))} in a race"
 
 
 def told(evidence: Evidence) -> list[str]:
