@@ -64,7 +64,7 @@ class Tree:
         return Usage(
             list(working),
             sum(stat.threads for stat in working.values()),
-            percent if working else math.nan,  # else it is of what only helped the run
+            percent if working or not percent else math.nan,  # else it is of what only helped the run
             sum(stat.rss_bytes for stat in working.values()),
             self._uss(working),
             sum(stat.rss_bytes for stat in living.values() if stat.is_waiting),
