@@ -219,6 +219,13 @@ def test_who_comes_later_is_told_within_three_seconds(nvml: "FakeNvml") -> None:
     assert said["shared"] == [[3.0, "GPU-fake-3", 1, [[1, 300]]]]
 
 
+def test_memory_alone_of_who_is_there_is_told_seldom(nvml: "FakeNvml") -> None:
+    """After three seconds it is another, which is told ten seconds after what was told last."""
+    said = drive(nvml, "pids.3=1", seconds=25, late="pid_bytes.3=700\n")
+
+    assert [(at, others) for at, _, _, others in said["shared"]] == [(0.5, [[1, 300]]), (10.5, [[1, 700]])]
+
+
 def test_in_a_container_nobody_is_told_of_as_somebody_else(nvml: "FakeNvml") -> None:
     nvml.set_namespace("pid:[4026532000]")
     said = drive(nvml, "pids.3=1", seconds=15)

@@ -114,7 +114,7 @@ def run(
     if compile:
         lab.bars("seconds of the first call", {turn: seconds for turn, (_, seconds, _) in made.items()})
     counts, raised = [count for count, _, _ in made.values()], "".join(raised for _, _, raised in made.values())
-    lacks = raised and f"what torch.compile needs: apt install g++ python3-dev ({raised[:200]})"
+    lacks = raised and f"a torch.compile that works: apt install g++ python3-dev ({raised[:200]})"
     lacks = lacks if compile else "--compile"
     lab.claim("kernel", [count[0] for count in counts[:3]], equals=[1] * 3, lacks=lacks)
     lab.claim("warm", [count[1:] for count in counts[3:]], equals=[[1, 0]] * 3, lacks=lacks)

@@ -65,7 +65,7 @@ def compiled(lab, x):
         os.environ["TORCHINDUCTOR_CACHE_DIR"], inductor.compile_threads = own, 1  # no process beside this one
         f, began = torch.compile(written_out), time.perf_counter()
         if why := lab.raises(step, f, x):
-            return None, None, f"what torch.compile needs ({why[:200]}): apt install g++ python3-dev"
+            return None, None, f"a torch.compile that works ({why[:200]}): apt install g++ python3-dev"
         seconds = time.perf_counter() - began
         y, plain, quick = f(x), call_ms(written_out, x), call_ms(f, x)  # y is held: older versions let go of what it saved
         kept = sum(tensor.nbytes for tensor in y.grad_fn.saved_tensors) / x.nbytes

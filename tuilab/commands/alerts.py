@@ -151,8 +151,7 @@ class SlowRank:
 
 def _own_s(steps: Collection[Step]) -> float:
     """Return what a rank does by itself in a step: all but the backward, in which ranks wait for each other."""
-    known = [step for step in steps if not step.is_untimed] or steps
-    return median(max((step.took_ns or 0) - step.backward_ns, 0) for step in known) / 1e9
+    return median(max((step.took_ns or 0) - step.backward_ns, 0) for step in steps) / 1e9
 
 
 def in_one(names: Collection[str], text: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ _LONG = 2  # times as long as most: torch still warms up
 
 
 def parts_of(step: Step) -> dict[str, int]:
-    """Return the nanoseconds of each part of a step; nothing of one whose begin is not known, or that a GPU did not time."""
+    """Return the nanoseconds of each part of a step; nothing of one whose begin is not known."""
     if step.took_ns is None or step.rest_ns is None:
         return {}
     found = step.waited_ns, step.forward_ns, step.backward_ns, step.optimizer_ns, step.rest_ns
@@ -53,7 +53,7 @@ def steady(steps: Collection[Step]) -> list[Step]:
 
 def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:
     """Return the share of the time that each part takes, in percent, but for the parts that were not measured."""
-    timed = [step for step in steady(steps) if parts_of(step)]
+    timed = steady(steps)
     total = sum(step.took_ns or 0 for step in timed)
     measured = [name for name in PARTS if name not in lacks]
     shares = {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured} if total else {}

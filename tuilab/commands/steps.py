@@ -3,24 +3,14 @@
 The optimizer that steps least often ends a step, of several that step as often the last in turn. Where no optimizer's step is
 seen, as in a step that is compiled whole, a backward ends one; and where all of them step while it goes on.
 
-What was measured on a GPU goes before what the host saw, which tells of launches there: of a step that was not timed there
-nothing is known but how long it took.
+What was measured on a GPU goes before what the host saw, which tells of launches there.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from tuilab.commands.inside._tuilab_watch.layout import (
-    HAS_VALUE,
-    SKIPPED,
-    STEPPED,
-    UNTIMED,
-    WAITED,
-    WENT_BACK,
-    WENT_FORWARD,
-    WITHIN,
-)
+from tuilab.commands.inside._tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WENT_FORWARD, WITHIN
 from tuilab.commands.landing import Landing
 from tuilab.commands.marks import Mark
 
@@ -47,7 +37,6 @@ class Step:
     skipped: int = 0  # of which GradScaler left out
     watched_ns: int = 0  # that watching took, of the host
     gpu_ns: int | None = None  # since the step before ended, on a GPU, if all of it was measured there
-    is_untimed: bool = False  # on a GPU, where it was not timed, or not all of it
     roots: dict[int, float] = field(default_factory=dict)  # by the optimizer that stepped next: the sum
 
     @property
@@ -63,7 +52,7 @@ class Step:
     @property
     def rest_ns(self) -> int | None:
         """All else: also the forward, where nobody tells it."""
-        if self.took_ns is None or self.is_untimed:
+        if self.took_ns is None:
             return None
         return max(self.took_ns - self.waited_ns - self.forward_ns - self.backward_ns - self.optimizer_ns, 0)
 
@@ -156,7 +145,6 @@ class Steps:
 def _step_of(marks: list[Mark], began: int | None) -> Step:
     """Add up the marks of a step."""
     step = Step(began, marks[-1].ended, gpu_ns=_gpu_ns(marks))
-    step.is_untimed = step.gpu_ns is None and any(mark.flags & UNTIMED or mark.gpu_ns is not None for mark in marks)
     for at, mark in enumerate(marks):
         step.watched_ns += mark.number
         if mark.kind == WAITED:

@@ -25,12 +25,10 @@ def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator
 
 
 def _times(process: Process, steps: Steps, timed: Collection[Step]) -> Iterator[str]:
-    known = [step for step in timed if not step.is_untimed] or timed
-    took_ns = [step.took_ns or 0 for step in known]
+    took_ns = [step.took_ns or 0 for step in timed]
     mean_ns, median_ns = fmean(took_ns), median(took_ns)
-    where = " on the GPU" if all(step.is_on_gpu for step in known) else ""
-    of = "" if len(known) == len(timed) else f"{len(known)} of "
-    told = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {of}{plural(len(timed), 'step')}"
+    where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
+    told = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {plural(len(timed), 'step')}"
     is_uneven = abs(mean_ns - median_ns) > _EVEN * mean_ns  # as where workers of a loader bring batches in bursts
     yield told + (f"; the median is {seconds(median_ns / 1e9)}" if is_uneven else "")
     lacks = lacking(steps)
@@ -42,7 +40,7 @@ def _times(process: Process, steps: Steps, timed: Collection[Step]) -> Iterator[
 
 
 def _cost(timed: Collection[Step]) -> Iterator[str]:
-    """Yield what watching took of a step, as it timed itself in each: by far most of it in those that a GPU timed."""
+    """Yield what watching took of a step, as it timed itself in each."""
     spent_ns, took_ns = (fmean(ns) for ns in zip(*((step.watched_ns, step.took_ns or 0) for step in timed), strict=True))
     if spent_ns:
         yield f"watching took {seconds(spent_ns / 1e9)} of a step ({100 * spent_ns / took_ns:.2g} %), by its own clock"

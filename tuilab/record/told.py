@@ -224,11 +224,14 @@ def _own_memory(summary: RunSummary, gpu: OwnGpu) -> str:
         max((one.high or 0 for metric in metrics for one in held_lines(summary, gpu.torchs, metric)), default=None)
         for metrics in (("reserved_bytes",), ("allocated_bytes", "allocated_peak_bytes"))
     )
-    torchs = f"torch reserved {size(reserved)} and gave out {size(given)}" if reserved is not None and given is not None else ""
-    if seen and (seen.high or 0) > (reserved or 0):
-        return f"{size(seen.high or 0)} at most" + (f"; of it {torchs}" if torchs else "")
-    if seen:  # the driver is asked now and then
+    torchs = ""
+    if reserved is not None and given is not None:
+        reserved = max(reserved, given)  # of which there are looks, and of what was given out the peak
+        torchs = f"torch reserved {size(reserved)} and gave out {size(given)}"
+    if seen and torchs and (seen.high or 0) < (reserved or 0):  # the driver is asked now and then
         return f"{torchs} at most; the driver saw {size(seen.high or 0)}"
+    if seen:
+        return f"{size(seen.high or 0)} at most" + (f"; of it {torchs}" if torchs else "")
     unknown = f"{'what CUDA takes beside it is ' if torchs else ''}n/a: {_why_no_processes(summary, gpu)}"
     return "; ".join(filter(None, [f"{torchs} at most" if torchs else "", unknown]))
 

@@ -16,7 +16,7 @@ _PLACE = 7_310_911_027  # where no other file stands that gets the number of thi
 
 
 class Unwritten:
-    """The count of one worker, which is told after each change; where the disk does not take it, there is none."""
+    """The count of one worker, which is told when it has changed; where the disk does not take it, there is none."""
 
     def __init__(self, run_dir: Path, writer: str) -> None:
         self.count = 0

@@ -83,7 +83,7 @@ def _pieces(
             yield from _sampled(stream, item, counters["sampler"])
             counters["sampler"] += 1
         elif isinstance(item, events.GpuHeld):
-            for name in ("allocated_bytes", "reserved_bytes"):
+            for name in ("allocated_bytes", "reserved_bytes", "allocated_peak_bytes"):
                 yield _one("sampled", name, item.uuid, stream, counters[stream], item.t, float(getattr(item, name)))
             counters[stream] += 1
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from tuilab.scrub import names
-from tuilab.scrub.fields import hides, hides_option, is_harmless, remove_fields
+from tuilab.scrub.fields import hides, hides_option, is_count, is_harmless, remove_fields
 from tuilab.scrub.forms import remove_forms, remove_random_words
 from tuilab.scrub.values import pieces, remover, removing
 from tuilab.text import GONE as GONE
@@ -55,7 +55,7 @@ def scrubber_of(values: Iterable[str]) -> Callable[[Any], Any]:
 
 def is_secret_value(name: str, value: str) -> bool:
     """Say whether the text that was given for a parameter must not be recorded, for its name or for what it looks like."""
-    is_told = names.is_secret(name) and (hides(name, value) or not names.is_counted(name))
+    is_told = names.is_secret(name) and not (names.is_counted(name) and is_count(value))
     return is_told or _clean_for_record()(value) != value
 
 

@@ -15,6 +15,7 @@ _DULL = frozenset(  # what is no secret whatever its name
     | {"str", "int", "bytes"}
 )
 _NUMBER = re.compile(r"[+-]?(?P<whole>[\d_,]{0,30})(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?[kKMGTB%]?")
+_COUNT = re.compile(r"(?:[\d_.,]{1,40}[kKMGT]?|\{\w{1,80}\})[`'\").:;,]{0,4}")
 _FEW_DIGITS = 3  # which nobody takes for a password
 _COUNT_DIGITS = 15  # which nobody takes for a token: so many are counted of them
 _QUOTE = r"\\{0,8}['\"]"  # a backslash stands before it where one JSON is told in another
@@ -64,6 +65,11 @@ def is_harmless(name: str, value: str) -> bool:
     return number is not None and sum(map(str.isdigit, number["whole"])) <= most
 
 
+def is_count(value: str) -> bool:
+    """Say whether a value counts, or is to be filled in: 8192, 128,256, {tokens}, and that with the end of a quotation."""
+    return _COUNT.fullmatch(value) is not None
+
+
 def hides(name: str, value: str) -> bool:
     """Say whether a text that gives a name this value tells a secret."""
     if not names.is_secret(name) or is_harmless(name, value):
@@ -73,8 +79,8 @@ def hides(name: str, value: str) -> bool:
 
 def hides_option(name: str, value: str) -> bool:
     """Say whether an option with this name was given a secret: whoever types `--token` means one that opens a door."""
-    if names.is_counted(name):
-        return hides(name, value)
+    if names.is_counted(name) and is_count(value):
+        return False
     is_password = names.is_certain(name) and names.is_typed(name)
     return names.is_secret(name) and (is_password or not is_harmless(name, value))
 

@@ -32,10 +32,9 @@ def _of_steps(lane: Lane) -> dict[str, float]:
     steps = [step for step in lane.last if step.took_ns][-found.count :]
     account = {"step_s": found.step_s, "steps": float(found.count)}
     lacks = lacking(lane.steps)
-    parts = [one for step in steps if (one := parts_of(step))]
+    parts = [parts_of(step) for step in steps]
     for one in parts:
         one[REST] += one[FORWARD]
-    known = [name for name in _NAMES if parts and name not in lacks]
-    account |= {_NAMES[name]: fmean(one[name] for one in parts) / 1e9 for name in known}
+    account |= {told: fmean(one[name] for one in parts) / 1e9 for name, told in _NAMES.items() if name not in lacks}
     counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
     return account | {told: fmean(getattr(step, name) for step in steps) for name, told in counts.items()}

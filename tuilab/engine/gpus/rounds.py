@@ -68,6 +68,7 @@ class Rounds:
         self._late = Answer({}, {})
         self._explained: set[str] = set()
         self._tenants: dict[str, list[Tenant]] = {}  # by GPU, as they were told last
+        self._told_s: dict[str, float] = {}  # and when
 
     @property
     def is_more(self) -> bool:
@@ -159,10 +160,12 @@ class Rounds:
             self._explain(gpu, {"xid": why})
 
     def _tell_tenants(self, gpu: Gpu, others: Sequence[Other]) -> None:
-        """Record who else is on a GPU of the run, if that is other than it was."""
+        """Record who else is on a GPU of the run, if those are others than before; seldom if it is their memory alone."""
         tenants = [Tenant(one.pid, one.user, one.why, one.bytes_used) for one in others]
-        if tenants != self._tenants.get(gpu.uuid, []):
-            self._tenants[gpu.uuid] = tenants
+        before = self._tenants.get(gpu.uuid, [])
+        is_due = self._now_s() >= self._told_s.get(gpu.uuid, -math.inf) + SELDOM_S
+        if {one.pid for one in tenants} != {one.pid for one in before} or (is_due and tenants != before):
+            self._tenants[gpu.uuid], self._told_s[gpu.uuid] = tenants, self._now_s()
             self._journal.append(GpuShared(uuid=gpu.uuid, others=tenants[:_MOST_TENANTS], count=len(tenants)))
 
     def _explain(self, gpu: Gpu, missing: Mapping[str, str]) -> None:

@@ -95,6 +95,8 @@ class Pending:
                 while self.held and written != most and _has_landed(self.held[0]):
                     self._write_first()
                     written += 1
+                    if most is None or most > _FEW:
+                        self._tell()
             finally:
                 self._is_writing = False
                 self._tell()

@@ -102,7 +102,8 @@ def _tell_on_gpu(watcher: Any, root: Any, began: int, ended: int, event: Any, sp
     if gpu is None:
         watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns)
         return
-    watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns, 0, gpu.times(event, ended) | gpu.lands(root, ended))
+    flags = layout.TIMED if gpu.times(event, ended) else 0
+    watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns, 0, flags | gpu.lands(root, ended))
 
 
 def only_one(tensors: Any, plain: Any) -> Any:

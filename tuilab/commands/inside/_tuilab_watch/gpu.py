@@ -1,8 +1,7 @@
 """What is measured on a GPU: it lands later, in pinned memory or in events, and nobody ever waits for it.
 
 Nothing of this happens while a graph is captured, and nothing makes a context where the script has none. Of several GPUs the
-first that a process uses is watched alone. Events are dear beside a step of some milliseconds: some steps are timed one after
-another, and then none until that was a hundredth of all time.
+first that a process uses is watched alone.
 """
 
 from __future__ import annotations
@@ -20,9 +19,6 @@ from . import layout
 
 _MOST = 64  # of each kind that have not landed; more are not measured
 _HELD_NS = 500_000_000  # between two looks at what torch holds
-_SPELL = 20  # steps of optimizers that are timed one after another
-_RARITY = 100  # times as long as a spell's events took it lasts, with the rest behind it
-_now = time.monotonic_ns
 
 
 class Gpu:
@@ -38,40 +34,29 @@ class Gpu:
         self._before: Any = None
         self._copies: deque[tuple[Any, Any, list[Any], Callable[[float], None]]] = deque()  # event, value, its room, who hears
         self._rooms: dict[Any, list[Any]] = {}  # pinned numbers that are free, by dtype
-        self._began = _now()  # the spell
-        self._rests_until = 0
-        self._steps = self._spent_ns = 0  # of the spell
         self._held_at = 0
         self._uuid = 0
         self._lock = threading.Lock()
         atexit.register(self.land)
 
     def event(self) -> Any:
-        """Record an event in the current stream; None where that is not possible, too many have not landed, or none is due."""
-        began = _now()
-        if began < self._rests_until:
-            return None
+        """Record an event in the current stream; None where that is not possible, or too many have not landed."""
         try:
             if not self._can_record() or len(self._timed) >= _MOST:
                 return None
             return self._recorded()
         except Exception as problem:
             return self._break(problem)
-        finally:
-            self._spent_ns += _now() - began
 
-    def times(self, began: Any, key: int) -> int:
-        """Have told how long took what began with an event and ends here; return the flag that says whether it will be.
-
-        `key` is the time of its mark.
-        """
+    def times(self, began: Any, key: int) -> bool:
+        """Say whether it will be told how long took what began with an event and ends here; `key` is the time of its mark."""
         ended = None if began is None else self.event()
         if ended is None:
             self._before = None  # how long it is since then is not known
-            return layout.UNTIMED
+            return False
         self._timed.append((began, ended, self._before, key))
         self._before = ended
-        return layout.TIMED
+        return True
 
     def lands(self, tensor: Any, key: int) -> int:
         """Have a value told by a mark of its own; return the flag that says so, if it will be."""
@@ -127,20 +112,8 @@ class Gpu:
             if isinstance(number, (int, float)):
                 tell(float(number))
 
-    def stepped(self) -> None:
-        """Tell what has landed at the end of a step of an optimizer, and rest where that and the spell were dear."""
-        self.land()
-        now = _now()
-        if now < self._rests_until:
-            return
-        self._steps += 1
-        if self._steps == _SPELL:
-            self._rests_until = self._began + _RARITY * self._spent_ns
-            self._began = max(now, self._rests_until)
-            self._steps = self._spent_ns = 0
-
     def _land_times(self) -> None:
-        timed, at = self._timed, _now()
+        timed = self._timed
         while timed and timed[0][1].query():
             began, ended, before, key = timed.popleft()
             since_ns = -1 if before is None else round(1e6 * before.elapsed_time(ended))
@@ -148,10 +121,9 @@ class Gpu:
             self._free.append(began)
             if before is not None:
                 self._free.append(before)
-        self._spent_ns += _now() - at
 
     def _tell_held(self) -> None:
-        now = _now()
+        now = time.monotonic_ns()
         if now - self._held_at < _HELD_NS:
             return
         self._held_at = now

@@ -38,7 +38,6 @@ HAS_VALUE = 1  # flags
 LATE = 2  # a LANDED comes
 TIMED = 4  # a WORKED comes
 WITHIN = 8  # a step that an optimizer took while something went backward
-UNTIMED = 16  # on a GPU, where it was not timed: its begin and end are those of launches
 
 
 MOST = 2**32 - 1  # that a number can be

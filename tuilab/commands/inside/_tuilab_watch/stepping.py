@@ -114,13 +114,13 @@ class Stepping:
         found_inf = getattr(optimizer, "found_inf", None)
         if found_inf is not None and found_inf.is_cpu:
             kind = layout.SKIPPED if found_inf.item() else kind
-        if gpu is not None:
-            flags |= gpu.times(event, ended)
+        if gpu is not None and gpu.times(event, ended):
+            flags |= layout.TIMED
         if found_inf is not None and found_inf.is_cuda and gpu is not None:
             flags |= gpu.lands(found_inf, ended)
         self._watcher.mark(kind, began, ended, 0.0, spent_ns, number, flags)
         if gpu is not None:
-            gpu.stepped()
+            gpu.land()
 
     def _number_anew(self, optimizer: Any) -> int:
         key, kind = id(optimizer), type(optimizer).__name__
