@@ -88,9 +88,10 @@ def test_a_token_is_known_by_its_form_wherever_it_stands(kind: str, sentence: st
         ("DB_PASS=ab,cd;ef rows=5", f"DB_PASS={GONE} rows=5"),
         ("connect(host='db', api_key=abc, rows=5)", f"connect(host='db', api_key={GONE}, rows=5)"),
         ("--token abcd-1234 --tokens 512", f"--token {GONE} --tokens 512"),
+        ("--admin-tokens hunter2 --api-keys 12,13", f"--admin-tokens {GONE} --api-keys 12,13"),
         (
-            "`--tokens 8192`: few; --max-tokens {tokens} --token x1`",
-            f"`--tokens 8192`: few; --max-tokens {{tokens}} --token {GONE}",
+            "`--tokens 8192`: few; --max-tokens 4,8 --token x1`",
+            f"`--tokens 8192`: few; --max-tokens 4,8 --token {GONE}",
         ),
         ("x --password='a b' -api-key=-c --tokens=512", f"x --password='{GONE}' -api-key={GONE} --tokens=512"),
         (f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY-----\nend", f"{GONE}\nend"),
