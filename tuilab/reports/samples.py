@@ -83,7 +83,8 @@ def _pieces(
             yield from _sampled(stream, item, counters["sampler"])
             counters["sampler"] += 1
         elif isinstance(item, events.GpuHeld):
-            for name in ("allocated_bytes", "reserved_bytes", "allocated_peak_bytes"):
+            peak = ["allocated_peak_bytes"] if item.allocated_peak_bytes else []  # which older runs have not told
+            for name in ("allocated_bytes", "reserved_bytes", *peak):
                 yield _one("sampled", name, item.uuid, stream, counters[stream], item.t, float(getattr(item, name)))
             counters[stream] += 1
 
