@@ -32,6 +32,7 @@ class Drawing(Widget):
         self._drawn: Hashable = None  # the version, size and symbols of the picture
         self._picture = Picture(0, ())
         self._looks: dict[str, Style] = {}
+        self._strips: dict[int, Strip] = {}  # the rows that were rendered, by y
 
     def show(self, paint: Paint, version: Hashable) -> None:
         """Show what `paint` draws; it is called again only when `version` or the size is another one."""
@@ -52,9 +53,12 @@ class Drawing(Widget):
             return
         new = self._picture
         if (old.width, len(old.rows)) != (new.width, len(new.rows)):
+            self._strips.clear()
             self.refresh()
             return
         changed = [y for y, (was, row) in enumerate(zip(old.rows, new.rows, strict=True)) if was != row]
+        for y in changed:
+            self._strips.pop(y, None)
         if changed:
             self.refresh(*(Region(0, y, new.width, 1) for y in changed))
 
@@ -85,11 +89,25 @@ class Drawing(Widget):
         if y >= len(self._picture.rows):
             return Strip.blank(width, self.rich_style)
         strip = Strip([Segment(text, self._look(role)) for text, role in self._picture.rows[y]])
-        return strip.adjust_cell_length(width, self.rich_style)
+        return strip.adjust_cell_length(width, self._look(""))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._bring_up_to_date()  # here, because Textual does not always tell a new widget its first size
-        return super().render_lines(crop)
+        """Render rows as they are where there is nothing around them: Textual looks that up again for each that changed."""
+        if self._bring_up_to_date():  # here, because Textual does not always tell a new widget its first size
+            self._strips.clear()
+        if any(self.gutter):
+            return super().render_lines(crop)
+        return [self._strip(y).crop(*crop.column_span) for y in crop.line_range]
+
+    def _strip(self, y: int) -> Strip:
+        if y in self._strips:
+            return self._strips[y]
+        strip = self.render_line(y)
+        for one in self.get_line_filters():
+            strip = strip.apply_filter(one, self.background_colors[1])
+        if y < len(self._picture.rows):  # others are as wide as the widget is, which may not be drawn again
+            self._strips[y] = strip
+        return strip
 
     def on_resize(self) -> None:
         self.redraw()
@@ -97,6 +115,7 @@ class Drawing(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._looks.clear()
+        self._strips.clear()
         self.call_later(self.redraw)
 
     def _look(self, role: str) -> Style:
