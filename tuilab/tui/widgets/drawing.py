@@ -1,10 +1,11 @@
 """A widget for any picture of `tuilab.drawings`: gives its roles the theme's colours and repaints only rows that changed."""
 
 from collections.abc import Callable, Hashable
+from typing import Self
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
@@ -33,11 +34,22 @@ class Drawing(Widget):
         self._picture = Picture(0, ())
         self._looks: dict[str, Style] = {}
         self._strips: dict[int, Strip] = {}  # the rows that were rendered, by y
+        self._bare_size: Size | None = None  # for which there was nothing around them
 
     def show(self, paint: Paint, version: Hashable) -> None:
         """Show what `paint` draws; it is called again only when `version` or the size is another one."""
         self._paint, self._version = paint, version
         self.redraw()
+
+    def refresh(self, *regions: Region, **how: bool) -> Self:
+        """Render what is in some regions again, or all, around which there may be something else."""
+        for region in regions:
+            for y in region.line_range:
+                self._strips.pop(y, None)
+        if not regions:
+            self._strips.clear()
+            self._bare_size = None
+        return super().refresh(*regions, **how)
 
     def get_selection(self, selection: Selection) -> None:
         """Hand on nothing of a text that the mouse has selected across it: it is none."""
@@ -53,12 +65,9 @@ class Drawing(Widget):
             return
         new = self._picture
         if (old.width, len(old.rows)) != (new.width, len(new.rows)):
-            self._strips.clear()
             self.refresh()
             return
         changed = [y for y, (was, row) in enumerate(zip(old.rows, new.rows, strict=True)) if was != row]
-        for y in changed:
-            self._strips.pop(y, None)
         if changed:
             self.refresh(*(Region(0, y, new.width, 1) for y in changed))
 
@@ -93,10 +102,12 @@ class Drawing(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Render rows as they are where there is nothing around them: Textual looks that up again for each that changed."""
-        if self._bring_up_to_date():  # here, because Textual does not always tell a new widget its first size
-            self._strips.clear()
-        if any(self.gutter):
-            return super().render_lines(crop)
+        if self.outer_size != self._bare_size:
+            if self._bring_up_to_date():  # here, because Textual does not always tell a new widget its first size
+                self._strips.clear()
+            if self.outer_size != self.content_size:
+                return super().render_lines(crop)
+            self._bare_size = self.outer_size
         return [self._strip(y).crop(*crop.column_span) for y in crop.line_range]
 
     def _strip(self, y: int) -> Strip:
@@ -116,6 +127,7 @@ class Drawing(Widget):
         super().notify_style_update()
         self._looks.clear()
         self._strips.clear()
+        self._bare_size = None
         self.call_later(self.redraw)
 
     def _look(self, role: str) -> Style:
