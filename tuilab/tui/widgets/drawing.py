@@ -1,6 +1,6 @@
 """A widget for any picture of `tuilab.drawings`: gives its roles the theme's colours and repaints only rows that changed."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Self
 
 from rich.segment import Segment
@@ -111,14 +111,12 @@ class Drawing(Widget):
         return [self._strip(y).crop(*crop.column_span) for y in crop.line_range]
 
     def _strip(self, y: int) -> Strip:
-        if y in self._strips:
-            return self._strips[y]
-        strip = self.render_line(y)
-        for one in self.get_line_filters():
-            strip = strip.apply_filter(one, self.background_colors[1])
-        if y < len(self._picture.rows):  # others are as wide as the widget is, which may not be drawn again
+        if y not in self._strips:
+            strip = self.render_line(y)
+            if y >= len(self._picture.rows):
+                return strip  # as wide as the widget is, which may not be drawn again
             self._strips[y] = strip
-        return strip
+        return self._strips[y]
 
     def on_resize(self) -> None:
         self.redraw()
@@ -134,11 +132,19 @@ class Drawing(Widget):
         """Return the style of a role; of `a on b`, the colour of a on the colour of b."""
         if not self._looks:
             ours = self.rich_style
-            self._looks = {"": ours} | {name: ours + look for name, look in self._looks_of_theme().items()}
+            looks = {"": ours} | {name: ours + look for name, look in self._looks_of_theme().items()}
+            self._looks = dict(zip(looks, self._filtered(looks.values()), strict=True))
         if role not in self._looks:
             name, _, ground = role.partition(" on ")
             self._looks[role] = self._looks[name] + Style(bgcolor=self._looks[ground].color)
         return self._looks[role]
+
+    def _filtered(self, looks: Iterable[Style]) -> list[Style]:
+        """Return styles as the app has all colours changed: in the widget's rows, which Textual need not go through then."""
+        segments = [Segment("", look) for look in looks]
+        for one in self.get_line_filters():
+            segments = one.apply(segments, self.background_colors[1])
+        return [segment.style or Style.null() for segment in segments]
 
     def _looks_of_theme(self) -> dict[str, Style]:
         theme = self.app.current_theme
