@@ -48,7 +48,7 @@ class Series:
     last_t: int = 0
     _stride: int = 1
     _room: int = 0  # points that the last bucket still takes
-    _least: float = math.inf
+    _least: float = math.inf  # of all
     _most: float = -math.inf
 
     def add(self, step: float, t: int, value: float) -> None:
