@@ -129,11 +129,6 @@ class Terminal(TextualDriver):
         super().disable_input()
         os.read(self._told, 1)
 
-    def close(self) -> None:
-        super().close()
-        os.close(self._told)
-        os.close(self._teller)
-
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
         self.is_given_back = self._push(0 if self._is_stuck else _LAST_WORDS_S)
