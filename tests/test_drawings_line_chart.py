@@ -10,11 +10,11 @@ import pytest
 from tests.drawing_aids import SECOND, changed_cells, series
 from tuilab.drawings.axis import grown, x_axis, y_axis
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
-from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
+from tuilab.drawings.lines import Known, lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.raster import raster
 from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
 from tuilab.drawings.units import labels
-from tuilab.record.series import Series, wants_log_y
+from tuilab.record.series import LIMIT, Series, wants_log_y
 
 DECAY = [2 * math.exp(-step / 8) for step in range(40)]
 BROKEN = [math.inf if step == 3 else math.nan if step in (20, 21) else 1.2 - step / 40 for step in range(40)]
@@ -72,6 +72,24 @@ def test_a_chart_in_three_sets_of_symbols(symbols: Symbols) -> None:
     picture = draw(LineChart(lines, title="loss", x_end=50, guides=(Guide(1.5, "limit"),), cursor=30), 60, 12, symbols)
 
     assert picture.text == GOLDENS[symbols.name].strip("\n")
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_lines_of_series_that_grew_are_those_of_new_ones(is_timed: bool) -> None:
+    rng = random.Random(0)
+    growing, known = [Series("loss", arm) for arm in "ab"], Known()
+    for _ in range(30):
+        for one in growing:
+            for _ in range(rng.randrange(600)):
+                one.add(one.count, one.count * SECOND, rng.choice([rng.random(), rng.random(), math.nan]))
+        grew = lines_of(growing, is_timed=is_timed, known=known)
+        new = lines_of(growing, is_timed=is_timed)
+
+        for part in ("xs", "lows", "highs", "breaks", "bad_xs", "bad_values"):
+            for one_line, other in zip(grew, new, strict=True):
+                np.testing.assert_array_equal(getattr(one_line, part), getattr(other, part))
+
+    assert all(one.count - one.bad_count > LIMIT for one in growing)  # so that neighbours were merged
 
 
 def test_lines_of_others_are_dim_behind_and_in_view_and_named_once() -> None:

@@ -58,4 +58,5 @@ def test_many_points_are_merged_like_single_ones() -> None:
         many.add_many(points[start : start + 3000], values[start : start + 3000])
 
     assert many == single
+    assert (many.low, many.high) == (min(values), max(values))
     assert many.count == 5 * LIMIT + 17 and len(many.lows) <= LIMIT

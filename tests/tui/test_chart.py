@@ -11,7 +11,9 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.app import App, ComposeResult
+from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from tests.drawing_aids import SECOND, drawn_text, series
 from tuilab.drawings.linechart import Guide, LineChart, draw
@@ -127,6 +129,35 @@ def test_only_changed_rows_are_painted_again() -> None:
         await pilot.pause()
 
         assert 0 < len(set(painted)) <= 4
+
+    drive(body)
+
+
+def test_rows_are_rendered_as_textual_would() -> None:
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        def are_alike() -> bool:
+            crops = app.chart.outer_size.region, Region(3, 2, 40, 5)
+            return all([*map(list, app.chart.render_lines(crop))] == [*map(list, Widget.render_lines(app.chart, crop))]
+                       for crop in crops)  # fmt: skip
+
+        loss = series(LOSSES)
+        app.show(loss, title="模型")
+        await pilot.pause()
+        assert are_alike()
+        loss.add(40, 40 * SECOND, 0.51)
+        app.show(loss, title="模型")
+        assert are_alike()
+        app.theme = themes.OURS[1].name
+        await pilot.pause()
+        assert are_alike()
+        app.chart.styles.border = ("round", "red")
+        await pilot.pause()
+        assert are_alike()
+        assert app.chart.render_lines(app.chart.outer_size.region)[0].text.startswith("╭")
+        app.chart.styles.border = None
+        await pilot.resize_terminal(60, 20)
+        await pilot.pause()
+        assert are_alike()
 
     drive(body)
 

@@ -42,6 +42,18 @@ def test_keys_are_keys_however_their_sequences_are_cut(parts: list[str], keys: l
     assert keys_of(*"".join(parts), silence_s=2.0) == keys
 
 
+@pytest.mark.parametrize("part", ["\x1b", "\x1b[", "\x1b]11;", "\x1b[200~pasted"])
+def test_it_says_whether_silence_is_to_be_waited_for(part: str) -> None:
+    now = [0.0]
+    typed = Typed(lambda: now[0])
+    assert not typed.is_begun
+    list(typed.feed("a" + part))
+    assert typed.is_begun
+    now[0] = 2.0
+    list(typed.tick())
+    assert not typed.is_begun
+
+
 @pytest.mark.parametrize(
     "said",
     [

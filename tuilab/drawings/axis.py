@@ -3,6 +3,7 @@
 import math
 import sys
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,7 @@ class Axis:
         return min(max((value * scale - low) / (high - low), -_FAR), _FAR)  # numpy takes ten times as long for one
 
 
+@lru_cache(64)
 def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = False, is_growing: bool = False) -> Axis:
     """Return an axis for values from `low` to `high` with about `count` ticks; its ends are round numbers.
 
@@ -73,6 +75,7 @@ def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = Fal
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=False))
 
 
+@lru_cache(64)
 def x_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = False, is_whole: bool = True) -> Axis:
     """Return an axis that shows exactly `low` to `high`, with at most about `count` ticks inside.
 

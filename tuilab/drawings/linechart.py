@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, groupby
 
 import numpy as np
@@ -215,9 +216,8 @@ class _Drawn:
             is_coloured = is_drawn & (~is_front | (stripes % (turn + 1) == turn))
             is_front |= is_drawn
             looks[is_coloured] = self.canvas.look(ARMS[line.look % len(ARMS)])
-        glyphs = np.array([ord(glyph) for glyph in self.symbols.glyphs], np.uint32)
         is_drawn = sets > 0
-        self.canvas.codes[area] = np.where(is_drawn, glyphs[sets], self.canvas.codes[area])
+        self.canvas.codes[area] = np.where(is_drawn, _codes(self.symbols.glyphs)[sets], self.canvas.codes[area])
         self.canvas.looks[area] = np.where(is_drawn, looks, self.canvas.looks[area])
         for line in self.others:
             self._put_points(line, _mark_of(line, self.chart), "muted", 0, set())
@@ -310,6 +310,11 @@ class _Drawn:
         width = len(self._cursor_label(cursor))
         start = min(max(self._column(self.x.share(cursor)) - width // 2, 0), self.canvas.width - width)
         return range(start, start + width)
+
+
+@cache
+def _codes(glyphs: str) -> NDArray[np.uint32]:
+    return np.array([ord(glyph) for glyph in glyphs], np.uint32)
 
 
 def _visible_range(line: Line, low: float, high: float) -> list[float]:

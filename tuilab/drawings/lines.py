@@ -11,9 +11,12 @@ from tuilab.record.series import Series
 from tuilab.text import show
 
 Floats = NDArray[np.float64]
+Known = dict[tuple[int, str], tuple[Sequence[float], Floats]]
+"""Lists of series that grow, each with the array that was made of it, by the place of its series and what it is."""
 _GAP = 5.0  # times the usual spacing in time: the line is broken there
 _FLOOD = 1000  # marks, more than there are columns
 _MANY = 8  # points that make a spacing usual
+_NONE: Floats = np.zeros(0)
 NAME_LIMIT = 100_000  # characters: more than a record has
 
 
@@ -59,51 +62,64 @@ def lines_of(
     is_log_x: bool = False,
     starts: Sequence[int] = (),
     order: Sequence[str] = (),
+    known: Known | None = None,
 ) -> tuple[Line, ...]:
     """Return a line for each series, called by `names` or its arm; those of one name, however long, share a look.
 
     Names in `order` have the look of their place there, so that an arm looks the same in every chart.
 
     `is_timed` puts them along seconds instead of steps, each since its moment in `starts` (or since 0); `is_log_x` along the
-    logarithms of the steps.
+    logarithms of the steps. What `known` has of an earlier call is not made an array again.
     """
     called = names or [one.arm for one in series]
     looks = {name: look for look, name in enumerate(dict.fromkeys([*order, *called]))}
     starts = starts or [0] * len(series)
-    known: dict[bytes, Floats] = {}  # lines whose points stand at the same places share them, and are drawn at once
-    return tuple(
-        replace(line, xs=known.setdefault(line.xs.tobytes(), line.xs))
-        for one, name, start_t in zip(series, called, starts, strict=True)
-        for line in [_line(one, show(name, NAME_LIMIT), looks[name], is_timed, is_log_x, start_t)]
+    known = {} if known is None else known
+    found = tuple(
+        _line(one, place, known, show(name, NAME_LIMIT), looks[name], is_timed, is_log_x, start_t)
+        for place, (one, name, start_t) in enumerate(zip(series, called, starts, strict=True))
     )
+    if len(found) == 1:
+        return found
+    shared: dict[bytes, Floats] = {}  # lines whose points stand at the same places share them, and are drawn at once
+    return tuple(replace(line, xs=shared.setdefault(line.xs.tobytes(), line.xs)) for line in found)
 
 
-def _line(series: Series, label: str, look: int, is_timed: bool, is_log_x: bool, start_t: int) -> Line:
-    places: Sequence[float] = series.times if is_timed else series.steps
-    bad_places = [bad.t if is_timed else bad.step for bad in series.bad]
+def _line(
+    series: Series, place: int, known: Known, label: str, look: int, is_timed: bool, is_log_x: bool, start_t: int
+) -> Line:
+    xs = _grown(known, (place, "times"), series.times) if is_timed else _grown(known, (place, "steps"), series.steps)
+    bad_xs = np.array([bad.t if is_timed else bad.step for bad in series.bad], np.float64)
     last = series.last_t if is_timed else series.last_step
 
-    def placed(found: Sequence[float]) -> Floats:
-        if not is_timed:
-            return np.array(found, np.float64)
-        return (np.array(found, np.float64) - float(start_t)) / 1e9
+    def placed(found: Floats) -> Floats:
+        return (found - float(start_t)) / 1e9 if is_timed else found
 
     line = Line(
         label,
-        placed(places),
-        np.array(series.lows, np.float64),
-        np.array(series.highs, np.float64),
-        placed(bad_places),
+        placed(xs),
+        _grown(known, (place, "lows"), series.lows),
+        _grown(known, (place, "highs"), series.highs),
+        placed(bad_xs),
         np.array([bad.value for bad in series.bad], np.float64),
         np.zeros(0, np.bool_),
         look,
         series.bad_count,
         series.last,
-        float(placed([last])[0]),
+        float(placed(np.array([last], np.float64))[0]),
     )
     line = _in_order(line)
     line = _along_powers(line) if is_log_x and not is_timed else line
     return replace(line, breaks=_breaks(line, is_timed))
+
+
+def _grown(known: Known, key: tuple[int, str], values: Sequence[float]) -> Floats:
+    """Return an array of a list of buckets, whose last one may have changed; when neighbours were merged it is another list."""
+    before, array = known.get(key, (None, _NONE))
+    kept = array[:-1] if before is values else _NONE
+    array = np.concatenate([kept, np.array(values[len(kept) :], np.float64)])
+    known[key] = values, array
+    return array
 
 
 def _in_order(line: Line) -> Line:

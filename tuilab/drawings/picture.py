@@ -85,25 +85,24 @@ class Canvas:
         """Return what was drawn; a blank has no role, so that it does not change when its neighbours do."""
         if not self.width:
             return Picture(0, ((),) * self.height)
-        coloured_blanks = [number for number, name in enumerate(self._names) if " on " in name or name == "cursor"]
-        looks = np.where((self.codes == _SPACE) & ~np.isin(self.looks, coloured_blanks), 0, self.looks)
-        edges: list[list[int]] = [[0] for _ in range(self.height)]
-        ys, xs = np.nonzero(looks[:, 1:] != looks[:, :-1])
-        for y, x in zip(ys.tolist(), xs.tolist(), strict=True):
-            edges[y].append(x + 1)
-        text = self.codes.tobytes().decode("utf-32-le")
-        lines = [text[start : start + self.width] for start in range(0, len(text), self.width)]
-        return Picture(self.width, tuple(map(self._runs, range(self.height), lines, looks.tolist(), edges)))
+        has_ground = np.array([" on " in name or name == "cursor" for name in self._names])
+        looks = np.where((self.codes == _SPACE) & ~has_ground[self.looks], np.uint8(0), self.looks).tobytes()
+        text, names = self.codes.tobytes().decode("utf-32-le"), tuple(self._names)
+        marks: list[dict[int, str]] = [{} for _ in range(self.height)]
+        for (y, x), mark in self._marks.items():
+            marks[y][x] = mark
+        rows = (slice(y * self.width, (y + 1) * self.width) for y in range(self.height))
+        return Picture(self.width, tuple(_runs(text[row], looks[row], names, *marks[y].items()) for y, row in enumerate(rows)))
 
-    def _runs(self, y: int, line: str, looks: list[int], edges: list[int]) -> tuple[Run, ...]:
-        """Return the runs of a row that begin at `edges`."""
-        text: str | list[str] = line
-        if marked := {at: mark for (row, at), mark in self._marks.items() if row == y and line[at] not in " \0"}:
-            text = [character + marked.get(at, "") for at, character in enumerate(line)]
-        runs = ["".join(text[start:end]) for start, end in pairwise([*edges, self.width])]
-        if "\0" in line:
-            runs = [run.replace("\0", "") for run in runs]
-        return tuple((run, self._names[looks[start]]) for run, start in zip(runs, edges, strict=True))
+
+@lru_cache(1024)
+def _runs(line: str, looks: bytes, names: tuple[str, ...], *marks: tuple[int, str]) -> tuple[Run, ...]:
+    """Return the runs of a row, one for each look; from one picture to the next few rows are others."""
+    text = list(line)
+    for at, mark in marks:
+        text[at] += mark * (line[at] not in " \0")
+    edges = [0, *(at for at, (look, after) in enumerate(pairwise(looks), 1) if look != after), len(line)]
+    return tuple(("".join(text[start:end]).replace("\0", ""), names[looks[start]]) for start, end in pairwise(edges))
 
 
 @lru_cache(4096)

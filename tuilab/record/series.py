@@ -48,6 +48,8 @@ class Series:
     last_t: int = 0
     _stride: int = 1
     _room: int = 0  # points that the last bucket still takes
+    _least: float = math.inf  # of all
+    _most: float = -math.inf
 
     def add(self, step: float, t: int, value: float) -> None:
         """Append a point."""
@@ -57,10 +59,8 @@ class Series:
             self._add_bad(step, t, value)
         elif self._room:
             self._room -= 1
-            if value < self.lows[-1]:
-                self.lows[-1] = value
-            elif value > self.highs[-1]:
-                self.highs[-1] = value
+            if value < self.lows[-1] or value > self.highs[-1]:
+                self._widen(value, value)
         else:
             self._open_bucket(step, t, value)
 
@@ -76,8 +76,7 @@ class Series:
                 self._open_bucket(points[at].place, points[at].logged_at, values[at])
                 at += 1
             if taken := values[at : at + self._room]:
-                self.lows[-1] = min(self.lows[-1], min(taken))
-                self.highs[-1] = max(self.highs[-1], max(taken))
+                self._widen(min(taken), max(taken))
                 self._room -= len(taken)
                 at += len(taken)
         if values:
@@ -87,12 +86,12 @@ class Series:
     @property
     def low(self) -> float | None:
         """The least finite value."""
-        return min(self.lows, default=None)
+        return self._least if self.lows else None
 
     @property
     def high(self) -> float | None:
         """The greatest finite value."""
-        return max(self.highs, default=None)
+        return self._most if self.highs else None
 
     def _add_bad(self, step: float, t: int, value: float) -> None:
         self.bad_count += 1
@@ -106,7 +105,20 @@ class Series:
         self.times.append(t)
         self.lows.append(value)
         self.highs.append(value)
+        if value < self._least:
+            self._least = value
+        if value > self._most:
+            self._most = value
         self._room = self._stride - 1
+
+    def _widen(self, low: float, high: float) -> None:
+        """Take numbers into the last bucket."""
+        if low < self.lows[-1]:
+            self.lows[-1] = low
+            self._least = min(self._least, low)
+        if high > self.highs[-1]:
+            self.highs[-1] = high
+            self._most = max(self._most, high)
 
     def _merge_neighbours(self) -> None:
         self.steps = self.steps[::2]
@@ -210,8 +222,9 @@ def spreads_of(found: Iterable[Series]) -> list[float]:
 
 
 def wants_log_y(series: Iterable[Series], unit: str) -> bool:
-    """Say whether the values of series suggest a logarithmic axis."""
-    return unit not in _NEVER_LOG and wants_log(spreads_of(series), unit)
+    """Say whether the values of series suggest a logarithmic axis; where the ends of all are near, that is no."""
+    found = list(series)
+    return wants_log(ends_of(found), unit) and wants_log(spreads_of(found), unit)
 
 
 def is_log_y(axes: AxesNamed, series: Iterable[Series]) -> bool:

@@ -34,6 +34,7 @@ _STALLED_S = 1.0
 _LAST_ANSWER_S = 2.0  # after the question
 _LAST_WORDS_S = 1.0  # for what is not sent when the screens close
 _READ = 4096
+_SILENCE_S = 0.1  # between two looks whether what was begun to be typed is whole
 _HEARD_S, _HEARD_SLICES = 0.05, 60  # that a key has to act before the next one of its burst; on a busy box it takes long
 
 
@@ -66,6 +67,7 @@ class Terminal(TextualDriver):
         self._is_leaving = False
         self._is_stuck = False  # took nothing when we left
         self._is_cut = False  # what we sent last has no end: only the guardian can say something that is understood
+        self._told, self._teller = os.pipe()  # the reading thread, that there will be nothing more to read
         app.terminal = self
 
     @property
@@ -123,7 +125,9 @@ class Terminal(TextualDriver):
         while self._answers_expected > 0 and not self._is_stuck and not self._is_gone and time.monotonic() < deadline:
             time.sleep(0.005)  # the reading thread takes them
         self._answers_expected = 0
+        os.write(self._teller, b".")
         super().disable_input()
+        os.read(self._told, 1)
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
@@ -181,9 +185,10 @@ class Terminal(TextualDriver):
         decode = codecs.getincrementaldecoder("utf-8")(errors="ignore").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
+            selector.register(self._told, selectors.EVENT_READ)
             while not self.exit_event.is_set():
                 text = ""
-                if selector.select(0.1):
+                if self.fileno in {key.fd for key, _ in selector.select(_SILENCE_S if typed.is_begun else None)}:
                     data = self._read()
                     if not data:
                         self._lose()

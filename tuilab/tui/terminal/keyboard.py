@@ -61,6 +61,11 @@ class Typed:
             else:
                 self._held, text = text, ""
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether more may belong to what came last, or silence complete it."""
+        return bool(self._opening or self._inside or self._held)
+
     def tick(self) -> Iterator[Message]:
         """Yield what silence completes: the escape key, keys with Alt that look like a begin, a paste without an end."""
         begun = self._opening + self._inside + self._held

@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
-from tuilab.drawings.lines import Line, lines_of, next_bad, next_point, smooth, step_at
+from tuilab.drawings.lines import Known, Line, lines_of, next_bad, next_point, smooth, step_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
@@ -84,6 +84,7 @@ class Chart(Drawing):
         self._view = View()
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = (), ()
         self._lines_key: object = None
+        self._known: Known = {}  # what the lines were made of last
         self._others: tuple[Line, ...] = ()
         self._others_key: object = None
 
@@ -213,7 +214,7 @@ class Chart(Drawing):
         key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth, weight)
         if key != self._lines_key:
             along = {"is_timed": self.is_timed, "is_log_x": self.is_log_x}
-            lines = lines_of(curves.series, curves.names, **along, starts=curves.starts, order=curves.order)
+            lines = lines_of(curves.series, curves.names, **along, starts=curves.starts, order=curves.order, known=self._known)
             self._lines = (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
             self._lines_key = key
         return self._lines

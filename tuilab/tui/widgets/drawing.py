@@ -1,10 +1,11 @@
 """A widget for any picture of `tuilab.drawings`: gives its roles the theme's colours and repaints only rows that changed."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
+from typing import Self
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
@@ -32,11 +33,23 @@ class Drawing(Widget):
         self._drawn: Hashable = None  # the version, size and symbols of the picture
         self._picture = Picture(0, ())
         self._looks: dict[str, Style] = {}
+        self._strips: dict[int, Strip] = {}  # the rows that were rendered, by y
+        self._bare_size: Size | None = None  # for which there was nothing around them
 
     def show(self, paint: Paint, version: Hashable) -> None:
         """Show what `paint` draws; it is called again only when `version` or the size is another one."""
         self._paint, self._version = paint, version
         self.redraw()
+
+    def refresh(self, *regions: Region, **how: bool) -> Self:
+        """Render what is in some regions again, or all, around which there may be something else."""
+        for region in regions:
+            for y in region.line_range:
+                self._strips.pop(y, None)
+        if not regions:
+            self._strips.clear()
+            self._bare_size = None
+        return super().refresh(*regions, **how)
 
     def get_selection(self, selection: Selection) -> None:
         """Hand on nothing of a text that the mouse has selected across it: it is none."""
@@ -85,11 +98,25 @@ class Drawing(Widget):
         if y >= len(self._picture.rows):
             return Strip.blank(width, self.rich_style)
         strip = Strip([Segment(text, self._look(role)) for text, role in self._picture.rows[y]])
-        return strip.adjust_cell_length(width, self.rich_style)
+        return strip.adjust_cell_length(width, self._look(""))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._bring_up_to_date()  # here, because Textual does not always tell a new widget its first size
-        return super().render_lines(crop)
+        """Render rows as they are where there is nothing around them: Textual looks that up again for each that changed."""
+        if self.outer_size != self._bare_size:
+            if self._bring_up_to_date():  # here, because Textual does not always tell a new widget its first size
+                self._strips.clear()
+            if self.outer_size != self.content_size:
+                return super().render_lines(crop)
+            self._bare_size = self.outer_size
+        return [self._strip(y).crop(*crop.column_span) for y in crop.line_range]
+
+    def _strip(self, y: int) -> Strip:
+        if y not in self._strips:
+            strip = self.render_line(y)
+            if y >= len(self._picture.rows):
+                return strip  # as wide as the widget is, which may not be drawn again
+            self._strips[y] = strip
+        return self._strips[y]
 
     def on_resize(self) -> None:
         self.redraw()
@@ -97,17 +124,27 @@ class Drawing(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._looks.clear()
+        self._strips.clear()
+        self._bare_size = None
         self.call_later(self.redraw)
 
     def _look(self, role: str) -> Style:
         """Return the style of a role; of `a on b`, the colour of a on the colour of b."""
         if not self._looks:
             ours = self.rich_style
-            self._looks = {"": ours} | {name: ours + look for name, look in self._looks_of_theme().items()}
+            looks = {"": ours} | {name: ours + look for name, look in self._looks_of_theme().items()}
+            self._looks = dict(zip(looks, self._filtered(looks.values()), strict=True))
         if role not in self._looks:
             name, _, ground = role.partition(" on ")
             self._looks[role] = self._looks[name] + Style(bgcolor=self._looks[ground].color)
         return self._looks[role]
+
+    def _filtered(self, looks: Iterable[Style]) -> list[Style]:
+        """Return styles as the app has all colours changed: in the widget's rows, which Textual need not go through then."""
+        segments = [Segment("", look) for look in looks]
+        for one in self.get_line_filters():
+            segments = one.apply(segments, self.background_colors[1])
+        return [segment.style or Style.null() for segment in segments]
 
     def _looks_of_theme(self) -> dict[str, Style]:
         theme = self.app.current_theme

@@ -102,6 +102,7 @@ class TextPane(Pane, Searched):
         self._text = Static()
         self._width = 0  # for which its lines are broken
         self._shown: list[Content] = []
+        self._heights: dict[int, int] = {}  # by width, of what is shown
         self._is_left = False  # by the user, who has scrolled away from its end
 
     def compose(self) -> ComposeResult:
@@ -111,12 +112,15 @@ class TextPane(Pane, Searched):
         """Show these lines, if they are others than before."""
         if lines != self._shown:
             self._shown = lines
+            self._heights.clear()
             self.show_found()
 
     def lines_at(self, width: int) -> int:
         """Return how many lines there are at a width."""
         width = max(width, 1)  # a terminal may be narrower than a frame
-        return laid_out(self._shown, width).get_height({}, width)
+        if width not in self._heights:  # asked for with each picture
+            self._heights[width] = laid_out(self._shown, width).get_height({}, width)
+        return self._heights[width]
 
     def lines_to_search(self) -> Sequence[Content]:
         return self._shown or ()
