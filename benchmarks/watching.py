@@ -42,10 +42,12 @@ def rows(place: Path, *, rounds: int, runs: int, steps: int, trainers: int) -> I
 def rows_of_step(place: Path, how: str, goal: str, rounds: int, *, is_cuda: bool = False) -> Iterator[Row]:
     end = f"step, --watch {how}{', on a GPU' if is_cuda else ''}"
     flags = [*(["--cuda"] if is_cuda else []), *(["--tiny"] if rounds == 1 else [])]
-    taken = [watched_step(place, how, flags) for _ in range(rounds)]
-    if not taken[0]:
+    first = watched_step(place, how, flags)
+    if not first:
         yield Row(f"a {end}", missing="torch sees no GPU here")
-    for name in taken[0]:
+        return
+    taken = [first, *(watched_step(place, how, flags) for _ in range(rounds - 1))]
+    for name in first:
         bare, cost, own = ([one[name][key] for one in taken] for key in ("bare_us", "cost_us", "own_us"))
         watched = [sum(both) for both in zip(bare, cost, strict=True)]
         what = f"a {name} {end}"

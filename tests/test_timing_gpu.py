@@ -12,7 +12,7 @@ import torch
 from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence
-from tuilab.judging.measure import launch_bound_share
+from tuilab.judging.measure import host_bound_share
 from tuilab.lab.device import Cpu, Cuda
 from tuilab.lab.races.ahead import gpu_ns
 from tuilab.lab.races.race import Race, run_race
@@ -309,18 +309,18 @@ def test_a_gpu_that_ramps_is_given_more(cuda: "FakeCuda") -> None:
     assert settling(lab) == (True, 6)
 
 
-# ---- launch-bound
+# ---- host-bound
 
 
 def share_of(call: Callable[[], Any]) -> float | None:
-    """Return the share of its time that the GPU works, of an arm that is launch-bound."""
+    """Return the share of its time that the GPU works, of an arm that is host-bound."""
     gpu = Cuda(0)
     pace = calibrate(call, gpu)
     gpu.make_ready()
     worked_ns = gpu_ns(call, pace.step_s, gpu)
     timed = time_block(call, pace.loops, gpu)
     block = Block(0, 0.0, wall_ns=timed.wall_ns, submitted_ns=timed.submitted_ns, loops=pace.loops)
-    return launch_bound_share([block], [] if worked_ns is None else [worked_ns])
+    return host_bound_share([block], [] if worked_ns is None else [worked_ns])
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def share_of(call: Callable[[], Any]) -> float | None:
         (60, 1.0, 10_000, None),  # takes too long to be told ahead
     ],
 )
-def test_an_arm_is_launch_bound_where_telling_takes_longer_than_doing(
+def test_an_arm_is_host_bound_where_telling_takes_longer_than_doing(
     cuda: "FakeCuda", kernels: int, gpu_us: float, host_us: int, share: float | None
 ) -> None:
     def call() -> None:
@@ -361,7 +361,7 @@ def test_of_more_than_a_queue_holds_the_gpu_works_less_than_is_said(cuda: "FakeC
 
 
 @pytest.mark.parametrize(("kernels", "gpu_us", "share"), [(1000, 1.0, 0.25), (1, 100.0, None), (20, 10.0, None)])
-def test_an_arm_that_waits_for_the_gpu_in_each_call_is_launch_bound_where_it_tells_much_before(
+def test_an_arm_that_waits_for_the_gpu_in_each_call_is_host_bound_where_it_tells_much_before(
     cuda: "FakeCuda", kernels: int, gpu_us: float, share: float | None
 ) -> None:
     def call() -> None:
@@ -372,7 +372,7 @@ def test_an_arm_that_waits_for_the_gpu_in_each_call_is_launch_bound_where_it_tel
     assert share_of(call) == (share and pytest.approx(share, rel=0.02))
 
 
-def test_an_arm_that_gives_the_gpu_nothing_to_do_is_not_launch_bound(cuda: "FakeCuda") -> None:
+def test_an_arm_that_gives_the_gpu_nothing_to_do_is_not_host_bound(cuda: "FakeCuda") -> None:
     assert share_of(lambda: cuda.sleep(0.0007)) is None
     assert share_of(lambda: torch.cuda.current_stream().synchronize()) is None
 
@@ -415,7 +415,7 @@ def test_calls_that_differ_are_told_together(cuda: "FakeCuda", place: int) -> No
     assert share_of(call) == pytest.approx(0.35, abs=0.05)
 
 
-def test_clocks_that_fall_in_the_race_make_no_arm_launch_bound(cuda: "FakeCuda") -> None:
+def test_clocks_that_fall_in_the_race_make_no_arm_host_bound(cuda: "FakeCuda") -> None:
     """One that waits for the GPU in each call has returned by the end of its time, whatever it waited for."""
     claim = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
     lab = Recorder()
@@ -427,25 +427,25 @@ def test_clocks_that_fall_in_the_race_make_no_arm_launch_bound(cuda: "FakeCuda")
 
     race({"a": call, "b": call}, seconds=0.1, lab=lab)
 
-    assert gathered(claim, lab).launch_bound == {}
+    assert gathered(claim, lab).host_bound == {}
 
 
 def test_most_blocks_of_an_arm_tell_whether_its_calls_took_all_the_time() -> None:
     telling, other = (Block(0, 0.0, wall_ns=100, submitted_ns=ns) for ns in (96, 94))
     unknown = Block(0, 0.0, wall_ns=100)
 
-    assert launch_bound_share([telling, telling, other], [20, 30, 90]) == 0.3
-    assert launch_bound_share([telling, other], [30]) is None
-    assert launch_bound_share([telling, unknown], [30]) is None
-    assert launch_bound_share([telling], []) is None
-    assert launch_bound_share([], []) is None
+    assert host_bound_share([telling, telling, other], [20, 30, 90]) == 0.3
+    assert host_bound_share([telling, other], [30]) is None
+    assert host_bound_share([telling, unknown], [30]) is None
+    assert host_bound_share([telling], []) is None
+    assert host_bound_share([], []) is None
 
 
-def test_a_verdict_says_which_arms_are_launch_bound(cuda: "FakeCuda") -> None:
+def test_a_verdict_says_which_arms_are_host_bound(cuda: "FakeCuda") -> None:
     claim = events.ClaimDeclared(text="c", over="large", under="small", op="at_least", bound=2.0)
     _, lab = race({"small": lambda: cuda.work(2 * US), "large": lambda: cuda.work(400 * US)}, seconds=0.1)
 
-    assert gathered(claim, lab).launch_bound == {"small": pytest.approx(0.5, rel=0.02)}
+    assert gathered(claim, lab).host_bound == {"small": pytest.approx(0.5, rel=0.02)}
 
 
 @pytest.mark.parametrize(
@@ -457,4 +457,4 @@ def test_a_verdict_says_which_arms_are_launch_bound(cuda: "FakeCuda") -> None:
     ],
 )
 def test_it_is_said_of_one_arm_or_of_both(arms: dict[str, float], words: list[str]) -> None:
-    assert told(Evidence([[math.log(2)]], launch_bound=arms)) == words
+    assert told(Evidence([[math.log(2)]], host_bound=arms)) == words

@@ -89,7 +89,7 @@ def run(
     cannot_bind = "numactl"
     if shutil.which("numactl"):
         done = subprocess.run(["numactl", f"--membind={node}", "true"], capture_output=True, text=True)
-        cannot_bind = f"a numactl that may bind ({done.stderr.partition(chr(10))[0]})" if done.returncode else ""
+        cannot_bind = f"a numactl that may bind ({(done.stderr.splitlines() or ['it failed'])[0]})" if done.returncode else ""
     cpus = SYS / f"node/node{node}/cpulist"
     cores = {"core": str(core), "node": cpus.read_text().strip() if cpus.exists() else f"0-{core}", "none": ""}
     binding = {"core": f"--physcpubind={core}", "node": f"--cpunodebind={node}"}.get(bind)

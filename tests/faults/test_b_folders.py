@@ -32,9 +32,7 @@ def test_36_a_run_whose_folder_goes_away_is_stopped(site: Site, change: str) -> 
     front = site.start("run", str(path), "--headless")
     reaches(at, "gone")
     run_dir, aside, other = latest(site), site.folder / "aside", site.folder / "other"
-    until(
-        (run_dir / "journal" / "sampler.jsonl").exists
-    )  # else the sampler, which starts beside the worker, opens it where it is
+    until((run_dir / "journal" / "sampler.jsonl").exists)  # it begins beside the worker, and would open it in another folder
     (other / "journal").mkdir(parents=True)
     if change == "removed":
         shutil.rmtree(run_dir)

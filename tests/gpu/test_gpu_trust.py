@@ -114,5 +114,5 @@ def test_a_delay_that_is_a_kernel_is_a_difference_of_its_length(device: torch.de
     ratio = race.ratio("delayed", "plain")
     page.note("trust: 5 % longer by a kernel", kind, f"{ratio:.4f}, of {step_us:.0f} us")
 
-    assert "plain" not in found.launch_bound
+    assert "plain" not in found.host_bound
     assert 1 + 0.5 * DELAY < ratio < 1 + 2 * DELAY

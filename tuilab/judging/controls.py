@@ -122,10 +122,10 @@ def told(evidence: Evidence) -> list[str]:
     parts = []
     if evidence.measure == "cpu":
         parts.append(f"judged on CPU time: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed")
-    if evidence.launch_bound:
-        verb = "is" if len(evidence.launch_bound) == 1 else "are"
-        shares = " and ".join(f"{100 * share:.0f} %" for share in evidence.launch_bound.values())
-        parts.append(f"{' and '.join(evidence.launch_bound)} {verb} host-bound: the GPU works {shares} of the time at most")
+    if evidence.host_bound:
+        verb = "is" if len(evidence.host_bound) == 1 else "are"
+        shares = " and ".join(f"{100 * share:.0f} %" for share in evidence.host_bound.values())
+        parts.append(f"{' and '.join(evidence.host_bound)} {verb} host-bound: the GPU works {shares} of the time at most")
     if evidence.unguarded:
         parts.append(evidence.unguarded)
     if evidence.unwatched_share > _MOST_UNKNOWN:

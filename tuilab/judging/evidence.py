@@ -8,7 +8,7 @@ from statistics import median
 
 from tuilab.judging import learning
 from tuilab.judging.held_back import held_back, stretch
-from tuilab.judging.measure import Measure, choose, launch_bound_share, step_s
+from tuilab.judging.measure import Measure, choose, host_bound_share, step_s
 from tuilab.record import events
 from tuilab.record.blocks import first_counted, tick_ns
 from tuilab.record.parts import Block
@@ -49,7 +49,7 @@ class Evidence:
     failed_repeats: int = 0  # repeats that ended before they had measured this
     unsettled_repeats: int = 0  # repeats in which the times still drifted when the warm-up ended
     lacks: str = ""  # what the box did not give while this was measured
-    launch_bound: dict[str, float] = field(default_factory=dict)  # share that the GPU worked, by such arm
+    host_bound: dict[str, float] = field(default_factory=dict)  # share that the GPU worked, by such arm
 
 
 def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[str] | None = None) -> Evidence | None:
@@ -89,7 +89,7 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         failed_repeats=_failed_repeats(summary, whole),
         unsettled_repeats=_unsettled_repeats(claim, summary, writers),
         lacks=_lacks(claim, summary),
-        launch_bound=_launch_bound(claim, summary, writers, pairs),
+        host_bound=_host_bound(claim, summary, writers, pairs),
     )
 
 
@@ -104,13 +104,13 @@ def log_ratios(over: Sequence[Block], under: Sequence[Block], measure: Measure =
     return [math.log(step_s(block, measure) / below[block.round]) for block in over if block.round in below]
 
 
-def _launch_bound(
+def _host_bound(
     claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str], pairs: Sequence[_Pair]
 ) -> dict[str, float]:
     races = [race for writer, race in summary.differences if writer in writers and _has_both(claim, race.arms)]
     found = {}
     for arm, blocks in zip((claim.over, claim.under), _arms(pairs), strict=True):
-        share = launch_bound_share(blocks, [race.gpu_ns[arm] for race in races if arm in race.gpu_ns])
+        share = host_bound_share(blocks, [race.gpu_ns[arm] for race in races if arm in race.gpu_ns])
         if share is not None:
             found[arm] = share
     return found

@@ -36,7 +36,7 @@ def step_s(block: Block, measure: Measure) -> float:
     return block.thread_ns / block.loops / 1e9
 
 
-def launch_bound_share(blocks: Sequence[Block], gpu_ns: Sequence[int]) -> float | None:
+def host_bound_share(blocks: Sequence[Block], gpu_ns: Sequence[int]) -> float | None:
     """Return of an arm that the GPU waits for which share of its time the GPU works at most; None of another arm.
 
     Most of its blocks took as long as its calls did to tell the GPU what to do, which needs less by itself, as each process has

@@ -57,7 +57,4 @@ class Holdings:
         """Tell what is held, however lately it was told."""
         for one in self.gpus.values():
             if held := one.holds():
-                allocated, reserved, peak = held
-                self._record(
-                    GpuHeld(uuid=one.uuid, allocated_bytes=allocated, reserved_bytes=reserved, allocated_peak_bytes=peak)
-                )
+                self._record(GpuHeld(one.uuid, *held))

@@ -18,6 +18,7 @@ RACING = "ms of racing"  # what a race counts
 PROCESSES = "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
 _NEIGHBOURS = 5  # on a GPU, that are told of one by one
 _ENDS = 12  # of curves
+_GIVEN = ("allocated_bytes", "allocated_peak_bytes")
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
 _XIDS = {
@@ -222,12 +223,9 @@ def _own_memory(summary: RunSummary, gpu: OwnGpu) -> str:
     seen = summary.resources.get(f"{gpu.nvmls} memory_tree_bytes")
     reserved, given = (
         max((one.high or 0 for metric in metrics for one in held_lines(summary, gpu.torchs, metric)), default=None)
-        for metrics in (("reserved_bytes",), ("allocated_bytes", "allocated_peak_bytes"))
+        for metrics in (("reserved_bytes", *_GIVEN), _GIVEN)  # what was given out was reserved, of which there are only looks
     )
-    torchs = ""
-    if reserved is not None and given is not None:
-        reserved = max(reserved, given)  # of which there are looks, and of what was given out the peak
-        torchs = f"torch reserved {size(reserved)} and gave out {size(given)}"
+    torchs = f"torch reserved {size(reserved)} and gave out {size(given)}" if reserved is not None and given is not None else ""
     if seen and torchs and (seen.high or 0) < (reserved or 0):  # the driver is asked now and then
         return f"{torchs} at most; the driver saw {size(seen.high or 0)}"
     if seen:

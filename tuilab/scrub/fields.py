@@ -15,7 +15,8 @@ _DULL = frozenset(  # what is no secret whatever its name
     | {"str", "int", "bytes"}
 )
 _NUMBER = re.compile(r"[+-]?(?P<whole>[\d_,]{0,30})(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?[kKMGTB%]?")
-_COUNT = re.compile(r"(?:[\d_.,]{1,40}[kKMGT]?|\{\w{1,80}\})[`'\").:;,]{0,4}")
+_TO_BE_FILLED_IN = re.compile(r"\{\w{1,80}\}")
+_ENDS = "`'\").:;,"  # of a quotation, behind a number
 _FEW_DIGITS = 3  # which nobody takes for a password
 _COUNT_DIGITS = 15  # which nobody takes for a token: so many are counted of them
 _QUOTE = r"\\{0,8}['\"]"  # a backslash stands before it where one JSON is told in another
@@ -58,16 +59,18 @@ def remove_fields(text: str) -> str:
 
 def is_harmless(name: str, value: str) -> bool:
     """Say whether a value is a switch, or a number that no secret of this name is: a log is full of counted tokens."""
-    if value.casefold() in _DULL:
-        return True
-    number = _NUMBER.fullmatch(value)
-    most = _FEW_DIGITS if names.is_typed(name) else _COUNT_DIGITS
-    return number is not None and sum(map(str.isdigit, number["whole"])) <= most
+    return value.casefold() in _DULL or _is_number(value, _FEW_DIGITS if names.is_typed(name) else _COUNT_DIGITS)
 
 
 def is_count(value: str) -> bool:
     """Say whether a value counts, or is to be filled in: 8192, 128,256, {tokens}, and that with the end of a quotation."""
-    return _COUNT.fullmatch(value) is not None
+    value = value.rstrip(_ENDS)
+    return _TO_BE_FILLED_IN.fullmatch(value) is not None or (value != "" and _is_number(value, _COUNT_DIGITS))
+
+
+def _is_number(value: str, most: int) -> bool:
+    number = _NUMBER.fullmatch(value)
+    return number is not None and sum(map(str.isdigit, number["whole"])) <= most
 
 
 def hides(name: str, value: str) -> bool:

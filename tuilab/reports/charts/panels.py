@@ -66,10 +66,13 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
         _timed(summary, "busy", "%", busy, why),
     ]
     held = tuple(_held(summary))
-    for metric, title, unit in (("busy_percent", "busy", "%"), ("power_w", "power", "W"), ("sm_mhz", "clock", "MHz")):
+    for metric, title, unit, marks in (
+        ("busy_percent", "busy", "%", ()),
+        ("power_w", "power", "W", held),
+        ("sm_mhz", "clock", "MHz", held),
+    ):
         if found := of_gpus(summary, metric, ""):
-            panel = _timed(summary, f"{title} of the GPU", unit, found, why)
-            panels.append(panel if title == "busy" else replace(panel, held=held))
+            panels.append(replace(_timed(summary, f"{title} of the GPU", unit, found, why), held=marks))
     return panels
 
 
