@@ -167,7 +167,7 @@ def test_86_an_environment_that_goes_away_under_a_run_costs_what_was_still_to_be
     run_dir = site.detach(write_scenario(site.folder, f'lab.claim("one is one", True){WAITS}'), command=command)
     reach_stage(site, "on")
     if change == "removed":
-        shutil.rmtree(venv)
+        shutil.rmtree(venv.rename(site.folder / "gone"))  # at once: who still loads writes bytecode where it was
     else:
         for file in (packages / "tuilab").rglob("*.py"):
             file.write_text("raise SystemExit('another version')\n")
