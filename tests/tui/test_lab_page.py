@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, PLAIN, finished, make_run, note_done, started, write
-from tests.tui.screens import NotingApp, NotingDesk, drive, press, settle, shown, text
+from tests.tui.screens import NotingApp, NotingDesk, ShownApp, drive, opened, press, settle, shown, text
 from tuilab.catalogue.scenario import Stated
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import match
@@ -23,6 +23,7 @@ from tuilab.runs.running import GoingOn
 from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.reading import fold, inline, lay_out
 from tuilab.tui.looks.themes import NAMES
+from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.state.box_line import box_line
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.textual_parts import rendered
@@ -671,6 +672,19 @@ def test_while_a_lesson_is_read_a_process_gets_ready_for_its_run(folder: Path, r
             await pilot.pause(0.05)
 
     drive(body, folder, root)
+
+
+async def test_who_only_looks_at_a_run_has_no_process_made_ready_until_the_lab_is_seen(root: Path) -> None:
+    app = ShownApp(desk := NotingDesk(root, (), Settings(has_seen_hint=True)), show=finished(root, {}))
+
+    async with opened(app) as pilot:
+        lab = app.screen_stack[1]
+        assert isinstance(lab, LabPage) and app.screen is not lab
+        lab.make_ready()
+        assert desk.prepared == 0
+        await press(pilot, "escape")
+        while not desk.prepared:
+            await pilot.pause(0.05)
 
 
 def test_a_paragraph_with_wide_characters_is_broken_as_those_are_read() -> None:

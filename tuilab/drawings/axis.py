@@ -5,9 +5,7 @@ import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tuilab.arrays import NDArray, np
 from tuilab.drawings.units import labels, log_label
 
 _GREATEST = sys.float_info.max

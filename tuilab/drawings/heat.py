@@ -4,9 +4,7 @@ import base64
 import binascii
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tuilab.arrays import NDArray, np
 from tuilab.drawings.picture import TONES, Canvas, Picture, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.events import ImageShown

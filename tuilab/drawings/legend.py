@@ -8,8 +8,7 @@ from functools import lru_cache
 from string import ascii_letters
 from typing import NamedTuple
 
-import numpy as np
-
+from tuilab.arrays import np
 from tuilab.drawings.lines import Line, step_at, values_at
 from tuilab.drawings.picture import ARMS, Canvas, cells, fit
 from tuilab.drawings.symbols import Symbols, plain

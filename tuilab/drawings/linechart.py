@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, groupby
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tuilab.arrays import NDArray, np
 from tuilab.drawings import legend
 from tuilab.drawings.axis import Axis, beginning, grown, x_axis, y_axis
 from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, positive, step_at

@@ -4,9 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tuilab.arrays import NDArray, np
 from tuilab.record.series import Series
 from tuilab.text import show
 

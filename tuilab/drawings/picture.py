@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
+from tuilab.arrays import NDArray, np
 
 Run = tuple[str, str]  # text, and the role that says how it looks
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tuilab.arrays import NDArray, np
 from tuilab.drawings.axis import Axis
 from tuilab.drawings.lines import Line
 from tuilab.drawings.symbols import Symbols

@@ -7,9 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tuilab.arrays import NDArray, np
 from tuilab.drawings.axis import x_axis
 from tuilab.drawings.lines import Line
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit

@@ -8,7 +8,6 @@ are not independent, would be narrower than that of the first two repeats, and n
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from threading import Event, Thread
 
 from tuilab.judging.judge_run import judge_ratio_claims
@@ -70,7 +69,9 @@ def begin_to_load() -> None:
 
 def _load() -> None:
     with suppress(Exception):  # one that cannot be loaded is told by the judge; until then nothing is said of standings
-        import_module("scipy.special")
+        from tuilab.arrays import special
+
+        special()
         _is_loaded.set()
 
 

@@ -1,6 +1,6 @@
 """Statistics as pure functions of lists of numbers: intervals, p values, looks, and what a number of units can show.
 
-`scipy.special` is slow to load, and only a verdict about times needs it: it is imported where it is used.
+numpy and scipy are slow to load, and only a verdict about times needs them: they are imported where they are used.
 """
 
 import math
@@ -50,16 +50,16 @@ def spread(values: Sequence[float]) -> float:
 @lru_cache(4096)
 def t_quantile(probability: float, freedom: int) -> float:
     """Return the quantile of Student's t distribution."""
-    from scipy.special import stdtrit
+    from tuilab.arrays import special
 
-    return float(stdtrit(freedom, probability))
+    return float(special().stdtrit(freedom, probability))
 
 
 def t_cdf(value: float, freedom: int) -> float:
     """Return the chance that Student's t is at most `value`."""
-    from scipy.special import stdtr
+    from tuilab.arrays import special
 
-    return float(stdtr(freedom, value))
+    return float(special().stdtr(freedom, value))
 
 
 def p_value(distance: float, error: float, freedom: int) -> float:
@@ -114,8 +114,7 @@ def nominal_level(counts: tuple[int, ...], errors: tuple[float, ...]) -> float:
     of normal steps that ends when it is beyond ±edge at a look; the weights of where it may be are carried from look to look
     (Armitage, McPherson and Rowe).
     """
-    import numpy as np
-    from scipy.special import ndtr
+    from tuilab.arrays import np, special
 
     places, weights = np.zeros(1), np.ones(1)
     before, gone, edge = 0, 0.0, 0.0
@@ -127,13 +126,14 @@ def nominal_level(counts: tuple[int, ...], errors: tuple[float, ...]) -> float:
             density = np.exp(-(((nodes[:, None] - places) / step) ** 2) / 2) / (step * math.sqrt(2 * math.pi))
             places, weights = nodes, widths * (density @ weights)
         before, gone = count, error
-    return 2 * float(ndtr(-edge / math.sqrt(counts[-1])))
+    return 2 * float(special().ndtr(-edge / math.sqrt(counts[-1])))
 
 
 def _edge(places: "Numbers", weights: "Numbers", step: float, error: float) -> float:
     """Return the edge that a walk from these places is beyond after a normal step with the chance `error`."""
-    from scipy.special import ndtr
+    from tuilab.arrays import special
 
+    ndtr = special().ndtr
     low, high = 0.0, float(places[-1]) + 40 * step
     for _ in range(50):
         middle = (low + high) / 2
@@ -149,9 +149,9 @@ def _nodes(edge: float, step: float) -> "tuple[Numbers, Numbers]":
 
 @lru_cache
 def _legendre(count: int) -> "tuple[Numbers, Numbers]":
-    from scipy.special import roots_legendre
+    from tuilab.arrays import special
 
-    nodes, weights = roots_legendre(count)
+    nodes, weights = special().roots_legendre(count)
     return nodes, weights
 
 

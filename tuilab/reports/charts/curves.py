@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
+from tuilab.arrays import np
 from tuilab.drawings.axis import Axis
 from tuilab.drawings.lines import Floats, Line, bad_points, steps_of, stretches, thinned
 from tuilab.reports.charts.frame import BOTTOM, TOP, letter, px, py

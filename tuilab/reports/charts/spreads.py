@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from tuilab.arrays import np
 from tuilab.drawings.spreads import Spread, spread_axis
 from tuilab.record.blocks import Measure
 from tuilab.reports.charts.frame import WIDTH, Tick, letter

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from tuilab.arrays import np
 from tuilab.drawings.lines import Line, step_at, values_at
 from tuilab.reports.charts.frame import letter
 from tuilab.text import plural

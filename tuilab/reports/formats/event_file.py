@@ -8,8 +8,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-import numpy as np
-from numpy.typing import NDArray
+from tuilab.arrays import NDArray, np
 
 Bytes = NDArray[np.uint8]  # a row for each record
 

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 
-import numpy as np
-
+from tuilab.arrays import np
 from tuilab.drawings.lines import Line
 from tuilab.record.parts import Claim
 from tuilab.reports.charts.panels import Panel

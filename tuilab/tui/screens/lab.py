@@ -249,9 +249,13 @@ class LabPage(Page):
     def _look_around(self) -> None:
         self._lookout.look_around(self.scenario)
 
-    def _prepare(self) -> None:
-        """Have a process ready by the time that the lesson is read, and what will show the run."""
-        if self.is_current and not self.desk.is_read_only and not self.desk.is_running():
+    def make_ready(self) -> None:
+        """Have a process ready by the time that the lesson is read, and what will show the run.
+
+        Who only looks at a run, with this screen behind it, starts nothing: to load torch for him would take a core of the box.
+        """
+        is_wanted = self.is_seen or self.desk.started
+        if self.is_current and is_wanted and not self.desk.is_read_only and not self.desk.is_running():
             self.desk.prepare()
             self.run_worker(_load_what_shows_runs, thread=True, exit_on_error=False)
 
@@ -275,7 +279,7 @@ class LabPage(Page):
         if self.scenario is None:
             self._show_chosen()
         if not event.going_on:
-            later(self, _READING_S, self._prepare)
+            later(self, _READING_S, self.make_ready)
         self.show_keys()
 
     def on_lookout_past_seen(self, event: Lookout.PastSeen) -> None:
