@@ -50,6 +50,7 @@ def test_arms_that_learn_something_else_are_no_race(tuilab: Tuilab, tmp_path: Pa
     assert verdicts(raced(tuilab, tmp_path, *words, "--different-learning")) == ["SUPPORTED"]
 
 
+@pytest.mark.slow
 def test_where_nobody_has_set_a_seed_the_arms_are_held_against_the_chance_that_the_first_one_shows(
     tuilab: Tuilab, tmp_path: Path
 ) -> None:
@@ -97,6 +98,7 @@ def test_too_few_repeats_and_what_was_never_measured_are_not_foretold(tuilab: Tu
     assert "1 repeat is too few, 6 are needed" in " ".join(few.stdout.split())
 
 
+@pytest.mark.slow
 def test_equal_arms_come_out_as_no_meaningful_difference(tuilab: Tuilab, tmp_path: Path) -> None:
     words = ("--arm", "base", "--arm", "same: A=1", "--claim", "same 1.3x base")
     run = raced(tuilab, tmp_path, *words, command=("--luck", "0.003"), code=1)

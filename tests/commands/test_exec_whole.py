@@ -274,6 +274,7 @@ def test_numbers_that_are_printed_are_drawn_and_progress_is_told(tuilab: Tuilab,
     assert summary.unavailable["no (printed)"] == "its pattern was found nowhere"
 
 
+@pytest.mark.slow
 def test_a_pattern_that_takes_for_ever_holds_up_neither_the_command_nor_its_end(
     tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:
@@ -313,6 +314,7 @@ def test_what_a_command_does_to_its_processes_is_not_what_ends_the_run(
     assert processes_of(store.find("last", root)) == []
 
 
+@pytest.mark.slow
 def test_a_command_that_nothing_was_seen_of_says_why(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     def why(*command: str, env: dict[str, str] | None = None) -> str:
         tuilab("exec", "--quiet", "--", *command, env=env)

@@ -42,6 +42,7 @@ def test_torch_lets_the_watcher_in_by_its_own_door(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_torch
+@pytest.mark.slow
 def test_modules_of_the_users_that_are_named_like_ours_are_theirs(tmp_path: Path) -> None:
     for name in ("tuilab", "tuilab_watch"):
         (tmp_path / f"{name}.py").write_text(f"print('their own {name}')\n")

@@ -115,6 +115,7 @@ def test_what_is_scaled_carries_nothing_of_the_watcher(watch: Watch) -> None:
     assert (seen.done.stdout, seen.kinds) == ("False []\n", "back step")
 
 
+@pytest.mark.slow
 def test_modes_and_classes_of_tensors_hear_of_nothing_that_the_script_does_not_do(watch: Watch, tmp_path: Path) -> None:
     script = """
         from torch.overrides import TorchFunctionMode
