@@ -54,6 +54,7 @@ def run_of(root: Path) -> Path:
     return run_dir
 
 
+@pytest.mark.slow
 def test_a_sampler_that_cannot_die_is_left_and_the_run_keeps_its_end(
     root: Path, tmp_path: Path, nvml: "FakeNvml", stuck: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

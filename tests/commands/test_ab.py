@@ -72,6 +72,7 @@ def test_an_arm_that_never_steps_says_what_was_seen(tuilab: Tuilab, tmp_path: Pa
     assert "arm short: " in run["reason"] and "too few to time one" in run["reason"]
 
 
+@pytest.mark.slow
 def test_what_can_be_seen_is_told_before_it_starts(tuilab: Tuilab, tmp_path: Path) -> None:
     words = ["--arm", "base", "--arm", "other: A=1", "--headless"]
     command = ("--", PYTHON, trainer(tmp_path), "--code", "0")
@@ -137,6 +138,7 @@ def test_what_is_the_same_in_every_process_is_exact(tuilab: Tuilab, tmp_path: Pa
     assert misfits(json.loads(tuilab("report", "last", "-o", "-", "--as", "json").stdout), described, described) == []
 
 
+@pytest.mark.slow
 def test_an_arm_that_fails_later_leaves_what_was_measured_and_says_which_it_was(tuilab: Tuilab, tmp_path: Path) -> None:
     words = ("--arm", "base", "--arm", "bad: FAILS_AFTER=2", "--headless")
     done = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path), "--luck", "0.01")
