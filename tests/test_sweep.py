@@ -433,16 +433,48 @@ def test_a_detached_sweep_is_followed_and_stopped(tuilab: Tuilab, root: Path, tm
 
     said, _ = front.communicate(timeout=60)
 
-    assert [one["done"].startswith("asked ") for one in described(done)["runs"]] == [True] * 3
+    assert [one["done"].startswith("asked ") for one in described(done)["runs"]] == [True] * 3 and not done["is_ended"]
     assert front.returncode == 4 and "0 of 3 points" in said and "n=3: stopped" in said
     assert "has no point that runs: 0 of 3 points done, 3 stopped" in tuilab("stop", "sweep-last").stdout
     assert json.loads(tuilab("attach", "sweep-last", "--json").stdout)["exit_code"] == 4
 
 
+@pytest.mark.parametrize("now", [[], ["--now"]])
+def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
+    tuilab: Tuilab, root: Path, tmp_path: Path, now: list[str]
+) -> None:
+    front = start(root, "sweep", "--set", "n=1,2,3", "--", *_until(tmp_path / "gate"))
+    until(lambda: "1 running" in tuilab("sweep").stdout or None)
+
+    done = tuilab("stop", "sweep-last", *now)
+    told, said = front.communicate(timeout=60)
+
+    assert done.stdout.startswith("asked sweep-") and "no other point of it begins" in done.stdout and not done.stderr
+    assert front.returncode == 130 and "0 of 3 points" in told and "tuilab sweep --resume sweep-" in said
+    assert "0 of 3 points done, 1 stopped, 2 not begun" in tuilab("sweep").stdout
+    assert "has no point that runs" in tuilab("stop", "sweep-last").stdout
+
+
+def test_who_ignores_ctrl_c_begins_the_next_point_and_is_named(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    front = start(root, "sweep", "--set", "n=1,2", "--", *_until(gate), preexec_fn=lambda: signal.signal(2, signal.SIG_IGN))
+    until(lambda: "1 running" in tuilab("sweep").stdout or None)
+
+    done = tuilab("stop", "sweep-last")
+    gate.touch()
+    told, _ = front.communicate(timeout=60)
+
+    assert "asked" in done.stdout and "1 point not begun: where its tuilab sweep still goes on" in done.stderr
+    assert "1 of 2 points" in told
+
+
+def _until(gate: Path) -> tuple[str, ...]:
+    return "sh", "-c", f"until test -e {gate}; do sleep 0.02; done", "{n}"
+
+
 def _queue(tuilab: Tuilab, folder: Path, values: str) -> None:
     """Have the points of a sweep wait for each other, and the first for a file."""
-    command = ("sh", "-c", f"until test -e {folder}/gate; do sleep 0.02; done", "{n}")
-    assert tuilab("sweep", "--set", f"n={values}", "--detach", "--", *command).returncode == 0
+    assert tuilab("sweep", "--set", f"n={values}", "--detach", "--", *_until(folder / "gate")).returncode == 0
 
 
 def _reads_a_run(pid: int) -> bool:
@@ -467,8 +499,7 @@ def test_who_leaves_a_sweep_leaves_it_going_on(tuilab: Tuilab, root: Path, tmp_p
 def test_a_sweep_that_goes_on_in_another_terminal_is_followed_from_point_to_point(
     tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:
-    command = ("sh", "-c", f"until test -e {tmp_path}/gate; do sleep 0.02; done", "{n}")
-    front = start(root, "sweep", "--set", "n=1,2,3", "--", *command)
+    front = start(root, "sweep", "--set", "n=1,2,3", "--", *_until(tmp_path / "gate"))
     until(lambda: list(root.glob("2*/journal")) or None)
     until(lambda: "0 of 3 points done, 1 running" in tuilab("sweep").stdout or None)
     beside = start(root, "attach", "sweep-last")

@@ -1,5 +1,6 @@
 """Goes through the points of a sweep, or follows them, one display for all of them, and tells what came of it."""
 
+import os
 import shutil
 import sys
 import time
@@ -16,6 +17,7 @@ from tuilab.cli.follow import Outcome, follow_one, print_result, run_each
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
+from tuilab.record import presence
 from tuilab.record.encoding import for_programs, spell_out
 from tuilab.record.events import Sweep
 from tuilab.record.parts import Claim
@@ -44,6 +46,7 @@ _VERDICT = "verdict", "why", *_NUMBERS, "measure"
 
 def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: "Wanted | None" = None) -> ExitCode:
     """Run the points one after another, or on the nodes of a cluster; what was run before an interrupt is told and kept."""
+    orders = _begun_by_us(orders)
     sweep = orders[0].sweep
     assert sweep is not None
     if not outcome.is_quiet:
@@ -62,6 +65,12 @@ def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: 
     for _ in run_each(orders, outcome, tell):
         _tell_point(outcome)
     return _finish(sweep.id, root, outcome)
+
+
+def _begun_by_us(orders: Sequence[RunOrder]) -> list[RunOrder]:
+    """Have each run tell who begins the next one: whoever stops the sweep stops that, too."""
+    change, me = msgspec.structs.replace, presence.identify(os.getpid())
+    return [change(order, sweep=change(order.sweep, front=me)) for order in orders if order.sweep]
 
 
 def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:

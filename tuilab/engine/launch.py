@@ -18,6 +18,7 @@ from tuilab.engine.turn import devices_of
 from tuilab.errors import ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging.looks import PLANNED
+from tuilab.record import presence
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried
@@ -235,6 +236,18 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
     if not is_heard:
         step = hint(run_dir.parent, "runs")
         raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; {step} shows how")
+
+
+def interrupt(front: Identity) -> bool:
+    """Have a process of ours that begins one run after another end as by Ctrl-C; say whether it is there and will."""
+    try:
+        if presence.presence(front) != "alive" or processes.ignores(front.pid, signal.SIGINT):
+            return False
+        is_heard = processes.send(front.pid, front.start, signal.SIGINT)
+        processes.send(front.pid, front.start, signal.SIGCONT)
+    except OSError:
+        return False
+    return is_heard
 
 
 def _end_orphans(run: str) -> str:

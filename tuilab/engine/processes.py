@@ -136,13 +136,13 @@ def interrupt_descendants(patience_s: float, watching: Container[int], spare: It
     """
     spared = set(spare)
     for pid in living(spared):
-        _signal_now(pid, signal.SIGTERM if pid in watching or _ignores(pid, signal.SIGINT) else signal.SIGINT)
+        _signal_now(pid, signal.SIGTERM if pid in watching or ignores(pid, signal.SIGINT) else signal.SIGINT)
     deadline = time.monotonic() + patience_s
     while _is_any_left(spared) and not tend() and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
-def _ignores(pid: int, number: int) -> bool:
+def ignores(pid: int, number: int) -> bool:
     """Say whether a process ignores a signal, as what a shell has put into the background does Ctrl-C."""
     with contextlib.suppress(OSError, StopIteration, ValueError):
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -64,6 +64,7 @@ class Sweep(msgspec.Struct, frozen=True, omit_defaults=True):
     point: dict[str, Scalar]  # that this run is
     argv: list[str] = []  # the command line that makes the sweep
     folder: str = ""  # that it was given in
+    front: Identity | None = None  # who begins one point after another; nobody, where all were queued at once
 
 
 class RunStarted(Event):

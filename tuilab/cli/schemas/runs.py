@@ -229,6 +229,7 @@ class Sweeps(TypedDict):
 class StopSweep(TypedDict):
     schema: Literal["tuilab.stop-sweep/1"]
     sweep: str
+    is_ended: Annotated[bool, Meta(description="whether the tuilab sweep that begins one point after another was asked to end")]
     runs: list[Stopped]
 
 

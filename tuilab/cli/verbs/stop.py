@@ -1,4 +1,4 @@
-"""`tuilab stop RUN`: stop a run in order, or end what a lost one left behind; of a sweep, all points that run or wait."""
+"""`tuilab stop RUN`: stop a run in order, or end what a lost one left behind; of a sweep, all of it."""
 
 from typing import TYPE_CHECKING
 
@@ -36,18 +36,23 @@ def command(run: str, now: bool, as_json: bool, root: str | None) -> None:
 
 
 def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -> None:
-    """Stop the points of a sweep that run or wait, the last first: else the next would begin where one ends."""
+    """Stop who begins the points of a sweep, and those that run or wait, the last first: else the next would begin."""
+    from tuilab.engine import launch
     from tuilab.runs import store, sweeps
     from tuilab.text import plural
 
     found = sweeps.find(reference, root)
+    front = None if found.is_imported else found.sweep.front
+    is_ended = front is not None and launch.interrupt(front)
     done = [(root / one.run, _stop(root / one.run, at_once=at_once)) for one in reversed(found.going_on)]
     if as_json:
         runs = [{**store.fields(run_dir), "done": words} for run_dir, words in done]
-        options.print_document("tuilab.stop-sweep/1", sweep=found.sweep.id, runs=runs)
+        options.print_document("tuilab.stop-sweep/1", sweep=found.sweep.id, is_ended=is_ended, runs=runs)
         return
-    click.echo("\n".join(words for _, words in done) or f"{found.sweep.id} has no point that runs: {sweeps.told(found.counts)}")
-    if done and (left := found.counts[sweeps.LEFT]):
+    told = [f"asked {found.sweep.id} to stop: no other point of it begins"] if is_ended else []
+    told += [words for _, words in done]
+    click.echo("\n".join(told) or f"{found.sweep.id} has no point that runs: {sweeps.told(found.counts)}")
+    if done and not is_ended and (left := found.counts[sweeps.LEFT]):
         click.echo(f"{plural(left, 'point')} not begun: where its tuilab sweep still goes on, end that with Ctrl-C", err=True)
 
 
