@@ -50,6 +50,17 @@ def test_only_one_room_imports_what_is_heavy(library: str, room: str) -> None:
     assert {room_of(name) for name in knows} == {room}
 
 
+def test_one_door_leads_to_numpy_and_none_from_the_process_of_a_scenario() -> None:
+    """Where it is loaded through ours it computes with one thread, which is not for what a user measures."""
+    knows = {name for name in MODULES if {"numpy", "scipy"} & {other.split(".")[0] for other in imports(name)}}
+    known = [name for name in MODULES if room_of(name) == "lab"]
+    for name in known:  # grows
+        known += sorted({other for other in imports(name) if other in MODULES} - {*known})
+
+    assert knows == {"tuilab.arrays"}
+    assert not knows & {*known}
+
+
 def test_one_door_leads_to_the_device() -> None:
     """Whoever asks torch.cuda elsewhere makes a context where none is wanted, and stands beside the model of it in tests."""
     behind = ("torch.cuda", "torch.accelerator", "torch._C._cuda")

@@ -10,10 +10,9 @@ from statistics import NormalDist, fmean, median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import NDArray
+    from tuilab.arrays import NDArray, np
 
-    Numbers = NDArray[float64]
+    Numbers = NDArray[np.float64]
 
 POWER = 0.8  # the chance of detection that planning asks for
 _NODES = 20  # of the quadrature behind the looks, and multiples of it
