@@ -18,6 +18,7 @@ from tuilab.runs.last_verdicts import Said, overall
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.listing.entry import Entry
 from tuilab.runs.listing.ledger_file import FILE
+from tuilab.runs.spokesmen import spokesmen
 
 LISTING = """
 import json, sys
@@ -114,6 +115,31 @@ def test_a_point_of_a_sweep_with_other_values_says_nothing_of_the_lesson_however
     runs = [past_runs.look(run) for run in store.list_runs(root) if "-softmax-" in run.name]
     newest = past_runs.newest_verdicts(runs)
     assert newest and newest.run_dir.name.endswith("aaaaaa") and past_runs.newest_verdicts(runs[:30]) is None
+
+
+def test_a_run_in_which_nothing_could_be_tested_hides_no_verdict_wherever_it_is_told(root: Path) -> None:
+    gone: dict[str, Any] = {"params": {"device": "cuda:9"}, "changed": ["device"]}
+    good = finished(root, {"a": "SUPPORTED"}, at_s=1.5e9, end="aaaaaa")
+    small = finished(root, {"a": "INCONCLUSIVE"}, name="xyy", at_s=1.5e9, end="bbbbbb", quick=True)
+    finished(root, {"a": Verdict.NOT_TESTABLE}, name="xent", at_s=1.5e9, end="cccccc")
+    for number, name in enumerate(("softmax", "xyy", "xent")):
+        finished(root, {"a": Verdict.NOT_TESTABLE}, name=name, at_s=1.6e9 + number, end="dddddd", **gone)
+        finished(root, {"a": Verdict.NOT_TESTABLE}, name=name, at_s=1.7e9 + number, end="eeeeee", quick=True)
+
+    said = {"softmax": Said("SUPPORTED"), "xyy": Said("INCONCLUSIVE", "quick"), "xent": Said(Verdict.NOT_TESTABLE)}
+    assert (look_at_all(root).last_said(), LedgerCache(root).last_said()) == (said, said)  # as it was kept, too
+    assert spokesmen(root).items() >= {"softmax": good, "xyy": small}.items()
+    for run in (good, small):
+        newest = past_runs.newest_verdicts([past_runs.look(one) for one in past_runs.runs_of(run.name.split("-")[1], root)])
+        assert newest and newest.run_dir == run
+
+
+def test_what_a_list_says_of_a_scenario_a_report_on_the_box_says_on_whichever_device_it_was(root: Path) -> None:
+    finished(root, {"a": "SUPPORTED"}, at_s=1.5e9, end="aaaaaa")
+    newer = finished(root, {"a": "REFUTED"}, at_s=1.6e9, end="bbbbbb", params={"device": "cpu"}, changed=["device"])
+
+    assert LedgerCache(root).last_said() == {"softmax": Said("REFUTED")}
+    assert spokesmen(root) == {"softmax": newer}
 
 
 def test_a_run_that_is_gone_is_forgotten_and_the_one_before_speaks(root: Path) -> None:

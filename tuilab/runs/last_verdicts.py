@@ -1,7 +1,8 @@
 """What earlier runs said of each scenario: the newest that ran with its defaults speaks, and the worst of its verdicts counts.
 
-A run that was stopped, a quick one and one with other parameters say something else: they speak only while no other has. A
-point of a sweep with another value than the lesson's says nothing of the lesson: there are many, and the last is any of them.
+A run that was stopped, a quick one and one with other parameters say something else: they speak only while no other has. One
+in which nothing could be tested, as on a GPU that is not there, speaks only where nothing ever was. A point of a sweep with
+another value than the lesson's says nothing of the lesson: there are many, and the last is any of them.
 
 Kept free of slow imports: `tuilab list` asks it.
 """
@@ -53,8 +54,8 @@ def by_scenario(runs: Iterable[str]) -> dict[str, list[str]]:
 def needed(runs: Iterable[str], said_by: Callable[[str], Said | None]) -> dict[str, Said]:
     """Return what those of a scenario's runs say, newest first, that are needed to know what is said of it.
 
-    They end with the first that goes on or ran with the defaults; one that waits may stand before one that goes on. A run that
-    says None is not known.
+    They end with the first that goes on or speaks for its scenario; one that waits may stand before one that goes on. A run
+    that says None is not known.
     """
     found: dict[str, Said] = {}
     left = _LOOKED_AT
@@ -63,13 +64,14 @@ def needed(runs: Iterable[str], said_by: Callable[[str], Said | None]) -> dict[s
             continue
         found[run] = said
         left -= said.verdict != ""  # the points of a large sweep hide nothing
-        if not left or said.verdict == RUNNING or (not said.of and said.verdict != QUEUED):
+        if not left or said.verdict == RUNNING or _is_usual(said):
             break
     return found
 
 
 def spoken(needed: Mapping[str, Said]) -> Said:
-    """Return what runs that are needed amount to: what the last says that was with the defaults, else the newest verdict.
+    """Return what runs that are needed amount to: what the last says that was with the defaults, else the newest verdict, and
+    where nothing could ever be tested just that.
 
     That one of them goes on comes before that, and then that one waits for its turn.
     """
@@ -78,9 +80,15 @@ def spoken(needed: Mapping[str, Said]) -> Said:
         return saids[-1]
     if queued := next((said for said in saids if said.verdict == QUEUED), None):
         return queued
-    if saids and not saids[-1].of:
+    if saids and _is_usual(saids[-1]):
         return saids[-1]
-    return next((said for said in saids if said.verdict), Said())
+    telling = [said for said in saids if said.verdict]
+    return max(telling, key=lambda said: (said.verdict != Verdict.NOT_TESTABLE, not said.of), default=Said())
+
+
+def _is_usual(said: Said) -> bool:
+    """Say whether a run that is over speaks for its scenario: it was with the defaults, and something could be tested."""
+    return not said.of and said.verdict not in (QUEUED, RUNNING, Verdict.NOT_TESTABLE)
 
 
 def said_of(entry: "Entry") -> Said:

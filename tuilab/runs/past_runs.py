@@ -45,6 +45,11 @@ class PastRun:
         return is_as_written and self.state != RunState.STOPPED
 
     @property
+    def could_test(self) -> bool:
+        """Whether it reached a verdict that says more than what the box lacks."""
+        return any(claim.verdict and claim.verdict.verdict != Verdict.NOT_TESTABLE for claim in self.claims)
+
+    @property
     def gpus(self) -> list[str]:
         """The GPUs on which its claims were measured, in words."""
         return [*dict.fromkeys(claim.gpu for claim in self.claims if claim.gpu)]
@@ -113,8 +118,12 @@ def began(run_dir: Path) -> str:
 
 
 def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
-    """Return the newest of some runs that said something about its claims: with the defaults, or where none was, of all."""
+    """Return the newest of some runs that said something about its claims: with the defaults, or where none was, of all.
+
+    One in which nothing could be tested counts only where nothing ever was.
+    """
     saying = [run for run in runs if not run.is_off and (any(claim.verdict for claim in run.claims) or run.lacks)]
+    saying = [run for run in saying if run.could_test] or saying
     return next((run for run in saying if run.is_usual), next(iter(saying), None))
 
 

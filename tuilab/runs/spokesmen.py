@@ -4,22 +4,23 @@ from pathlib import Path
 
 from tuilab.catalogue import catalog
 from tuilab.record.states import RunState
+from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
-from tuilab.runs.last_verdicts import is_off
+from tuilab.runs.last_verdicts import is_off, verdict_of
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.listing.entry import Entry, from_name
 from tuilab.runs.run_name import is_watched
 
 _LOOKED_AT = 2000  # runs of a folder, the newest
-_QUICK = 2
-_AS_IT_IS = 3
+_UNTESTED, _OTHERWISE, _QUICK, _AS_IT_IS = range(1, 5)
 
 
 def spokesmen(root: Path, cache: LedgerCache | None = None) -> dict[str, Path]:
     """Return, by scenario, the run that speaks for it, the newest scenario first.
 
-    It is the newest that succeeded with the scenario's defaults, a whole one before a quick one; if there is none, the newest
-    that succeeded, but for points of sweeps with other values; else the newest.
+    It is the newest that succeeded with the scenario's defaults, on whichever device, a whole one before a quick one; if there
+    is none, the newest that succeeded, but for points of sweeps with other values; then one in which nothing could be tested;
+    else the newest.
     """
     best: dict[str, tuple[int, Path]] = {}
     cache = cache or LedgerCache(root)
@@ -47,4 +48,6 @@ def in_order(root: Path, cache: LedgerCache | None = None) -> list[Path]:
 def _rank(entry: Entry) -> int:
     if entry.state != RunState.SUCCEEDED or is_off(entry.point, entry.changed):
         return 0
-    return 1 if entry.changed else _QUICK if entry.quick else _AS_IT_IS
+    if verdict_of(entry) == Verdict.NOT_TESTABLE:
+        return _UNTESTED
+    return _OTHERWISE if entry.changed.keys() - {"device"} else _QUICK if entry.quick else _AS_IT_IS
