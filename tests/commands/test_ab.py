@@ -125,6 +125,20 @@ def test_steps_that_do_other_work_say_so_beside_each_other(tuilab: Tuilab, tmp_p
     assert ["backwards a step", "1", "2"] in run["tables"][0]["rows"]
 
 
+def test_every_view_says_what_the_arms_are_and_the_table_holds_them_against_each_other_as_the_verdict_does(
+    tuilab: Tuilab, tmp_path: Path
+) -> None:
+    run = raced(tuilab, tmp_path, "--arm", "base", "--arm", "slow: A=1 -- --step-ms 15", "--repeat", "2")
+    row = next(row for row in run["tables"][0]["rows"] if row[0] == "base/arm, mean of repeats")
+    pages = [tuilab("report", "last", "-o", "-", "--as", form).stdout for form in ("md", "html")]
+
+    assert row[1] == "1"
+    assert float(row[2]) == pytest.approx(run["claims"][0]["estimate"], rel=0.01)
+    assert "\n  base: as it is\n  slow: A=1 -- --step-ms 15\n" in tuilab("attach", "last", "--headless").stdout
+    assert "- base: as it is\n- slow: A=1 -- --step-ms 15\n" in pages[0]
+    assert "<code>slow: A=1 -- --step-ms 15</code>" in pages[1]
+
+
 def test_what_is_the_same_in_every_process_is_exact(tuilab: Tuilab, tmp_path: Path) -> None:
     words = ("--measure", "acc", "--metric", "acc=acc ([0-9.]+)")
     run = raced(tuilab, tmp_path, "--arm", "base", "--arm", "more: -- --acc 0.75", "--claim", "base 1.4x more", *words)

@@ -85,6 +85,18 @@ async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_com
     journal.close()
 
 
+async def test_the_run_screen_says_what_the_arms_of_a_race_are(root: Path) -> None:
+    words = ["python", "train.py"]
+    argv = ["ab", "--headless", "--arm", "base", "--arm=two: OMP_NUM_THREADS=2", "--root", "/r", "--", *words]
+    first = started(scenario="train", topic="ab", command=words, argv=argv)
+    run_dir = make_run(root, first, events.StateChanged(state="succeeded"), name="train.ab")
+    async with opened(app_on(root), size=(120, 40)) as pilot:
+        await open_run(pilot, run_dir)
+
+        await shown(pilot, "base: as it is")
+        await shown(pilot, "two: OMP_NUM_THREADS=2")
+
+
 async def test_help_on_a_command_offers_nothing_of_lessons_and_repeats(root: Path) -> None:
     first = started(scenario="train", topic="exec", command=["python", "train.py"])
     run_dir = make_run(root, first, events.StateChanged(state="succeeded"), name="train.exec")

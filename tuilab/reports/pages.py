@@ -110,6 +110,7 @@ class Page:
     repeats: str
     command: str
     counts: str
+    arms: tuple[str, ...]  # of a race of commands: what each is
     claims: tuple[ClaimRow, ...]
     charts: tuple[Chart, ...]
     machine: tuple[Chart, ...]
@@ -153,6 +154,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         repeats=_repeats(subject),
         command=command_line.rerun_line(run, summary.planned_repeats) if run else "",
         counts="" if _is_watched(summary) else _counts(rows),
+        arms=tuple(command_line.arms_of(run)) if run else (),
         claims=rows[: room.claims],
         charts=tuple(draw(panel, share, room.places) for panel in panels),
         machine=tuple(draw(panel, share, room.places) for panel in machine),

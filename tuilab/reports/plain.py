@@ -77,7 +77,8 @@ def _heading(summary: RunSummary, state: str, style: Style) -> str:
     line += f"  {counts}" if counts else ""
     line += f"  {style.dim('quick')}" if run.quick else ""
     line += f"  {style.dim(params)}" if params else ""
-    return "\n".join([line, *(f"notice: {words}" for words in device_notices(summary)), show(run.title)])
+    notices = [f"notice: {words}" for words in device_notices(summary)]
+    return "\n".join([line, *notices, show(run.title), *(f"  {show(arm)}" for arm in command_line.arms_of(run))])
 
 
 def _claims(summary: RunSummary, style: Style, width: int, before: Mapping[str, str]) -> str:

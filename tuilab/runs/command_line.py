@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 
 _FOLDER_OPTION = "--scenarios"
+_ARM_OPTION = "--arm"
 _COMMAND_VERBS = ("exec", "ab")  # that run commands of the user's
 _SHOWING = {"--headless", "--detach", "--beside", "--json", "--jsonl", "--quiet", "--strict"}
 _SHOWING_WITH_VALUE = {"--report", "--fps", "--root"}
@@ -111,8 +112,21 @@ def verb_of(run: "RunStarted") -> list[str]:
     return ["tuilab", verb or _COMMAND_VERBS[0], *kept]
 
 
+def arms_of(run: "RunStarted") -> list[str]:
+    """Return what each arm of a race of commands is, as it was written; nothing of another run."""
+    given = _values(verb_of(run), _ARM_OPTION) if run.command else []
+    return [arm if ":" in arm else f"{arm}: as it is" for arm in given]
+
+
 def _folders_of(run: "RunStarted") -> list[str]:
     """Return the folders of scenarios that were named on the command line."""
-    words = run.argv
-    after = [word for option, word in pairwise(words) if option == _FOLDER_OPTION]
-    return after + [word.partition("=")[2] for word in words if word.startswith(f"{_FOLDER_OPTION}=")]
+    return _values(run.argv, _FOLDER_OPTION)
+
+
+def _values(words: Sequence[str], option: str) -> list[str]:
+    """Return what an option is given among some words, in their order."""
+    return [
+        word.partition("=")[2] if word.startswith(f"{option}=") else word
+        for before, word in pairwise(["", *words])
+        if before == option or word.startswith(f"{option}=")
+    ]

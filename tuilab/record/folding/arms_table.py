@@ -39,14 +39,14 @@ def _judged(summary: RunSummary, arms: Sequence[str]) -> list[list[str | int | f
     least, most = ("fastest", "slowest") if measure.unit == "s" else ("least", "most")
     are_several = any(len(found) > 1 for found in times.values())
     ends = [row(least, min), row(most, max)] if are_several else []
-    times_base = [f"times {arms[0]}", *(_times_base(summary, arm, arms[0]) for arm in arms)]
-    return [row(name, median), *ends, [*times_base]]
+    ratios: list[str | int | float] = [f"{arms[0]}/arm, mean of repeats", *(_ratio(summary, arms[0], arm) for arm in arms)]
+    return [row(name, median), *ends, ratios]
 
 
-def _times_base(summary: RunSummary, arm: str, base: str) -> str:
-    """Return how many times as much as the first arm another has, by the processes of each repeat, as a verdict has it."""
-    pairs = [(blocks[-1].step_s, below[-1].step_s) for (writer, name), blocks in summary.blocks.items() if name == arm
-             and (below := summary.blocks.get((writer, base)))]  # fmt: skip
+def _ratio(summary: RunSummary, base: str, arm: str) -> str:
+    """Return how many times as much as another arm the first has: the mean over the repeats, as a verdict has it."""
+    pairs = [(blocks[-1].step_s, below[-1].step_s) for (writer, name), blocks in summary.blocks.items() if name == base
+             and (below := summary.blocks.get((writer, arm)))]  # fmt: skip
     return number(geometric_mean(one / other for one, other in pairs), digits=3) if pairs else "n/a"
 
 

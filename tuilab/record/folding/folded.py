@@ -21,7 +21,8 @@ from tuilab.record.summary import RunSummary
 FILE = ".folded.bin"
 _LEAST = 2 << 20  # bytes of a journal: fewer are read in a moment
 _MOST = 64 << 20  # bytes of what is kept
-_MADE_BY = ("summary", "parts", "series", "events", "folding/fold", "folding/of_box", "folding/of_claims", "folding/of_races")
+_FOLDING = "fold", "of_box", "of_claims", "of_races", "arms_table"
+_MADE_BY = ("summary", "parts", "series", "events", *(f"folding/{name}" for name in _FOLDING))
 
 Stream = tuple[str, int, int, int]  # name, bytes, when it was written, inode
 

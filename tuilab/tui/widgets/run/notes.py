@@ -8,7 +8,7 @@ from textual.content import Content
 from tuilab.catalogue.lesson import blocks
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import alert_words, gpu_errors, neighbour_notes
-from tuilab.runs.command_line import short
+from tuilab.runs.command_line import arms_of, short
 from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
@@ -83,5 +83,6 @@ def _command_lines(summary: RunSummary) -> Iterator[Content]:
     if run is None or not run.command:
         return
     yield Content.assemble(("$ ", "$text-muted"), plain(short(run.command), 2000, "bold"))
+    yield from (plain(f"  {arm}", 2000) for arm in arms_of(run))
     if why := summary.unavailable.get("steps"):
         yield plain(f"steps n/a: {why}", 600, "$text-warning")
