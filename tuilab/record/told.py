@@ -44,7 +44,20 @@ def why_not_judged(claim: Claim) -> str:
     return "its verdict is not in the record" if claim.measured or claim.declared else "nothing was measured for it"
 
 
-def evidence(claim: Claim) -> str:
+def noise_words(claim: Claim, summary: RunSummary, name: str = "noise") -> str:
+    """Return `noise of sum ±1.9 %`, how far from 1 the interval reaches of the arm that was held against itself.
+
+    It is one arm of the race, and may be none of those that a claim is about. Without a noise floor it is nothing.
+    """
+    declared, reached = claim.declared, claim.verdict
+    if declared is None or reached is None or reached.noise_floor is None:
+        return ""
+    bases = (race.base for _, race in summary.races if declared.over in race.arms and declared.under in race.arms)
+    of = f" of {show(base, 60)}" if (base := next(bases, "")) else ""
+    return f"{name}{of} ±{percent(reached.noise_floor)}"
+
+
+def evidence(claim: Claim, summary: RunSummary) -> str:
     """Return the estimate with its interval, or what was measured, in one line."""
     reached = claim.verdict
     if reached is None:
@@ -54,8 +67,8 @@ def evidence(claim: Claim) -> str:
         low, high = (brief_beside(limit, end) if end is not None else "n/a" for end in (reached.low, reached.high))
         bound = f"{claim.declared.op.replace('_', ' ')} {limit:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
-        floor = f"; noise ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else ""
-        return f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}; {reached.why}{floor}"
+        measured = f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}"
+        return "; ".join(filter(None, (measured, reached.why, noise_words(claim, summary))))
     return f"needs: {reached.why}" if claim.outcome == Verdict.NOT_TESTABLE else reached.why
 
 

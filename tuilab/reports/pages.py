@@ -15,7 +15,7 @@ from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import evidence
+from tuilab.record.told import evidence, noise_words
 from tuilab.record.tracebacks import frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
@@ -28,7 +28,7 @@ from tuilab.reports.png import data_address
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
-from tuilab.text import brief, brief_beside, percent, plural, show, told_apart
+from tuilab.text import brief, brief_beside, plural, show, told_apart
 
 _STYLE = Style()
 _MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
@@ -140,7 +140,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
     summary, run = subject.summary, subject.summary.run
     panels = series_panels(summary, room.panels, room.lines)
     machine = [] if is_brief else machine_panels(summary)
-    rows = tuple(claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in summary.claims.values())
+    rows = tuple(claim_row(claim, summary, subject.before.get(claim.claim_id, "")) for claim in summary.claims.values())
     share = min(room.points / max(len(panels) + len(machine), 1), 1.0)
     return Page(
         id=subject.id,
@@ -191,7 +191,7 @@ def look_of(verdict: str) -> tuple[str, str]:
     return _STYLE.mark(verdict), VERDICT_MARKS[verdict][2] if verdict in VERDICT_MARKS else "open"
 
 
-def claim_row(claim: Claim, before: str = "") -> ClaimRow:
+def claim_row(claim: Claim, summary: RunSummary, before: str = "") -> ClaimRow:
     """Return a claim as every format tells it, with how often it was judged before."""
     reached, declared = claim.verdict, claim.declared
     verdict = claim.outcome
@@ -200,12 +200,12 @@ def claim_row(claim: Claim, before: str = "") -> ClaimRow:
         kind = "bad" if claim.is_contradicted else "good"
     look = {"verdict": verdict, "mark": mark, "kind": kind}
     if reached is None or declared is None or reached.estimate is None:
-        return ClaimRow(claim.text, **look, estimate="", claimed="", why=evidence(claim), interval=None)
+        return ClaimRow(claim.text, **look, estimate="", claimed="", why=evidence(claim, summary), interval=None)
     low, high = (brief_beside(declared.bound, end) if end is not None else "n/a" for end in (reached.low, reached.high))
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
     estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"
     claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
-    floor = f"noise floor ±{percent(reached.noise_floor)}" if reached.noise_floor is not None else "no noise floor"
+    floor = noise_words(claim, summary, "noise floor") or "no noise floor"
     interval = None
     if reached.low is not None and reached.high is not None:
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)

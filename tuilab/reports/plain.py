@@ -92,7 +92,7 @@ def _found(claim: Claim, summary: RunSummary, before: str) -> str:
     """Return what was measured for a claim, now and before; what the whole run lacks is told once, below."""
     why = claim.verdict.why if claim.verdict and claim.outcome == Verdict.NOT_TESTABLE else ""
     is_told_below = bool(why) and why == summary.box_lacks
-    return show("; ".join(filter(None, ("" if is_told_below else evidence(claim), before))))
+    return show("; ".join(filter(None, ("" if is_told_below else evidence(claim, summary), before))))
 
 
 def _claim(claim: Claim, said: str, style: Style, width: int, pad: int) -> list[str]:

@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 def findings(subject: Subject) -> Iterator[Finding]:
     """Yield every number of a run that is no sample, its verdicts first."""
     summary = subject.summary
-    yield from map(_verdict, summary.claims.values())
+    yield from (_verdict(claim, summary) for claim in summary.claims.values())
     for claim in summary.claims.values():
         yield from _of_claim(claim, summary.first_t)
     yield from _answer(summary)
@@ -44,10 +44,10 @@ def findings(subject: Subject) -> Iterator[Finding]:
     yield Finding("run", "elapsed", summary.elapsed_s, unit="s", note=subject.state)
 
 
-def _verdict(claim: Claim) -> Finding:
+def _verdict(claim: Claim, summary: RunSummary) -> Finding:
     """Return the verdict with its estimate and interval."""
     reached = claim.verdict
-    told = f"{claim.text}: {evidence(claim)}" if claim.key else evidence(claim)
+    told = f"{claim.text}: {evidence(claim, summary)}" if claim.key else evidence(claim, summary)
     estimate, low, high = (reached.estimate, reached.low, reached.high) if reached else (None, None, None)
     return Finding("claim", claim.claim_id, estimate, _ratio(claim), low=low, high=high, verdict=claim.outcome, note=told)
 

@@ -92,7 +92,7 @@ def _put_case(suite: xml.Element, subject: Subject, name: str, claim: Claim) -> 
     if claim.declared and (seconds := _seconds_raced(subject.summary, {claim.declared.over, claim.declared.under})):
         case.set("time", f"{seconds:.3f}")
     said = f"{claim.text}: " if claim.key else ""
-    told = _told(f"{said}{verdict}: {evidence(claim)}")
+    told = _told(f"{said}{verdict}: {evidence(claim, subject.summary)}")
     if claim.is_contradicted or (_is_strict(subject.summary) and verdict in _UNDECIDED):
         xml.SubElement(case, "failure", type=verdict, message=told)
     elif verdict in (Verdict.NOT_TESTABLE, *_UNDECIDED):

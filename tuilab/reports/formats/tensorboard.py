@@ -121,7 +121,7 @@ def _claims(subject: Subject, began_s: float) -> Iterator[bytes]:
     """Yield the verdicts as a text, and each estimate with its interval as numbers, which are metrics of the run."""
     claims = subject.summary.claims.values()
     ended_s = began_s + subject.summary.elapsed_s
-    rows = [(claim.outcome, claim.text, evidence(claim)) for claim in claims]
+    rows = [(claim.outcome, claim.text, evidence(claim, subject.summary)) for claim in claims]
     yield event_file.text("verdicts", _table(("Verdict", "Claim", "Measured"), rows), ended_s)
     for claim in claims:
         for what in ("estimate", "low", "high"):

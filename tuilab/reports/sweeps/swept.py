@@ -222,7 +222,7 @@ def _about(text: str, subject: Subject) -> str:
 
 
 def _told(point: Point, words: str, subject: Subject, claim: Claim) -> Told:
-    row = claim_row(claim, subject.before.get(claim.claim_id, ""))
+    row = claim_row(claim, subject.summary, subject.before.get(claim.claim_id, ""))
     return Told(point, words, subject.id, row.verdict, row.mark, row.kind, row.estimate or row.why, row.interval, claim)
 
 

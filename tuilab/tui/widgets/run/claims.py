@@ -87,7 +87,7 @@ def _lines(text: str, verdict: str, words: str, before: str, width: int, *, is_o
 def _known(claim: Claim, summary: RunSummary, standing: Standing | None, *, is_over: bool) -> tuple[str, str]:
     """Return the verdict on a claim and what it rests on; while the run goes on, what there is so far."""
     if claim.verdict is not None:
-        return claim.verdict.verdict, evidence(claim)
+        return claim.verdict.verdict, evidence(claim, summary)
     if standing is not None:
         return "", in_words(standing)
     if claim.measured or claim.needs:
