@@ -179,7 +179,7 @@ def test_a_known_delay_that_takes_no_time_is_not_seen(cuda: "FakeCuda") -> None:
 
 @pytest.mark.parametrize(
     ("is_free", "words"),
-    [(False, ""), (True, "the known delay of 5 % was not seen, so that no difference must not be claimed")],
+    [(False, ""), (True, "the known delay of 5 % was not seen, so that one may be worse than it looks")],
 )
 def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(cuda: "FakeCuda", is_free: bool, words: str) -> None:
     cuda.is_free = is_free

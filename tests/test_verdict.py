@@ -344,16 +344,23 @@ def test_times_that_agree_to_a_tick_of_their_clock_are_no_surer_than_the_tick() 
         (around(1.01, 0.005), "the known delay of 5 % was not seen"),  # something was seen, but not 5 %
     ],
 )
-@pytest.mark.parametrize("claim", [AT_LEAST_TWICE, ratio_claim("at_most", 1.1)])
-def test_no_difference_is_not_claimed_where_the_known_delay_was_not_seen(
-    claim: ClaimDeclared, delayed: list[list[float]], reason: str
+@pytest.mark.parametrize(
+    ("claim", "unsaid"),
+    [
+        (AT_LEAST_TWICE, "no difference must not be claimed"),
+        (ratio_claim("at_most", 1.0), "no difference must not be claimed"),
+        (ratio_claim("at_most", 1.1), "a may be worse than it looks"),
+        (ratio_claim("at_least", 0.9), "b may be worse than it looks"),
+    ],
+)
+def test_neither_no_difference_nor_that_it_is_small_is_said_where_the_known_delay_was_not_seen(
+    claim: ClaimDeclared, unsaid: str, delayed: list[list[float]], reason: str
 ) -> None:
     found = judge_ratio(claim, replace(controlled(around(1.0, 0.01)), delayed=delayed))
 
     assert (found.verdict, found.more_repeats) == ("INCONCLUSIVE", None)
     assert found.why == (
-        f"{reason}, so that no difference must not be claimed; 8 repeats; "
-        "smallest effect it could have seen: about 1.4 %; repeats still needed: n/a"
+        f"{reason}, so that {unsaid}; 8 repeats; smallest effect it could have seen: about 1.4 %; repeats still needed: n/a"
     )
 
 

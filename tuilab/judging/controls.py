@@ -54,22 +54,34 @@ def offset(evidence: Evidence) -> float:
 
 
 def distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return why this run could have missed a difference: the known delay was not seen, or far too small.
+    """Return why this run could have missed a difference, and what is not said then; nothing where it sees well enough."""
+    missed = _missed_delay(claim, evidence)
+    return f"{missed}, so that {_unsaid(claim)}" if missed else ""
+
+
+def _unsaid(claim: events.ClaimDeclared) -> str:
+    """Return what may not be said by who could have missed a difference: that there is none, or no large one."""
+    allows_worse = claim.bound > 1 if claim.op == "at_most" else claim.bound < 1
+    worse = claim.over if claim.op == "at_most" else claim.under
+    return f"{worse} may be worse than it looks" if allows_worse else "no difference must not be claimed"
+
+
+def _missed_delay(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return that the known delay was not seen, or far too small.
 
     A function may leave work undone when its clock stops, and a delay shows that it does not. The steps of a command follow
     each other, so that what delays one is in its time; how small a difference its processes can show, their spread says, on
     which the interval rests. There it is the arm against itself that must not be missing.
     """
     if not evidence.needs_delay:
-        missing = lacking_control(evidence)
-        return f"{missing}, so that no difference must not be claimed" if missing else ""
+        return lacking_control(evidence)
     delayed = units_of(evidence, evidence.delayed)
     if len(delayed.values) < MIN_UNITS:
-        return "whether a known delay is seen was not measured, so that no difference must not be claimed"
+        return "whether a known delay is seen was not measured"
     center, low, _ = delayed.interval(claim.confidence)
     if low > 0 and center >= _LEAST_SEEN * math.log1p(evidence.delay):
         return ""
-    return f"the known delay of {100 * evidence.delay:g} % was not seen, so that no difference must not be claimed"
+    return f"the known delay of {100 * evidence.delay:g} % was not seen"
 
 
 def doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
