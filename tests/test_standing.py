@@ -18,7 +18,11 @@ from tuilab.judging.judge_run import judge
 from tuilab.judging.standing import Standing, Standings, in_words, standings
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
+from tuilab.record.journal.lines import Item
 from tuilab.record.summary import RunSummary
+from tuilab.reports.document import document
+from tuilab.reports.pages import claim_row
+from tuilab.reports.plain import render
 from tuilab.tui.widgets.run.claims import in_a_line
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -185,9 +189,26 @@ lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0
     assert json.loads(done.stdout)["runs"][0]["claims"][0]["verdict"] == "INCONCLUSIVE"
 
 
-def test_a_claim_whose_judge_was_ended_says_so_on_the_screens() -> None:
-    summary = recorded(2, ratio=3.0)
-    hung = events.Unavailable(what="verdicts", reason="the judge: timed out after 60 s")
-    fold([("supervisor", hung), ("supervisor", events.StateChanged(state="succeeded"))], summary)
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([events.StateChanged(state="failed")], "the run ended before, failed"),
+        ([], "the end of the run is not in the record"),
+        (
+            [
+                events.Unavailable(what="verdicts", reason="the judge: timed out after 60 s"),
+                events.StateChanged(state="succeeded"),
+            ],
+            "the judge: timed out after 60 s",
+        ),
+        ([events.StateChanged(state="succeeded")], "its verdict is not in the record"),
+    ],
+)
+def test_why_a_claim_was_not_judged_is_one_sentence_in_every_view(said: list[Item], why: str) -> None:
+    summary = fold([("supervisor", event) for event in said], recorded(2, ratio=3.0))
+    claim, run_dir = summary.claims["c"], Path("a-run")
+    (told,) = document([(summary, summary.state, run_dir)], 0)["runs"][0]["claims"]
 
-    assert "not judged: the judge: timed out after 60 s" in in_a_line(summary.claims["c"], summary)
+    assert told["why"] == claim_row(claim, summary).why == why
+    assert f"… not judged  c  {why}\n" in render(summary, summary.state, run_dir, Style(), 100, has_chart=False)
+    assert not summary.is_over or in_a_line(claim, summary) == f"…  c  not judged: {why}"

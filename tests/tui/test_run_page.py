@@ -385,7 +385,7 @@ async def test_what_stands_against_a_claim_comes_first_and_one_without_verdict_s
         assert claims is not None
         lines = [line.strip() for line in claims.as_text().splitlines()]
 
-        assert [line for line in lines if line.startswith(("✗", "✓", "never"))] == ["✗ no  refuted", "✓ holds", "never judged"]
+        assert [line for line in lines if line.startswith(("✗", "✓", "…"))] == ["✗ no  refuted", "✓ holds", "… never judged"]
         assert " ".join(lines).endswith("never judged not judged: the run ended before, failed")
 
 

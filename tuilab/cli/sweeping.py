@@ -20,14 +20,12 @@ from tuilab.errors import ExitCode
 from tuilab.record import presence
 from tuilab.record.encoding import for_programs, spell_out
 from tuilab.record.events import Sweep
-from tuilab.record.parts import Claim
 from tuilab.record.states import RUNNING_STATES
-from tuilab.record.told import why_not_judged
 from tuilab.reports.document import verdict_fields
 from tuilab.reports.files import format_of, read_subjects, write
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import point_words, varied_in
-from tuilab.reports.sweeps.swept import Along, Swept, speakers, sweep_of, swept
+from tuilab.reports.sweeps.swept import Along, Swept, Told, speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
@@ -181,7 +179,7 @@ def _claim(claim: Along) -> dict[str, Any]:
             "point": one.point,
             "id": one.id,
             "holds": one.holds,
-            **_verdict(one.claim),
+            **_verdict(one),
         }
         for one in claim.told
     ]
@@ -200,7 +198,7 @@ def _last(subject: Subject) -> dict[str, float]:
     return {one.name: one.last for one in subject.summary.series.values()} if run and run.command else {}
 
 
-def _verdict(claim: Claim) -> dict[str, Any]:
+def _verdict(told: Told) -> dict[str, Any]:
     """Return a verdict with what it rests on, as every document has it; null where there is none."""
-    told = verdict_fields(claim.verdict) if claim.verdict else {"why": why_not_judged(claim)}
-    return {name: told.get(name) for name in _VERDICT}
+    fields = verdict_fields(told.claim.verdict) if told.claim.verdict else {"why": told.found}
+    return {name: fields.get(name) for name in _VERDICT}

@@ -39,8 +39,14 @@ _XIDS = {
 }
 
 
-def why_not_judged(claim: Claim) -> str:
+def why_not_judged(claim: Claim, summary: RunSummary) -> str:
     """Return why a claim has no verdict, as far as the record tells."""
+    if not summary.is_over:
+        return "the end of the run is not in the record"
+    if summary.state != RunState.SUCCEEDED:
+        return f"the run ended before, {summary.state}"
+    if why := summary.unavailable.get("verdicts"):
+        return why
     return "its verdict is not in the record" if claim.measured or claim.declared else "nothing was measured for it"
 
 
@@ -61,7 +67,7 @@ def evidence(claim: Claim, summary: RunSummary) -> str:
     """Return the estimate with its interval, or what was measured, in one line."""
     reached = claim.verdict
     if reached is None:
-        return why_not_judged(claim)
+        return why_not_judged(claim, summary)
     if claim.declared is not None and reached.estimate is not None:
         limit = claim.declared.bound
         low, high = (brief_beside(limit, end) if end is not None else "n/a" for end in (reached.low, reached.high))

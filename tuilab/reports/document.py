@@ -42,7 +42,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "ranks": {str(one.rank): one.node for one in summary.ranks.values()},
         "retry_of": run.retry_of if run else "",
         "elapsed_s": summary.elapsed_s,
-        "claims": [_claim(claim) for claim in summary.claims.values()],
+        "claims": [_claim(claim, summary) for claim in summary.claims.values()],
         "answer": _answer(summary),
         "axes": [{"metric": a.metric, "x": a.x, "y": a.y, "log": a.log} for a in summary.axes.values()],
         "series": [_series(series) for series in summary.series.values()],
@@ -116,11 +116,11 @@ def _figures(summary: RunSummary) -> dict[str, Any]:
     return {"bars": bars, "tables": tables, "spans": spans}
 
 
-def _claim(claim: Claim) -> dict[str, Any]:
+def _claim(claim: Claim, summary: RunSummary) -> dict[str, Any]:
     reached = claim.verdict
     measured = [_measured(one) for one in claim.measured]
     if reached is None:
-        why = why_not_judged(claim)
+        why = why_not_judged(claim, summary)
         return {"key": claim.key or None, "text": claim.text, "verdict": None, "why": why, "measured": measured}
     about = {"key": claim.key or None, "text": claim.text, "measured": measured}
     return {**verdict_fields(reached), **about, "measure": reached.measure if claim.declared else None}

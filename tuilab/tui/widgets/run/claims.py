@@ -8,7 +8,6 @@ from tuilab.judging import prediction
 from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.parts import Claim
-from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence, why_not_judged
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
@@ -50,7 +49,7 @@ class ClaimsPane(TextPane):
         lines = [
             line
             for name, claim in (against_first(known) if run.is_over else known).items()
-            for line in _lines(claim.text, *told[name], self.before.get(name, ""), width, is_over=run.is_over)
+            for line in _lines(claim.text, *told[name], self.before.get(name, ""), width)
         ]
         if said := prediction.told(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
@@ -74,14 +73,13 @@ def against_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
     return dict(sorted(claims.items(), key=lambda named: not named[1].is_contradicted))
 
 
-def _lines(text: str, verdict: str, words: str, before: str, width: int, *, is_over: bool) -> list[Content]:
+def _lines(text: str, verdict: str, words: str, before: str, width: int) -> list[Content]:
     """Return a claim's words, and what is known of it, in lines of a width."""
     said = plain(text, 400)
     if verdict not in ("", Verdict.SUPPORTED):
         said = Content.assemble(said, "  ", plain(verdict.lower(), 40, "bold"))
     more = [plain(line, 600, "$text-muted") for line in (words, before) if line]
-    sign = Content(" ") if is_over and not verdict else mark(verdict or "pending")
-    return [*hang(sign, said, width), *(row for line in more for row in hang(Content(" "), line, width))]
+    return [*hang(mark(verdict or "pending"), said, width), *(row for line in more for row in hang(Content(" "), line, width))]
 
 
 def _known(claim: Claim, summary: RunSummary, standing: Standing | None, *, is_over: bool) -> tuple[str, str]:
@@ -94,9 +92,7 @@ def _known(claim: Claim, summary: RunSummary, standing: Standing | None, *, is_o
         found = judge_plainly(claim, summary)
         return (found.verdict, found.why) if found else ("", "")
     if is_over:
-        ended = f"the run ended before, {summary.state}" if summary.is_over else "the run ended before"
-        unjudged = summary.unavailable.get("verdicts") or why_not_judged(claim)
-        return "", f"{NOT_JUDGED}: {unjudged if summary.state == RunState.SUCCEEDED else ended}"
+        return "", f"{NOT_JUDGED}: {why_not_judged(claim, summary)}"
     if claim.declared is not None:
         return "", f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
     return "", ""
