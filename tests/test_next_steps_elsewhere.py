@@ -6,16 +6,18 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
 from tests.rooms import MODULES
 from tests.tui.made_up import finished, make_run, started
-from tests.tui.screens import app_on, opened, press, text
+from tests.tui.screens import app_on, open_run, opened, press, text
 from tuilab.errors import UsageError
-from tuilab.record.events import StateChanged
+from tuilab.record.events import StateChanged, VerdictReached
+from tuilab.record.folding.fold import fold
 from tuilab.runs import queue, store
-from tuilab.runs.command_line import hint
+from tuilab.runs.command_line import deciding_line, hint
 from tuilab.tui.goodbye import lines_of
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings
@@ -44,6 +46,48 @@ def test_the_usual_folder_is_not_named_and_of_several_each_is(root: Path, other:
     assert hint(root, "attach", "abc") == "tuilab attach abc"
     assert shlex.split(hint(other, "attach", "abc")) == ["tuilab", "attach", "abc", "--root", str(other)]
     assert shlex.split(hint([root, other], "runs")) == ["tuilab", "runs", "--root", str(root), "--root", str(other)]
+
+
+AB = ["ab", "--arm", "two: A=1", "--repeat", "6", "--budget=9m", "--json", "--", "python", "t.py"]
+
+
+@pytest.mark.parametrize(
+    ("needed", "ran", "line"),
+    [
+        ([7], {}, "tuilab run softmax --repeat 13 --headless"),
+        ([7, None, 20, 5000], {"params": {"n": 5}, "changed": ["n"]}, "tuilab run softmax --n 5 --repeat 26 --headless"),
+        ([7], {"budget_s": 60.0, "looks": [6, 8]}, "tuilab run softmax --repeat 13 --headless"),
+        ([7], {"command": AB[-2:], "folder": "/w", "argv": AB},
+         "cd /w && tuilab ab --arm 'two: A=1' --repeat 13 --headless -- python t.py"),
+        ([None], {"quick": True, "params": {"n": 1, "m": 2}, "changed": ["n", "m"], "argv": ["run", "--quick", "--m=2"]},
+         "tuilab run softmax --m 2 --headless"),
+        ([None], {}, ""),
+        ([], {"quick": True}, ""),
+    ],
+)  # fmt: skip
+def test_what_likely_decides_an_open_claim_is_a_line_to_type(needed: list[int | None], ran: dict[str, Any], line: str) -> None:
+    summary = fold(
+        [("supervisor", started(**ran)), *(("judge", left_open(number, more)) for number, more in enumerate(needed))]
+    )
+
+    assert deciding_line(summary) == line
+
+
+async def test_the_result_the_screens_and_reports_tell_what_decides_an_open_claim(root: Path, tuilab: Tuilab) -> None:
+    run_dir = make_run(root, started(), left_open(1, 7), StateChanged(state="succeeded"))
+    line = "tuilab run softmax --repeat 13 --headless"
+
+    assert f"to decide what is open: {line}\n" in tuilab("attach", "last", "--headless").stdout
+    for form in ("md", "html"):
+        assert line in tuilab("report", "last", "-o", "-", "--as", form).stdout
+    async with opened(app_on(root), size=(120, 40)) as pilot:
+        page = await open_run(pilot, run_dir)
+        claims = page.panes.named("claims")
+        assert claims is not None and line in " ".join(claims.as_text().split())
+
+
+def left_open(number: int, more: int | None) -> VerdictReached:
+    return VerdictReached(text=f"c{number}", verdict="INCONCLUSIVE", rule="r", units=6, more_repeats=more)
 
 
 def test_no_command_about_runs_is_told_without_their_folder() -> None:

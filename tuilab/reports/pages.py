@@ -109,6 +109,7 @@ class Page:
     elapsed: str
     repeats: str
     command: str
+    deciding: str  # what likely decides what is open
     counts: str
     arms: tuple[str, ...]  # of a race of commands: what each is
     claims: tuple[ClaimRow, ...]
@@ -153,6 +154,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
         command=command_line.rerun_line(run, summary.planned_repeats) if run else "",
+        deciding=command_line.deciding_line(summary),
         counts="" if _is_watched(summary) else _counts(rows),
         arms=tuple(command_line.arms_of(run)) if run else (),
         claims=rows[: room.claims],

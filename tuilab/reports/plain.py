@@ -345,6 +345,8 @@ def _where(summary: RunSummary, state: str, run_dir: Path, style: Style) -> str:
     there = [store.short_id(run_dir.name), *map(show, command_line.root_option(run_dir.parent))]
     attach, verify = (command_line.line(["tuilab", verb, *there]) for verb in ("attach", "verify"))
     again = f"see it again: {attach}   its files: {verify}"
+    if decide := command_line.deciding_line(summary, run_dir.parent):
+        again += f"\nto decide what is open: {show(decide)}"
     if summary.run and summary.run.prediction is not None:
         again += "\nthe next lesson: tuilab learn"
     return style.dim(f"run {show(run_dir)}\nrecord {digest_of(run_dir, state)}\n{again}")

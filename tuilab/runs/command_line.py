@@ -2,16 +2,18 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from tuilab import places
 from tuilab.errors import TuilabError
+from tuilab.record.verdicts import Verdict
 from tuilab.text import GONE, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, Scalar
+    from tuilab.record.summary import RunSummary
 
 PathLike = str | os.PathLike[str]
 
@@ -20,12 +22,42 @@ _ARM_OPTION = "--arm"
 _COMMAND_VERBS = ("exec", "ab")  # that run commands of the user's
 _SHOWING = {"--headless", "--detach", "--beside", "--json", "--jsonl", "--quiet", "--strict"}
 _SHOWING_WITH_VALUE = {"--report", "--fps", "--root"}
+_PLANNED = {"--repeat", "--budget"}
+MOST_REPEATS = 1000
 
 
 def rerun_line(run: "RunStarted", repeats: int) -> str:
     """Return the line that makes a run again, wherever it is pasted: a command of the user's wants its folder."""
     words = line(rerun_words(run, repeats))
     return f"cd {line([run.folder])} && {words}" if run.folder else words
+
+
+def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
+    """Return the line of a run that likely decides what this one left open: a whole one, or one of as many repeats as it needs.
+
+    Nothing where none is known to, as where the box was too busy. With a folder of runs the line finds it.
+    """
+    run, left = summary.run, [claim.verdict for claim in summary.claims.values() if claim.outcome == Verdict.INCONCLUSIVE]
+    needed = [verdict.units + verdict.more_repeats for verdict in left if verdict and verdict.more_repeats]
+    repeats = max((count for count in needed if count <= MOST_REPEATS), default=0)
+    if run is None or run.sweep or not (repeats or (run.quick and left and "--quick" in run.argv)):
+        return ""
+    where = root_option(root) if root else []
+    if run.command:
+        words = [*verb_of(run, _PLANNED), "--repeat", str(repeats), *where, "--headless", "--", *run.command]
+        return f"cd {line([run.folder])} && {line(words)}" if run.folder else line(words)
+    return line([*rerun_words(_whole(run), repeats), *where])
+
+
+def _whole(run: "RunStarted") -> "RunStarted":
+    """Return a run as it would be without a budget and smaller sizes; those of a quick run were not typed."""
+    from msgspec.structs import replace
+
+    from tuilab.catalogue.params import option_of
+
+    typed = {word.partition("=")[0] for word in run.argv}
+    kept = [name for name in run.changed if not run.quick or typed & {option_of(name), f"--no-{option_of(name)[2:]}"}]
+    return replace(run, quick=False, budget_s=None, looks=[], changed=kept)
 
 
 def why_not_again(run: "RunStarted") -> str:
@@ -97,14 +129,14 @@ def file_of(run: "RunStarted") -> str:
     return next((word for word in run.argv if word.rpartition("/")[2] == f"{run.scenario}.py"), "")
 
 
-def verb_of(run: "RunStarted") -> list[str]:
-    """Return how a command of the user's was run: the verb, and its options but for those about what is shown."""
+def verb_of(run: "RunStarted", but: Collection[str] = ()) -> list[str]:
+    """Return how a command of the user's was run: the verb, and its options but for these and those about what is shown."""
     verb = next((word for word in run.argv if word in _COMMAND_VERBS), "")
     options = iter(run.argv[run.argv.index(verb) + 1 : len(run.argv) - len(run.command)] if verb else [])
     kept = []
     for word in options:
         name = word.partition("=")[0]
-        if name in _SHOWING_WITH_VALUE:
+        if name in _SHOWING_WITH_VALUE or name in but:
             if "=" not in word:
                 next(options, None)
         elif word not in _SHOWING and word != "--":

@@ -199,6 +199,7 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
         ).strip(),
         "lesson": "" if is_many else _lesson(page, level),
         "again": f"{level}# Run it again\n\n{fence(page.command, 'sh')}" if page.command else "",
+        "deciding": f"To decide what is open:\n\n{fence(page.deciding, 'sh')}" if page.deciding else "",
         "params": "" if is_many else _params(page, level),
         "environment": "\n\n".join(_facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment),
         "source": "" if is_many or not page.source else f"{level}# {page.source_title}\n\n{fence(page.source, 'python')}",

@@ -11,6 +11,7 @@ from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence, why_not_judged
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
+from tuilab.runs.command_line import deciding_line
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.looks.reading import hang
@@ -51,6 +52,8 @@ class ClaimsPane(TextPane):
             for name, claim in (against_first(known) if run.is_over else known).items()
             for line in _lines(claim.text, *told[name], self.before.get(name, ""), width)
         ]
+        if run.is_over and (decide := deciding_line(run.summary, run.run_dir.parent)):
+            lines += hang(Content(" "), plain(f"to decide what is open: {decide}", 1000, "$text-muted"), width)
         if said := prediction.told(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
         self.put(lines or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")])
