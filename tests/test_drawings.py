@@ -17,6 +17,7 @@ from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.strips import Marks, Row, Strip, Words, columns_of, draw_strips
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.table import draw_table
+from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import BarsShown, ImageShown, TableShown
 from tuilab.record.series import Series
 from tuilab.words import clock, number, unit_of
@@ -32,7 +33,8 @@ def image(cells: list[list[int]]) -> ImageShown:
 def test_spreads_share_an_axis_and_show_the_noise_floor() -> None:
     spreads = [Spread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015, 0), Spread("amp", 0.006, 0.0058, 0.0062, 0.005, 0.007, 1)]
 
-    assert draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=0.05).text == SPREADS.strip("\n")
+    assert draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05)).text == SPREADS.strip("\n")
+    assert draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05, "amp")).text == OF_AMP.strip("\n")
 
 
 SPREADS = """
@@ -40,6 +42,12 @@ A fp32                                ├───▇▇█▇──────
 B amp                 ├──█▇─┤             ░░░░░         6 ms
        0            5 ms            10 ms          15 ms
 ░ A/A noise floor ±5 %
+"""
+OF_AMP = """
+A fp32                  ░░░           ├───▇▇█▇───────┤ 12 ms
+B amp                 ├──█▇─┤                           6 ms
+       0            5 ms            10 ms          15 ms
+░ A/A noise floor of amp ±5 %
 """
 
 

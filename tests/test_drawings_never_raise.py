@@ -15,6 +15,7 @@ from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.strips import Marks, Row, Strip, Words, draw_strips
 from tuilab.drawings.symbols import ALL, Symbols
 from tuilab.drawings.units import labels
+from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import ImageShown
 from tuilab.record.series import Series
 from tuilab.words import number
@@ -95,7 +96,10 @@ def test_spreads_take_anything(
     low, high, least, greatest = (values * 4 or [0.0] * 4)[:4]
     spreads = [Spread(name, value, low, high, least, greatest, 3) for name, value in zip(names, values, strict=False)]
 
-    assert len(draw_spreads(spreads, width, height, signs, unit=unit, noise=noise).rows) == height
+    assert (
+        len(draw_spreads(spreads, width, height, signs, unit=unit, noise=noise if noise is None else NoiseFloor(noise)).rows)
+        == height
+    )
     labels([value for value in values if math.isfinite(value)], 0.1, unit), [number(value, unit) for value in values]
 
 

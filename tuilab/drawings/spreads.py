@@ -8,8 +8,9 @@ from tuilab.drawings.axis import Axis, y_axis
 from tuilab.drawings.legend import letter
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.record.blocks import NoiseFloor
 from tuilab.record.series import wants_log
-from tuilab.text import told_apart
+from tuilab.text import show, told_apart
 from tuilab.words import number
 
 _NAME_SHARE = 3  # names take at most a third of the width
@@ -36,9 +37,9 @@ def draw_spreads(
     symbols: Symbols = BRAILLE,
     *,
     unit: str = "",
-    noise: float | None = None,
+    noise: NoiseFloor | None = None,
 ) -> Picture:
-    """Draw a row for each spread over a common axis; `noise` is a share of the first value, within which nothing is told."""
+    """Draw a row for each spread over a common axis, and as a band the noise around the one that was held against itself."""
     canvas = Canvas(width, height)
     known = [spread for spread in spreads if all(map(math.isfinite, _ends(spread)))]
     if not known:
@@ -50,13 +51,23 @@ def draw_spreads(
     room = width - names - max(map(len, texts)) - 1
     axis = spread_axis(known, unit, max(room // 14, 2))
     if room >= 3:
-        _put_band(canvas, known[0].value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols)
+        _put_band(canvas, base_of(known, noise).value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols)
     for y, (spread, text) in enumerate(zip(spreads, texts, strict=True)):
         if spread in known and room >= 3:
             _put_spread(canvas, spread, axis, names, room, stride * y, symbols)
         canvas.put(width - len(text), stride * y, text, "value")
     _put_foot(canvas, axis, noise, names, room, stride * len(spreads), symbols)
     return canvas.picture()
+
+
+def base_of(spreads: Sequence[Spread], noise: NoiseFloor | None) -> Spread:
+    """Return the spread that noise is of; where that is not known, the first."""
+    return next((one for one in spreads if noise and one.label == show(noise.arm)), spreads[0])
+
+
+def noise_words(noise: NoiseFloor) -> str:
+    """Return `noise floor of sum ±1.9 %`."""
+    return f"noise floor{f' of {show(noise.arm, 40)}' if noise.arm else ''} ±{100 * noise.share:.2g} %"
 
 
 def spread_axis(spreads: Sequence[Spread], unit: str, count: int) -> Axis:
@@ -95,17 +106,17 @@ def _put_spread(canvas: Canvas, spread: Spread, axis: Axis, left: int, room: int
 
 
 def _put_band(
-    canvas: Canvas, base: float, noise: float | None, axis: Axis, left: int, room: int, rows: int, symbols: Symbols
+    canvas: Canvas, base: float, noise: NoiseFloor | None, axis: Axis, left: int, room: int, rows: int, symbols: Symbols
 ) -> None:
-    if noise is None or not math.isfinite(noise):
+    if noise is None or not math.isfinite(noise.share):
         return
-    start, end = (round(axis.share(base * (1 + side * noise)) * (room - 1)) for side in (-1, 1))
+    start, end = (round(axis.share(base * (1 + side * noise.share)) * (room - 1)) for side in (-1, 1))
     start, end = max(min(start, end), 0), min(max(start, end), room - 1)
     for y in range(rows):
         canvas.put(left + start, y, symbols.shades[1] * (end - start + 1), "band")
 
 
-def _put_foot(canvas: Canvas, axis: Axis, noise: float | None, left: int, room: int, y: int, symbols: Symbols) -> None:
+def _put_foot(canvas: Canvas, axis: Axis, noise: NoiseFloor | None, left: int, room: int, y: int, symbols: Symbols) -> None:
     """Write the ticks and whether they are logarithmic, and below them what the band is."""
     free = left
     if axis.is_log and left > len("log"):
@@ -115,5 +126,5 @@ def _put_foot(canvas: Canvas, axis: Axis, noise: float | None, left: int, room: 
         start = min(max(left + round(share * (room - 1)) - len(label) // 2, 0), canvas.width - len(label))
         if start >= free and -1e-9 <= share <= 1 + 1e-9:
             free = canvas.put(start, y, label, "label") + 2
-    if noise is not None and math.isfinite(noise):
-        canvas.put(0, y + 1, plain(f"{symbols.shades[1]} A/A noise floor ±{100 * noise:.2g} %", symbols), "muted")
+    if noise is not None and math.isfinite(noise.share):
+        canvas.put(0, y + 1, plain(f"{symbols.shades[1]} A/A {noise_words(noise)}", symbols), "muted")

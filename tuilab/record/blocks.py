@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import gcd
 from typing import NamedTuple
 
-from tuilab.record.parts import Block
+from tuilab.record.parts import Block, Claim
 from tuilab.record.summary import RunSummary
 
 
@@ -75,7 +75,23 @@ def times_of(summary: RunSummary) -> dict[str, list[float]]:
     return {arm: times for arm, times in found.items() if times}
 
 
-def noise_floor(summary: RunSummary) -> float | None:
+class NoiseFloor(NamedTuple):
+    """How far from 1 the interval of an arm against itself reaches, and which arm that was; empty where it is not known."""
+
+    share: float
+    arm: str = ""
+
+
+def noise_floor(summary: RunSummary) -> NoiseFloor | None:
     """Return the widest noise floor that a verdict found; None where there is none."""
-    floors = [claim.verdict.noise_floor for claim in summary.claims.values() if claim.verdict and claim.verdict.noise_floor]
-    return max(floors, default=None)
+    found = (noise_of(claim, summary) for claim in summary.claims.values())
+    return max((noise for noise in found if noise and noise.share), default=None)
+
+
+def noise_of(claim: Claim, summary: RunSummary) -> NoiseFloor | None:
+    """Return the noise floor of a claim: of one arm of its race, which may be none of those that the claim is about."""
+    declared, reached = claim.declared, claim.verdict
+    if declared is None or reached is None or reached.noise_floor is None:
+        return None
+    bases = (race.base for _, race in summary.races if declared.over in race.arms and declared.under in race.arms)
+    return NoiseFloor(reached.noise_floor, next(bases, ""))

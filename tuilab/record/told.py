@@ -5,6 +5,7 @@ Every view tells them so.
 
 from collections.abc import Sequence
 
+from tuilab.record.blocks import noise_of
 from tuilab.record.events import AGAIN, Alerted, Progressed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
@@ -51,16 +52,9 @@ def why_not_judged(claim: Claim, summary: RunSummary) -> str:
 
 
 def noise_words(claim: Claim, summary: RunSummary, name: str = "noise") -> str:
-    """Return `noise of sum ±1.9 %`, how far from 1 the interval reaches of the arm that was held against itself.
-
-    It is one arm of the race, and may be none of those that a claim is about. Without a noise floor it is nothing.
-    """
-    declared, reached = claim.declared, claim.verdict
-    if declared is None or reached is None or reached.noise_floor is None:
-        return ""
-    bases = (race.base for _, race in summary.races if declared.over in race.arms and declared.under in race.arms)
-    of = f" of {show(base, 60)}" if (base := next(bases, "")) else ""
-    return f"{name}{of} ±{percent(reached.noise_floor)}"
+    """Return the noise floor of a claim as `noise of sum ±1.9 %`; nothing where there is none."""
+    found = noise_of(claim, summary)
+    return f"{name}{f' of {show(found.arm, 60)}' if found.arm else ''} ±{percent(found.share)}" if found else ""
 
 
 def evidence(claim: Claim, summary: RunSummary) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.arrays import np
-from tuilab.drawings.spreads import Spread, spread_axis
-from tuilab.record.blocks import Measure
+from tuilab.drawings.spreads import Spread, base_of, noise_words, spread_axis
+from tuilab.record.blocks import Measure, NoiseFloor
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
 from tuilab.text import show, told_apart
 from tuilab.words import number
@@ -37,7 +37,7 @@ class Row:
 class Timings:
     rows: tuple[Row, ...]
     ticks: tuple[Tick, ...]
-    band: tuple[float, float] | None  # the noise floor around the first arm
+    band: tuple[float, float] | None  # the noise floor around the arm that it is of
     noise: str
     height: int
     title: str = "time of a call"
@@ -47,7 +47,7 @@ class Timings:
     right: int = 560
 
 
-def draw_spreads(found: Sequence[Spread], noise: float | None, measure: Measure = _TIME) -> Timings:
+def draw_spreads(found: Sequence[Spread], noise: NoiseFloor | None, measure: Measure = _TIME) -> Timings:
     """Return the shapes of the arms' times, or of what was measured instead, over one axis."""
     unit = measure.unit
     known = [one for one in found if all(map(math.isfinite, (one.least, one.greatest)))]
@@ -72,8 +72,9 @@ def draw_spreads(found: Sequence[Spread], noise: float | None, measure: Measure 
     ticks = [
         Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1
     ]
-    band = (place(known[0].value * (1 - noise)), place(known[0].value * (1 + noise))) if noise else None
-    words = f"noise floor ±{100 * noise:.2g} % (an arm against itself)" if noise else ""
+    base = base_of(known, noise).value
+    band = (place(base * (1 - noise.share)), place(base * (1 + noise.share))) if noise else None
+    words = f"{noise_words(noise)} (against itself)" if noise else ""
     return Timings(tuple(rows), tuple(ticks), band, words, frame.height, title, measure.sample)
 
 
