@@ -11,7 +11,7 @@ from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
-from tuilab.text import brief, brief_beside, join, percent, plural, shorten, show
+from tuilab.text import brief, brief_beside, join, join_first, percent, plural, shorten, show
 from tuilab.words import clock, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
@@ -184,6 +184,12 @@ def gpu_errors(summary: RunSummary) -> list[str]:
         often = f", {count} times" if count > 1 else ""
         found.append(f"{show(gpu.label) if gpu else show(uuid, 60)} reported Xid {xid}{meaning}{often}")
     return found
+
+
+def leftover_words(summary: RunSummary) -> str:
+    """Return which processes the run left behind, which were ended."""
+    names = join_first(summary.leftovers, 3, summary.leftover_count)
+    return f"left behind and ended: {plural(summary.leftover_count, 'process', 'processes')}: {names}"
 
 
 def alert_words(alert: Alerted) -> str:

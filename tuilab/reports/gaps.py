@@ -2,7 +2,7 @@
 
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import alert_words, device_notices, dropped_words, gpu_errors, unmeasured
+from tuilab.record.told import alert_words, device_notices, dropped_words, gpu_errors, leftover_words, unmeasured
 from tuilab.reports.subject import Subject
 from tuilab.runs.private import taken_out, words_of
 from tuilab.text import plural, show
@@ -38,8 +38,8 @@ def _ending(summary: RunSummary, state: str) -> list[str]:
     if summary.box_lacks:
         found.append(f"It could not be tested on this box: {show(summary.box_lacks)}.")
     if summary.leftovers:
-        names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
-        found.append(f"{plural(summary.leftover_count, 'process', 'processes')} were left behind and ended: {names}.")
+        words = leftover_words(summary)
+        found.append(f"{words[:1].upper()}{words[1:]}.")
     return found + [f"While it went on, {words}." for words in (*gpu_errors(summary), *map(alert_words, summary.alerts))]
 
 

@@ -29,6 +29,7 @@ from tuilab.record.told import (
     evidence,
     gpu_errors,
     gpu_rows,
+    leftover_words,
     ranks_words,
     unmeasured,
 )
@@ -153,8 +154,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     if summary.box_lacks:
         lines.append(f"not testable here: {show(summary.box_lacks)}")
     if summary.leftovers:
-        names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
-        lines.append(f"left behind and ended: {plural(summary.leftover_count, 'process', 'processes')}: {names}")
+        lines.append(leftover_words(summary))
     lines += [f"notice: {words}" for words in (*gpu_errors(summary), *map(alert_words, summary.alerts))]
     damage = summary.damage
     if damage.is_any:
