@@ -439,6 +439,12 @@ def test_a_detached_sweep_is_followed_and_stopped(tuilab: Tuilab, root: Path, tm
     assert json.loads(tuilab("attach", "sweep-last", "--json").stdout)["exit_code"] == 4
 
 
+def test_where_curves_end_along_the_values_is_drawn_in_text(tuilab: Tuilab) -> None:
+    swept(tuilab, "--set", "n=1,2,400", "--metric", r"loss=loss (\S+)", "--", "echo", "loss {n}")
+
+    assert "400┤" in tuilab("report", "sweep-last", "-o", "-", "--as", "md").stdout.replace(" ", "")
+
+
 @pytest.mark.parametrize("now", [[], ["--now"]])
 def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
     tuilab: Tuilab, root: Path, tmp_path: Path, now: list[str]
