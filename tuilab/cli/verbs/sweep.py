@@ -98,6 +98,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         return tell_result(given["resume"], root, _outcome(given))
     is_afar = options.is_afar(given)
+    if several := next((f"--{name.replace('_', '-')}" for name in ("per_node", "count") if given[name]), ""):
+        raise UsageError(f"{several} runs the same on several boxes, and a sweep has one result a point; leave it out")
     if given["detach"] and is_afar:
         raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
     if given["detach"]:
