@@ -9,6 +9,7 @@ from tests.tui.made_up import make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.events import Sweep
+from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
 from tuilab.reports.subject import read_subject
 from tuilab.runs.command_line import line, rerun_line
@@ -54,3 +55,12 @@ def test_why_a_run_failed_is_told_beside_what_failed_unless_it_is_the_same(
 
     assert [one for one in told if one.startswith("failed: ")] == lines
     assert "ValueError: a b" in told
+
+
+@pytest.mark.parametrize(("node", "who"), [("", "its supervisor is gone"), ("one", "its node (one) or who brought it")])
+def test_a_run_that_is_lost_says_who_is_gone(tmp_path: Path, node: str, who: str) -> None:
+    run_dir = make_run(tmp_path, started(node=node), events.StateChanged(state="running"))
+    subject = read_subject(run_dir)
+
+    assert f"lost: {who}" in render(subject.summary, "lost", run_dir, Style(), 100, has_chart=False)
+    assert any(who in gap for gap in gaps(subject)) and subject.state == "lost"

@@ -29,6 +29,7 @@ from tuilab.record.told import (
     evidence,
     gpu_errors,
     gpu_rows,
+    lost_words,
     ranks_words,
     unmeasured,
 )
@@ -148,7 +149,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     elif summary.reason and not (summary.box_lacks and summary.state == RunState.SUCCEEDED):  # which is told below
         lines.append(f"{summary.state}: {show(summary.reason)}")
     elif state == RunState.LOST:
-        lines.append("lost: the supervisor of this run is gone, and what it did after the last record is not known")
+        lines.append(f"lost: {lost_words(summary)}")
     for fault in summary.faults:
         lines += [style.dim("  " + line) for line in show_lines(fault).splitlines()[:12]]
     if summary.box_lacks:
