@@ -51,6 +51,10 @@ class Series:
     _least: float = math.inf  # of all
     _most: float = -math.inf
 
+    def __post_init__(self) -> None:
+        if self.lows and self._least > self._most:  # made of points that somebody has
+            self._least, self._most = min(self.lows), max(self.highs)
+
     def add(self, step: float, t: int, value: float) -> None:
         """Append a point."""
         self.count += 1

@@ -39,6 +39,13 @@ _XIDS = {
 }
 
 
+def lost_words(summary: RunSummary) -> str:
+    """Return why a run is lost, as far as that can be told: one of a cluster is brought here by somebody."""
+    node = summary.run.node if summary.run else ""
+    who = f"its node ({show(node, 60)}) or who brought it from there" if node else "its supervisor"
+    return f"{who} is gone, and what it did after the last record is not known"
+
+
 def why_not_judged(claim: Claim) -> str:
     """Return why a claim has no verdict, as far as the record tells."""
     return "its verdict is not in the record" if claim.measured or claim.declared else "nothing was measured for it"

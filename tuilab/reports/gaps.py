@@ -2,7 +2,7 @@
 
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import alert_words, device_notices, dropped_words, gpu_errors, leftover_words, unmeasured
+from tuilab.record.told import alert_words, device_notices, dropped_words, gpu_errors, leftover_words, lost_words, unmeasured
 from tuilab.reports.subject import Subject
 from tuilab.runs.private import taken_out, words_of
 from tuilab.text import plural, show
@@ -30,7 +30,7 @@ def _ending(summary: RunSummary, state: str) -> list[str]:
     if summary.run and summary.run.retry_of:
         found.append(f"This is another try: {show(summary.run.retry_of, 80)} was lost with the node that it ran on.")
     if state == RunState.LOST:
-        found.append("The run is lost: its supervisor is gone, and what it did after the last record is not known.")
+        found.append(f"The run is lost: {lost_words(summary)}.")
     elif not summary.is_over:
         found.append(f"The run is not over ({show(state)}): this is how it stood when the report was written.")
     elif state != RunState.SUCCEEDED:

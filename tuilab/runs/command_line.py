@@ -46,8 +46,17 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
     words += ["--budget", f"{run.budget_s:g}s"] if run.budget_s else []
     words += ["--repeat", str(repeats)] if repeats > 1 and not run.looks else []
     words += ["--timeout", f"{run.timeout_s:g}"] if run.timeout_s else []
-    words += [word for folder in _folders_of(run) for word in (_FOLDER_OPTION, folder)]
-    return [*words, "--headless"]
+    words += [word for folder in _given(run.argv, _FOLDER_OPTION) for word in (_FOLDER_OPTION, folder)]
+    return [*words, *_cluster_options(run), "--headless"]
+
+
+def _cluster_options(run: "RunStarted") -> list[str]:
+    """Return what has a run carried out on a node of a cluster, or its ranks divided over as many as they were."""
+    if not run.node:
+        return []
+    address = _given(run.sweep.argv if run.sweep else run.argv, "--address")[-1:]
+    words = ["--engine", "ray", *(word for one in address for word in ("--address", one))]
+    return [*words, *(["--nnodes", str(len(run.nodes))] if run.nodes else [])]
 
 
 def option_words(name: str, value: bool | str) -> list[str]:
@@ -62,7 +71,13 @@ def option_words(name: str, value: bool | str) -> list[str]:
 
 def line(words: Sequence[str]) -> str:
     """Return words as a shell takes them; a home that is written `~` stays one."""
-    return " ".join(f"~/{shlex.quote(word[2:])}" if word[:2] == "~/" and word[2:] else shlex.quote(word) for word in words)
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    if word == "~":
+        return word
+    return f"~/{shlex.quote(word[2:])}" if word[:2] == "~/" and word[2:] else shlex.quote(word)
 
 
 def short(words: Sequence[str]) -> str:
@@ -111,8 +126,7 @@ def verb_of(run: "RunStarted") -> list[str]:
     return ["tuilab", verb or _COMMAND_VERBS[0], *kept]
 
 
-def _folders_of(run: "RunStarted") -> list[str]:
-    """Return the folders of scenarios that were named on the command line."""
-    words = run.argv
-    after = [word for option, word in pairwise(words) if option == _FOLDER_OPTION]
-    return after + [word.partition("=")[2] for word in words if word.startswith(f"{_FOLDER_OPTION}=")]
+def _given(words: Sequence[str], option: str) -> list[str]:
+    """Return what an option was given on a command line."""
+    after = [word for name, word in pairwise(words) if name == option]
+    return after + [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]

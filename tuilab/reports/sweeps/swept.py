@@ -173,6 +173,15 @@ def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
     return [found.get(repr(sorted(point.items()))) for point in grid.points(sweep.values)]
 
 
+def telling(subjects: Sequence[Subject]) -> list[Subject]:
+    """Return the runs but those of a sweep whose point was run again, so that another one speaks for it."""
+    silent: set[int] = set()
+    for group in sweeps_of(subjects):
+        if sweep := sweep_of(group[0]):
+            silent |= {*map(id, group)} - {*map(id, speakers(sweep, group))}
+    return [one for one in subjects if id(one) not in silent]
+
+
 def _why_missing(subject: Subject | None) -> str:
     if subject is None:
         return "not begun, or no run of it can be read here"

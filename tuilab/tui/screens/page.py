@@ -178,7 +178,7 @@ class Page(TextualScreen[None]):
 
         if state not in RUNNING_STATES:
             self.lab.tell(f"it does not run any more: {state}", is_problem=False)
-        elif await self.app.push_screen_wait(StopQuestion(name, state)):
+        elif await self.app.push_screen_wait(StopQuestion(name, state, self.desk.ledger.entry(run_dir).sweep)):
             self.do(partial(launch.stop, run_dir, at_once=state == RunState.STOPPING), is_refusal_a_problem=False)
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
