@@ -34,9 +34,12 @@ def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
 
 
 def _add_resource(summary: RunSummary, name: str, t: int, value: float | None) -> None:
-    if value is not None:
+    """Add what was measured; a share that could not be told is written as NaN, and is a gap."""
+    if value is not None and math.isfinite(value):
         series = summary.resources.setdefault(name, Series(name, writer="sampler"))
         series.add(series.count, t, float(value))
+    elif value is not None and name in summary.resources:
+        summary.resources[name].leave_gap(t)
 
 
 def gpu_held(summary: RunSummary, stream: str, event: events.GpuHeld) -> None:

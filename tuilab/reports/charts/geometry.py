@@ -121,7 +121,7 @@ def _notes(panel: Panel, lines: Sequence[Line]) -> list[str]:
     hidden = sum(positive(line)[1] for line in lines) if panel.is_log else 0
     notes = [f"{plural(panel.left_out, 'line')} more {'are' if panel.left_out > 1 else 'is'} not drawn"] * bool(panel.left_out)
     notes += [f"The bars above tell when clocks were held down: {lasting}."] if (lasting := _lasting(panel)) else []
-    notes += _off_axis(lines)
+    notes += _off_axis(lines) + [panel.gaps] * bool(panel.gaps)
     return notes + [f"{plural(hidden, 'value')} at or below zero {'have' if hidden > 1 else 'has'} no logarithm"] * bool(hidden)
 
 

@@ -17,6 +17,7 @@ from tuilab.text import show
 from tuilab.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
+_NO_SHARE = "n/a where nothing of the run was at work, or what a process that went had taken was counted nowhere"
 
 
 class Held(NamedTuple):
@@ -42,6 +43,7 @@ class Panel:
     is_timed: bool = False
     left_out: int = 0  # lines that are not drawn
     reason: str = ""  # why there is nothing to draw
+    gaps: str = ""  # why lines are broken
     held: tuple[Held, ...] = ()
 
 
@@ -61,9 +63,10 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
     processes = summary.resources.get("cpu_percent")
     busy = [("processes (100 % is a core)", processes)] if processes else []
     why = summary.unavailable.get("sampler", "the run was over before the first sample")
+    why_idle = _NO_SHARE if "processes" in summary.resources else why
     panels = [
         _timed(summary, memory_title(summary), "bytes", memory_lines(summary), why),
-        _timed(summary, "busy", "%", busy, why),
+        replace(_timed(summary, "busy", "%", busy, why_idle), gaps=_NO_SHARE if processes and processes.gaps else ""),
     ]
     held = tuple(_held(summary))
     for metric, title, unit, marks in (
