@@ -193,6 +193,11 @@ def _averaged(values: Floats, weight: float) -> Floats:
     return np.array(averages, np.float64)
 
 
+def lasts(lines: Sequence[Line]) -> list[float]:
+    """Return the last value of each line that has any."""
+    return [line.last for line in lines if not line.is_empty]
+
+
 def values_at(lines: Sequence[Line], x: float) -> list[Reading]:
     """Return what each line has at x: the points of its bucket there, or the NaN or Inf that is exactly there."""
     readings = (_reading(line, x) for line in lines)

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuilab.drawings.axis import Axis, beginning, x_axis, y_axis
-from tuilab.drawings.lines import Line, are_whole, positive, step_at
+from tuilab.drawings.lines import Line, are_whole, lasts, positive, step_at
 from tuilab.reports.charts.curves import Curve, Drawn, curve, drawn
 from tuilab.reports.charts.frame import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Tick, letter, px, py
 from tuilab.reports.charts.letters import End, Letter, letters
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.charts.values import Values, summary, values_of
 from tuilab.text import plural, told_apart
-from tuilab.words import number, seconds
+from tuilab.words import extent, seconds
 
 _ALL_POINTS = 2000  # of one chart, divided among its lines
 _NAME_ROW = 14  # pixels for what is along x
@@ -192,4 +192,4 @@ def _entry(look: int, group: Sequence[Line], label: str, panel: Panel) -> Entry:
     words = f"{bad} not finite, the first at {step_at(first, is_log_x=panel.is_log_x):g}" if bad else ""
     label = label or ("all" if len(group) > 1 else "")
     many = f" ({len(group)} lines)" if len(group) > 1 else ""
-    return Entry(letter(look), look, group[0].label, label + many, f"last {number(group[-1].last, panel.unit)}", words)
+    return Entry(letter(look), look, group[0].label, label + many, f"last {extent(lasts(group), panel.unit)}", words)
