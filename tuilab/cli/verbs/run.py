@@ -135,7 +135,7 @@ def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], lis
 
 def _is_known(listed: list[Scenario], word: str) -> bool:
     with contextlib.suppress(UsageError):
-        return bool(catalog.find(listed, word))
+        return bool(catalog.named(listed, word))
     return False
 
 
