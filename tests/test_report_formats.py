@@ -496,16 +496,20 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
 
     table_of_all = csv.DictReader(io.StringIO("".join(table.render([subject]))))
     rows = [row for row in table_of_all if row["name"] == "cpu_percent"]
-    (told,) = (one for one in full([subject])["runs"][0]["samples"] if one["name"] == "cpu_percent")
-    busy = draw(machine_panels(subject.summary)[1])
+    document, described = full([subject]), json.loads(schema())
+    (told,) = (one for one in document["runs"][0]["samples"] if one["name"] == "cpu_percent")
+    memory, busy = map(draw, machine_panels(subject.summary))
     tensorboard.export([subject], str(tmp_path / "x.tfevents"))
     (file,) = (tmp_path / "x.tfevents" / subject.run_dir.name / "supervisor").iterdir()
     why = ["", "n/a: nothing of the run was at work", "n/a: what a process that went had taken was counted nowhere", ""]
     assert [(row["value"], row["note"]) for row in rows] == list(zip(["50.0", "", "", "70.0"], why, strict=True))
     assert (told["value"], told["note"]) == ([50.0, None, None, 70.0], why)
+    assert misfits(document, described, described) == []
     assert [one[2] for one in scalars_of(file.read_bytes()) if one[0] == "sampled/cpu_percent"] == [50.0, 70.0]
     assert (busy.curves[0].path.count("M"), busy.curves[0].marks, busy.entries[0].value) == (2, (), "last 70 %")
-    assert busy.notes[0].startswith("n/a where nothing of the run was at work")
+    assert memory.curves[0].path.count("M") == 2
+    assert memory.notes == ("n/a where nothing of the run was at work",)
+    assert busy.notes[0].startswith("n/a where nothing of the run was at work, or what a process that went had taken")
     assert "nan" not in "".join(markdown.render([subject])).lower()
 
 

@@ -17,7 +17,8 @@ from tuilab.text import show
 from tuilab.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
-_NO_SHARE = "n/a where nothing of the run was at work, or what a process that went had taken was counted nowhere"
+_NO_MEMORY = "n/a where nothing of the run was at work"
+_NO_SHARE = f"{_NO_MEMORY}, or what a process that went had taken was counted nowhere"
 
 
 class Held(NamedTuple):
@@ -64,8 +65,10 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
     busy = [("processes (100 % is a core)", processes)] if processes else []
     why = summary.unavailable.get("sampler", "the run was over before the first sample")
     why_idle = _NO_SHARE if "processes" in summary.resources else why
+    memory = memory_lines(summary)
+    is_broken = any(series.gaps for _, series in memory)
     panels = [
-        _timed(summary, memory_title(summary), "bytes", memory_lines(summary), why),
+        replace(_timed(summary, memory_title(summary), "bytes", memory, why), gaps=_NO_MEMORY if is_broken else ""),
         replace(_timed(summary, "busy", "%", busy, why_idle), gaps=_NO_SHARE if processes and processes.gaps else ""),
     ]
     held = tuple(_held(summary))
