@@ -101,6 +101,9 @@ def test_lines_of_one_name_end_in_one_range_in_every_view() -> None:
     assert [entry.value for panel in series_panels(summary) for entry in figure(panel).entries] == [
         "last 10.7..41", "last 10.7 ms..41 ms",
     ]  # fmt: skip
+    assert [(entry.label, entry.value) for entry in figure(series_panels(summary, most_lines=2)[1]).entries] == [
+        ("base (2 of 3 lines)", "last 10.7 ms..41 ms"),
+    ]  # fmt: skip
     assert ends_of_curves(summary) == {"last loss base": "10.7..41"}
     assert curve_ends(summary) == {"step_ms": 41.01, "loss": 41.01}  # of a sweep, where a point has one place
 

@@ -1,7 +1,7 @@
 """Which charts a report has: one for each name that was logged, losses first, then what the run used of the machine."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ class Panel:
     x_name: str = ""
     is_timed: bool = False
     left_out: int = 0  # lines that are not drawn
+    ends: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by label the last values, also of what is not drawn
     reason: str = ""  # why there is nothing to draw
     gaps: str = ""  # why lines are broken
     held: tuple[Held, ...] = ()
@@ -109,7 +110,11 @@ def names_of(summary: RunSummary) -> list[str]:
 def _logged(summary: RunSummary, name: str, most: int) -> Panel:
     found = [one for one in summary.series.values() if one.name == name]
     arms = arms_of(summary) if any(one.arm for one in found) else ()
-    return panel_of(summary.axes_of(name), found, [one.arm for one in found[:most]], arms, siblings(summary.series, name))
+    panel = panel_of(summary.axes_of(name), found, [one.arm for one in found[:most]], arms, siblings(summary.series, name))
+    ends: dict[str, list[float]] = {}
+    for one in found:
+        ends.setdefault(show(one.arm, NAME_LIMIT), []).append(one.last)
+    return replace(panel, ends=ends)
 
 
 def panel_of(
