@@ -19,11 +19,14 @@ from hypothesis import strategies as some
 
 from tests.engine import look, newest, start, until
 from tests.report_aids import described
-from tests.tui.made_up import finished
+from tests.tui.made_up import finished, make_run, started
 from tuilab.catalogue import grid
 from tuilab.errors import UsageError
+from tuilab.record import events
 from tuilab.record.events import Sweep
+from tuilab.reports.subject import read_subject
 from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where, number_of
+from tuilab.reports.sweeps.swept import swept as summed_up
 from tuilab.reports.sweeps.text import table
 from tuilab.runs import ledger, store, sweeps
 from tuilab.runs.notes import Notes
@@ -382,13 +385,16 @@ def test_what_came_of_a_sweep_is_for_programs_too(tuilab: Tuilab) -> None:
     assert described(started)["sweep"].startswith("sweep-") and len(started["runs"]) == 2
 
 
-def test_a_table_that_is_too_wide_loses_whole_columns(tuilab: Tuilab, tmp_path: Path) -> None:
-    rows = [("", "step", "of it", "last loss", "run"), ("lr=0.1", "1 ms", "x" * 90, "1.124", "abcdef")]
+def test_a_table_that_is_too_wide_loses_whole_columns(tmp_path: Path) -> None:
+    story = events.TextShown(text=f"a step takes 1 ms\nbackward {'x' * 90}\nmore", title="steps")
+    point = started(command=["x"], sweep=Sweep(id="sweep-1", values={"lr": ["0.1"]}, point={"lr": "0.1"}))
+    loss = events.Logged(s=0, v={"loss": 1.124})
+    run_dir = make_run(tmp_path, point, story, loss, events.StateChanged(state="succeeded"))
 
-    assert table(rows, 60) == [
+    assert table(summed_up([read_subject(run_dir)]).numbers, 60) == [
         "        step  last loss  run",
         "lr=0.1  1 ms  1.124      abcdef",
-        "left out for the width: of it; a report has them",
+        "left out for the width: where a step goes; a report has it",
     ]
 
 

@@ -12,7 +12,7 @@ from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.text import brief, brief_beside, join, join_first, percent, plural, shorten, show
-from tuilab.words import clock, number, size, unit_of
+from tuilab.words import clock, extent, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
 PROCESSES = "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
@@ -141,9 +141,13 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
         return {}
     controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
     told = [one for one in summary.series.values() if one.arm not in controls]
-    curves = [one for one in told if (one.steps or one.bad) and unit_of(one.name) != "ms"]
+    ends: dict[tuple[str, str], list[float]] = {}  # of each process that has the curve
+    for one in told:
+        if one.count and unit_of(one.name) != "ms":
+            ends.setdefault((one.name, one.arm), []).append(one.last)
     return {
-        f"last {show(one.name, 60)} {show(one.arm, 60)}".strip(): number(one.last, unit_of(one.name)) for one in curves[:_ENDS]
+        f"last {show(name, 60)} {show(arm, 60)}".strip(): extent(found, unit_of(name))
+        for (name, arm), found in list(ends.items())[:_ENDS]
     }
 
 

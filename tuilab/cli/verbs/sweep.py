@@ -49,7 +49,7 @@ _OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--budget"], type=options.Duration(), help="Of a point: repeat until its claims are decided, or this is spent."
     ),
-    click.Option(["--timeout"], type=options.Number(0, min_open=True), help="Stop a point after so many seconds."),
+    click.Option(["--timeout"], type=options.Duration(), help="Stop a point after so long: 90s, 2m, 1.5h; 90 is seconds."),
     click.Option(["--metric", "metrics"], multiple=True, metavar="NAME=PATTERN", help="A number that a command prints."),
     click.Option(["--detach"], is_flag=True, help="Queue all points, print the ids of their runs and return at once."),
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),

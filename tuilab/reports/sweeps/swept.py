@@ -246,4 +246,6 @@ def _numbers(ended: Sequence[tuple[Point, Subject]], varied: Collection[str]) ->
 def _steps(subject: Subject) -> dict[str, str]:
     """Return what was told of the steps of a command: how long one takes, and where that goes."""
     lines = [line for text in subject.summary.texts if text.title == "steps" for line in text.text.splitlines()[:2]]
-    return {"step": lines[0].removeprefix(_TAKES), "of it": "".join(lines[1:])} if lines and lines[0].startswith(_TAKES) else {}
+    if not (lines and lines[0].startswith(_TAKES)):
+        return {}
+    return {"step": lines[0].removeprefix(_TAKES), "where a step goes": "".join(lines[1:])}
