@@ -155,8 +155,10 @@ def loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.real_torch
 def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     body = f'lab.claim("1 and 2 are 3", lab.arm("ranks", reduce, 1, -1, prefix={TORCHRUN})(), equals=[3, ""])'
+    (scratch := tmp_path / "tmp").mkdir()
+    script = str(write_scenario(tmp_path, body, RANKS))
 
-    done = tuilab("run", str(write_scenario(tmp_path, body, RANKS)), "--headless", "--quiet")
+    done = tuilab("run", script, "--headless", "--quiet", env={"TMPDIR": str(scratch)})
 
     run_dir = newest(root) or root
     summary = look(run_dir).summary
@@ -164,20 +166,24 @@ def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root
     assert {writer: line.last for (_, _, writer), line in summary.series.items()} == {"worker-1": 0, "worker-1-rank-1": 1}
     assert not summary.damage.is_any
     assert not list(run_dir.glob("fault-*")) and not processes_of(run_dir)
+    assert not list(scratch.iterdir())  # torchrun leaves a folder where it is given none
 
 
 @pytest.mark.slow
 @pytest.mark.real_torch
 def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
     body = f'lab.arm("ranks", reduce, 1, 1, prefix={TORCHRUN})()'
+    (scratch := tmp_path / "tmp").mkdir()
+    script = str(write_scenario(tmp_path, body, RANKS))
 
-    done = tuilab("run", str(write_scenario(tmp_path, body, RANKS)), "--headless", "--quiet")
+    done = tuilab("run", script, "--headless", "--quiet", env={"TMPDIR": str(scratch)})
 
     run_dir = newest(root) or root
     summary = look(run_dir).summary
     assert done.returncode == 4
     assert summary.reason == "ArmFailed: rank 1: ValueError: this rank is bad"
     assert not processes_of(run_dir)
+    assert not list(scratch.iterdir())  # torchrun leaves a folder where it is given none
 
 
 @pytest.mark.slow

@@ -261,6 +261,17 @@ def test_scenarios_are_found_by_id_topic_both_all_and_path(mine: Path, monkeypat
     assert [catalog.find(listed, name) for name in ("good", "memory/good", "memory", "all", "./good.py")] == [listed] * 5
 
 
+@pytest.mark.usefixtures("no_lessons")
+def test_an_unknown_name_that_lessons_speak_of_gets_the_first_three_of_them(mine: Path) -> None:
+    for name in "abcd":
+        (mine / "memory" / f"{name}.py").write_text(GOOD.replace("A slice costs", "Foreach takes a call;"))
+
+    with pytest.raises(UsageError) as caught:
+        catalog.find_whole(catalog.listed([mine])[0], "foreach", [mine])
+    words = "no scenario is called foreach; lessons that speak of it: a, b, c; `tuilab list` shows them all"
+    assert str(caught.value) == words
+
+
 def test_an_unknown_name_gets_a_suggestion_and_the_next_step(mine: Path) -> None:
     with pytest.raises(UsageError) as caught:
         catalog.find(load(mine), "godo")

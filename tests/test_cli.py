@@ -563,13 +563,29 @@ def test_it_runs_inside_tmux(root: Path, form: str, tmp_path: Path) -> None:
     subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
 
 
+@pytest.mark.parametrize("verb", ["run", "sweep", "exec", "ab"])
+def test_every_verb_takes_a_timeout_as_the_lab_does(verb: str) -> None:
+    command = group.tuilab.get_command(click.Context(group.tuilab), verb)
+    assert command is not None
+    (timeout,) = (option for option in command.params if option.name == "timeout")
+
+    told = [timeout.type.convert(words, timeout, None) for words in ("90", "0.5", "90s", "2m", "1.5h", "2000000")]
+    assert told == [90, 0.5, 90, 120, 5400, 2_000_000]
+
+
 @pytest.mark.parametrize(
-    "words", [("run", "softmax", "--timeout"), ("run", "softmax", "--fps"), ("calibrate", "--minutes"), ("--fps",)]
+    ("words", "kind"),
+    [
+        (("run", "softmax", "--timeout"), "duration"),
+        (("run", "softmax", "--fps"), "number"),
+        (("calibrate", "--minutes"), "number"),
+        (("--fps",), "number"),
+    ],
 )
-def test_nan_is_no_number_of_seconds_or_frames(tuilab: Tuilab, words: tuple[str, ...]) -> None:
+def test_nan_is_no_number_of_seconds_or_frames(tuilab: Tuilab, words: tuple[str, ...], kind: str) -> None:
     done = tuilab(*words, "nan")
 
-    assert (done.returncode, done.stdout) == (2, "") and "'nan' is not a number" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and f"'nan' is not a {kind}" in done.stderr
 
 
 def test_the_screens_open_without_what_parses_words() -> None:

@@ -119,6 +119,17 @@ def test_every_command_of_the_documents_is_typed_by_a_session_or_says_why_not() 
     assert CODES.keys() - typed == set()
 
 
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
+def test_a_file_that_is_called_like_a_scenario_is_of_the_run_before_it(session: Block) -> None:
+    names = {scenario.id for scenario in catalog.listed()[0]}
+    ran = ""
+    for command in session.commands():
+        if found := re.match(r"tuilab (?:run|sweep) ([\w-]+)", command):
+            ran = found[1]
+        written = re.match(r"tuilab report last -o ([\w-]+)\.", command)
+        assert not written or written[1] not in names or written[1] == ran
+
+
 def test_every_block_says_what_it_is() -> None:
     assert [block.name for block in blocks() if block.language not in LANGUAGES] == []
 

@@ -11,6 +11,7 @@ from tests.drawing_aids import SECOND, changed_cells, series
 from tuilab.drawings.axis import grown, x_axis, y_axis
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import Known, lines_of, next_bad, next_point, smooth, values_at
+from tuilab.drawings.picture import cells
 from tuilab.drawings.raster import raster
 from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
 from tuilab.drawings.units import labels
@@ -202,11 +203,23 @@ def test_the_axis_of_a_run_that_is_over_begins_where_it_began_before() -> None:
     assert [text.splitlines()[-1].split()[:2] for text in (going, over)] == [["step", "0"], ["step", "0"]]
 
 
-def test_beside_a_long_name_of_x_two_ticks_have_their_labels() -> None:
-    chart = LineChart(lines_of([series(1.0 / step for step in range(1, 152))]), x_name="step of Adam", is_over=True)
-    (below,) = [line for line in draw(chart, 37, 7).text.splitlines() if line.startswith("step of Adam")]
+@pytest.mark.parametrize("name", ["step of Adam", "step of the optimizer", "busy programs beside it", "步数" * 9])
+@pytest.mark.parametrize("width", [37, 58])
+def test_a_long_name_of_x_hides_none_of_the_first_two_ticks(name: str, width: int) -> None:
+    chart = LineChart(lines_of([series(1.0 / step for step in range(1, 152))]), x_name=name, is_over=True)
+    below = draw(chart, width, 7).text.splitlines()[-1]
 
-    assert below.split() == ["step", "of", "Adam", "50", "100", "150"]
+    assert below.split()[:2] == ["0", "50"]
+    assert len(cells(below)) == width and name.startswith(below.split("  ")[-1].strip().removesuffix("…"))
+
+
+def test_few_points_fill_the_chart_of_a_run_that_goes_on() -> None:
+    """As where two numbers of workers out of three have been tried."""
+    tried = Series("epoch_ms")
+    for workers in (0, 2):
+        tried.add(workers, workers * SECOND, 5.0)
+
+    assert x_range(LineChart(lines_of([tried]))) == (0.0, 4.0)
 
 
 def test_the_label_of_the_cursor_takes_the_place_of_a_tick_but_not_a_part_of_it() -> None:

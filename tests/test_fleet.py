@@ -155,6 +155,14 @@ def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
     assert (watch.state(), ledger.read(run_dir).state) == ("lost", "lost")
 
 
+@pytest.mark.parametrize("words", [["--per-node"], ["--count", "2"]])
+def test_a_sweep_has_one_result_a_point(tuilab: Tuilab, root: Path, words: list[str]) -> None:
+    done = tuilab("sweep", "operator-table", "--set", "length=1,2", "--engine", "ray", *words)
+
+    assert done.returncode == 2 and f"{words[0]} runs the same on several boxes" in done.stderr
+    assert store.list_runs(root) == []
+
+
 @pytest.mark.parametrize("words", [["--per-node"], ["--count", "2"], ["--nnodes", "2"], ["--gpus", "1"], ["--address", "x:1"]])
 def test_what_is_for_a_cluster_is_refused_without_one(tuilab: Tuilab, root: Path, words: list[str]) -> None:
     done = tuilab("run", "xyy", *words)

@@ -56,7 +56,7 @@ AB = ["ab", "--arm", "two: A=1", "--repeat", "6", "--budget=9m", "--json", "--",
     [
         ([7], {}, "tuilab run softmax --repeat 13 --headless"),
         ([7, None, 20, 5000], {"params": {"n": 5}, "changed": ["n"]}, "tuilab run softmax --n 5 --repeat 26 --headless"),
-        ([7], {"budget_s": 60.0, "looks": [6, 8]}, "tuilab run softmax --repeat 13 --headless"),
+        ([7], {"budget_s": 60.0, "looks": [6, 8], "timeout_s": 9.0}, "tuilab run softmax --repeat 13 --headless"),
         ([7], {"command": AB[-2:], "folder": "/w", "argv": AB},
          "cd /w && tuilab ab --arm 'two: A=1' --repeat 13 --headless -- python t.py"),
         ([None], {"quick": True, "params": {"n": 1, "m": 2}, "changed": ["n", "m"], "argv": ["run", "--quick", "--m=2"]},

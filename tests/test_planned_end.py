@@ -5,11 +5,12 @@ from itertools import groupby
 
 import pytest
 
-from tuilab.record.events import Logged, Progressed
+from tests.tui.made_up import started
+from tuilab.record.events import Logged, Progressed, RunStarted
 from tuilab.record.folding.fold import fold
 from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import RACING
+from tuilab.record.told import PROCESSES, RACING
 
 Told = tuple[str, int, int, str]  # the writer, what is done or the step, the total, and the unit; a step has no unit
 
@@ -22,15 +23,15 @@ def done(count: int, total: int, unit: str = "steps") -> Told:
     return "worker-0", count, total, unit
 
 
-def ends(story: Sequence[Told]) -> list[float | None]:
+def ends(story: Sequence[Told], run: RunStarted | None = None, apart_ns: int = 1) -> list[float | None]:
     """Return where the axis of a chart ends that is drawn after each record, each time that it changes."""
-    summary, end = RunSummary(), None
+    summary, end = RunSummary(run=run), None
     found: list[float | None] = []
     for t, (writer, count, total, unit) in enumerate(story, 1):
         record: Progressed | Logged = (
             Progressed(done=count, total=total, unit=unit) if unit else Logged(s=count, v={"loss": 1.0})
         )
-        record.t = t
+        record.t = t * apart_ns
         fold([(writer, record)], summary)
         end = planned_end(summary, list(summary.series.values()), end)
         found.append(end)
@@ -109,3 +110,16 @@ def test_arms_one_after_another_have_one_end() -> None:
 def test_a_step_beyond_the_total_and_what_a_race_counts_are_no_end() -> None:
     assert ends([done(0, 10), *map(step, range(20))])[-1] is None
     assert ends([done(0, 10, RACING), step(0), step(1)]) == [None]
+    assert ends([done(0, 6, PROCESSES), *map(step, range(4))]) == [None]
+
+
+@pytest.mark.parametrize("late", [0, 7, 30, 45])
+def test_what_a_command_printed_some_steps_ago_moves_no_end(late: int) -> None:
+    """It prints each tenth step, which is told when others have ended since, and very late on a busy box."""
+    story = [
+        record
+        for place in range(900)
+        for record in (step(place), *([done(max(place - late * (place > 60), 0), 900)] * (place % 10 == 0)))
+    ]
+
+    assert ends(story, started(command=["python", "train.py"]), apart_ns=25_000_000) == [None, 900.0]

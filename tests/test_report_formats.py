@@ -24,7 +24,7 @@ from tuilab.record.journal.writer import Writer
 from tuilab.record.series import Series
 from tuilab.reports import samples
 from tuilab.reports.charts.geometry import draw
-from tuilab.reports.charts.panels import Panel
+from tuilab.reports.charts.panels import Panel, machine_panels
 from tuilab.reports.files import GITHUB_LIMIT
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, junit, markdown, tensorboard
@@ -487,6 +487,30 @@ def test_events_for_tensorboard_have_every_number_its_step_and_its_time(tmp_path
     assert [one[:2] for one in found] == [("logged/a/é", step) for step in steps]
     assert [one[2] for one in found] == [1.5, 0.0, math.inf, -math.inf, 2.0, -3.0]
     assert all(0 <= one[3] - 1e9 < 60 for one in found)
+
+
+def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_format(tmp_path: Path) -> None:
+    shares = [(1, 50.0), (0, math.nan), (2, math.nan), (1, 70.0)]
+    read = [events.Sampled(processes=n, threads=n, cpu_percent=share, rss_bytes=1) for n, share in shares]
+    subject = read_subject(make_run(tmp_path, started(), *read, events.StateChanged(state="succeeded")))
+
+    table_of_all = csv.DictReader(io.StringIO("".join(table.render([subject]))))
+    rows = [row for row in table_of_all if row["name"] == "cpu_percent"]
+    document, described = full([subject]), json.loads(schema())
+    (told,) = (one for one in document["runs"][0]["samples"] if one["name"] == "cpu_percent")
+    memory, busy = map(draw, machine_panels(subject.summary))
+    tensorboard.export([subject], str(tmp_path / "x.tfevents"))
+    (file,) = (tmp_path / "x.tfevents" / subject.run_dir.name / "supervisor").iterdir()
+    why = ["", "n/a: nothing of the run was at work", "n/a: what a process that went had taken was counted nowhere", ""]
+    assert [(row["value"], row["note"]) for row in rows] == list(zip(["50.0", "", "", "70.0"], why, strict=True))
+    assert (told["value"], told["note"]) == ([50.0, None, None, 70.0], why)
+    assert misfits(document, described, described) == []
+    assert [one[2] for one in scalars_of(file.read_bytes()) if one[0] == "sampled/cpu_percent"] == [50.0, 70.0]
+    assert (busy.curves[0].path.count("M"), busy.curves[0].marks, busy.entries[0].value) == (2, (), "last 70 %")
+    assert memory.curves[0].path.count("M") == 2
+    assert memory.notes == ("n/a where nothing of the run was at work",)
+    assert busy.notes[0].startswith("n/a where nothing of the run was at work, or what a process that went had taken")
+    assert "nan" not in "".join(markdown.render([subject])).lower()
 
 
 def test_a_name_is_written_as_it_is_where_a_format_can_hold_it() -> None:

@@ -46,6 +46,14 @@ def test_many_records_come_to_what_each_comes_to(records: list[Logged], cuts: li
     assert repr(list(found.items())) == repr(list(one_by_one(records).items()))  # as text, because NaN is not equal to itself
 
 
+def test_one_that_is_made_of_points_has_their_ends() -> None:
+    made = Series("x", steps=[0, 1], times=[0, 0], lows=[2.0, 1.0], highs=[2.0, 5.0], count=2)
+
+    assert (made.low, made.high) == (1.0, 5.0)
+    made.add(2, 0, 9.0)
+    assert (made.low, made.high) == (1.0, 9.0)
+
+
 def test_many_points_are_merged_like_single_ones() -> None:
     """Past the limit neighbours are merged, in the middle of what came at once too."""
     points = [Logged(s=step, t=step + 1, v={"x": math.sin(step)}) for step in range(5 * LIMIT + 17)]

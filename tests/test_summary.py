@@ -16,7 +16,7 @@ from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.parts import Few
 from tuilab.record.series import BAD_LIMIT, LIMIT, Series
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import gpu_errors, unmeasured
+from tuilab.record.told import gpu_errors, leftover_words, unmeasured
 
 ITEMS: list[tuple[str, Item]] = [
     ("supervisor", events.StateChanged(n=1, t=1, state="running")),
@@ -211,3 +211,11 @@ def test_of_very_many_states_the_last_one_counts() -> None:
     summary = fold([*items, ("s", events.StateChanged(n=2000, t=3000, state="succeeded"))])
 
     assert (summary.state, summary.states[-1].state, len(summary.states)) == ("succeeded", "succeeded", 500)
+
+
+def test_of_more_processes_that_were_left_behind_than_are_named_the_others_are_counted() -> None:
+    ended = [events.LeftoversEnded(processes=[f"{pid} sleep" for pid in pids], count=len(pids)) for pids in ((1, 2), (3, 4))]
+
+    assert leftover_words(fold([("supervisor", ended[0])])) == "left behind and ended: 2 processes: 1 sleep, 2 sleep"
+    told = leftover_words(fold([("supervisor", one) for one in ended]))
+    assert told == "left behind and ended: 4 processes: 1 sleep, 2 sleep, 3 sleep and 1 more"

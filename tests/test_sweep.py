@@ -19,11 +19,14 @@ from hypothesis import strategies as some
 
 from tests.engine import look, newest, start, until
 from tests.report_aids import described
-from tests.tui.made_up import finished
+from tests.tui.made_up import finished, make_run, started
 from tuilab.catalogue import grid
 from tuilab.errors import UsageError
+from tuilab.record import events
 from tuilab.record.events import Sweep
+from tuilab.reports.subject import read_subject
 from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where, number_of
+from tuilab.reports.sweeps.swept import swept as summed_up
 from tuilab.reports.sweeps.text import table
 from tuilab.runs import ledger, store, sweeps
 from tuilab.runs.notes import Notes
@@ -239,6 +242,17 @@ def test_points_that_failed_are_told_and_run_again_by_resume(tuilab: Tuilab, pro
     assert done.returncode == 0 and "2 of 2 points" in done.stdout, done.stderr
 
 
+def test_a_point_that_was_run_again_is_no_error_of_a_suite(tuilab: Tuilab, tmp_path: Path) -> None:
+    fails_once = ("sh", "-c", f"test -e {tmp_path}/again || test $0 = 1", "{n}")
+    assert tuilab("sweep", "--set", "n=1,2", "--", *fails_once).returncode == 4
+    (tmp_path / "again").touch()
+    assert tuilab("sweep", "--resume", "last").returncode == 0
+
+    told = tuilab("report", "sweep-last", "-o", "-", "--as", "junit").stdout
+
+    assert 'errors="0"' in told and told.count("<testsuite ") == 2
+
+
 def test_one_that_is_interrupted_goes_on_where_it_was(tuilab: Tuilab, probe: str, root: Path, tmp_path: Path) -> None:
     front = start(root, "sweep", probe, "--set", "rows=3,8,5")
     until(lambda: _is_at(root, 8))
@@ -371,13 +385,16 @@ def test_what_came_of_a_sweep_is_for_programs_too(tuilab: Tuilab) -> None:
     assert described(started)["sweep"].startswith("sweep-") and len(started["runs"]) == 2
 
 
-def test_a_table_that_is_too_wide_loses_whole_columns(tuilab: Tuilab, tmp_path: Path) -> None:
-    rows = [("", "step", "of it", "last loss", "run"), ("lr=0.1", "1 ms", "x" * 90, "1.124", "abcdef")]
+def test_a_table_that_is_too_wide_loses_whole_columns(tmp_path: Path) -> None:
+    story = events.TextShown(text=f"a step takes 1 ms\nbackward {'x' * 90}\nmore", title="steps")
+    point = started(command=["x"], sweep=Sweep(id="sweep-1", values={"lr": ["0.1"]}, point={"lr": "0.1"}))
+    loss = events.Logged(s=0, v={"loss": 1.124})
+    run_dir = make_run(tmp_path, point, story, loss, events.StateChanged(state="succeeded"))
 
-    assert table(rows, 60) == [
+    assert table(summed_up([read_subject(run_dir)]).numbers, 60) == [
         "        step  last loss  run",
         "lr=0.1  1 ms  1.124      abcdef",
-        "left out for the width: of it; a report has them",
+        "left out for the width: where a step goes; a report has it",
     ]
 
 
@@ -439,6 +456,12 @@ def test_a_detached_sweep_is_followed_and_stopped(tuilab: Tuilab, root: Path, tm
     assert json.loads(tuilab("attach", "sweep-last", "--json").stdout)["exit_code"] == 4
 
 
+def test_where_curves_end_along_the_values_is_drawn_in_text(tuilab: Tuilab) -> None:
+    swept(tuilab, "--set", "n=1,2,400", "--metric", r"loss=loss (\S+)", "--", "echo", "loss {n}")
+
+    assert "400┤" in tuilab("report", "sweep-last", "-o", "-", "--as", "md").stdout.replace(" ", "")
+
+
 @pytest.mark.parametrize("now", [[], ["--now"]])
 def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
     tuilab: Tuilab, root: Path, tmp_path: Path, now: list[str]
@@ -446,6 +469,8 @@ def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
     front = start(root, "sweep", "--set", "n=1,2,3", "--", *_until(tmp_path / "gate"))
     until(lambda: "1 running" in tuilab("sweep").stdout or None)
 
+    again = tuilab("sweep", "--resume", "last")
+    assert again.returncode == 2 and "goes on: another tuilab sweep begins its points; tuilab attach sweep-" in again.stderr
     done = tuilab("stop", "sweep-last", *now)
     told, said = front.communicate(timeout=60)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.text import brief_beside, has_colour, percent, plural, show, show_lines
+from tuilab.text import brief_beside, has_colour, join_first, percent, plural, show, show_lines
 
 
 def test_what_could_steer_a_terminal_is_replaced() -> None:
@@ -79,6 +79,11 @@ def test_an_end_of_an_interval_has_the_digits_that_tell_it_from_the_bound() -> N
 
     assert [brief_beside(1.3, end) for end in ends] == ["1.298", "1.3004", "1.3", "1.25"]
     assert [brief_beside(1.0, 0.9996), brief_beside(1000, 1000.2), brief_beside(2, 1234.5)] == ["0.9996", "1000.2", "1234"]
+
+
+def test_a_list_that_names_the_first_alone_says_how_many_more_there_are() -> None:
+    assert [join_first("abcde", most) for most in (3, 4, 5)] == ["a, b, c and 2 more", "a, b, c, d and 1 more", "a, b, c, d, e"]
+    assert join_first(["a"], 3, 30) == "a and 29 more"
 
 
 @pytest.mark.parametrize("term", ["vt100", "vt220-8bit", "xterm-mono", "linux-m", "dumb"])

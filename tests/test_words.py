@@ -11,17 +11,22 @@ from tests.tui import pictures
 from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, text
 from tuilab.drawings.glyphs import Style
+from tuilab.drawings.linechart import LineChart, draw
+from tuilab.drawings.lines import lines_of
 from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
 from tuilab.drawings.units import labels
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.told import last_values, repeat_words
+from tuilab.record.told import ends_of_curves, last_values, repeat_words
 from tuilab.record.tracebacks import frames
 from tuilab.reports import plain
+from tuilab.reports.charts.geometry import draw as figure
+from tuilab.reports.charts.panels import series_panels
 from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.sweeps.points import curve_ends
 from tuilab.words import seconds, size, spell_of
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
@@ -84,6 +89,23 @@ async def test_the_last_values_are_the_same_on_the_run_screen_and_in_html(tmp_pa
         assert f"{name} {value}" in screen
         assert re.search(rf"{name} (\(6 lines\) )?last {value}", page)
     assert DECIMAL.findall(screen + page) == []
+
+
+def test_lines_of_one_name_end_in_one_range_in_every_view() -> None:
+    ends = {"worker-0": 41.01, "worker-1": 17.5, "worker-2": 10.66}
+    logged = [(writer, events.Logged(s=0, v={"step_ms": end, "loss": end}, a="base")) for writer, end in ends.items()]
+    summary = fold([("supervisor", started(command=["x"])), *logged])
+
+    drawn = draw(LineChart(lines_of([*summary.series.values()][::2]), unit="ms"), 60, 12).text
+    assert "base 10.7 ms..41 ms" in drawn
+    assert [entry.value for panel in series_panels(summary) for entry in figure(panel).entries] == [
+        "last 10.7..41", "last 10.7 ms..41 ms",
+    ]  # fmt: skip
+    assert [(entry.label, entry.value) for entry in figure(series_panels(summary, most_lines=2)[1]).entries] == [
+        ("base (2 of 3 lines)", "last 10.7 ms..41 ms"),
+    ]  # fmt: skip
+    assert ends_of_curves(summary) == {"last loss base": "10.7..41"}
+    assert curve_ends(summary) == {"step_ms": 41.01, "loss": 41.01}  # of a sweep, where a point has one place
 
 
 def test_the_live_line_tells_the_unit_that_a_name_has() -> None:

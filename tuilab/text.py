@@ -5,7 +5,7 @@ or `show_lines` before it reaches a terminal.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
 
@@ -163,3 +163,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def join(words: Iterable[object]) -> str:
     """Return words as a list in a sentence."""
     return ", ".join(show(word, 60) for word in words)
+
+
+def join_first(words: Sequence[object], most: int, count: int = 0) -> str:
+    """Return the first words as a list in a sentence, and how many more there are; `count` are more than are known by name."""
+    more = max(count, len(words)) - min(most, len(words))
+    return join(words[:most]) + (f" and {more} more" if more else "")

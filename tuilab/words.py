@@ -5,7 +5,7 @@ Memory and files are told in powers of 1024, as nvidia-smi and the kernel count 
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
 _LONG = 1e9  # from here on a value has a power of ten
@@ -62,6 +62,18 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
         mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         return f"{trimmed(mantissa)}e{int(exponent)}"
     return short_exponent(f"{value / divisor:.{digits}g}") + suffix
+
+
+def extent(values: Iterable[float], unit: str = "", digits: int = 4) -> str:
+    """Return the one value that all have, or the least and the greatest: several lines of one name have each its own.
+
+    Where any is NaN, that is what is said; where there is none, nothing.
+    """
+    found = list(values)
+    if any(value != value for value in found):
+        return "NaN"
+    low, high = (number(end, unit, digits) for end in (min(found), max(found))) if found else ("", "")
+    return low if low == high else f"{number(min(found), unit, 3)}..{number(max(found), unit, 3)}"
 
 
 def gpu_label(index: int, piece: str = "") -> str:

@@ -17,6 +17,9 @@ from tuilab.commands.next_step import LEAST, next_step
         ({"waits for data": 9, "forward": 30, "backward": 50, "rest": 9}, "to look at: forward and backward, 80 %: what"),
         ({"backward": 60, "optimizer": 10, "forward + rest": 30}, "to look at: backward, 60 %: what computes; `tuilab ab`"),
         ({"backward": 30, "optimizer": 10, "forward + rest": 60}, ""),  # of which nobody knows what it is
+        ({"backward": 2, "optimizer": 1, "forward + rest": 97}, "to look at: forward + rest, 97 %, as backward, mostly longer"),
+        ({"backward": 15, "optimizer": 40, "forward + rest": 45}, "to look at: optimizer, 40 %"),
+        ({"optimizer": 10, "forward + rest": 90}, ""),  # beside no backward that it could be held against
         ({}, ""),
     ],
 )

@@ -63,6 +63,22 @@ async def test_back_from_a_command_the_lab_is_at_it_and_takes_its_script_for_no_
         assert "not usable" not in text(pilot)
 
 
+async def test_commands_that_differ_at_their_ends_are_told_apart(root: Path) -> None:
+    for number, lr in enumerate(("0.05", "0.2", "1e4")):
+        words = ["python", "examples/train_cnn.py", "--steps", "2000", "--lr", lr]
+        first = started(scenario="train_cnn", topic="exec", command=words, title=" ".join(words))
+        make_run(root, first, events.StateChanged(state="succeeded"), name="train_cnn.exec", end=f"aaaaa{number}")
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        await shown(pilot, "your commands")
+        lines = [line.split("││")[0].rstrip("│▂▇ ") for line in text(pilot).splitlines()]
+        in_lab = {line.split()[-1] for line in lines if "✓ python" in line}
+        await press(pilot, "h")
+        in_history = {line.partition("✓")[0].split()[-1] for line in text(pilot).splitlines() if "train_cnn  " in line}
+
+        assert in_lab == {"0.05", "0.2", "1e4"}
+        assert in_history == in_lab
+
+
 async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_comes(root: Path) -> None:
     first = started(scenario="train", topic="exec", command=["python", "train.py"], is_alive=True)
     run_dir = make_run(
@@ -117,5 +133,5 @@ async def test_the_points_of_a_sweep_over_one_command_are_told_apart_by_their_va
         make_run(root, first, events.StateChanged(state="succeeded"), name="python.exec", end=f"aaaaa{number}")
 
     async with opened(app_on(root), size=(80, 24)) as pilot:
-        await shown(pilot, "lr=0.1  python -c")
-        await shown(pilot, "lr=0.3  python -c")
+        await shown(pilot, "lr=0.1  pyth")
+        await shown(pilot, "lr=0.3  pyth")

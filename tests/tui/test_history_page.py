@@ -509,6 +509,14 @@ async def test_a_run_is_stopped_after_a_question_which_the_same_key_answers(
     assert stopped == [("abcdef", False)] * is_asked
 
 
+async def test_who_stops_a_point_of_a_sweep_is_told_how_all_of_it_ends(root: Path, now: float) -> None:
+    sweep = events.Sweep(id="sweep-0a1b2c", values={"rows": [1, 2]}, point={"rows": 1})
+    make_run(root, started(is_alive=True, sweep=sweep), events.StateChanged(state="running"), at_s=now - HOUR)
+
+    async with opened(root, "h", "s", size=(80, 24)) as pilot:
+        assert "all end by: tuilab stop sweep-0a1b2c" in " ".join(text(pilot).replace("│", " ").split())
+
+
 async def test_a_run_that_is_stopping_is_stopped_at_once_and_one_that_is_over_is_not_asked_about(
     root: Path, now: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

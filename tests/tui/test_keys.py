@@ -211,6 +211,35 @@ async def test_between_the_words_of_the_line_of_keys_nothing_is_done(root: Path)
         assert len(pilot.app.screen_stack) == 2
 
 
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (["enter"], ["enter run", "esc not now"]),
+        (["h", "d"], ["y yes", "n no", "esc no"]),
+        (["h", "n"], ["enter write it", "esc not now"]),
+        (["ctrl+p"], ["enter this one", "esc not now"]),
+    ],
+    ids=["prediction", "question", "written line", "palette"],
+)
+async def test_while_something_is_asked_the_last_line_tells_the_keys_that_answer(
+    tmp_path: Path, keys: list[str], told: list[str]
+) -> None:
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "fast.py").write_text(FAST)
+    finished(tmp_path / "runs", {"a": "SUPPORTED"})
+    app = app_on(tmp_path / "runs", Settings(scenario="fast", has_seen_hint=True), folders=[str(tmp_path / "lessons")])
+    async with opened(app, *keys[:-1], size=(80, 24)) as pilot:
+        before = text(pilot).splitlines()[-1]
+        await press(pilot, keys[-1])
+        await settle(pilot)
+        asked = text(pilot).splitlines()[-1]
+        await press(pilot, "escape")
+        await settle(pilot)
+
+        assert asked.strip().split("  ") == told
+        assert text(pilot).splitlines()[-1] == before
+
+
 async def test_what_changes_how_all_is_shown_says_what_it_is_now(root: Path) -> None:
     async with opened(app_on(root), "T", "B", "0") as pilot:
         told = ["theme tuilab-light", "drawn with block characters", "layout and settings are as they were at first"]

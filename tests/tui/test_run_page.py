@@ -461,6 +461,21 @@ async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp
         assert again.desk.settings.pane == ""
 
 
+@pytest.mark.parametrize("is_top", [True, False])
+async def test_a_run_opens_at_its_top_whatever_pane_had_the_focus_in_another(tmp_path: Path, *, is_top: bool) -> None:
+    run = recorded("tour", tmp_path)
+    async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
+        panes = (await open_run(pilot, run)).panes
+        names = [panes.name_of(pane) for pane in panes.every]
+    settings = Settings(pane=names[0 if is_top else -1], has_seen_hint=True)
+    async with opened(app_on(tmp_path, settings), size=(80, 24)) as pilot:
+        page = await open_run(pilot, run)
+        await pilot.pause()
+
+        assert page.panes.max_scroll_y > 0 and page.panes.scroll_y == 0
+        assert page.focused is (page.panes.every[0] if is_top else None)
+
+
 async def test_tab_goes_from_pane_to_pane_while_one_fills_the_screen_and_escape_gives_it_back(tmp_path: Path) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:

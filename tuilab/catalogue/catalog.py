@@ -20,7 +20,7 @@ from tuilab.catalogue import course
 from tuilab.catalogue.scenario import Param, Scenario, Stated
 from tuilab.errors import TuilabError, UsageError
 from tuilab.files import Fault, Unusable, read_small, replace, sealed, unsealed
-from tuilab.text import did_you_mean, show
+from tuilab.text import did_you_mean, join, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _CACHE_LIMIT = 16 * 1024 * 1024
 _HEAD = 4  # fields of a scenario that a list shows: id, topic, path, title
 _CACHED_FILES = 500  # more than that, and only what was listed last is kept
 _READ_BY = ("source", "scenario", "params", "stated", "imports", "quiet", "reading/comments", "reading/nodes", "reading/title")
+_HINTS = 3  # lessons that are named where nothing is called as was asked
 _PIECE = 1024 * 1024  # bytes, as many as a file takes to be read
 
 _Cached = dict[str, tuple[str, Scenario, bytes]]  # by path: the stamp of a file, what a list shows of it, and the rest
@@ -100,8 +101,16 @@ def topics(extra: Sequence[PathLike] = ()) -> dict[str, str]:
     return course.read(scenario_dirs(extra)).topics
 
 
-def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
-    """Return what NAME means: an id, topic/id, a topic, `all`, or the path of a .py file."""
+def find(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ()) -> list[Scenario]:
+    """Return what NAME means: an id, topic/id, a topic, `all`, or the path of a .py file; an unknown name is refused."""
+    if not (found := named(catalog, name)):
+        words = f"no scenario is called {show(name, 60)}{_meant(catalog, name, extra)}; `tuilab list` shows them all"
+        raise UsageError(words)
+    return found
+
+
+def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
+    """Return what NAME means; nothing where no scenario is called so."""
     if not name.strip():
         raise UsageError("the name of a scenario is empty; `tuilab list` shows them all")
     if name.endswith(".py"):
@@ -112,15 +121,21 @@ def find(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
     topic, _, id = name.rpartition("/")
     if found := [s for s in catalog if s.id == id and topic in ("", s.topic)]:
         return [s for s in found if not s.error] or found
-    if found := [s for s in catalog if name in (s.topic, "all")]:
-        return found
-    known = dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}"))
-    raise UsageError(f"no scenario is called {show(name, 60)}{did_you_mean(name, known)}; `tuilab list` shows them all")
+    return [s for s in catalog if name in (s.topic, "all")]
+
+
+def _meant(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) -> str:
+    """Return the end of a sentence about an unknown name: the lessons that have the word, else what it may be misspelt for."""
+    from tuilab.catalogue.search import matching  # only who mistypes waits for it, and for the lessons
+
+    if lessons := matching(load(extra), name)[:_HINTS]:
+        return f"; lessons that speak of it: {join(one.id for one in lessons)}"
+    return did_you_mean(name, dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}")))
 
 
 def find_whole(heads: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ()) -> list[Scenario]:
     """Return all of what NAME means among those that are listed: of the others no more is read."""
-    found = find(heads, name)
+    found = find(heads, name, extra)
     return found if name.endswith(".py") else _whole_of(found, scenario_dirs(extra))
 
 

@@ -64,7 +64,7 @@ def parse_duration(text: str) -> float:
         seconds = float(text.strip()[:-1]) * factor if factor else float(text)
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds < 1e6:
+    if not 0 < seconds < 1e9:
         raise UsageError(f"'{show(text, 60)}' is not a duration; it takes 90s, 2m or 1.5h")
     return seconds
 

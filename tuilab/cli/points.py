@@ -88,7 +88,7 @@ def _secrets(words: Sequence[str]) -> int:
 def _scenario(given: Given) -> Scenario:
     """Return the one scenario that is named."""
     names = given["names"]
-    found = [one for name in names for one in catalog.find(catalog.load(given["scenarios"]), name)]
+    found = [one for name in names for one in catalog.find(catalog.load(given["scenarios"]), name, given["scenarios"])]
     if len(found) != 1:
         raise UsageError(f"{show(' '.join(names), 60)} are {plural(len(found), 'scenario')}, and a sweep is of one; name it")
     return found[0]

@@ -24,7 +24,7 @@ from tuilab.record.states import RUNNING_STATES
 from tuilab.reports.document import verdict_fields
 from tuilab.reports.files import format_of, read_subjects, write
 from tuilab.reports.subject import Subject
-from tuilab.reports.sweeps.points import point_words, varied_in
+from tuilab.reports.sweeps.points import curve_ends, point_words, varied_in
 from tuilab.reports.sweeps.swept import Along, Swept, Told, speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
 from tuilab.runs import store, sweeps
@@ -195,7 +195,7 @@ def _claim(claim: Along) -> dict[str, Any]:
 def _last(subject: Subject) -> dict[str, float]:
     """Return where the curves of a command ended; a lesson's are its own affair."""
     run = subject.summary.run
-    return {one.name: one.last for one in subject.summary.series.values()} if run and run.command else {}
+    return curve_ends(subject.summary) if run and run.command else {}
 
 
 def _verdict(told: Told) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tuilab.commands.steps import Step, Steps
 
 DATA, FORWARD, BACKWARD, OPTIMIZER, REST = "waits for data", "forward", "backward", "optimizer", "rest"
 PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, REST)
-_WITH_FORWARD = "forward + rest"
+WITH_FORWARD = "forward + rest"
 _CURVES = dict(
     zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "rest_ms"), strict=True)
 )  # named with their unit
@@ -58,5 +58,5 @@ def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str,
     measured = [name for name in PARTS if name not in lacks]
     shares = {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured} if total else {}
     if FORWARD in lacks and REST in shares:
-        shares[_WITH_FORWARD] = shares.pop(REST)
+        shares[WITH_FORWARD] = shares.pop(REST)
     return shares

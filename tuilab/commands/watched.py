@@ -296,7 +296,8 @@ class Watched:
                 reason = f"given up after {plural(count, 'value')}: its pattern took too long on a line"
                 self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=reason))
             elif not count:
-                self._journal.append(events.Unavailable(what=f"{name} (printed)", reason="its pattern was found nowhere"))
+                what = "took too long on a line" if name in self._printed.slow else "was found nowhere"
+                self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=f"its pattern {what}"))
         if passed_over := self._printed.passed_over:
             reason = f"{size(passed_over)} came faster than they could be looked through"
             self._journal.append(events.Unavailable(what="all values that were printed", reason=reason))

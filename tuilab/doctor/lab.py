@@ -14,7 +14,7 @@ from tuilab.record.states import RunState
 from tuilab.runs import store
 from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.runs.listing.entry import Entry
-from tuilab.text import plural
+from tuilab.text import join_first, plural
 
 _STALE_S = 90 * 86400
 _LOOKED_AT = 200  # runs, the newest
@@ -47,7 +47,7 @@ def going_on(box: Box) -> Finding:
     entries = _entries()
     running = [entry for entry in entries if entry.is_running]
     if running:
-        names = ", ".join(store.short_id(entry.run) for entry in running[:5])
+        names = join_first([store.short_id(entry.run) for entry in running], 5)
         return warn(
             f"{plural(len(running), 'run')} going on ({names}): what is measured now is disturbed", "wait, or: tuilab stop RUN"
         )

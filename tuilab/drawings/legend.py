@@ -9,11 +9,11 @@ from string import ascii_letters
 from typing import NamedTuple
 
 from tuilab.arrays import np
-from tuilab.drawings.lines import Line, step_at, values_at
+from tuilab.drawings.lines import Line, lasts, step_at, values_at
 from tuilab.drawings.picture import ARMS, Canvas, cells, fit
 from tuilab.drawings.symbols import Symbols, plain
 from tuilab.text import show, told_apart
-from tuilab.words import clock, number
+from tuilab.words import clock, extent
 
 _LEAST_PLOT = 7  # rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf
 _HIGH = 16  # rows of a chart that has many
@@ -53,7 +53,7 @@ def letter(look: int) -> str:
 
 
 def entries(lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed: bool, is_log_x: bool = False) -> list[Entry]:
-    """Return an entry for each look, with the value at the cursor or else the last one."""
+    """Return an entry for each look, with the value at the cursor, else the last; of several lines the range."""
     looks: dict[int, list[Line]] = {}
     for line in lines:
         looks.setdefault(line.look, []).append(line)
@@ -68,15 +68,9 @@ def _entry(look: int, group: list[Line], cursor: float | None, unit: str, is_tim
 
 def _value(group: list[Line], cursor: float | None, unit: str, digits: int) -> str:
     if cursor is None:
-        newest = max(group, key=lambda line: line.last_x)
-        return "" if newest.is_empty else number(newest.last, unit, digits)
+        return extent(lasts(group), unit, digits)
     readings = values_at(group, cursor)
-    if not readings:
-        return "n/a"
-    low, high = min(reading.low for reading in readings), max(reading.high for reading in readings)
-    if any(reading.low != reading.low for reading in readings):
-        return "NaN"
-    return number(low, unit, digits) if low == high else f"{number(low, unit, 3)}..{number(high, unit, 3)}"
+    return extent((end for reading in readings for end in (reading.low, reading.high)), unit, digits) or "n/a"
 
 
 def _bad(group: list[Line], is_timed: bool, is_log_x: bool) -> str:

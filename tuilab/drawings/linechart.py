@@ -10,7 +10,7 @@ from tuilab.arrays import NDArray, np
 from tuilab.drawings import legend
 from tuilab.drawings.axis import Axis, beginning, grown, x_axis, y_axis
 from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, positive, step_at
-from tuilab.drawings.picture import ARMS, Canvas, Picture, fit
+from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.raster import Ints, column_of, raster
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.text import show
@@ -21,7 +21,7 @@ _AT_ONCE = 16  # lines, so that what is computed of them stays in the caches
 _STRIPE = 3  # columns in one colour where lines lie on each other
 _LETTER_EVERY = 24  # columns from one letter of a line to its next
 _GUIDE_REACH = 0.25  # of the span: a guide so near to the data is brought into the chart
-_LEAST_STEPS, _LEAST_SECONDS = 10.0, 2.0  # that the x axis of a run that goes on shows
+_LEAST_STEPS, _LEAST_SECONDS = 4.0, 2.0  # that the x axis of a run that goes on shows
 
 
 @dataclass(frozen=True)
@@ -139,14 +139,20 @@ class _Drawn:
     def _x_axis(self, low: float, high: float) -> Axis:
         """Return the axis of x; where its name leaves room for one tick alone, which tells no distance, with nearer ones."""
         unit, is_whole = ("time" if self.chart.is_timed else ""), are_whole(self.chart.lines)
-        count, beside = max(2, self.width // (14 if unit else 12)), len(self._x_name(self.canvas.width // 2)) + 2
+        count = max(2, self.width // (14 if unit else 12))
         counts = range(count, 2 * count + 2)
         axes = (x_axis(low, high, unit, many, is_log=self.chart.is_log_x, is_whole=is_whole) for many in counts)
         first = next(axes)
-        return next((axis for axis in chain([first], axes) if len(self._x_labels(axis, beside)) > 1), first)
+        return next((axis for axis in chain([first], axes) if len(self._x_labels(axis, self._name_place(axis))) > 1), first)
 
-    def _x_name(self, room: int) -> str:
-        return plain(fit(show(self.chart.x_name, 60), room), self.symbols)
+    def _x_name(self) -> str:
+        return plain(fit(show(self.chart.x_name, 60), 2 * self.canvas.width // 5), self.symbols)
+
+    def _name_place(self, axis: Axis) -> range:
+        """Return the columns that the name of x takes: before the ticks where it hides none of them, else at the end."""
+        width = len(cells(self._x_name()))
+        before, behind = range(width + 2), range(self.canvas.width - width - 2, self.canvas.width)
+        return before if not width or self._x_labels(axis, before) == self._x_labels(axis) else behind
 
     def _row(self, share: float) -> int:
         rows = self.height * self.symbols.down
@@ -177,23 +183,25 @@ class _Drawn:
         self.canvas.put(self.left + 1, row, dots[: self.width], "grid")
 
     def _put_x_labels(self, base: int) -> None:
-        """Write the ticks behind the name of what they are of; one that has no room beside that or the cursor is left out."""
-        taken = self._cursor_place()
-        name = self._x_name(self.canvas.width // 2 if not taken else min(self.canvas.width // 2, max(taken.start, 0)))
-        free = self.canvas.put(0, base + 1, name, "title") + 2 if name else 0
+        """Write the ticks beside the name of what they are of; one that has no room beside that or the cursor is left out."""
+        place, taken, name = self._name_place(self.x), self._cursor_place(), self._x_name()
+        start = self.canvas.width - len(cells(name)) if place.start else 0
+        if not _touch(range(start, start + len(cells(name))), taken):
+            self.canvas.put(start, base + 1, name, "title")
         for share, _ in self.x.ticks:
             if -1e-9 <= share <= 1 + 1e-9:
                 self.canvas.put(self._column(share), base, self.symbols.tick_x, "axis")
-        for start, label in self._x_labels(self.x, free, taken):
+        for start, label in self._x_labels(self.x, place, taken):
             self.canvas.put(start, base + 1, label, "label")
 
-    def _x_labels(self, axis: Axis, free: int, taken: range = range(0)) -> list[tuple[int, str]]:
-        """Return the columns and labels of the ticks that have room, from a column on and beside what others take."""
-        found = []
+    def _x_labels(self, axis: Axis, *taken: range) -> list[tuple[int, str]]:
+        """Return the columns and labels of the ticks that have room beside what others take."""
+        found, free = [], 0
         for share, label in axis.ticks:
             label, column = plain(label, self.symbols), self._column(share)
             start = min(max(column - len(label) // 2, 0), self.canvas.width - len(label))
-            if -1e-9 <= share <= 1 + 1e-9 and start >= free and not (start < taken.stop and taken.start < start + len(label)):
+            is_free = not any(_touch(range(start, start + len(label)), other) for other in taken)
+            if -1e-9 <= share <= 1 + 1e-9 and start >= free and is_free:
                 found.append((start, label))
                 free = start + len(label) + 2
         return found
@@ -308,6 +316,10 @@ class _Drawn:
         width = len(self._cursor_label(cursor))
         start = min(max(self._column(self.x.share(cursor)) - width // 2, 0), self.canvas.width - width)
         return range(start, start + width)
+
+
+def _touch(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop
 
 
 @cache

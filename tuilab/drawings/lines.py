@@ -108,7 +108,8 @@ def _line(
     )
     line = _in_order(line)
     line = _along_powers(line) if is_log_x and not is_timed else line
-    return replace(line, breaks=_breaks(line, is_timed))
+    gaps = placed(np.array(series.gaps if is_timed else (), np.float64))
+    return replace(line, breaks=_breaks(line, is_timed, gaps))
 
 
 def _grown(known: Known, key: tuple[int, str], values: Sequence[float]) -> Floats:
@@ -162,9 +163,9 @@ def are_whole(lines: Sequence[Line]) -> bool:
     return all(bool((part == np.rint(part)).all()) for line in lines for part in (line.xs, line.bad_xs))
 
 
-def _breaks(line: Line, is_timed: bool) -> NDArray[np.bool_]:
-    """Say where the line is broken: at points that are no numbers, and where nothing was measured for long."""
-    broken = np.diff(np.searchsorted(line.bad_xs, line.xs)) > 0
+def _breaks(line: Line, is_timed: bool, gaps: Floats) -> NDArray[np.bool_]:
+    """Say where the line is broken: at points that are no numbers, and where nothing was measured at a look or for long."""
+    broken = (np.diff(np.searchsorted(line.bad_xs, line.xs)) > 0) | (np.diff(np.searchsorted(gaps, line.xs)) > 0)
     if is_timed and len(broken) >= _MANY:
         spacing = np.diff(line.xs)
         broken |= spacing > _GAP * float(np.median(spacing))
@@ -190,6 +191,11 @@ def _averaged(values: Floats, weight: float) -> Floats:
         debt *= weight
         averages.append(average / (1 - debt))
     return np.array(averages, np.float64)
+
+
+def lasts(lines: Sequence[Line]) -> list[float]:
+    """Return the last value of each line that has any."""
+    return [line.last for line in lines if not line.is_empty]
 
 
 def values_at(lines: Sequence[Line], x: float) -> list[Reading]:

@@ -16,10 +16,12 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Place, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
+from tuilab.scratch import scratch
 
 _RANK = "rank"  # the word that tells a rank from the launcher
 _PATIENCE_S = 10.0  # with ranks of other nodes: who failed first, or that a node is lost, may be heard later
@@ -43,6 +45,20 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
             line, Farewell(error=f"the ranks cannot reach each other: {why}; bring the loopback up: ip link set lo up")
         )
         raise SystemExit(1)
+    with scratch(Path(gettempdir())) as logs:  # torchrun makes such a folder anyway, and leaves it
+        farewell, code = _run(order, ["--log-dir", str(logs), *options])
+    for log in Path(order.run_dir).glob(f"fault-{order.writer}-rank-*.log"):
+        if not log.stat().st_size:  # the supervisor looks after that of rank 0
+            log.unlink()
+    if code and not (farewell and farewell.error):
+        farewell = _failure_of(code)
+    if farewell:
+        messages.send(line, farewell)
+    raise SystemExit(code)
+
+
+def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[Farewell | None, int]:
+    """Run torchrun, and return what its ranks said and how it ended."""
     command = [sys.executable, "-P", "-m", "torch.distributed.run", *options, "--no-python"]
     ours, theirs = messages.pair()
     with ours, theirs:
@@ -52,15 +68,7 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
         torchrun = subprocess.Popen([*command, *rank], stdin=theirs.fileno(), preexec_fn=follow)
         theirs.close()
         farewell = _hear_nodes(order, ours, torchrun) if order.arm and order.arm.elsewhere else _hear(ours)
-    code = torchrun.wait()
-    for log in Path(order.run_dir).glob(f"fault-{order.writer}-rank-*.log"):
-        if not log.stat().st_size:  # the supervisor looks after that of rank 0
-            log.unlink()
-    if code and not (farewell and farewell.error):
-        farewell = _failure_of(code)
-    if farewell:
-        messages.send(line, farewell)
-    raise SystemExit(code)
+    return farewell, torchrun.wait()
 
 
 def _failure_of(code: int) -> Farewell:

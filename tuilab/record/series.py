@@ -46,10 +46,15 @@ class Series:
     last: float = math.nan
     last_step: int | float = 0
     last_t: int = 0
+    gaps: list[int] = field(default_factory=list)  # when it was looked for and could not be told: the line is broken there
     _stride: int = 1
     _room: int = 0  # points that the last bucket still takes
     _least: float = math.inf  # of all
     _most: float = -math.inf
+
+    def __post_init__(self) -> None:
+        if self.lows and self._least > self._most:  # made of points that somebody has
+            self._least, self._most = min(self.lows), max(self.highs)
 
     def add(self, step: float, t: int, value: float) -> None:
         """Append a point."""
@@ -63,6 +68,11 @@ class Series:
                 self._widen(value, value)
         else:
             self._open_bucket(step, t, value)
+
+    def leave_gap(self, t: int) -> None:
+        """Have the line broken at a moment; before its first point there is nothing to break."""
+        if self.count and len(self.gaps) < BAD_LIMIT:
+            self.gaps.append(t)
 
     def add_many(self, points: Sequence[Logged], values: Sequence[float]) -> None:
         """Append the values of points: what `add` does with each of them, several times as fast."""

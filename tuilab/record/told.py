@@ -12,8 +12,8 @@ from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
-from tuilab.text import brief, brief_beside, join, percent, plural, shorten, show
-from tuilab.words import clock, number, size, unit_of
+from tuilab.text import brief, brief_beside, join, join_first, percent, plural, shorten, show
+from tuilab.words import clock, extent, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
 PROCESSES = "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
@@ -38,6 +38,13 @@ _XIDS = {
     95: "memory error that could not be corrected, and not contained",
     119: "the GPU's own processor (GSP) does not answer",
 }
+
+
+def lost_words(summary: RunSummary) -> str:
+    """Return why a run is lost, as far as that can be told: one of a cluster is brought here by somebody."""
+    node = summary.run.node if summary.run else ""
+    who = f"its node ({show(node, 60)}) or who brought it from there" if node else "its supervisor"
+    return f"{who} is gone, and what it did after the last record is not known"
 
 
 def why_not_judged(claim: Claim, summary: RunSummary) -> str:
@@ -147,9 +154,13 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
         return {}
     controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
     told = [one for one in summary.series.values() if one.arm not in controls]
-    curves = [one for one in told if (one.steps or one.bad) and unit_of(one.name) != "ms"]
+    ends: dict[tuple[str, str], list[float]] = {}  # of each process that has the curve
+    for one in told:
+        if one.count and unit_of(one.name) != "ms":
+            ends.setdefault((one.name, one.arm), []).append(one.last)
     return {
-        f"last {show(one.name, 60)} {show(one.arm, 60)}".strip(): number(one.last, unit_of(one.name)) for one in curves[:_ENDS]
+        f"last {show(name, 60)} {show(arm, 60)}".strip(): extent(found, unit_of(name))
+        for (name, arm), found in list(ends.items())[:_ENDS]
     }
 
 
@@ -197,6 +208,12 @@ def gpu_errors(summary: RunSummary) -> list[str]:
         often = f", {count} times" if count > 1 else ""
         found.append(f"{show(gpu.label) if gpu else show(uuid, 60)} reported Xid {xid}{meaning}{often}")
     return found
+
+
+def leftover_words(summary: RunSummary) -> str:
+    """Return which processes the run left behind, which were ended."""
+    names = join_first(summary.leftovers, 3, summary.leftover_count)
+    return f"left behind and ended: {plural(summary.leftover_count, 'process', 'processes')}: {names}"
 
 
 def alert_words(alert: Alerted) -> str:

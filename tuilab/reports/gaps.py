@@ -2,7 +2,7 @@
 
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import alert_words, device_notices, dropped_words, gpu_errors, unmeasured
+from tuilab.record.told import alert_words, device_notices, dropped_words, gpu_errors, leftover_words, lost_words, unmeasured
 from tuilab.reports.subject import Subject
 from tuilab.runs.private import taken_out, words_of
 from tuilab.text import plural, show
@@ -30,7 +30,7 @@ def _ending(summary: RunSummary, state: str) -> list[str]:
     if summary.run and summary.run.retry_of:
         found.append(f"This is another try: {show(summary.run.retry_of, 80)} was lost with the node that it ran on.")
     if state == RunState.LOST:
-        found.append("The run is lost: its supervisor is gone, and what it did after the last record is not known.")
+        found.append(f"The run is lost: {lost_words(summary)}.")
     elif not summary.is_over:
         found.append(f"The run is not over ({show(state)}): this is how it stood when the report was written.")
     elif state != RunState.SUCCEEDED:
@@ -38,8 +38,8 @@ def _ending(summary: RunSummary, state: str) -> list[str]:
     if summary.box_lacks:
         found.append(f"It could not be tested on this box: {show(summary.box_lacks)}.")
     if summary.leftovers:
-        names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
-        found.append(f"{plural(summary.leftover_count, 'process', 'processes')} were left behind and ended: {names}.")
+        words = leftover_words(summary)
+        found.append(f"{words[:1].upper()}{words[1:]}.")
     return found + [f"While it went on, {words}." for words in (*gpu_errors(summary), *map(alert_words, summary.alerts))]
 
 

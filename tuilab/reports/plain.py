@@ -29,6 +29,8 @@ from tuilab.record.told import (
     evidence,
     gpu_errors,
     gpu_rows,
+    leftover_words,
+    lost_words,
     ranks_words,
     unmeasured,
 )
@@ -140,6 +142,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     """Return what went wrong, and what the record lacks."""
     lines = []
     if summary.failure is not None:
+        lines += [] if _says_failure(summary) else [f"{summary.state}: {show(summary.reason)}"]
         lines += [style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)]
         if frame := own_frame(summary):
             lines += [f"  {show(frame.place)}", *(f"    {show(line)}" for line in frame.code)]
@@ -148,14 +151,13 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     elif summary.reason and not (summary.box_lacks and summary.state == RunState.SUCCEEDED):  # which is told below
         lines.append(f"{summary.state}: {show(summary.reason)}")
     elif state == RunState.LOST:
-        lines.append("lost: the supervisor of this run is gone, and what it did after the last record is not known")
+        lines.append(f"lost: {lost_words(summary)}")
     for fault in summary.faults:
         lines += [style.dim("  " + line) for line in show_lines(fault).splitlines()[:12]]
     if summary.box_lacks:
         lines.append(f"not testable here: {show(summary.box_lacks)}")
     if summary.leftovers:
-        names = ", ".join(show(name, 60) for name in summary.leftovers[:3])
-        lines.append(f"left behind and ended: {plural(summary.leftover_count, 'process', 'processes')}: {names}")
+        lines.append(leftover_words(summary))
     lines += [f"notice: {words}" for words in (*gpu_errors(summary), *map(alert_words, summary.alerts))]
     damage = summary.damage
     if damage.is_any:
@@ -164,6 +166,13 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
             f"{plural(damage.missing_count, 'record')} missing, {damage.lost_count} not written"
         )
     return "\n".join([*lines, *dropped_words(summary).values()])
+
+
+def _says_failure(summary: RunSummary) -> bool:
+    """Say whether the reason is what failed, and no more: of ranks it names the first, and the node."""
+    failure, reason = summary.failure, " ".join(summary.reason.removeprefix("ArmFailed: ").split())
+    own = " ".join(f"{failure.type}: {failure.message}".split()) if failure else ""
+    return not reason or own.startswith(reason) or own.endswith(f": {reason}")
 
 
 def _last_frames(lines: list[str], style: Style) -> list[str]:

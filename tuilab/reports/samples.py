@@ -1,9 +1,10 @@
 """Every raw measurement of a run, nothing merged and nothing thinned: columns of numbers, of each line some at a time."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tuilab.errors import UsageError
 from tuilab.probes.gpu.nvml import throttle_names
@@ -28,7 +29,7 @@ class Piece(NamedTuple):
     places: list[float]  # the step of a logged value or where else it stands, the round of a block, the number of a sample
     steps: list[int]  # the same in whole numbers: of values that stand at none, how many came before
     times: list[int]
-    values: list[float]
+    values: list[Any]  # numbers; None: looked for, and not to be told; the note says why
     notes: list[str]  # of a timed block: warm-up, disturbed, rerun, which control; of a throttle mask what it means; or none
 
 
@@ -109,7 +110,9 @@ def _timed(stream: str, item: events.BlockTimed, race: events.RaceStarted | None
 def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:
     for name in ("processes", "threads", "cpu_percent", "rss_bytes", "uss_bytes"):
         value = getattr(item, name)
-        if value is not None:
+        if name == "cpu_percent" and not math.isfinite(value):
+            yield _one("sampled", name, "", stream, number, item.t, None, f"n/a: {_why_no_share(item)}")
+        elif value is not None:
             yield _one("sampled", name, "", stream, number, item.t, float(value))
     for uuid, metrics in item.gpus.items():
         for name, value in metrics.items():
@@ -117,5 +120,9 @@ def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:
             yield _one("sampled", name, uuid, stream, number, item.gpus_asked.get(uuid, item.t), value, why)
 
 
-def _one(kind: str, name: str, arm: str, writer: str, number: int, t: int, value: float, note: str = "") -> Piece:
+def _why_no_share(item: events.Sampled) -> str:
+    return "what a process that went had taken was counted nowhere" if item.processes else "nothing of the run was at work"
+
+
+def _one(kind: str, name: str, arm: str, writer: str, number: int, t: int, value: float | None, note: str = "") -> Piece:
     return Piece(kind, name, arm, writer, [number], [number], [t], [value], [note])

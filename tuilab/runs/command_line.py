@@ -22,8 +22,8 @@ _ARM_OPTION = "--arm"
 _COMMAND_VERBS = ("exec", "ab")  # that run commands of the user's
 _SHOWING = {"--headless", "--detach", "--beside", "--json", "--jsonl", "--quiet", "--strict"}
 _SHOWING_WITH_VALUE = {"--report", "--fps", "--root"}
-_PLANNED = {"--repeat", "--budget"}
-MOST_REPEATS = 1000
+_PLANNED = {"--repeat", "--budget", "--timeout"}
+_MOST_REPEATS = 1000
 
 
 def rerun_line(run: "RunStarted", repeats: int) -> str:
@@ -39,7 +39,7 @@ def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
     """
     run, left = summary.run, [claim.verdict for claim in summary.claims.values() if claim.outcome == Verdict.INCONCLUSIVE]
     needed = [verdict.units + verdict.more_repeats for verdict in left if verdict and verdict.more_repeats]
-    repeats = max((count for count in needed if count <= MOST_REPEATS), default=0)
+    repeats = max((count for count in needed if count <= _MOST_REPEATS), default=0)
     if run is None or run.sweep or not (repeats or (run.quick and left and "--quick" in run.argv)):
         return ""
     where = root_option(root) if root else []
@@ -50,14 +50,14 @@ def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
 
 
 def _whole(run: "RunStarted") -> "RunStarted":
-    """Return a run as it would be without a budget and smaller sizes; those of a quick run were not typed."""
+    """Return a run as it would be with all the time that it takes, and without smaller sizes, which nobody typed."""
     from msgspec.structs import replace
 
     from tuilab.catalogue.params import option_of
 
     typed = {word.partition("=")[0] for word in run.argv}
     kept = [name for name in run.changed if not run.quick or typed & {option_of(name), f"--no-{option_of(name)[2:]}"}]
-    return replace(run, quick=False, budget_s=None, looks=[], changed=kept)
+    return replace(run, quick=False, budget_s=None, looks=[], timeout_s=None, changed=kept)
 
 
 def why_not_again(run: "RunStarted") -> str:
@@ -79,8 +79,17 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
     words += ["--budget", f"{run.budget_s:g}s"] if run.budget_s else []
     words += ["--repeat", str(repeats)] if repeats > 1 and not run.looks else []
     words += ["--timeout", f"{run.timeout_s:g}"] if run.timeout_s else []
-    words += [word for folder in _folders_of(run) for word in (_FOLDER_OPTION, folder)]
-    return [*words, "--headless"]
+    words += [word for folder in _given(run.argv, _FOLDER_OPTION) for word in (_FOLDER_OPTION, folder)]
+    return [*words, *_cluster_options(run), "--headless"]
+
+
+def _cluster_options(run: "RunStarted") -> list[str]:
+    """Return what has a run carried out on a node of a cluster, or its ranks divided over as many as they were."""
+    if not run.node:
+        return []
+    address = _given(run.sweep.argv if run.sweep else run.argv, "--address")[-1:]
+    words = ["--engine", "ray", *(word for one in address for word in ("--address", one))]
+    return [*words, *(["--nnodes", str(len(run.nodes))] if run.nodes else [])]
 
 
 def option_words(name: str, value: bool | str) -> list[str]:
@@ -95,7 +104,13 @@ def option_words(name: str, value: bool | str) -> list[str]:
 
 def line(words: Sequence[str]) -> str:
     """Return words as a shell takes them; a home that is written `~` stays one."""
-    return " ".join(f"~/{shlex.quote(word[2:])}" if word[:2] == "~/" and word[2:] else shlex.quote(word) for word in words)
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    if word == "~":
+        return word
+    return f"~/{shlex.quote(word[2:])}" if word[:2] == "~/" and word[2:] else shlex.quote(word)
 
 
 def short(words: Sequence[str]) -> str:
@@ -146,17 +161,12 @@ def verb_of(run: "RunStarted", but: Collection[str] = ()) -> list[str]:
 
 def arms_of(run: "RunStarted") -> list[str]:
     """Return what each arm of a race of commands is, as it was written; nothing of another run."""
-    given = _values(verb_of(run), _ARM_OPTION) if run.command else []
+    given = _given(verb_of(run), _ARM_OPTION) if run.command else []
     return [arm if ":" in arm else f"{arm}: as it is" for arm in given]
 
 
-def _folders_of(run: "RunStarted") -> list[str]:
-    """Return the folders of scenarios that were named on the command line."""
-    return _values(run.argv, _FOLDER_OPTION)
-
-
-def _values(words: Sequence[str], option: str) -> list[str]:
-    """Return what an option is given among some words, in their order."""
+def _given(words: Sequence[str], option: str) -> list[str]:
+    """Return what an option was given on a command line, in order."""
     return [
         word.partition("=")[2] if word.startswith(f"{option}=") else word
         for before, word in pairwise(["", *words])

@@ -52,7 +52,7 @@ _OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--step-of"], metavar="OPTIMIZER", help="Whose step ends a training step (else the one that steps least often)."
     ),
-    click.Option(["--timeout"], type=options.Number(0, min_open=True), help="Stop it after so many seconds."),
+    click.Option(["--timeout"], type=options.Duration(), help="Stop it after so long: 90s, 2m, 1.5h; 90 is seconds."),
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
     click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, as it comes."),
     click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),

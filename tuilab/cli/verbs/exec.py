@@ -66,9 +66,7 @@ _OPTIONS: list[click.Parameter] = [
         metavar="OPTIMIZER",
         help="Whose step ends a training step, as in AdamW or 'optimizer 2' (else the rarest one's).",
     ),
-    click.Option(
-        ["--timeout"], type=options.Number(0, min_open=True), metavar="SECONDS", help="Stop it after so many seconds."
-    ),
+    click.Option(["--timeout"], type=options.Duration(), help="Stop it after so long: 90s, 2m, 1.5h; 90 is seconds."),
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document on stdout; its prints on stderr."),
     click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON; its prints on stderr."),
     click.Option(

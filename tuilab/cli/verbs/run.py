@@ -38,7 +38,7 @@ _BASE: list[click.Parameter] = [
         ["--repeat"], type=click.IntRange(1, 1000), help="Fresh processes to run it in (else 6 where time is claimed, or 1)."
     ),
     click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
-    click.Option(["--timeout"], type=options.Number(0, min_open=True), help="Stop it after so many seconds."),
+    click.Option(["--timeout"], type=options.Duration(), help="Stop it after so long: 90s, 2m, 1.5h; 90 is seconds."),
     click.Option(
         ["--predict"],
         type=options.Prediction(),
@@ -135,7 +135,7 @@ def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], lis
 
 def _is_known(listed: list[Scenario], word: str) -> bool:
     with contextlib.suppress(UsageError):
-        return bool(catalog.find(listed, word))
+        return bool(catalog.named(listed, word))
     return False
 
 

@@ -49,7 +49,7 @@ _OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--budget"], type=options.Duration(), help="Of a point: repeat until its claims are decided, or this is spent."
     ),
-    click.Option(["--timeout"], type=options.Number(0, min_open=True), help="Stop a point after so many seconds."),
+    click.Option(["--timeout"], type=options.Duration(), help="Stop a point after so long: 90s, 2m, 1.5h; 90 is seconds."),
     click.Option(["--metric", "metrics"], multiple=True, metavar="NAME=PATTERN", help="A number that a command prints."),
     click.Option(["--detach"], is_flag=True, help="Queue all points, print the ids of their runs and return at once."),
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
@@ -98,6 +98,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         return tell_result(given["resume"], root, _outcome(given))
     is_afar = options.is_afar(given)
+    if several := next((f"--{name.replace('_', '-')}" for name in ("per_node", "count") if given[name]), ""):
+        raise UsageError(f"{several} runs the same on several boxes, and a sweep has one result a point; leave it out")
     if given["detach"] and is_afar:
         raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
     if given["detach"]:
@@ -150,10 +152,14 @@ def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunO
 def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
     """Return the orders of the points of a sweep that have no result yet and do not go on."""
     from tuilab.runs import sweeps
+    from tuilab.runs.command_line import hint
 
     if given["names"] or given["settings"]:
         raise UsageError("--resume goes on with a sweep as it was begun; leave out its name and --set")
     found = sweeps.find(given["resume"], root)
+    if found.is_gone_through:
+        steps = " or ".join(hint(root, verb, found.sweep.id) for verb in ("attach", "stop"))
+        raise UsageError(f"{found.sweep.id} goes on: another tuilab sweep begins its points; {steps}")
     with sweeps.as_begun(found):
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)

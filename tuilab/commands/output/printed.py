@@ -47,7 +47,8 @@ class Printed:
         self._lock = threading.Lock()
         self.passed_over = 0  # bytes
         self.found = {pattern.name: 0 for pattern in self._patterns}
-        self.given_up: list[str] = []  # names
+        self.slow: set[str] = set()  # names of patterns that took too long on a line
+        self.given_up: list[str] = []  # and of those that did so again and again
 
     def ear(self) -> Callable[[bytes], None]:
         """Return what takes what is printed into one stream."""
@@ -108,6 +109,7 @@ class Printed:
             with Alarm():
                 numbers = pattern.numbers(line)
         except TimeoutError:
+            self.slow.add(pattern.name)
             pattern.strikes += 1
             if pattern.strikes == _STRIKES:
                 self._patterns.remove(pattern)

@@ -19,10 +19,11 @@ def environment_recorded(summary: RunSummary, stream: str, event: events.Environ
 
 
 def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
-    memory = ("rss_bytes", "uss_bytes") if event.processes else ()  # where nothing is at work there is none to tell
     waiting = ("waiting_bytes",) if event.waiting_bytes else ()
-    for name in ("processes", "threads", "cpu_percent", *memory, *waiting):
+    for name in ("processes", "threads", "cpu_percent", *waiting):
         _add_resource(summary, name, event.t, getattr(event, name))
+    for name in ("rss_bytes", "uss_bytes"):  # where nothing is at work there is none to tell
+        _add_resource(summary, name, event.t, getattr(event, name) if event.processes else math.nan)
     for uuid, metrics in event.gpus.items():
         t = event.gpus_asked.get(uuid, event.t)
         for metric, value in metrics.items():
@@ -34,9 +35,12 @@ def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
 
 
 def _add_resource(summary: RunSummary, name: str, t: int, value: float | None) -> None:
-    if value is not None:
+    """Add what was measured; NaN, as a share that could not be told is written, is a gap."""
+    if value is not None and math.isfinite(value):
         series = summary.resources.setdefault(name, Series(name, writer="sampler"))
         series.add(series.count, t, float(value))
+    elif value is not None and name in summary.resources:
+        summary.resources[name].leave_gap(t)
 
 
 def gpu_held(summary: RunSummary, stream: str, event: events.GpuHeld) -> None:

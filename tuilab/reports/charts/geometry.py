@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuilab.drawings.axis import Axis, beginning, x_axis, y_axis
-from tuilab.drawings.lines import Line, are_whole, positive, step_at
+from tuilab.drawings.lines import Line, are_whole, lasts, positive, step_at
 from tuilab.reports.charts.curves import Curve, Drawn, curve, drawn
 from tuilab.reports.charts.frame import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Tick, letter, px, py
 from tuilab.reports.charts.letters import End, Letter, letters
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.charts.values import Values, summary, values_of
 from tuilab.text import plural, told_apart
-from tuilab.words import number, seconds
+from tuilab.words import extent, seconds
 
 _ALL_POINTS = 2000  # of one chart, divided among its lines
 _NAME_ROW = 14  # pixels for what is along x
@@ -121,7 +121,7 @@ def _notes(panel: Panel, lines: Sequence[Line]) -> list[str]:
     hidden = sum(positive(line)[1] for line in lines) if panel.is_log else 0
     notes = [f"{plural(panel.left_out, 'line')} more {'are' if panel.left_out > 1 else 'is'} not drawn"] * bool(panel.left_out)
     notes += [f"The bars above tell when clocks were held down: {lasting}."] if (lasting := _lasting(panel)) else []
-    notes += _off_axis(lines)
+    notes += _off_axis(lines) + [panel.gaps] * bool(panel.gaps)
     return notes + [f"{plural(hidden, 'value')} at or below zero {'have' if hidden > 1 else 'has'} no logarithm"] * bool(hidden)
 
 
@@ -190,6 +190,8 @@ def _entry(look: int, group: Sequence[Line], label: str, panel: Panel) -> Entry:
     bad = sum(line.bad_count for line in group)
     first = min((float(line.bad_xs[0]) for line in group if len(line.bad_xs)), default=0.0)
     words = f"{bad} not finite, the first at {step_at(first, is_log_x=panel.is_log_x):g}" if bad else ""
-    label = label or ("all" if len(group) > 1 else "")
-    many = f" ({len(group)} lines)" if len(group) > 1 else ""
-    return Entry(letter(look), look, group[0].label, label + many, f"last {number(group[-1].last, panel.unit)}", words)
+    ends = panel.ends.get(group[0].label, lasts(group))
+    label = label or ("all" if len(ends) > 1 else "")
+    count = f"{len(group)} of {len(ends)}" if len(group) < len(ends) else f"{len(group)}"
+    many = f" ({count} lines)" if len(ends) > 1 else ""
+    return Entry(letter(look), look, group[0].label, label + many, f"last {extent(ends, panel.unit)}", words)

@@ -1,7 +1,7 @@
 """Which charts a report has: one for each name that was logged, losses first, then what the run used of the machine."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from tuilab.text import show
 from tuilab.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
+_NO_MEMORY = "n/a where nothing of the run was at work"
+_NO_SHARE = f"{_NO_MEMORY}, or what a process that went had taken was counted nowhere"
 
 
 class Held(NamedTuple):
@@ -41,7 +43,9 @@ class Panel:
     x_name: str = ""
     is_timed: bool = False
     left_out: int = 0  # lines that are not drawn
+    ends: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by label the last values, also of what is not drawn
     reason: str = ""  # why there is nothing to draw
+    gaps: str = ""  # why lines are broken
     held: tuple[Held, ...] = ()
 
 
@@ -61,9 +65,12 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
     processes = summary.resources.get("cpu_percent")
     busy = [("processes (100 % is a core)", processes)] if processes else []
     why = summary.unavailable.get("sampler", "the run was over before the first sample")
+    why_idle = _NO_SHARE if "processes" in summary.resources else why
+    memory = memory_lines(summary)
+    is_broken = any(series.gaps for _, series in memory)
     panels = [
-        _timed(summary, memory_title(summary), "bytes", memory_lines(summary), why),
-        _timed(summary, "busy", "%", busy, why),
+        replace(_timed(summary, memory_title(summary), "bytes", memory, why), gaps=_NO_MEMORY if is_broken else ""),
+        replace(_timed(summary, "busy", "%", busy, why_idle), gaps=_NO_SHARE if processes and processes.gaps else ""),
     ]
     held = tuple(_held(summary))
     for metric, title, unit, marks in (
@@ -103,7 +110,11 @@ def names_of(summary: RunSummary) -> list[str]:
 def _logged(summary: RunSummary, name: str, most: int) -> Panel:
     found = [one for one in summary.series.values() if one.name == name]
     arms = arms_of(summary) if any(one.arm for one in found) else ()
-    return panel_of(summary.axes_of(name), found, [one.arm for one in found[:most]], arms, siblings(summary.series, name))
+    panel = panel_of(summary.axes_of(name), found, [one.arm for one in found[:most]], arms, siblings(summary.series, name))
+    ends: dict[str, list[float]] = {}
+    for one in found:
+        ends.setdefault(show(one.arm, NAME_LIMIT), []).append(one.last)
+    return replace(panel, ends=ends)
 
 
 def panel_of(

@@ -69,9 +69,13 @@ def _measured(run: tuple[str, str], piece: Piece, first_t: int, last: Sequence[s
         ]
     notes = {note: _line((_told(note),)).removesuffix("\n") if note else "" for note in dict.fromkeys(piece.notes)}
     return [
-        f"{head},{place},{(t - first_t) / 1e9:.6f},{value},{notes[note]},{tail}"
+        f"{head},{place},{(t - first_t) / 1e9:.6f},{_number(value)},{notes[note]},{tail}"
         for place, t, value, note in zip(piece.places, piece.times, piece.values, piece.notes, strict=True)
     ]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else str(value)
 
 
 def _found(run: tuple[str, str], one: Finding, last: Sequence[str]) -> str:

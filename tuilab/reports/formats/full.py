@@ -83,12 +83,12 @@ def _sampled(piece: Piece, first_t: int) -> str:
     numbers = {
         "place": _spelled(piece.places),
         "time_s": [(t - first_t) / 1e9 for t in piece.times],
-        "value": _spelled(piece.values),
+        "value": spell_out(piece.values) if any(piece.notes) else _spelled(piece.values),  # a gap is null, and has a note
         **({"note": piece.notes} if any(piece.notes) else {}),
     }
     return f"{json.dumps(words).removesuffix('}')}, {msgspec.json.encode(numbers).decode()[1:]}"
 
 
-def _spelled(column: list[float]) -> list[Any]:
+def _spelled(column: list[Any]) -> list[Any]:
     """Return a column as JSON has it; mostly there is nothing in it that has to be spelled, and no look at each is needed."""
     return column if math.isfinite(sum(column)) else spell_out(column)

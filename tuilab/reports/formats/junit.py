@@ -17,6 +17,7 @@ from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.formats.names import marked, names_of, whole
 from tuilab.reports.gaps import damage
 from tuilab.reports.subject import Subject
+from tuilab.reports.sweeps.swept import telling
 from tuilab.runs import command_line
 from tuilab.text import show, show_lines
 
@@ -27,7 +28,8 @@ _MOST = 10_000  # characters of a sentence
 
 
 def render(subjects: Sequence[Subject]) -> str:
-    """Return a suite for each run and a case for each of its claims."""
+    """Return a suite for each run and a case for each of its claims; what was run again in a sweep fails nothing."""
+    subjects = telling(subjects)
     root = xml.Element("testsuites", name="tuilab")
     for at, (subject, name) in enumerate(zip(subjects, names_of(subjects), strict=True)):
         _put_suite(root, subject, name, at)

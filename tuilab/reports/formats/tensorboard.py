@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tuilab.errors import CannotRecord
 from tuilab.record.encoding import spell_out
@@ -21,6 +22,7 @@ from tuilab.text import show, show_lines
 
 _LONGEST = 200  # bytes of the name of a folder, beside its digest: file systems take 255
 
+Columns = tuple[list[float], list[int], list[Any]]  # when, the step, the value
 Record = tuple[tuple[str, ...], bytes]  # the names of the folders that it belongs in, and what is added to the file there
 
 
@@ -82,16 +84,23 @@ def _records(subject: Subject, began_s: float) -> Iterator[Record]:
             yield (name, piece.writer, piece.arm), event_file.scalars(tag, *some)
 
 
-def _curves(piece: Piece, walls: list[float]) -> Iterator[tuple[str, tuple[list[float], list[int], list[float]]]]:
+def _curves(piece: Piece, walls: list[float]) -> Iterator[tuple[str, Columns]]:
     """Yield the curves of a piece: blocks that are warm-ups, disturbed or of a control are curves of their own."""
     tag = f"{piece.kind}/{whole(piece.name)}"
     if piece.kind != "timed":
-        yield tag, (walls, piece.steps, piece.values)
+        yield tag, _without_gaps(walls, piece)
         return
     for note in dict.fromkeys(piece.notes):
         chosen = [at for at, found in enumerate(piece.notes) if found == note]
         columns = [[column[at] for at in chosen] for column in (walls, piece.steps, piece.values)]
         yield f"{tag} {note}".strip(), (columns[0], [*map(int, columns[1])], columns[2])
+
+
+def _without_gaps(walls: list[float], piece: Piece) -> Columns:
+    if not any(piece.notes):
+        return walls, piece.steps, piece.values
+    told = [at for at, value in enumerate(piece.values) if value is not None]
+    return [walls[at] for at in told], [piece.steps[at] for at in told], [piece.values[at] for at in told]
 
 
 def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:

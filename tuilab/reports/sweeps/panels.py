@@ -8,7 +8,7 @@ from tuilab.drawings.lines import Line
 from tuilab.record.parts import Claim
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.subject import Subject
-from tuilab.reports.sweeps.points import Point, groups_of, x_of
+from tuilab.reports.sweeps.points import Point, curve_ends, groups_of, x_of
 from tuilab.text import show
 from tuilab.words import unit_of
 
@@ -48,7 +48,7 @@ def curves_of(ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collect
 
 def _curve_ends(name: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> Panel | None:
     """Return the chart of where a curve ended; where it ended in no number, there is a mark."""
-    known = [(point, last) for point, one in ended if (last := _last(one, name)) is not None]
+    known = [(point, last) for point, one in ended if (last := curve_ends(one.summary).get(name)) is not None]
     if sum(math.isfinite(last) for _, last in known) < 2:
         return None
     xs = [x_of(point, axis) for point, _ in known]
@@ -59,11 +59,6 @@ def _curve_ends(name: str, ended: Sequence[tuple[Point, Subject]], axis: str, va
         bad = sorted((xs[i], known[i][1]) for i in at if not math.isfinite(known[i][1]))
         lines += [_line(words, rows, look, is_log=is_log, bad=bad)] if rows else []
     return Panel(f"last {show(name, 60)}", tuple(lines), is_log_x=is_log, x_name=show(axis, 40))
-
-
-def _last(subject: Subject, name: str) -> float | None:
-    """Return where a curve ended; None where there is none."""
-    return next((one.last for one in subject.summary.series.values() if one.name == name and one.count), None)
 
 
 def _interval(claim: Claim) -> tuple[float, float, float] | None:

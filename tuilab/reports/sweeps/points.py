@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tuilab.catalogue.params import spell
 from tuilab.record.events import Scalar, Sweep
+from tuilab.record.summary import RunSummary
 from tuilab.text import join, show
 
 Point = Mapping[str, Scalar]
@@ -46,6 +47,15 @@ def number_of(value: Scalar) -> float | None:
 def x_of(point: Point, axis: str) -> float:
     """Return where a point stands along a setting that goes through numbers; all at one place where there is none."""
     return (number_of(point[axis]) or 0.0) if axis else 0.0
+
+
+def curve_ends(summary: RunSummary) -> dict[str, float]:
+    """Return where the curves of a point ended; of several processes with one curve the first's, as of rank 0."""
+    found: dict[str, float] = {}
+    for one in summary.series.values():
+        if one.count:
+            found.setdefault(one.name, one.last)
+    return found
 
 
 def groups_of(points: Sequence[Point], axis: str, varied: Collection[str]) -> dict[str, list[int]]:

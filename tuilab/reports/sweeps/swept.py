@@ -173,6 +173,15 @@ def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
     return [found.get(repr(sorted(point.items()))) for point in grid.points(sweep.values)]
 
 
+def telling(subjects: Sequence[Subject]) -> list[Subject]:
+    """Return the runs but those of a sweep whose point was run again, so that another one speaks for it."""
+    silent: set[int] = set()
+    for group in sweeps_of(subjects):
+        if sweep := sweep_of(group[0]):
+            silent |= {*map(id, group)} - {*map(id, speakers(sweep, group))}
+    return [one for one in subjects if id(one) not in silent]
+
+
 def _why_missing(subject: Subject | None) -> str:
     if subject is None:
         return "not begun, or no run of it can be read here"
@@ -237,4 +246,6 @@ def _numbers(ended: Sequence[tuple[Point, Subject]], varied: Collection[str]) ->
 def _steps(subject: Subject) -> dict[str, str]:
     """Return what was told of the steps of a command: how long one takes, and where that goes."""
     lines = [line for text in subject.summary.texts if text.title == "steps" for line in text.text.splitlines()[:2]]
-    return {"step": lines[0].removeprefix(_TAKES), "of it": "".join(lines[1:])} if lines and lines[0].startswith(_TAKES) else {}
+    if not (lines and lines[0].startswith(_TAKES)):
+        return {}
+    return {"step": lines[0].removeprefix(_TAKES), "where a step goes": "".join(lines[1:])}

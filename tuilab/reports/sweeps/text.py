@@ -58,9 +58,10 @@ def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     while len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
         widths = _widths(rows)
         widest = max(range(1, len(widths) - 1), key=lambda at: widths[at])
-        left_out.append(rows[0][widest])
+        left_out.append(rows[0][widest].strip())
         rows = [[*row[:widest], *row[widest + 1 :]] for row in rows]
-    note = wrap(f"left out for the width: {', '.join(left_out)}; a report has them", width) if left_out else []
+    them = "it" if len(left_out) == 1 else "them"
+    note = wrap(f"left out for the width: {', '.join(left_out)}; a report has {them}", width) if left_out else []
     if max(map(cells, lines := columns(rows))) <= width:
         return [*lines, *note]
     names, *rest = rows

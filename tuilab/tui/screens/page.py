@@ -9,13 +9,13 @@ from textual import on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.events import ScreenResume
+from textual.events import ScreenResume, ScreenSuspend
 from textual.widgets import Input
 
 from tuilab import first_process
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
-from tuilab.tui.keys import Key
+from tuilab.tui.keys import KEYS, Key
 from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.shown_keys import keys_at
@@ -55,7 +55,8 @@ class Page(TextualScreen[None]):
         return searched + [place for node in nodes if (place := getattr(node, "PLACE", ""))]
 
     @on(Searched.Asked)
-    def _show_keys_of_search(self) -> None:
+    @on(ScreenSuspend)
+    def _show_other_keys(self) -> None:
         self.show_keys()
 
     def keys_now(self) -> list[Key]:
@@ -74,8 +75,9 @@ class Page(TextualScreen[None]):
         return set()
 
     def show_keys(self) -> None:
-        """Have the line of keys tell what they do now."""
-        self.keybar.show_keys(self.keys_now())
+        """Have the line of keys tell what they do now: those of a question above take all keys."""
+        above = self.app.screen
+        self.keybar.show_keys(KEYS[getattr(above, "PLACE", "menu")] if above.is_modal else self.keys_now())
 
     def compose_body(self) -> ComposeResult:
         """Yield what stands between the heading and the keys."""
@@ -87,6 +89,7 @@ class Page(TextualScreen[None]):
         event.refresh_styles = self._was_open
         self._was_open = True
         self.lab.leave_told(self)
+        self.show_keys()
 
     @property
     def is_seen(self) -> bool:
@@ -175,7 +178,7 @@ class Page(TextualScreen[None]):
 
         if state not in RUNNING_STATES:
             self.lab.tell(f"it does not run any more: {state}", is_problem=False)
-        elif await self.app.push_screen_wait(StopQuestion(name, state)):
+        elif await self.app.push_screen_wait(StopQuestion(name, state, self.desk.ledger.entry(run_dir).sweep)):
             self.do(partial(launch.stop, run_dir, at_once=state == RunState.STOPPING), is_refusal_a_problem=False)
 
     def say_done(self, said: str, *, is_problem: bool) -> None:

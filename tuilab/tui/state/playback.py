@@ -136,6 +136,7 @@ def cut(series: Series, t: int) -> Series:
         bad,
         len(bad),
         end + len(bad),
+        gaps=[gap for gap in series.gaps if gap <= t],
     )
     if end:
         part.last, part.last_step, part.last_t = series.highs[end - 1], series.steps[end - 1], series.times[end - 1]

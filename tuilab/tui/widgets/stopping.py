@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from tuilab.record.states import RunState
+from tuilab.text import show
 from tuilab.tui.keys import bindings
 from tuilab.tui.widgets.question import Question
 
@@ -13,8 +14,9 @@ class StopQuestion(Question):
     PLACE: ClassVar[str] = "question of stopping"
     BINDINGS = bindings("question of stopping")
 
-    def __init__(self, name: str, state: str) -> None:
+    def __init__(self, name: str, state: str, sweep: str = "") -> None:
         is_again = state == RunState.STOPPING
         title = "Stop it at once?" if is_again else "Stop this run?"
         note = "Its processes are killed; what they have not written is lost." if is_again else "What it has measured stays."
+        note += f" The next point of its sweep may begin; all end by: tuilab stop {show(sweep, 60)}" if sweep else ""
         super().__init__(title, [name], note)

@@ -30,7 +30,7 @@ from tuilab.text import plural, show
 )
 def command(names: Sequence[str], stamped: bool, as_json: bool, scenarios: Sequence[str]) -> int:
     known = catalog.load(scenarios)
-    paths = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name)}
+    paths = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name, scenarios)}
     chosen = paths.values()
     if stamped:
         return _stamp(chosen, as_json=as_json)

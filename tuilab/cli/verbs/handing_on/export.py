@@ -14,7 +14,7 @@ from tuilab.runs import ledger, store
 from tuilab.runs.archive import pack
 from tuilab.runs.archive.names import left_out
 from tuilab.runs.private import words_of
-from tuilab.text import plural, show
+from tuilab.text import join_first, plural, show
 from tuilab.words import size
 
 
@@ -49,7 +49,6 @@ def command(run: str, output: Path | None, keep_private: bool, as_json: bool, ro
         click.echo(f"{words_of(packed.secrets.places)}; --keep-private keeps them", err=True)
     for names, why in ((odd, "that no archive takes"), (packed.unread, "that cannot be read")):
         if names:
-            told = ", ".join(show(name, 60) for name in names[:5])
-            click.echo(f"left out {plural(len(names), 'name')} {why}: {told}", err=True)
+            click.echo(f"left out {plural(len(names), 'name')} {why}: {join_first([*names], 5)}", err=True)
     if ledger.read(run_dir).is_running:
         click.echo("the run goes on: the archive has what was written so far", err=True)

@@ -13,7 +13,7 @@ from tuilab.runs import store
 from tuilab.runs.archive import unpack
 from tuilab.runs.command_line import hint
 from tuilab.runs.private import taken_out, words_of
-from tuilab.text import plural, show
+from tuilab.text import join_first, plural
 
 
 @click.command(
@@ -39,7 +39,7 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
         if found.damage:
             click.echo(f"{name}: {found.damage}", err=True)
         if found.left_out:
-            names = ", ".join(show(one, 60) for one in found.left_out[:5])
+            names = join_first(found.left_out, 5)
             click.echo(f"{name}: left out {plural(len(found.left_out), 'file')} that no run has: {names}", err=True)
 
 

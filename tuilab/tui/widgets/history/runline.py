@@ -9,7 +9,7 @@ from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.listing.entry import WAITS, Entry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
-from tuilab.text import show
+from tuilab.text import shorten, show
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.looks.moments import ago, lasting
 from tuilab.words import exactly, size
@@ -116,7 +116,9 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
         return Content.styled("…" if column.name == "state" else "", "dim")
     match column.name:
         case "changed":
-            words = "  ".join(filter(None, (changed_words(entry), own_words(entry))))
+            changed = changed_words(entry)
+            own = shorten(own_words(entry), max(column.width - (len(changed) + 2 if changed else 0), 1))
+            words = "  ".join(filter(None, (changed, own)))
             parts = [part for part in (plain(words, 400, "$text-secondary"), on_gpus(entry), noted(notes)) if part]
             return Content("  ").join(parts)
         case "state":

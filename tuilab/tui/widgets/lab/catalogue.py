@@ -12,7 +12,7 @@ from tuilab.catalogue.search import matching
 from tuilab.catalogue.translation import translated
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.last_verdicts import Said
-from tuilab.text import show
+from tuilab.text import show, told_apart
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import PickList
@@ -29,6 +29,7 @@ _WORDS = {
     QUEUED: "queued",
 }
 _SHORT = 10  # characters
+_MARKED = 4  # columns before the words of a command
 _GENEROUS = 56  # columns from which on titles stand beside names
 
 
@@ -177,9 +178,13 @@ class Catalogue(PickList):
             return Content.styled(none, "$text-muted").wrap(max(width, 8))
         lessons = (row.scenario for row in self._rows if row.scenario and not isinstance(row.scenario, OwnCommand))
         longest = max((len(scenario.id) for scenario in lessons), default=0)
-        return [self._draw_row(row, width, min(longest, 30)) for row in self._rows]
+        commands = (row.scenario for row in self._rows if isinstance(row.scenario, OwnCommand))
+        told = told_apart(map(_words_of, commands), max(width - _MARKED, 1))
+        return [self._draw_row(row, width, min(longest, 30), told) for row in self._rows]
 
-    def _draw_row(self, row: Row, width: int, longest: int) -> Content:
+    def _draw_row(self, row: Row, width: int, longest: int, told: Mapping[str, str]) -> Content:
+        if isinstance(row.scenario, OwnCommand):
+            return _draw_command(row.scenario, width, told)
         return self._draw_scenario(row.scenario, width, longest) if row.scenario else self._draw_topic(row.topic, width)
 
     def _draw_topic(self, topic: str, width: int) -> Content:
@@ -191,8 +196,6 @@ class Catalogue(PickList):
         return spread(left, Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted")), width)
 
     def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
-        if isinstance(scenario, OwnCommand):
-            return _draw_command(scenario, width)
         verdict, of = self._said(scenario)
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
         name = plain(scenario.id, 100, "$text-muted" if scenario.error else "")
@@ -208,11 +211,14 @@ class Catalogue(PickList):
         return spread(left, right, width)
 
 
-def _draw_command(command: OwnCommand, width: int) -> Content:
-    """Return the line of a command of the user's: its words, and how its last run ended."""
+def _draw_command(command: OwnCommand, width: int, told: Mapping[str, str]) -> Content:
+    """Return the line of a command of the user's: its words, cut where others have the same, and how its last run ended."""
     sign = state_words(command.state).truncate(1) if command.state else Content.styled("+", "$text-muted")
-    words = "  ".join(filter(None, (command.point, command.id)))
-    return spread(Content.assemble("  ", sign, " ", plain(words, 200)), Content(""), width)
+    return spread(Content.assemble("  ", sign, " ", plain(told[_words_of(command)], 200)), Content(""), width)
+
+
+def _words_of(command: OwnCommand) -> str:
+    return "  ".join(filter(None, (command.point, command.id)))
 
 
 def _in_short(of: str) -> str:

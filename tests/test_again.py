@@ -1,0 +1,66 @@
+"""The line that makes a run again, and how a run that failed tells why: what ran on a cluster names it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tui.made_up import make_run, started
+from tuilab.drawings.glyphs import Style
+from tuilab.record import events
+from tuilab.record.events import Sweep
+from tuilab.reports.gaps import gaps
+from tuilab.reports.plain import render
+from tuilab.reports.subject import read_subject
+from tuilab.runs.command_line import line, rerun_line
+
+RAY = "--engine ray --address 10.0.0.1:6379"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"node": "one", "argv": ["run", "softmax", *RAY.split(), "--per-node"]}, RAY),
+        ({"node": "one", "nodes": ["one", "other"], "argv": ["run", "softmax", "--engine", "ray"]}, "--engine ray --nnodes 2"),
+        ({"node": "one", "sweep": Sweep(id="s", values={}, point={}, argv=["sweep", "--address=10.0.0.1:6379"])}, RAY),
+        ({"argv": ["run", "softmax"]}, ""),
+    ],
+)
+def test_what_ran_on_a_cluster_is_made_again_there(fields: dict[str, Any], words: str) -> None:
+    assert rerun_line(started(**fields), 1) == " ".join(filter(None, ["tuilab run softmax", words, "--headless"]))
+
+
+def test_a_folder_that_is_the_home_can_be_gone_to() -> None:
+    folders = ["~", "~/", "~/my runs", "~x"]
+
+    assert [line([folder]) for folder in folders] == ["~", "'~/'", "~/'my runs'", "'~x'"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "lines"),
+    [
+        ("ArmFailed: the node other is lost with its ranks", ["failed: ArmFailed: the node other is lost with its ranks"]),
+        ("ArmFailed: rank 1: ValueError: a  b (on other)", ["failed: ArmFailed: rank 1: ValueError: a  b (on other)"]),
+        ("ValueError: a b", []),
+        ("ArmFailed: ValueError: a", []),  # cut
+    ],
+)
+def test_why_a_run_failed_is_told_beside_what_failed_unless_it_is_the_same(
+    tmp_path: Path, reason: str, lines: list[str]
+) -> None:
+    failed = events.ScenarioFailed(type="ValueError", message="a b", traceback="")
+    run_dir = make_run(tmp_path, started(), failed, events.StateChanged(state="failed", reason=reason))
+
+    told = render(read_subject(run_dir).summary, "failed", run_dir, Style(), 100, has_chart=False).splitlines()
+
+    assert [one for one in told if one.startswith("failed: ")] == lines
+    assert "ValueError: a b" in told
+
+
+@pytest.mark.parametrize(("node", "who"), [("", "its supervisor is gone"), ("one", "its node (one) or who brought it")])
+def test_a_run_that_is_lost_says_who_is_gone(tmp_path: Path, node: str, who: str) -> None:
+    run_dir = make_run(tmp_path, started(node=node), events.StateChanged(state="running"))
+    subject = read_subject(run_dir)
+
+    assert f"lost: {who}" in render(subject.summary, "lost", run_dir, Style(), 100, has_chart=False)
+    assert any(who in gap for gap in gaps(subject)) and subject.state == "lost"
