@@ -178,8 +178,15 @@ class Page(TextualScreen[None]):
 
         if state not in RUNNING_STATES:
             self.lab.tell(f"it does not run any more: {state}", is_problem=False)
-        elif await self.app.push_screen_wait(StopQuestion(name, state, self.desk.ledger.entry(run_dir).sweep)):
+        elif await self.app.push_screen_wait(StopQuestion(name, state, self._stop_of_sweep(run_dir))):
             self.do(partial(launch.stop, run_dir, at_once=state == RunState.STOPPING), is_refusal_a_problem=False)
+
+    def _stop_of_sweep(self, run_dir: Path) -> str:
+        """Return the command that stops all of the sweep that a run is a point of; nothing where it is of none."""
+        from tuilab.runs.command_line import hint
+
+        sweep = self.desk.ledger.entry(run_dir).sweep
+        return hint(self.desk.root, "stop", sweep) if sweep else ""
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
         """Say what came of something that was done."""

@@ -3,20 +3,22 @@
 from typing import ClassVar
 
 from tuilab.record.states import RunState
-from tuilab.text import show
 from tuilab.tui.keys import bindings
 from tuilab.tui.widgets.question import Question
 
 
 class StopQuestion(Question):
-    """Asks whether a run is to end; of one that is ending already, whether at once."""
+    """Asks whether a run is to end; of one that is ending already, whether at once.
+
+    `of_sweep` is the command that stops the sweep that it is a point of.
+    """
 
     PLACE: ClassVar[str] = "question of stopping"
     BINDINGS = bindings("question of stopping")
 
-    def __init__(self, name: str, state: str, sweep: str = "") -> None:
+    def __init__(self, name: str, state: str, of_sweep: str = "") -> None:
         is_again = state == RunState.STOPPING
         title = "Stop it at once?" if is_again else "Stop this run?"
         note = "Its processes are killed; what they have not written is lost." if is_again else "What it has measured stays."
-        note += f" The next point of its sweep may begin; all end by: tuilab stop {show(sweep, 60)}" if sweep else ""
+        note += f" The next point of its sweep may begin; all end by: {of_sweep}" if of_sweep else ""
         super().__init__(title, [name], note)
