@@ -23,6 +23,7 @@ RAY = "--engine ray --address 10.0.0.1:6379"
         ({"node": "one", "argv": ["run", "softmax", *RAY.split(), "--per-node"]}, RAY),
         ({"node": "one", "nodes": ["one", "other"], "argv": ["run", "softmax", "--engine", "ray"]}, "--engine ray --nnodes 2"),
         ({"node": "one", "sweep": Sweep(id="s", values={}, point={}, argv=["sweep", "--address=10.0.0.1:6379"])}, RAY),
+        ({"node": "one", "argv": ["run", "softmax", "--engine", "ray", "--gpus", "1"]}, "--engine ray --gpus 1"),
         ({"argv": ["run", "softmax"]}, ""),
     ],
 )

@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tuilab.engine.spare import spawn_supervisor
 
 LOADS = """
 import os, subprocess
@@ -23,3 +26,15 @@ def test_what_draws_and_judges_starts_no_threads_unless_the_user_has_asked_for_s
     done = subprocess.run([sys.executable, "-c", LOADS], env=environment, capture_output=True, text=True, timeout=60)
 
     assert done.stderr == "" and done.stdout.split()[-len(told) :] == told
+
+
+def test_what_is_started_while_they_are_loaded_gets_the_environment_of_the_user() -> None:
+    os.putenv("OPENBLAS_NUM_THREADS", "1")  # where C looks, as meanwhile
+    try:
+        process = spawn_supervisor("code")  # which reads until its stdin ends
+    finally:
+        os.unsetenv("OPENBLAS_NUM_THREADS")
+    told = Path(f"/proc/{process.pid}/environ").read_bytes()
+    process.communicate(timeout=60)
+
+    assert b"OPENBLAS_NUM_THREADS=1" not in told and b"PATH=" in told

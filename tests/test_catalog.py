@@ -272,6 +272,13 @@ def test_an_unknown_name_that_lessons_speak_of_gets_the_first_three_of_them(mine
     assert str(caught.value) == words
 
 
+@pytest.mark.usefixtures("no_lessons")
+def test_a_part_of_a_word_speaks_of_nothing(mine: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        catalog.find_whole(catalog.listed([mine])[0], "lic", [mine])  # as in slice
+    assert "called lic; there are good, memory" in str(caught.value)
+
+
 def test_an_unknown_name_gets_a_suggestion_and_the_next_step(mine: Path) -> None:
     with pytest.raises(UsageError) as caught:
         catalog.find(load(mine), "godo")

@@ -35,6 +35,8 @@ def test_spreads_share_an_axis_and_show_the_noise_floor() -> None:
 
     assert draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05)).text == SPREADS.strip("\n")
     assert draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05, "amp")).text == OF_AMP.strip("\n")
+    of_another = draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05, "bf16")).text
+    assert of_another == draw_spreads(spreads, 60, 4, BRAILLE, unit="s").text
 
 
 SPREADS = """

@@ -161,6 +161,7 @@ def test_a_sweep_has_one_result_a_point(tuilab: Tuilab, root: Path, words: list[
 
     assert done.returncode == 2 and f"{words[0]} runs the same on several boxes" in done.stderr
     assert store.list_runs(root) == []
+    assert f"{words[0]} " not in tuilab("sweep", "--help").stdout
 
 
 @pytest.mark.parametrize("words", [["--per-node"], ["--count", "2"], ["--nnodes", "2"], ["--gpus", "1"], ["--address", "x:1"]])

@@ -26,6 +26,37 @@ except KeyboardInterrupt:
 """
 
 
+DROPPED = """
+import signal, time, weakref
+from tuilab import interrupts
+
+interrupts.heed()
+
+class Gone:
+    def __del__(self): signal.raise_signal(signal.SIGINT)
+
+class Noted(set):
+    def discard(self, one): signal.raise_signal(signal.SIGINT)
+
+weak = weakref.WeakSet([held := interrupts.OneByOne()])
+weak.data = Noted(weak.data)
+for leave in (lambda: Gone(), lambda: globals().pop("held")):
+    try:
+        leave()
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("heeded", flush=True)
+        interrupts.OneByOne.be_ready()
+"""
+
+
+def test_one_that_comes_while_an_object_goes_is_not_lost() -> None:
+    """Python drops what is raised in a `__del__`, or where a weak set or dictionary forgets somebody."""
+    done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", ["heeded", "heeded"])
+
+
 def test_a_second_one_waits_for_the_answer_to_the_first_and_is_not_lost() -> None:
     done = subprocess.run([sys.executable, "-c", ANSWERS], input="more\nenough\n", capture_output=True, text=True, timeout=60)
 

@@ -54,6 +54,18 @@ def test_one_that_is_made_of_points_has_their_ends() -> None:
     assert (made.low, made.high) == (1.0, 9.0)
 
 
+def test_a_stretch_without_points_is_one_gap_however_often_it_was_looked_at() -> None:
+    made = Series("x")
+    made.leave_gap(1)
+    made.add(0, 2, 1.0)
+    for t in (3, 4, 5):
+        made.leave_gap(t)
+    made.add(1, 6, 1.0)
+    made.leave_gap(7)
+
+    assert made.gaps == [3, 7]
+
+
 def test_many_points_are_merged_like_single_ones() -> None:
     """Past the limit neighbours are merged, in the middle of what came at once too."""
     points = [Logged(s=step, t=step + 1, v={"x": math.sin(step)}) for step in range(5 * LIMIT + 17)]

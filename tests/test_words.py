@@ -1,5 +1,6 @@
 """Every view tells the same bytes in the same words, and draws the same values on the same kind of axis."""
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.reports.sweeps.points import curve_ends
-from tuilab.words import seconds, size, spell_of
+from tuilab.words import extent, seconds, size, spell_of
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
 TOUR = ["66 KiB", "17.5 KiB", "32 KiB", "257 KiB", "0 B", "128 KiB", "236.7 MiB", "2.794 GiB"]
@@ -41,6 +42,12 @@ DECIMAL = re.compile(r"\d [kKMGT]B\b")
 )
 def test_sizes_are_told_in_powers_of_1024(value: float, words: str) -> None:
     assert size(value) == words
+
+
+def test_the_ends_of_a_range_can_be_told_apart() -> None:
+    assert [extent(ends) for ends in ([1.231, 1.234], [1.2, 3.4], [5.0, 5.0], [1.0, math.nan], [])] == [
+        "1.231..1.234", "1.2..3.4", "5", "NaN", "",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("value", "words"), [(1.5, "1.5 s"), (0.0167, "16.7 ms"), (4.94e-5, "49.4 µs"), (3e-9, "3 ns")])

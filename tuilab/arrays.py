@@ -15,7 +15,10 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 
 @contextmanager
 def _with_one_thread() -> Iterator[None]:
-    """Ask for one, unless the user has asked for some, where C looks and not in `os.environ`: what is started gets that."""
+    """Ask for one, unless the user has asked for some, where C looks, and not in `os.environ`.
+
+    What measures is started with that one: by who says nothing of an environment, in another thread, it would get C's.
+    """
     if _THREADS in os.environ:
         yield
         return

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _AGAIN_S = 0.02
+_OF_THE_DEAD = ("/weakref.py", "/_weakrefset.py")
 _PATIENCE_S = 5.0  # what takes longer hangs, and is interrupted after all
 
 
@@ -54,10 +55,10 @@ def heed() -> None:
 
 
 def _interrupt(number: int, frame: "FrameType | None") -> None:
-    """Interrupt what runs, or ask again soon: an exception inside the machinery of imports may fall into a callback."""
+    """Interrupt what runs, or ask again soon, where an exception would be lost or spoil something."""
     if number == signal.SIGHUP:
         _let_go_of_terminal()
-    if time.monotonic() < OneByOne.waits_until or _is_importing(frame):
+    if time.monotonic() < OneByOne.waits_until or _is_deaf(frame):
         OneByOne.asked = number
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:
@@ -73,9 +74,12 @@ def _let_go_of_terminal() -> None:
             os.dup2(null, fd)
 
 
-def _is_importing(frame: "FrameType | None") -> bool:
+def _is_deaf(frame: "FrameType | None") -> bool:
+    """Say whether one is in the machinery of imports, or in what is called as an object goes: both drop what is raised."""
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        code = frame.f_code
+        is_of_the_dead = code.co_name == "__del__" or code.co_filename.endswith(_OF_THE_DEAD)
+        if is_of_the_dead or code.co_filename.startswith("<frozen importlib"):
             return True
         frame = frame.f_back
     return False

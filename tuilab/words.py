@@ -72,8 +72,12 @@ def extent(values: Iterable[float], unit: str = "", digits: int = 4) -> str:
     found = list(values)
     if any(value != value for value in found):
         return "NaN"
-    low, high = (number(end, unit, digits) for end in (min(found), max(found))) if found else ("", "")
-    return low if low == high else f"{number(min(found), unit, 3)}..{number(max(found), unit, 3)}"
+    if not found:
+        return ""
+    ends = min(found), max(found)
+    low, high = (number(end, unit, digits) for end in ends)
+    short = [number(end, unit, 3) for end in ends]
+    return low if low == high else "..".join(short if short[0] != short[1] else (low, high))
 
 
 def gpu_label(index: int, piece: str = "") -> str:

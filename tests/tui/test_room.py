@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.made_up import finished, make_run, started
-from tests.tui.screens import app_on, open_run, opened, settle, shown, text
+from tests.tui.screens import app_on, open_run, opened, press, settle, shown, text
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.tui.state.settings import Settings
@@ -33,6 +33,7 @@ async def test_what_failed_is_in_sight_wherever_the_user_was(tmp_path: Path, is_
     app = app_on(tmp_path / "runs", Settings(has_seen_hint=True, pane="output", is_zoomed=is_zoomed))
     async with opened(app, size=(80, 24)) as pilot:
         page = await open_run(pilot, run_dir)
+        await press(pilot, *([] if is_zoomed else ["tab"] * 5))
         assert page.panes.scroll_y == 0 if is_zoomed else page.panes.scroll_y > 0
         journal = Writer(run_dir / "journal" / "worker-0.jsonl")
         journal.append(events.ScenarioFailed(type="RuntimeError", message="no such shape", traceback=""))

@@ -126,9 +126,9 @@ def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
 
 def _meant(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) -> str:
     """Return the end of a sentence about an unknown name: the lessons that have the word, else what it may be misspelt for."""
-    from tuilab.catalogue.search import matching  # only who mistypes waits for it, and for the lessons
+    from tuilab.catalogue.search import speaking_of  # only who mistypes waits for it, and for the lessons
 
-    if lessons := matching(load(extra), name)[:_HINTS]:
+    if lessons := speaking_of(load(extra), name)[:_HINTS]:
         return f"; lessons that speak of it: {join(one.id for one in lessons)}"
     return did_you_mean(name, dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}")))
 

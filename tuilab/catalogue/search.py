@@ -7,6 +7,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.translation import translated
 
 WHOLE, BEGINNING, PART = range(3)  # how a word stands in a text
+_AS_WHOLE = (0, 1, 2 + WHOLE, 5 + WHOLE)  # ranks: see _rank_of
 
 
 def fit(word: str, text: str) -> int | None:
@@ -30,17 +31,27 @@ def matching(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
     return [ranks[at][1] for at in sorted(ranks, key=lambda at: (*best[ranks[at][1].topic], ranks[at][0], at))]
 
 
+def speaking_of(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
+    """Return the scenarios that have each word of a text as a whole one, in the same order."""
+    words = text.lower().split()
+    return [one for one in matching(scenarios, text) if all(_rank_of(word, _places(one)) in _AS_WHOLE for word in words)]
+
+
 def _rank(scenario: Scenario, words: Sequence[str]) -> int | None:
     """Return how well some words name a scenario, 0 at best; None where one of them is nowhere."""
+    ranks = [_rank_of(word, _places(scenario)) for word in words]
+    return None if None in ranks else sum(rank for rank in ranks if rank is not None)
+
+
+def _places(scenario: Scenario) -> Sequence[str]:
+    """Return where words are looked for: names, title and lesson."""
     shown = translated(scenario)
-    places = (
+    return (
         scenario.id.lower(),
         scenario.topic.lower(),
         f"{scenario.title}\n{shown.title}".lower(),
         f"{scenario.lesson}\n{scenario.error}\n{shown.lesson}".lower(),
     )
-    ranks = [_rank_of(word, places) for word in words]
-    return None if None in ranks else sum(rank for rank in ranks if rank is not None)
 
 
 def _rank_of(word: str, places: Sequence[str]) -> int | None:

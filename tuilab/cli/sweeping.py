@@ -1,5 +1,6 @@
 """Goes through the points of a sweep, or follows them, one display for all of them, and tells what came of it."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -67,7 +68,9 @@ def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: 
 
 def _begun_by_us(orders: Sequence[RunOrder]) -> list[RunOrder]:
     """Have each run tell who begins the next one: whoever stops the sweep stops that, too."""
-    change, me = msgspec.structs.replace, presence.identify(os.getpid())
+    change, me = msgspec.structs.replace, None
+    with contextlib.suppress(OSError):  # /proc does not tell: the first point says so
+        me = presence.identify(os.getpid())
     return [change(order, sweep=change(order.sweep, front=me)) for order in orders if order.sweep]
 
 

@@ -90,6 +90,7 @@ def start(module: str, words: list[str], stdin: int = subprocess.DEVNULL) -> sub
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env=dict(os.environ),  # and not what C has meanwhile: see arrays.py
         start_new_session=True,
     )
 

@@ -10,6 +10,7 @@ from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.blocks import NoiseFloor
 from tuilab.record.series import wants_log
+from tuilab.record.told import noise_words
 from tuilab.text import show, told_apart
 from tuilab.words import number
 
@@ -50,8 +51,10 @@ def draw_spreads(
     names = _put_names(canvas, spreads, symbols, stride)
     room = width - names - max(map(len, texts)) - 1
     axis = spread_axis(known, unit, max(room // 14, 2))
-    if room >= 3:
-        _put_band(canvas, base_of(known, noise).value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols)
+    if (base := base_of(known, noise)) is None:
+        noise = None
+    elif room >= 3:
+        _put_band(canvas, base.value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols)
     for y, (spread, text) in enumerate(zip(spreads, texts, strict=True)):
         if spread in known and room >= 3:
             _put_spread(canvas, spread, axis, names, room, stride * y, symbols)
@@ -60,14 +63,11 @@ def draw_spreads(
     return canvas.picture()
 
 
-def base_of(spreads: Sequence[Spread], noise: NoiseFloor | None) -> Spread:
-    """Return the spread that noise is of; where that is not known, the first."""
-    return next((one for one in spreads if noise and one.label == show(noise.arm)), spreads[0])
-
-
-def noise_words(noise: NoiseFloor) -> str:
-    """Return `noise floor of sum ±1.9 %`."""
-    return f"noise floor{f' of {show(noise.arm, 40)}' if noise.arm else ''} ±{100 * noise.share:.2g} %"
+def base_of(spreads: Sequence[Spread], noise: NoiseFloor | None) -> Spread | None:
+    """Return the spread that noise is of, if it is drawn; where that is not known, the first."""
+    if not noise or not noise.arm:
+        return spreads[0]
+    return next((one for one in spreads if one.label == show(noise.arm)), None)
 
 
 def spread_axis(spreads: Sequence[Spread], unit: str, count: int) -> Axis:
@@ -127,4 +127,4 @@ def _put_foot(canvas: Canvas, axis: Axis, noise: NoiseFloor | None, left: int, r
         if start >= free and -1e-9 <= share <= 1 + 1e-9:
             free = canvas.put(start, y, label, "label") + 2
     if noise is not None and math.isfinite(noise.share):
-        canvas.put(0, y + 1, plain(f"{symbols.shades[1]} A/A {noise_words(noise)}", symbols), "muted")
+        canvas.put(0, y + 1, plain(f"{symbols.shades[1]} A/A {noise_words(noise, 'noise floor')}", symbols), "muted")

@@ -63,6 +63,7 @@ def spawn_supervisor(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
+            env=dict(os.environ),  # and not what C has meanwhile: see arrays.py
             pass_fds=descriptors,
             start_new_session=True,
         )

@@ -70,8 +70,8 @@ class Series:
             self._open_bucket(step, t, value)
 
     def leave_gap(self, t: int) -> None:
-        """Have the line broken at a moment; before its first point there is nothing to break."""
-        if self.count and len(self.gaps) < BAD_LIMIT:
+        """Have the line broken behind its last point, once; before its first one there is nothing to break."""
+        if self.count and (not self.gaps or self.gaps[-1] <= self.last_t) and len(self.gaps) < BAD_LIMIT:
             self.gaps.append(t)
 
     def add_many(self, points: Sequence[Logged], values: Sequence[float]) -> None:

@@ -5,7 +5,7 @@ Every view tells them so.
 
 from collections.abc import Sequence
 
-from tuilab.record.blocks import noise_of
+from tuilab.record.blocks import NoiseFloor, noise_of
 from tuilab.record.events import AGAIN, Alerted, Progressed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
@@ -58,9 +58,8 @@ def why_not_judged(claim: Claim, summary: RunSummary) -> str:
     return "its verdict is not in the record" if claim.measured or claim.declared else "nothing was measured for it"
 
 
-def noise_words(claim: Claim, summary: RunSummary, name: str = "noise") -> str:
-    """Return the noise floor of a claim as `noise of sum ±1.9 %`; nothing where there is none."""
-    found = noise_of(claim, summary)
+def noise_words(found: NoiseFloor | None, name: str = "noise") -> str:
+    """Return a noise floor as `noise of sum ±1.9 %`; nothing where there is none."""
     return f"{name}{f' of {show(found.arm, 60)}' if found.arm else ''} ±{percent(found.share)}" if found else ""
 
 
@@ -75,7 +74,7 @@ def evidence(claim: Claim, summary: RunSummary) -> str:
         bound = f"{claim.declared.op.replace('_', ' ')} {limit:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
         measured = f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}"
-        return "; ".join(filter(None, (measured, reached.why, noise_words(claim, summary))))
+        return "; ".join(filter(None, (measured, reached.why, noise_words(noise_of(claim, summary)))))
     return f"needs: {reached.why}" if claim.outcome == Verdict.NOT_TESTABLE else reached.why
 
 

@@ -9,7 +9,7 @@ from tuilab.catalogue.params import spell
 from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.drawings.lines import NAME_LIMIT
-from tuilab.record.blocks import measure_of, noise_floor
+from tuilab.record.blocks import measure_of, noise_floor, noise_of
 from tuilab.record.events import ImageShown
 from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.parts import Claim
@@ -207,7 +207,7 @@ def claim_row(claim: Claim, summary: RunSummary, before: str = "") -> ClaimRow:
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
     estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"
     claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
-    floor = noise_words(claim, summary, "noise floor") or "no noise floor"
+    floor = noise_words(noise_of(claim, summary), "noise floor") or "no noise floor"
     interval = None
     if reached.low is not None and reached.high is not None:
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)

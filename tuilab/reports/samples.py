@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from tuilab.record.journal.lines import Item
 from tuilab.record.series import by_arm, columns
 from tuilab.text import show
 
+_MEMORY = "rss_bytes", "uss_bytes"
 _HELD = 65_536  # numbers that are gathered at a time: what a run of any length takes of memory
 
 
@@ -48,8 +49,9 @@ def _pieces_of_run(run_dir: Path) -> Iterator[Piece]:
             for piece in _pieces(stream, items, counters, races):
                 key = piece.kind, piece.name, piece.arm, piece.writer
                 own = held.get(key) or held.setdefault(key, Piece(*key, [], [], [], [], []))
-                for column, more in zip(own[4:], piece[4:], strict=True):
-                    column.extend(more)  # type: ignore[attr-defined]
+                pairs: Iterable[tuple[Any, Any]] = zip(own[4:], piece[4:], strict=True)
+                for column, more in pairs:
+                    column.extend(more)
                 count += len(piece.values)
         if count >= _HELD:
             yield from held.values()
@@ -110,7 +112,8 @@ def _timed(stream: str, item: events.BlockTimed, race: events.RaceStarted | None
 def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:
     for name in ("processes", "threads", "cpu_percent", "rss_bytes", "uss_bytes"):
         value = getattr(item, name)
-        if name == "cpu_percent" and not math.isfinite(value):
+        is_idle = name in _MEMORY and value is not None and not item.processes
+        if is_idle or (name == "cpu_percent" and not math.isfinite(value)):
             yield _one("sampled", name, "", stream, number, item.t, None, f"n/a: {_why_no_share(item)}")
         elif value is not None:
             yield _one("sampled", name, "", stream, number, item.t, float(value))

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from tuilab import places
 from tuilab.errors import TuilabError
+from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
 from tuilab.text import GONE, show
 
@@ -35,12 +36,14 @@ def rerun_line(run: "RunStarted", repeats: int) -> str:
 def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
     """Return the line of a run that likely decides what this one left open: a whole one, or one of as many repeats as it needs.
 
-    Nothing where none is known to, as where the box was too busy. With a folder of runs the line finds it.
+    Nothing where none is known to, as where the box was too busy or the run failed. With a folder of runs the line finds it.
     """
     run, left = summary.run, [claim.verdict for claim in summary.claims.values() if claim.outcome == Verdict.INCONCLUSIVE]
     needed = [verdict.units + verdict.more_repeats for verdict in left if verdict and verdict.more_repeats]
     repeats = max((count for count in needed if count <= _MOST_REPEATS), default=0)
-    if run is None or run.sweep or not (repeats or (run.quick and left and "--quick" in run.argv)):
+    if run is None or summary.state != RunState.SUCCEEDED or run.sweep or any(GONE in word for word in run.argv):
+        return ""
+    if not (repeats or (run.quick and left and "--quick" in run.argv)):
         return ""
     where = root_option(root) if root else []
     if run.command:
@@ -87,8 +90,9 @@ def _cluster_options(run: "RunStarted") -> list[str]:
     """Return what has a run carried out on a node of a cluster, or its ranks divided over as many as they were."""
     if not run.node:
         return []
-    address = _given(run.sweep.argv if run.sweep else run.argv, "--address")[-1:]
-    words = ["--engine", "ray", *(word for one in address for word in ("--address", one))]
+    words, argv = ["--engine", "ray"], run.sweep.argv if run.sweep else run.argv
+    for option in ("--address", "--gpus"):
+        words += [word for value in _given(argv, option)[-1:] for word in (option, value)]
     return [*words, *(["--nnodes", str(len(run.nodes))] if run.nodes else [])]
 
 

@@ -25,8 +25,15 @@ if TYPE_CHECKING:
     from tuilab.cli.follow import Outcome
     from tuilab.engine.messages import RunOrder
 
+_SEVERAL = "per_node", "count"  # that have the same run on several boxes, where a sweep has one result a point
 _MOST_DETACHED = 100  # points
 _MOST_BYTES = 6000  # of its command line, which stands in the first record of each run
+
+
+def _hidden(option: click.Parameter) -> click.Option:
+    """Return an option that is not told of: who gives it is told why it is not for a sweep."""
+    return click.Option(option.opts, type=option.type, is_flag=option.name == "per_node", hidden=True)
+
 
 _OPTIONS: list[click.Parameter] = [
     click.Argument(["names"], nargs=-1, metavar="[NAME]", shell_complete=completion.scenarios),
@@ -61,7 +68,7 @@ _OPTIONS: list[click.Parameter] = [
         help="Write a report at the end; its ending says the format.",
     ),
     click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
-    *options.ENGINE,
+    *(_hidden(one) if one.name in _SEVERAL else one for one in options.ENGINE),
     *options.FOLDERS,
 ]
 
@@ -98,7 +105,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         return tell_result(given["resume"], root, _outcome(given))
     is_afar = options.is_afar(given)
-    if several := next((f"--{name.replace('_', '-')}" for name in ("per_node", "count") if given[name]), ""):
+    if several := next((f"--{name.replace('_', '-')}" for name in _SEVERAL if given[name]), ""):
         raise UsageError(f"{several} runs the same on several boxes, and a sweep has one result a point; leave it out")
     if given["detach"] and is_afar:
         raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
@@ -163,6 +170,6 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
     with sweeps.as_begun(found):
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)
-    options.go_on_where_begun(given, ctx.params)
+    options.go_on_where_begun(given, {**ctx.params, **dict.fromkeys(_SEVERAL)})
     points = [order.sweep for order in orders if order.sweep]
     return [replace(orders[at], sweep=replace(points[at], id=found.sweep.id)) for at in sweeps.missing(found, points)]

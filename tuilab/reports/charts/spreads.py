@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.arrays import np
-from tuilab.drawings.spreads import Spread, base_of, noise_words, spread_axis
+from tuilab.drawings.spreads import Spread, base_of, spread_axis
 from tuilab.record.blocks import Measure, NoiseFloor
+from tuilab.record.told import noise_words
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
 from tuilab.text import show, told_apart
 from tuilab.words import number
@@ -72,9 +73,10 @@ def draw_spreads(found: Sequence[Spread], noise: NoiseFloor | None, measure: Mea
     ticks = [
         Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1
     ]
-    base = base_of(known, noise).value
-    band = (place(base * (1 - noise.share)), place(base * (1 + noise.share))) if noise else None
-    words = f"{noise_words(noise)} (against itself)" if noise else ""
+    base, band, words = base_of(known, noise), None, ""
+    if base and noise:
+        band = place(base.value * (1 - noise.share)), place(base.value * (1 + noise.share))
+        words = f"{noise_words(noise, 'noise floor')} (against itself)"
     return Timings(tuple(rows), tuple(ticks), band, words, frame.height, title, measure.sample)
 
 

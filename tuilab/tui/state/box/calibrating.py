@@ -28,6 +28,7 @@ class Calibrating:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._said,
+            env=dict(os.environ),  # and not what C has meanwhile: see arrays.py
             start_new_session=True,  # Ctrl-C at the terminal is not meant for it
         )
 
