@@ -34,24 +34,24 @@ def matching(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
 def speaking_of(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
     """Return the scenarios that have each word of a text as a whole one, in the same order."""
     words = text.lower().split()
-    return [one for one in matching(scenarios, text) if all(_rank_of(word, _places(one)) in _AS_WHOLE for word in words)]
+    return [one for one in matching(scenarios, text) if all(rank in _AS_WHOLE for rank in _ranks(one, words))]
 
 
 def _rank(scenario: Scenario, words: Sequence[str]) -> int | None:
     """Return how well some words name a scenario, 0 at best; None where one of them is nowhere."""
-    ranks = [_rank_of(word, _places(scenario)) for word in words]
+    ranks = _ranks(scenario, words)
     return None if None in ranks else sum(rank for rank in ranks if rank is not None)
 
 
-def _places(scenario: Scenario) -> Sequence[str]:
-    """Return where words are looked for: names, title and lesson."""
+def _ranks(scenario: Scenario, words: Sequence[str]) -> list[int | None]:
     shown = translated(scenario)
-    return (
+    places = (
         scenario.id.lower(),
         scenario.topic.lower(),
         f"{scenario.title}\n{shown.title}".lower(),
         f"{scenario.lesson}\n{scenario.error}\n{shown.lesson}".lower(),
     )
+    return [_rank_of(word, places) for word in words]
 
 
 def _rank_of(word: str, places: Sequence[str]) -> int | None:

@@ -80,7 +80,7 @@ LANG = click.Option(
     metavar="CODE",
     help=front_page.LANG,
 )
-ENGINE: list[click.Parameter] = [
+ENGINE: list[click.Option] = [
     click.Option(
         ["--engine"], type=click.Choice(("local", "ray")), help="Where it runs: here, or on the nodes of a Ray cluster."
     ),

@@ -18,7 +18,6 @@ from tuilab.engine.turn import devices_of
 from tuilab.errors import ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging.looks import PLANNED
-from tuilab.record import presence
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried
@@ -226,8 +225,7 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
 def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
     name = store.short_id(run_dir.name)
     try:
-        is_heard = processes.send(supervisor.pid, supervisor.start, number)
-        processes.send(supervisor.pid, supervisor.start, signal.SIGCONT)  # a suspended one could not hear it
+        is_heard = _send(supervisor, number)
     except PermissionError as problem:
         raise UsageError(f"{name} could not be asked to stop: it belongs to another user, who can stop it") from problem
     except OSError as problem:
@@ -239,14 +237,16 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
 
 
 def interrupt(front: Identity) -> bool:
-    """Have a process of ours that begins one run after another end as by Ctrl-C; say whether it is there and will."""
+    """Have a process that was seen alive, and begins one run after another, end as by Ctrl-C; say whether it will."""
     try:
-        if presence.presence(front) != "alive" or processes.ignores(front.pid, signal.SIGINT):
-            return False
-        is_heard = processes.send(front.pid, front.start, signal.SIGINT)
-        processes.send(front.pid, front.start, signal.SIGCONT)
+        return not processes.ignores(front.pid, signal.SIGINT) and _send(front, signal.SIGINT)
     except OSError:
         return False
+
+
+def _send(process: Identity, number: int) -> bool:
+    is_heard = processes.send(process.pid, process.start, number)
+    processes.send(process.pid, process.start, signal.SIGCONT)  # a suspended one could not hear it
     return is_heard
 
 

@@ -29,8 +29,11 @@ _MOST_REPEATS = 1000
 
 def rerun_line(run: "RunStarted", repeats: int) -> str:
     """Return the line that makes a run again, wherever it is pasted: a command of the user's wants its folder."""
-    words = line(rerun_words(run, repeats))
-    return f"cd {line([run.folder])} && {words}" if run.folder else words
+    return _where_it_ran(run, rerun_words(run, repeats))
+
+
+def _where_it_ran(run: "RunStarted", words: Sequence[str]) -> str:
+    return f"cd {line([run.folder])} && {line(words)}" if run.folder else line(words)
 
 
 def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
@@ -48,7 +51,7 @@ def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
     where = root_option(root) if root else []
     if run.command:
         words = [*verb_of(run, _PLANNED), "--repeat", str(repeats), *where, "--headless", "--", *run.command]
-        return f"cd {line([run.folder])} && {line(words)}" if run.folder else line(words)
+        return _where_it_ran(run, words)
     return line([*rerun_words(_whole(run), repeats), *where])
 
 

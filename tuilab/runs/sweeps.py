@@ -12,7 +12,7 @@ from pathlib import Path
 from tuilab.catalogue.grid import MOST
 from tuilab.errors import TuilabError, UsageError
 from tuilab.record import presence
-from tuilab.record.events import RunStarted, Sweep
+from tuilab.record.events import Identity, RunStarted, Sweep
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import ledger, store
@@ -45,10 +45,10 @@ class Begun:
         return [entry for entry in self.entries if entry.is_running]
 
     @property
-    def is_gone_through(self) -> bool:
-        """Whether somebody begins one point after another, as far as that can be seen from here."""
+    def front(self) -> Identity | None:
+        """Who begins one point after another, as far as that can be seen from here."""
         front = None if self.is_imported else self.sweep.front
-        return front is not None and presence.presence(front) == "alive"
+        return front if front and presence.presence(front) == "alive" else None
 
     @property
     def counts(self) -> Counter[str]:

@@ -42,7 +42,7 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
     from tuilab.text import plural
 
     found = sweeps.find(reference, root)
-    front = None if found.is_imported else found.sweep.front
+    front = found.front
     is_ended = front is not None and launch.interrupt(front)
     done = [(root / one.run, _stop(root / one.run, at_once=at_once)) for one in reversed(found.going_on)]
     if as_json:

@@ -11,6 +11,7 @@ and from where on; of a command, where its curves ended. Ctrl-C stops it, and it
 """
 
 import sys
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,11 @@ _MOST_DETACHED = 100  # points
 _MOST_BYTES = 6000  # of its command line, which stands in the first record of each run
 
 
-def _hidden(option: click.Parameter) -> click.Option:
+def _hidden(option: click.Option) -> click.Option:
     """Return an option that is not told of: who gives it is told why it is not for a sweep."""
-    return click.Option(option.opts, type=option.type, is_flag=option.name == "per_node", hidden=True)
+    found = copy(option)
+    found.hidden = True
+    return found
 
 
 _OPTIONS: list[click.Parameter] = [
@@ -164,7 +167,7 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
     if given["names"] or given["settings"]:
         raise UsageError("--resume goes on with a sweep as it was begun; leave out its name and --set")
     found = sweeps.find(given["resume"], root)
-    if found.is_gone_through:
+    if found.front:
         steps = " or ".join(hint(root, verb, found.sweep.id) for verb in ("attach", "stop"))
         raise UsageError(f"{found.sweep.id} goes on: another tuilab sweep begins its points; {steps}")
     with sweeps.as_begun(found):
