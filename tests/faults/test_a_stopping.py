@@ -96,8 +96,7 @@ def test_6_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Si
     run_dir = site.detach(write_scenario(site.folder, TREE, MORE), command=[*poor, TUILAB])
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
-    # for a moment there are two of that name: what it asks NVML with is forked
-    sampler = until(lambda: found[0] if len(found := [*child_of(supervisor[0], "tuilab.engine.sampler")]) == 1 else None)
+    sampler = until(lambda: next(child_of(supervisor[0], "tuilab.engine.sampler"), None))
     for (pid, start), number in ((supervisor, signal.SIGSTOP), (sampler, signal.SIGKILL), (supervisor, signal.SIGKILL)):
         assert processes.send(pid, start, number)
     until(lambda: len(site.living()) == 2)

@@ -26,8 +26,19 @@ def supervisor_of(run_dir: Path) -> tuple[int, int]:
 
 
 def child_of(pid: int, word: str) -> Iterator[tuple[int, int]]:
-    """Yield (pid, start time) of the processes below `pid` whose command line has this word."""
-    for child in presence.descendants(pid):
-        start = presence.start_time(child)
-        if start is not None and word in processes.name_of(child):
+    """Yield (pid, start time) of the processes below `pid` whose command line has this word.
+
+    One that was forked by such a process is left out: it has the words of that until it has begun its own program, as what
+    the sampler asks NVML with.
+    """
+    named = {child for child in presence.descendants(pid) if word in processes.name_of(child)}
+    for child in named:
+        start, parent = presence.start_time(child), parent_of(child)
+        if start is not None and parent not in named:
             yield child, start
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process, None when it is gone."""
+    fields = presence.stat_fields(pid)
+    return int(fields[1]) if fields else None
