@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine import until
 from tuilab.engine.spare import spawn_supervisor
 
 LOADS = """
@@ -34,7 +35,7 @@ def test_what_is_started_while_they_are_loaded_gets_the_environment_of_the_user(
         process = spawn_supervisor("code")  # which reads until its stdin ends
     finally:
         os.unsetenv("OPENBLAS_NUM_THREADS")
-    told = Path(f"/proc/{process.pid}/environ").read_bytes()
+    told = until(Path(f"/proc/{process.pid}/environ").read_bytes)  # a program that is being started has none yet
     process.communicate(timeout=60)
 
     assert b"OPENBLAS_NUM_THREADS=1" not in told and b"PATH=" in told

@@ -1,5 +1,6 @@
 """The Box screen, with the machine that the tests run on, and with a fake NVIDIA driver."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -204,7 +205,13 @@ async def test_gauges_stop_when_the_screen_is_left(root: Path, nvml: "FakeNvml",
 
 def askers() -> list[psutil.Process]:
     """Return the processes of ours that ask the GPUs."""
-    return [one for one in psutil.Process().children() if any("own_process" in word for word in one.cmdline())]
+    return [one for one in psutil.Process().children() if is_asker(one)]
+
+
+def is_asker(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):  # it was given up, and has ended
+        return any("own_process" in word for word in process.cmdline())
+    return False
 
 
 async def test_looking_again_gathers_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
