@@ -267,6 +267,10 @@ def test_an_unknown_name_is_one_sentence(tuilab: Tuilab, name: str) -> None:
 
 def test_a_near_miss_is_told_the_name(tuilab: Tuilab) -> None:
     assert "softmax" in tuilab("run", "sofmax").stderr
+    assert (
+        tuilab("runn").stderr
+        == "tuilab: No such command 'runn'. Did you mean 'run' or 'runs'? `tuilab --help` tells what it takes\n"
+    )
 
 
 @pytest.mark.parametrize("verb", ["attach", "stop", "verify", "rm"])
