@@ -71,7 +71,7 @@ def _read_short_streams(run_dir: PathLike) -> RunSummary:
                     break
         finally:
             reader.close()
-    if summary.run and summary.run.command and not summary.claims:
+    if summary.is_over and summary.run and summary.run.command and not summary.claims:  # what goes on is read again and again
         _add_gpus(summary, run_dir)
     return summary
 
