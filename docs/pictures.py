@@ -1,8 +1,9 @@
 """Makes the pictures of the README from runs that really happened: screens as SVG, reports as PNG through a headless Chromium.
 
-    python docs/pictures.py [FOLDER OF RUNS]
+    python docs/pictures.py [FOLDER OF RUNS [PICTURE...]]
 
-Without a folder it makes runs of its own first, which takes a few minutes; the box should be quiet meanwhile.
+Without a folder it makes runs of its own first, which takes a few minutes; the box should be quiet meanwhile. Pictures are lab,
+run, report and box; those of run and box are of a box with a GPU, and so of runs that were brought here from one.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -39,9 +41,12 @@ def newest(root: Path, scenario: str) -> Path:
     return next(run for run in store.list_runs(root) if from_name(run.name).scenario == scenario)
 
 
-async def draw_screens(root: Path) -> None:
+async def draw_screens(root: Path, wanted: Sequence[str]) -> None:
     async with opened(root, *["down"] * 4, size=SIZE) as pilot:
-        (HERE / "lab.svg").write_text(plain_fonts(pilot.app.export_screenshot(title="tuilab")))
+        if "lab" in wanted:
+            (HERE / "lab.svg").write_text(plain_fonts(pilot.app.export_screenshot(title="tuilab")))
+        if "run" not in wanted:
+            return
         pilot.app.open_run(newest(root, SHOWN))  # type: ignore[attr-defined]
         await settle(pilot)
         while not pilot.app.screen.following.is_caught_up:  # type: ignore[attr-defined]
@@ -56,12 +61,14 @@ def plain_fonts(svg: str) -> str:
     return re.sub(r"font-family: ?[^;]+;", f"font-family: {FONTS};", re.sub(r"@font-face\s*\{[^}]*\}", "", svg))
 
 
-def draw_reports(root: Path) -> None:
+def draw_reports(root: Path, wanted: Sequence[str]) -> None:
+    heights = {"report": 1400, "box": 1000}
     with tempfile.TemporaryDirectory() as folder:
-        for name, run, height in (("report", newest(root, REPORTED).name, 1400), ("box", "all", 1000)):
+        for name in heights.keys() & wanted:
+            run = newest(root, REPORTED).name if name == "report" else "all"
             page = Path(folder) / f"{name}.html"
             subprocess.run([BIN / "tuilab", "report", run, "-o", str(page)], check=True)
-            shoot(page, HERE / f"{name}.png", height)
+            shoot(page, HERE / f"{name}.png", heights[name])
 
 
 def shoot(page: Path, picture: Path, height: int) -> None:
@@ -79,5 +86,6 @@ if __name__ == "__main__":
         os.environ.pop("NO_COLOR", None)
         if len(sys.argv) < 2:
             make_runs(root)
-        asyncio.run(draw_screens(root))
-        draw_reports(root)
+        pictures = sys.argv[2:] or ["lab", "run", "report", "box"]
+        asyncio.run(draw_screens(root, pictures))
+        draw_reports(root, pictures)

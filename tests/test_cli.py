@@ -217,7 +217,7 @@ def test_piped_output_has_no_escapes_whatever_the_terminal(tuilab: Tuilab, finis
 
 
 def test_into_a_pipe_it_runs_headless_and_says_so_without_escapes(tuilab: Tuilab, form: str) -> None:
-    done = tuilab("run", form, "--plot", env={"LC_ALL": "C"})
+    done = tuilab("run", form, env={"LC_ALL": "C"})
 
     assert done.returncode == 0
     assert "there is no terminal; running as with --headless" in done.stderr
@@ -267,6 +267,10 @@ def test_an_unknown_name_is_one_sentence(tuilab: Tuilab, name: str) -> None:
 
 def test_a_near_miss_is_told_the_name(tuilab: Tuilab) -> None:
     assert "softmax" in tuilab("run", "sofmax").stderr
+    assert (
+        tuilab("runn").stderr
+        == "tuilab: No such command 'runn'. Did you mean 'run' or 'runs'? `tuilab --help` tells what it takes\n"
+    )
 
 
 @pytest.mark.parametrize("verb", ["attach", "stop", "verify", "rm"])
@@ -275,6 +279,51 @@ def test_a_run_that_does_not_exist_is_one_sentence(tuilab: Tuilab, verb: str) ->
 
     assert done.returncode == 2
     assert "there are no runs in" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("run", "FORM", "--plot", "--json"), "--plot has no effect with --json; leave one of them out"),
+        (("run", "FORM", "--plot", "--detach"), "--plot has no effect with --detach; leave one of them out"),
+        (("run", "FORM", "--beside"), "--beside is for --detach, as only what is detached is queued"),
+        (("ab", "--arm", "a", "--arm", "b: X=1", "--beside", "--", "true"), "--beside is for --detach"),
+        (("exec", "--watch", "nothing", "--step-of", "SGD", "--", "true"), "--step-of has no effect with --watch nothing"),
+        (("attach", "last", "--plot", "--jsonl"), "--plot has no effect with --jsonl; leave one of them out"),
+        (("compare", "last", "last", "--plot", "-o", "x.html"), "--plot has no effect with -o; leave one of them out"),
+        (("compare", "last", "last", "--json", "-o", "x.html"), "--json has no effect with -o x.html; leave one of them out"),
+        (("calibrate", "--show", "--minutes", "3"), "--minutes has no effect with --show; leave one of them out"),
+        (("note", "last", "--tag", "x", "--untag", "x"), "x is to be put on and taken off; choose --tag or --untag"),
+        (("rm", "last", "--keep", "3"), "either name the runs to delete, or say --older-than AGE or --keep N"),
+        (("verify", "sweep-last"), "sweep-last is no run but what a sweep is called: report, attach and stop take one"),
+        (("runs", "verdict:"), "verdict: asks for nothing; WORDS are words  !word"),
+        (("runs", "softmax", "!"), "! asks for nothing; WORDS are words  !word"),
+    ],
+)
+def test_what_would_have_no_effect_is_one_sentence_and_never_passed_over(
+    tuilab: Tuilab, form: str, finished: Path, words: tuple[str, ...], why: str
+) -> None:
+    done = tuilab(*(form if word == "FORM" else word for word in words))
+
+    told = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, len(told)) == (2, "", 1)
+    assert why in told[0]
+
+
+def test_a_word_with_an_unknown_key_is_looked_for_and_told_where_no_run_has_it(tuilab: Tuilab, finished: Path) -> None:
+    odd, known = tuilab("runs", "verdct:refuted", "--json"), tuilab("runs", "tour:zzz", "form")
+
+    assert (odd.returncode, json.loads(odd.stdout)["runs"]) == (0, [])
+    assert odd.stderr.startswith("tuilab: verdct:refuted has no key of a filter, and was looked for as a word; WORDS are words")
+    assert "tour:zzz has no key" in known.stderr and known.stdout == "none of 1 run is like that\n"
+    assert tuilab("runs", "form").stderr == tuilab("runs", "tag:zzz").stderr == ""
+
+
+def test_a_chart_that_is_asked_for_is_printed_without_talk_too(tuilab: Tuilab, form: str) -> None:
+    done = tuilab("run", form, "--quiet", "--plot")
+
+    assert done.stderr == "" and "rows" in done.stdout.partition("\n\n")[2]
+    assert len(done.stdout.splitlines()) > len(tuilab("run", form, "--quiet").stdout.splitlines()) + 5
 
 
 def takes_a_run(verb: str) -> bool:

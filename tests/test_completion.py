@@ -1,5 +1,8 @@
 """What a shell offers when tab is pressed."""
 
+import os
+import pty
+import select
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +112,44 @@ def test_a_plain_question_is_answered_as_click_answers_one_with_quotes(
     tuilab: Tuilab, root: Path, line: str, shell: str
 ) -> None:
     assert offered(tuilab, f"tuilab{line}", shell) == offered(tuilab, f"'tuilab'{line}", shell)
+
+
+@pytest.mark.parametrize(
+    ("typed", "whole"),
+    [
+        ("tuilab exec -- train-my", "tuilab exec -- train-my-net "),
+        ("tuilab sweep --set a=1,2 -- env train-my-net no", "tuilab sweep --set a=1,2 -- env train-my-net notes.txt "),
+        ("tuilab ab --arm a --arm b -- ./bin/train-m", "tuilab ab --arm a --arm b -- ./bin/train-my-net "),
+    ],
+)
+def test_a_command_behind_dashes_is_completed_by_bash_itself(tuilab: Tuilab, tmp_path: Path, typed: str, whole: str) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "notes.txt").touch()
+    for name, does in (("train-my-net", "true"), ("tuilab", f"touch {tmp_path}/asked")):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "rc").write_text(tuilab(env={"_TUILAB_COMPLETE": "bash_source"}).stdout)
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TERM": "dumb", "INPUTRC": "/dev/null"}
+    ours, theirs = pty.openpty()
+    bash = subprocess.Popen(
+        ["bash", "--rcfile", "rc", "-i"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=env,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    os.write(ours, f"{typed}\t".encode())
+    seen = b""
+    while whole.encode() not in seen and select.select([ours], [], [], 20)[0]:
+        seen += os.read(ours, 65536)
+    bash.kill()
+    bash.wait()
+    os.close(ours)
+
+    assert whole in seen.decode() and not (tmp_path / "asked").exists()
 
 
 EVIL = "\x1b]0;owned\x07\x9b31m\r\nplain,owned\n\u202e\u2028"

@@ -8,7 +8,7 @@ import pytest
 from tests.tui.made_up import make_run, started
 from tuilab.catalogue.check_translation import stamp
 from tuilab.catalogue.source import read
-from tuilab.cli.headless import exit_code
+from tuilab.cli.headless import exit_code, news
 from tuilab.cli.verbs.authors import new
 from tuilab.drawings.glyphs import Style
 from tuilab.errors import CannotRecord, ExitCode
@@ -22,7 +22,7 @@ from tuilab.reports.subject import Subject, read_subject
 
 TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in the report of a box
     ("SUPPORTED", 2.0, 0, 0, "system-out", "Holds on this box, and by how much"),
-    ("NOT TESTABLE HERE", 2.0, 0, 0, "skipped", "Could not be tested here, and why"),
+    ("NOT TESTABLE HERE", 2.0, 0, 0, "skipped", "Not tested here, and why"),
     ("INCONCLUSIVE", 2.0, 0, 1, "skipped", "Not decided"),
     ("REFUTED", 2.0, 1, 1, "failure", "Does not hold on this box"),
     ("WEAKER THAN CLAIMED", 2.0, 1, 1, "failure", "Holds, but by less than is claimed"),
@@ -80,6 +80,18 @@ def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> 
     assert found.count("a GPU") == found.count("not testable here: a GPU") == 1
     assert found.count("NOT TESTABLE HERE") == 2
     assert "needs: a GPU" in markdown.render([read_subject(run_dir)])
+
+
+def test_an_option_that_a_claim_needs_is_no_lack_of_the_box_in_any_view(tmp_path: Path) -> None:
+    needing = events.ClaimNotTestable(text="compiled, it is one kernel", needs="--compile")
+    goes_on = make_run(tmp_path / "on", started(), needing)
+    reached = events.VerdictReached(text=needing.text, verdict="NOT TESTABLE HERE", rule="r", why="--compile")
+    over = make_run(tmp_path / "over", started(), needing, reached, events.StateChanged(state="succeeded"))
+
+    assert ("claim", "– compiled, it is one kernel  needs: --compile") in news(read_subject(goes_on).summary, Style())
+    (group,) = opening_of([read_subject(over)]).groups
+    assert (group.heading, group.findings[0].measured) == ("Not tested here, and why", "needs: --compile")
+    assert group.about == "Where an option is named, a run with it tests them; else the box lacks it."
 
 
 def test_what_authors_write_where_nothing_can_be_written_ends_as_any_result_does(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.advice_aids import raced
 from tests.engine import read_stream
-from tests.tui.made_up import judged, started
+from tests.tui.made_up import judged, make_run, started
 from tests.tui.screens import opened
 from tests.tui.screens import shown as shown_by
 from tuilab.judging.judge_run import judge
@@ -129,6 +129,27 @@ def test_the_list_of_runs_names_the_gpu_and_finds_by_it(tuilab: Tuilab, root: Pa
     assert printed.count("on NVIDIA H100 (aaaaaaaa)") == 1
     listed = json.loads(tuilab("runs", "--json", "--root", str(root)).stdout)["runs"]
     assert [run["gpus"] for run in listed] == [[], [{"uuid": "aaaaaaaa-1111", "name": "NVIDIA H100"}]]
+
+
+def test_a_run_of_a_command_is_found_by_the_gpu_that_it_held_memory_on(root: Path) -> None:
+    run_dir = make_run(
+        root,
+        started(topic="exec", command=["python", "train.py"]),
+        events.StateChanged(state="succeeded"),
+    )
+    of_others: dict[str, list[events.Record]] = {
+        "sampler": [events.GpuFound(uuid=f"GPU-{at}-1", index=0, name=name, bytes_total=1) for at, name in enumerate("ab")],
+        "worker-0": [events.Logged(s=1, v={"loss": 1.0}), events.GpuHeld("1-1", 5, 6)],
+    }
+    for stream, records in of_others.items():
+        journal = Writer(run_dir / "journal" / f"{stream}.jsonl")
+        for record in records:
+            journal.append(record)
+        journal.close()
+
+    entry = ledger.read(run_dir)
+    assert (entry.gpu_names, entry.state, entry.claims) == ({"1-1": "b"}, "succeeded", [])
+    assert "b (1-1)" in words_of(entry, Notes())
 
 
 async def test_history_names_the_gpu_of_the_run(tmp_path: Path) -> None:

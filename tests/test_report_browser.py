@@ -129,6 +129,18 @@ def test_the_scale_is_switched_and_arms_are_hidden(tmp_path: Path) -> None:
 
 
 @in_chromium
+@pytest.mark.parametrize("width", [1280, 800])
+def test_the_letters_of_charts_have_one_size_whether_a_chart_is_alone_in_a_row_or_not(tmp_path: Path, width: int) -> None:
+    sizes = "return [...document.querySelectorAll('figure > svg')].map(one => one.getScreenCTM().a.toFixed(2))"
+
+    alone, many = (
+        told(html.render([one]), sizes, tmp_path, f"--window-size={width},900") for one in (curves(tmp_path), recorded("tour"))
+    )
+    assert len(alone) == 1 and len(many) > 3
+    assert {*alone, *many} == {"0.86"}
+
+
+@in_chromium
 @pytest.mark.parametrize("name", ["tour", "not-a-number"])
 def test_without_the_script_every_chart_is_drawn(tmp_path: Path, name: str) -> None:
     page = re.sub(r"<script>.*?</script>", "", html.render([recorded(name)]), flags=re.S)

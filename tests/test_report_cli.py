@@ -94,7 +94,7 @@ def test_several_runs_and_all_open_with_the_box(tuilab: Tuilab, runs: Path, tmp_
 
     assert "# What holds on this box" in done.stdout
     assert "2 runs; 4 of 8 claims supported" in done.stdout
-    assert "## Could not be tested here, and why" in done.stdout
+    assert "## Not tested here, and why" in done.stdout
     assert "## Never run on this box\n\n- basics/tensor-basics" in done.stdout
 
 

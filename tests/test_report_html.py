@@ -14,6 +14,7 @@ from tests.report_aids import ALL, Elements, browse, hostile_run, in_chromium, r
 from tests.tui.made_up import make_run, started
 from tuilab.record import events
 from tuilab.reports.formats import html
+from tuilab.reports.pages import claim_row
 from tuilab.reports.subject import read_subject
 from tuilab.runs import notes
 
@@ -66,6 +67,17 @@ def test_it_says_estimate_interval_noise_floor_command_lesson_source_and_environ
     assert "x = x - rate * 4 * x**3" in text
     assert "2.13.0+cpu" in text
     assert "8 of 72 timed blocks were disturbed, say the sensors." in text
+
+
+def test_the_drawing_of_a_claim_shades_the_noise_of_an_arm_of_its_own_and_of_no_other() -> None:
+    tour = recorded("tour").summary
+    rows = [claim_row(claim, tour) for claim in tour.claims.values() if claim.declared]
+
+    bands = {row.estimate.split()[0]: bool(row.interval and row.interval.band) for row in rows}
+    assert all("noise floor of copy" in row.claimed for row in rows)
+    assert bands == {"two/one": False, "copy/one": True}
+    assert "the band around it is the noise floor, where that is of an arm of the claim" in html.render([recorded("tour")])
+    assert "the band around it" not in html.render([recorded("crash-in-the-third-repeat")])
 
 
 def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:

@@ -20,9 +20,12 @@ def guard() -> None:
 
 
 def _guarded(kind: type[Any]) -> type[Any]:
+    from tuilab.cli.shells import with_own
     from tuilab.text import show
 
     class Guarded(kind):  # type: ignore[misc]
+        source_template = with_own(kind.source_template, kind.name)
+
         def get_completions(self, args: list[str], incomplete: str) -> list[Any]:
             items = [item for item in super().get_completions(args, incomplete) if _is_offered(item, kind.name)]
             for item in items:

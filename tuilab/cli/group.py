@@ -33,6 +33,18 @@ class _Verbs(click.Group):
         options.take_no_empty_words(command)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; one that is mistyped is told with those that are near, as click does where it has them loaded."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as problem:
+            from difflib import get_close_matches
+
+            if not (near := get_close_matches(args[0], VERBS)):
+                raise
+            words = f"{problem.format_message()} Did you mean {' or '.join(map(repr, near))}?"
+            raise click.UsageError(words, ctx) from problem
+
     def get_help(self, ctx: click.Context) -> str:
         return front_page.page()
 
@@ -91,6 +103,7 @@ def run() -> int:
     except click.ClickException as problem:
         context = getattr(problem, "ctx", None)
         command = context.command_path if context else "tuilab"
-        raise UsageError(f"{problem.format_message().removesuffix('.')}; `{command} --help` tells what it takes") from problem
+        told = problem.format_message().removesuffix(".")
+        raise UsageError(f"{told}{'' if told.endswith('?') else ';'} `{command} --help` tells what it takes") from problem
     except click.Abort:
         return ExitCode.INTERRUPTED

@@ -23,7 +23,7 @@ from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import alert_words, device_notices, last_values, progress_words, repeat_words
+from tuilab.record.told import alert_words, device_notices, last_values, progress_words, reason_words, repeat_words
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.disk_room import DiskRoom
 from tuilab.text import show
@@ -259,7 +259,8 @@ def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
         if claim.measured or claim.needs:
             found = judge_plainly(claim, summary)
             if found is not None:
-                lines.append(("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(show(found.why))}"))
+                why = show(reason_words(found.verdict, found.why))
+                lines.append(("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(why)}"))
     return lines
 
 

@@ -138,6 +138,18 @@ def check_detached(where: "Path", given: "Mapping[str, Any]", reported: str = "l
         raise UsageError(f"--detach follows no records; when it runs: {step}")
 
 
+def refuse_without_effect(option: str, others: "Mapping[str, object]") -> None:
+    """Refuse an option that was given beside one of others with which it does nothing."""
+    if other := next((name for name, value in others.items() if value), ""):
+        raise UsageError(f"{option} has no effect with {other}; leave one of them out")
+
+
+def refuse_beside(given: "Mapping[str, Any]") -> None:
+    """Refuse to start beside whatever runs what is followed here, and so in no queue."""
+    if given["beside"] and not given["detach"]:
+        raise UsageError("--beside is for --detach, as only what is detached is queued; add that, or leave it out")
+
+
 def check_report(target: str | None) -> None:
     """Say of a report that is wanted at the end, before anything runs, what can be known to fail then."""
     if target:

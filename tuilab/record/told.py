@@ -75,7 +75,12 @@ def evidence(claim: Claim, summary: RunSummary) -> str:
         ratio = f"{claim.declared.over}/{claim.declared.under}"
         measured = f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}"
         return "; ".join(filter(None, (measured, reached.why, noise_words(noise_of(claim, summary)))))
-    return f"needs: {reached.why}" if claim.outcome == Verdict.NOT_TESTABLE else reached.why
+    return reason_words(claim.outcome, reached.why)
+
+
+def reason_words(verdict: str, why: str) -> str:
+    """Return why a verdict is what it is; one that could not be reached `needs: --compile`."""
+    return f"needs: {why}" if verdict == Verdict.NOT_TESTABLE else why
 
 
 def for_how_long(lasted: str, state: str) -> str:

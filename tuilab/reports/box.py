@@ -18,13 +18,14 @@ from tuilab.runs.command_line import changes
 from tuilab.text import plural, show
 
 _EXACT = "Holds exactly"
+_NOT_TESTED = "not testable here"
 _GROUPS = (
     ("Holds on this box, and by how much", "", "holds"),
     ("Holds, but by less than is claimed", "The direction is right, the size is not.", "holds, but by less"),
     ("Does not hold on this box", "", "does not hold"),
     ("A control failed", "What was measured says nothing about these claims, and so nothing for them.", "control failed"),
     ("Not decided", "Measured, but the measurement carries no answer; more repeats or a quieter box may.", "not decided"),
-    ("Could not be tested here, and why", "", "not testable here"),
+    ("Not tested here, and why", "Where an option is named, a run with it tests them; else the box lacks it.", _NOT_TESTED),
     (_EXACT, "Counts, values and bytes: the same on every machine that computes rightly.", "exactly"),
 )  # fmt: skip
 
@@ -35,7 +36,7 @@ _PARTS = {  # how a claim came out, and its colour
     "does not hold": "bad",
     "control failed": "bad",
     "not decided": "open",
-    "not testable here": "none",
+    _NOT_TESTED: "none",
 }
 
 

@@ -207,10 +207,11 @@ def claim_row(claim: Claim, summary: RunSummary, before: str = "") -> ClaimRow:
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
     estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"
     claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
-    floor = noise_words(noise_of(claim, summary), "noise floor") or "no noise floor"
-    interval = None
+    noise, interval = noise_of(claim, summary), None
+    floor = noise_words(noise, "noise floor") or "no noise floor"
     if reached.low is not None and reached.high is not None:
-        interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, reached.noise_floor)
+        own = noise.share if noise and noise.arm in (declared.over, declared.under) else None  # of a third arm it says little
+        interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, own)
     why = "; ".join(filter(None, (reached.why, before)))
     return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=why, interval=interval)
 

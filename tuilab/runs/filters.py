@@ -3,6 +3,7 @@
 softmax !stopped verdict:refuted state:failed tag:mine since:1d      all of it; `!` before a word: none that has it
 """
 
+import re
 import time
 from calendar import timegm
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,6 +32,7 @@ STATES = [state.value for state in RunState]
 HINT = "words  !word  verdict:refuted  state:stopped  since:1d  tag:mine"
 _CHOICES: Mapping[str, Sequence[str]] = {"verdict": list(VERDICTS), "state": STATES}
 _KEYS = ("verdict", "state", "since", "tag")
+_KEYED = re.compile(r"[a-z-]+:(?!//)\S")
 TIMES = "2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DAYS = {"today": 0, "yesterday": 1}  # ago
@@ -51,6 +53,11 @@ class Filter:
 
     asked: tuple[Asked, ...] = ()
     problem: str = ""
+
+    @property
+    def odd(self) -> str:
+        """The first word that looks as if it had a key, and has none: it is looked for as it stands."""
+        return next((one.value for one in self.asked if not one.key and _KEYED.match(one.value)), "")
 
     def matches(self, entry: Entry, notes: Notes, words: Callable[[], str]) -> bool:
         """Say whether a run is wanted; `words` are those that are told of it, asked for only where they matter."""

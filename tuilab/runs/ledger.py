@@ -1,16 +1,19 @@
 """A line about each run: what its folder's name tells at once, and what its journal tells once somebody looks.
 
-Only the short streams of a journal are read: the supervisor's and the judge's. What was learnt is remembered in `ledger_cache`.
+Only the short streams of a journal are read: the supervisor's and the judge's; of a command, on which no verdict names a GPU,
+the beginning of two others, too. What was learnt is remembered in `ledger_cache`.
 """
 
 import os
+from contextlib import closing, suppress
 from pathlib import Path
 
 from tuilab import filetree
 from tuilab.errors import TuilabError
-from tuilab.record.events import is_newer, newer_words
+from tuilab.record.events import GpuFound, GpuHeld, is_newer, newer_words
 from tuilab.record.folding import folded
 from tuilab.record.folding.fold import fold_stream
+from tuilab.record.gpus.own_gpus import name_of_gpu
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import presence
 from tuilab.record.origin.imported import is_imported
@@ -20,6 +23,7 @@ from tuilab.runs.listing.entry import Entry, from_name, is_newborn
 
 _STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _PORTION = 1024 * 1024
+_HEAD = 256 * 1024  # of a stream, in which the GPUs of a command are looked for: it holds some from its first step on
 _CLAIMS = 100  # that are kept of one run
 
 PathLike = str | os.PathLike[str]
@@ -67,7 +71,16 @@ def _read_short_streams(run_dir: PathLike) -> RunSummary:
                     break
         finally:
             reader.close()
+    if summary.is_over and summary.run and summary.run.command and not summary.claims:  # what goes on is read again and again
+        _add_gpus(summary, run_dir)
     return summary
+
+
+def _add_gpus(summary: RunSummary, run_dir: PathLike) -> None:
+    """Have a summary know the GPUs of the box, and on which of them a command holds memory."""
+    for stream in ("sampler", "worker-0"):
+        with suppress(OSError, TuilabError), closing(Reader(f"{os.fspath(run_dir)}/journal/{stream}.jsonl")) as reader:
+            fold_stream(summary, stream, [item for item in reader.read(_HEAD) if isinstance(item, GpuFound | GpuHeld)])
 
 
 def _is_abandoned(summary: RunSummary, run_dir: PathLike) -> bool:
@@ -96,7 +109,8 @@ def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> Entry:
         claim_keys=[claim.key for claim in summary.claims.values()][:_CLAIMS],
         source_sha256=run.source_sha256 if run else "",
         claim_gpus=[verdict.gpu[:300] if verdict else "" for verdict in reached] if any(v and v.gpu for v in reached) else [],
-        gpu_names={verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in reached if verdict and verdict.gpu},
+        gpu_names={verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in reached if verdict and verdict.gpu}
+        or {uuid[:300]: name_of_gpu(uuid, summary)[:300] for uuid in summary.gpus_held},
         quick=run.quick if run else False,
         waited_s=(summary.first_t - run.t) / 1e9 if run and not summary.is_over else 0.0,
         sweep=run.sweep.id if run and run.sweep else "",

@@ -118,6 +118,8 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
         )
     passed_over = [folder for folder in _passed_over(roots) if _may_mean(reference, os.path.basename(folder))]
     unknown = f"no run is called {show(reference)}; {hint(roots, 'runs')} shows them"
+    if reference.startswith("sweep-"):
+        unknown = f"{show(reference)} is no run but what a sweep is called: report, attach and stop take one, other verbs a run"
     raise UsageError("; ".join(folders.why_not_listed(passed_over, [*map(str, roots)])) or unknown)
 
 

@@ -100,6 +100,7 @@ def command(**given: Any) -> int:
 
 
 def _order(given: dict[str, Any]) -> RunOrder:
+    options.refuse_beside(given)
     order.check_named(given["command"])
     raced = arms.parse(given["given_arms"])
     return order.order(

@@ -20,8 +20,8 @@ from tuilab.errors import UsageError
         click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
         click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, from the first."),
         click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
-        click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
-        click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+        click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal. No screens."),
+        click.Option(["--quiet"], is_flag=True, help="No talk on stderr, and no chart but with --plot."),
         options.READ_ONLY,
         options.FPS,
         options.LANG,
@@ -54,7 +54,9 @@ def command(
             return tui.start(folder, show=run_dir, fps=fps, is_read_only=read_only)
     from tuilab.cli.follow import Outcome, follow_one
 
-    has_chart = (plot or sys.stdout.isatty()) and not quiet
+    if plot:
+        options.refuse_without_effect("--plot", {"--json": as_json, "--jsonl": as_jsonl})
+    has_chart = plot or (sys.stdout.isatty() and not quiet)
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
     if run_dir is None:
         from tuilab.cli.sweeping import follow

@@ -44,6 +44,8 @@ def command(minutes: float | None, device: str, show: bool, as_json: bool, root:
         raise UsageError(
             "--device: a calibration is of one device; it takes cpu, cuda (the one with the most free memory) or cuda:N"
         )
+    if minutes:
+        options.refuse_without_effect("--minutes", {"--show": show})
     if not show:
         summary = _run(minutes or calibration.USUAL_MINUTES["cpu" if device == "cpu" else "cuda"], device, where)
         found = calibration.assess(summary)

@@ -66,6 +66,10 @@ def command(
     roots: Sequence[str],
 ) -> int:
     kind = _format(target) if target else ""
+    if plot:
+        options.refuse_without_effect("--plot", {"--json": as_json, "-o": target})
+    if as_json and kind != "json":
+        options.refuse_without_effect("--json", {f"-o {show(target or '', 200)}": target})
     folders = options.roots(roots)
     groups, only = _groups(_beside_baseline([_choose(reference, folders) for reference in runs], folders))
     if not groups:

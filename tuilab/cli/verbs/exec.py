@@ -112,6 +112,8 @@ def command(**given: Any) -> int:
 
 
 def _order(given: dict[str, Any]) -> RunOrder:
+    if given["step_of"]:
+        options.refuse_without_effect("--step-of", {"--watch nothing": given["watch"] == "nothing"})
     return orders.order(
         CommandOrder(
             words=list(given["command"]), watch=given["watch"], metrics=list(given["metrics"]), step_of=given["step_of"] or ""

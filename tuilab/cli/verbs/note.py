@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import click
 
 from tuilab.cli import completion, options
+from tuilab.errors import UsageError
 from tuilab.runs import notes, store
+from tuilab.text import show
 
 
 @click.command(
@@ -27,6 +29,8 @@ def command(
 ) -> None:
     if text:
         options.refuse_empty("TEXT", " ".join(text))
+    if twice := next((tag for tag in tags if tag in untags), ""):
+        raise UsageError(f"{show(twice, 60)} is to be put on and taken off; choose --tag or --untag")
     run_dir = store.find_among(run, options.roots(roots))
     if text or tags or untags:
         notes.add(run_dir, " ".join(text), tags, untags)

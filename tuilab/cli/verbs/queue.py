@@ -4,6 +4,7 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ def again(root: Path, runs: Sequence[str], as_json: bool) -> None:
     check_outlived()
     chosen = {store.find_surely(run, [root]).name for run in runs}
     told = (f"{store.short_id(old)} is queued again as {store.short_id(new.name)}" for old, new in queue_again(root, chosen))
-    _tell(root, told, as_json=as_json)
+    first = next(told, "nothing that waited was lost")
+    _tell(root, chain([first], told), as_json=as_json)
 
 
 def _tell(root: Path, done: Iterable[str], *, as_json: bool) -> None:

@@ -39,7 +39,7 @@ def command(
 ) -> None:
     is_sweep = older_than is not None or keep is not None
     if is_sweep == bool(runs):
-        raise UsageError("name the runs to delete, or say --older-than AGE or --keep N; tuilab rm --help tells more")
+        raise UsageError("either name the runs to delete, or say --older-than AGE or --keep N; tuilab rm --help tells more")
     if is_sweep:
         swept = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
         if as_json:

@@ -30,7 +30,7 @@ _BASE: list[click.Parameter] = [
     click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=completion.scenarios),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
     click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once; several are queued."),
-    click.Option(["--beside"], is_flag=True, help="Do not queue: start all at once, beside whatever runs."),
+    click.Option(["--beside"], is_flag=True, help="With --detach: do not queue, start all at once, beside whatever runs."),
     click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
     click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, as it comes."),
     click.Option(["--quick"], is_flag=True, help="Smaller sizes: an answer in seconds."),
@@ -51,13 +51,15 @@ _BASE: list[click.Parameter] = [
         shell_complete=completion.files,
         help="Write a report at the end, also when it failed; its ending says the format. No screens.",
     ),
-    click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal."),
-    click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+    click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal. No screens."),
+    click.Option(["--quiet"], is_flag=True, help="No talk on stderr, and no chart but with --plot."),
     options.FPS,
     options.LANG,
     *options.ENGINE,
     *options.FOLDERS,
 ]
+
+_CHARTLESS = {"--json": "as_json", "--jsonl": "as_jsonl", "--detach": "detach"}  # no result is printed as text
 
 
 class _ScenarioOption(click.Option):
@@ -171,7 +173,11 @@ def _flags() -> set[str]:
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
-    is_headless = any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report"))
+    if given["plot"]:
+        options.refuse_without_effect("--plot", {name: given[key] for name, key in _CHARTLESS.items()})
+    if given["engine"] != "ray":
+        options.refuse_beside(given)
+    is_headless = any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "plot", "report"))
     spare = _prepare(chosen[0], given) if is_headless and not given["detach"] and given["engine"] != "ray" else None
     from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
 
@@ -213,7 +219,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         as_jsonl=given["as_jsonl"],
         is_strict=given["strict"],
         is_quiet=given["quiet"],
-        has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
+        has_chart=given["plot"] or (sys.stdout.isatty() and not given["quiet"]),
         report=given["report"] or "",
     )
     if not is_headless:
@@ -250,7 +256,7 @@ def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
         is_strict=given["strict"],
         is_quiet=given["quiet"],
         is_silent=len(orders) > 1 or given["per_node"] or (given["count"] or 1) > 1,
-        has_chart=(given["plot"] or sys.stdout.isatty()) and not given["quiet"],
+        has_chart=given["plot"] or (sys.stdout.isatty() and not given["quiet"]),
         report=given["report"] or "",
     )
     options.check_report(outcome.report)

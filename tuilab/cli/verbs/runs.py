@@ -25,7 +25,7 @@ from tuilab.runs import notes, store
 from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, words_of
 from tuilab.runs.listing.entry import Entry
 from tuilab.runs.run_name import RunName
-from tuilab.text import plural
+from tuilab.text import plural, show
 
 _ALL = Filter()
 
@@ -97,9 +97,15 @@ def command(
     asked = parse(" ".join(words), time.time())
     if asked.problem:
         raise UsageError(f"{asked.problem}; WORDS are {HINT}")
+    if idle := next((word for word in words if not parse(word, 0.0).asked), ""):
+        raise UsageError(f"{show(idle, 60)} asks for nothing; WORDS are {HINT}")
     wanted = Wanted(scenario, states, since, verdicts, tags, asked)
     found = RunList([*map(str, folders)])
     rows = [*islice(_chosen(found, wanted), limit + 1)]
+    if asked.odd and not rows:
+        click.echo(
+            f"tuilab: {show(asked.odd, 60)} has no key of a filter, and was looked for as a word; WORDS are {HINT}", err=True
+        )
     is_more, rows = len(rows) > limit, rows[:limit]
     if claim is not None:
         _show_claim([Path(row.folder) for row in reversed(rows)], claim, as_json=as_json)

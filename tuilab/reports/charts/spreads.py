@@ -89,7 +89,7 @@ class Interval:
     high: float
     one: float
     bound: float
-    band: tuple[float, float] | None
+    band: tuple[float, float] | None  # the noise floor around 1
     label: str = ""  # of the bound
     has_one: bool = True  # whether there is room for a label of 1, too
     width: int = 180

@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     claim_keys: list[str] = []  # of the claims, in their order; empty words where they have none
     source_sha256: str = ""
     claim_gpus: list[str] = []  # on which the claims were measured, in their order: torch's UUIDs
-    gpu_names: dict[str, str] = {}  # of those
+    gpu_names: dict[str, str] = {}  # of those; of a command, on which there are none, of what it held memory on
     quick: bool = False
     waited_s: float = 0.0  # in the queue, before it began; of a run that goes on
     sweep: str = ""  # that it is a point of
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
     @property
     def gpus(self) -> list[str]:
-        """The GPUs on which its claims were measured, in words."""
+        """The GPUs on which its claims were measured, or that a command held memory on, in words."""
         return [gpu_words(name, uuid) for uuid, name in self.gpu_names.items()]
 
     @property

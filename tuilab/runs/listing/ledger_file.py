@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tuilab.runs.listing.entry import Entry
 
-_FORMAT = 10  # another number for each other form, and for each other field of an entry
+_FORMAT = 11  # another number for each other form, and for each other field of an entry
 FILE = f".ledger-{_FORMAT}.json"
 _LIMIT = 64 * 1024 * 1024
 _SIZE = 9  # where bytes_total stands in an entry: it is in the second line

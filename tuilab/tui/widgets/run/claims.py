@@ -9,7 +9,7 @@ from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import evidence, why_not_judged
+from tuilab.record.told import evidence, reason_words, why_not_judged
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.runs.command_line import deciding_line
 from tuilab.text import show
@@ -93,7 +93,7 @@ def _known(claim: Claim, summary: RunSummary, standing: Standing | None, *, is_o
         return "", in_words(standing)
     if claim.measured or claim.needs:
         found = judge_plainly(claim, summary)
-        return (found.verdict, found.why) if found else ("", "")
+        return (found.verdict, reason_words(found.verdict, found.why)) if found else ("", "")
     if is_over:
         return "", f"{NOT_JUDGED}: {why_not_judged(claim, summary)}"
     if claim.declared is not None:
