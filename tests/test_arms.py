@@ -17,6 +17,7 @@ from tuilab.engine.messages import ArmReply, WorkerLine, send
 from tuilab.errors import BoxLacks
 from tuilab.lab.arms import Arm, arm_order
 from tuilab.lab.prefix import complete
+from tuilab.lab.torchrun import Ended, ended_by_signal
 from tuilab.probes.preload import check, mapped_files
 from tuilab.record.journal.writer import Writer
 
@@ -184,6 +185,50 @@ def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: P
     assert summary.reason == "ArmFailed: rank 1: ValueError: this rank is bad"
     assert not processes_of(run_dir)
     assert not list(scratch.iterdir())  # torchrun leaves a folder where it is given none
+
+
+@pytest.mark.slow
+@pytest.mark.real_torch
+@pytest.mark.parametrize(
+    ("number", "told", "fault"),
+    [
+        ("SIGKILL", "rank 1 was ended by SIGKILL; nobody asked for that: out of memory?", ""),
+        ("SIGSEGV", "rank 1 was ended by SIGSEGV", "Segmentation fault"),
+    ],
+)
+def test_a_rank_that_a_signal_ends_is_named_and_not_the_one_that_misses_it(
+    tuilab: Tuilab, root: Path, tmp_path: Path, number: str, told: str, fault: str
+) -> None:
+    body = (
+        "import os\nimport signal\n\n\ndef die(lab, number):\n    if os.environ['RANK'] == '1':\n"
+        "        os.kill(os.getpid(), getattr(signal, number))\n"
+        "    import torch.distributed as dist\n    dist.barrier()\n"
+    )
+
+    tuilab("run", str(write_scenario(tmp_path, f'lab.ranks(2, die, "{number}")', body)), "--headless", "--quiet")
+
+    run_dir = newest(root) or root
+    summary = look(run_dir).summary
+    assert summary.reason.endswith(told)
+    assert fault in "".join(summary.faults)
+    assert not processes_of(run_dir)
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        ([(1, -9, 100)], "rank 1 was ended by SIGKILL; nobody asked for that: out of memory?"),
+        ([(1, -11, 100), (0, -15, 100)], "rank 1 was ended by SIGSEGV"),
+        ([(0, 1, 100), (1, -11, 100)], "rank 1 was ended by SIGSEGV"),  # both were gone when torchrun looked
+        ([(0, -15, 100), (1, 1, 101)], "rank 0 was ended by SIGTERM"),
+        ([(1, 1, 100), (0, -15, 100)], ""),
+        ([(1, 1, 100), (0, -6, 101)], ""),
+        ([(1, 1, 100), (0, -9, 130)], ""),  # it did not heed torchrun's SIGTERM
+        ([(0, 3, 100)], ""),
+    ],
+)
+def test_which_rank_a_signal_ended_is_told_apart_from_what_torchrun_ends(seen: list[tuple[int, int, int]], told: str) -> None:
+    assert ended_by_signal([Ended(*one) for one in seen]) == told
 
 
 @pytest.mark.slow
