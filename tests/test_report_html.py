@@ -72,6 +72,7 @@ def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:
     text = Elements(html.render([recorded("crash-in-the-third-repeat")])).text
 
     assert "ArmFailed: ended by SIGSEGV" in text
+    assert 'File "crash-in-the-third-repeat.py", line 19, in run' in text  # as its author calls it
     assert "The run ended as failed" in text
     assert "Not measured: gpu (no NVIDIA driver (libnvidia-ml.so.1 not found))." in text
 

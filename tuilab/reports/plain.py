@@ -34,7 +34,7 @@ from tuilab.record.told import (
     ranks_words,
     unmeasured,
 )
-from tuilab.record.tracebacks import frames, own_frame
+from tuilab.record.tracebacks import as_named, frames, own_frame
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import command_line, store
 from tuilab.text import clip, plural, show, show_lines, told_apart
@@ -146,7 +146,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
         lines += [style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)]
         if frame := own_frame(summary):
             lines += [f"  {show(frame.place)}", *(f"    {show(line)}" for line in frame.code)]
-        lines += _last_frames(show_lines(frames(summary.failure)).splitlines(), style)
+        lines += _last_frames(show_lines(as_named(frames(summary.failure), summary)).splitlines(), style)
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
     elif summary.reason and not (summary.box_lacks and summary.state == RunState.SUCCEEDED):  # which is told below
         lines.append(f"{summary.state}: {show(summary.reason)}")
