@@ -441,6 +441,9 @@ def test_the_runs_of_a_sweep_tell_its_id_and_their_values(tuilab: Tuilab, probe:
     assert [line.endswith(told) for line in lines[:3]] == [False, True, True]
     (found,) = json.loads(tuilab("runs", "n=1", "--json").stdout)["runs"]
     assert found["sweep"] == {"id": told, "point": {"n": "1"}}
+    assert tuilab("runs", "sweep-last~1").stdout.splitlines()[:2] == lines[1:3]
+    assert tuilab("runs", "!sweep-last~1", "sweep-last").stdout.splitlines()[:-1] == lines[:1]
+    assert "none of 3 runs is like that" in tuilab("runs", "sweep-last~2").stdout
     cells = [runline.line(ledger.read(run), Notes(), 120, 1.8e9, is_marked=False).plain for run in store.list_runs(root)]
     assert ["rows=10" in cells[0], "n=1  sh" in cells[1], "n=0  sh" in cells[2]] == [True] * 3
 

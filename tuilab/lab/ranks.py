@@ -4,8 +4,8 @@
 
 torchrun hands its ranks no open file but the standard ones, so the launcher lays a line of its own on their stdin. Its one
 order is only peeked at, so that each rank finds it; how they ended they say there, and torchrun of one that a signal ended. A
-rank that fails ends torchrun, and so the arm. Where the ranks are on several nodes, each node has a launcher. That of the first asks for the others on a line of
-its own, and hears there how they ended; when it hangs up, they are ended.
+rank that fails ends torchrun, and so the arm. Where the ranks are on several nodes, each node has a launcher. That of the first
+asks for the others on a line of its own, and hears there how they ended; when it hangs up, they are ended.
 """
 
 import os
@@ -83,10 +83,12 @@ def _why_apart() -> str:
 
 
 def _hear(line: socket.socket) -> Farewell | None:
-    """Return what torchrun says, once all are gone, else who tells first of a failure, else that of the first rank here."""
+    """Return what torchrun says, the last to go, else who tells first of a failure, else that of the first rank here."""
     farewell = None
     while message := _next(line):
-        if farewell is None or message.rank == TORCHRUN or (not farewell.error and (message.error or message.rank < farewell.rank)):
+        if message.rank == TORCHRUN:
+            return message
+        if farewell is None or (not farewell.error and (message.error or message.rank < farewell.rank)):
             farewell = message
     return farewell
 

@@ -1,6 +1,6 @@
 """torchrun, which says on the line of its ranks which of them a signal ended: that rank itself could not.
 
-    python -P -m tuilab.lab.torchrun OPTIONS... RANK'S COMMAND LINE...
+python -P -m tuilab.lab.torchrun OPTIONS... RANK'S COMMAND LINE...
 """
 
 import os
