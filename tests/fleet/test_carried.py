@@ -1,6 +1,7 @@
 """What a user sees of runs on other boxes: placed, followed, stopped, lost, tried again, and whole when they are over."""
 
 import json
+import re
 import os
 import shutil
 import signal
@@ -60,6 +61,7 @@ def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: P
     (told,) = json.loads(done.stdout)["runs"]
     (run_dir,) = store.list_runs(root)
     assert told["node"] in NAMES and told["retry_of"] == ""
+    assert re.search(rf"^node +{told['node']}", tuilab("attach", "last", "--headless").stdout, re.MULTILINE)
     assert (told["path"], told["state"], told["texts"]) == (
         str(run_dir),
         "succeeded",

@@ -31,6 +31,7 @@ from tuilab.record.told import (
     gpu_rows,
     leftover_words,
     lost_words,
+    node_words,
     ranks_words,
     unmeasured,
 )
@@ -198,12 +199,12 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
 
 
 def key_numbers(summary: RunSummary, name_width: int = _NAME_WIDTH) -> list[tuple[str, str]]:
-    """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
-    device = device_words(summary)
-    device_rows = [(name, words) for name, words in (("device", device), ("ranks", ranks_words(summary))) if words]
+    """Return where it was, the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
+    where = ("node", node_words(summary)), ("device", device_words(summary)), ("ranks", ranks_words(summary))
+    places = [(name, words) for name, words in where if words]
     races = [*_race_rows(summary, name_width), *_setting_rows(summary)]
     ends = [] if races else [*ends_of_curves(summary).items()]
-    return [*device_rows, *ends, *races, *_memory_rows(summary, name_width), *_resource_rows(summary)]
+    return [*places, *ends, *races, *_memory_rows(summary, name_width), *_resource_rows(summary)]
 
 
 def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
