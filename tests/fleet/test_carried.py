@@ -1,8 +1,8 @@
 """What a user sees of runs on other boxes: placed, followed, stopped, lost, tried again, and whole when they are over."""
 
 import json
-import re
 import os
+import re
 import shutil
 import signal
 import subprocess
