@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.report_aids import Elements
 from tests.tui.made_up import make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.events import Sweep
+from tuilab.reports.formats import html, markdown
 from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
 from tuilab.reports.subject import read_subject
@@ -65,3 +67,15 @@ def test_a_run_that_is_lost_says_who_is_gone(tmp_path: Path, node: str, who: str
 
     assert f"lost: {who}" in render(subject.summary, "lost", run_dir, Style(), 100, has_chart=False)
     assert any(who in gap for gap in gaps(subject)) and subject.state == "lost"
+
+
+@pytest.mark.parametrize(("host", "told"), [("box", "node  one, host box"), ("one", "node  one")])
+def test_the_result_and_reports_name_the_node(tmp_path: Path, host: str, told: str) -> None:
+    run = started(node="one", supervisor=events.Identity(host=host, boot="b", pid=1, start=1))
+    subject = read_subject(make_run(tmp_path, run, events.StateChanged(state="succeeded")))
+
+    lines = render(subject.summary, "succeeded", subject.run_dir, Style(), 100, has_chart=False).splitlines()
+
+    assert told in [line.strip() for line in lines]
+    assert f"| {told.replace('  ', ' | ')} |" in markdown.render([subject])
+    assert told.replace("  ", "") in Elements(html.render([subject])).text

@@ -17,6 +17,7 @@ from tuilab.engine.messages import ArmReply, WorkerLine, send
 from tuilab.errors import BoxLacks
 from tuilab.lab.arms import Arm, arm_order
 from tuilab.lab.prefix import complete
+from tuilab.lab.torchrun import Ended, ended_by_signal
 from tuilab.probes.preload import check, mapped_files
 from tuilab.record.journal.writer import Writer
 
@@ -77,7 +78,7 @@ def test_a_library_that_the_linker_passes_over_fails_the_arm(tuilab: Tuilab, roo
     found = [claim_about_preloading(tuilab, root, tmp_path, path) for path in ("/no/where/libx.so", str(broken))]
 
     why = "which LD_PRELOAD names, was not loaded: it is not there, or not for this machine"
-    assert found == [("NOT TESTABLE HERE", f"/no/where/libx.so, {why}"), ("NOT TESTABLE HERE", f"{broken}, {why}")]
+    assert found == [("NOT TESTABLE HERE", f"preloaded: {path}, {why}") for path in ("/no/where/libx.so", broken)]
 
 
 def test_libraries_are_found_by_place_or_by_name() -> None:
@@ -181,9 +182,53 @@ def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: P
     run_dir = newest(root) or root
     summary = look(run_dir).summary
     assert done.returncode == 4
-    assert summary.reason == "ArmFailed: rank 1: ValueError: this rank is bad"
+    assert summary.reason == "ArmFailed: ranks: rank 1: ValueError: this rank is bad"
     assert not processes_of(run_dir)
     assert not list(scratch.iterdir())  # torchrun leaves a folder where it is given none
+
+
+@pytest.mark.slow
+@pytest.mark.real_torch
+@pytest.mark.parametrize(
+    ("number", "told", "fault"),
+    [
+        ("SIGKILL", "rank 1 was ended by SIGKILL; nobody asked for that: out of memory?", ""),
+        ("SIGSEGV", "rank 1 was ended by SIGSEGV", "Segmentation fault"),
+    ],
+)
+def test_a_rank_that_a_signal_ends_is_named_and_not_the_one_that_misses_it(
+    tuilab: Tuilab, root: Path, tmp_path: Path, number: str, told: str, fault: str
+) -> None:
+    body = (
+        "import os\nimport signal\n\n\ndef die(lab, number):\n    if os.environ['RANK'] == '1':\n"
+        "        os.kill(os.getpid(), getattr(signal, number))\n"
+        "    import torch.distributed as dist\n    dist.barrier()\n"
+    )
+
+    tuilab("run", str(write_scenario(tmp_path, f'lab.ranks(2, die, "{number}")', body)), "--headless", "--quiet")
+
+    run_dir = newest(root) or root
+    summary = look(run_dir).summary
+    assert summary.reason == f"ArmFailed: 2 ranks of die: {told}"
+    assert fault in "".join(summary.faults)
+    assert not processes_of(run_dir)
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        ([(1, -9, 100)], "rank 1 was ended by SIGKILL; nobody asked for that: out of memory?"),
+        ([(1, -11, 100), (0, -15, 100)], "rank 1 was ended by SIGSEGV"),
+        ([(0, 1, 100), (1, -11, 100)], "rank 1 was ended by SIGSEGV"),  # both were gone when torchrun looked
+        ([(0, -15, 100), (1, 1, 101)], "rank 0 was ended by SIGTERM"),
+        ([(1, 1, 100), (0, -15, 100)], ""),
+        ([(1, 1, 100), (0, -6, 101)], ""),
+        ([(1, 1, 100), (0, -9, 130)], ""),  # it did not heed torchrun's SIGTERM
+        ([(0, 3, 100)], ""),
+    ],
+)
+def test_which_rank_a_signal_ended_is_told_apart_from_what_torchrun_ends(seen: list[tuple[int, int, int]], told: str) -> None:
+    assert ended_by_signal([Ended(*one) for one in seen]) == told
 
 
 @pytest.mark.slow
@@ -209,7 +254,7 @@ def test_a_rank_that_lacks_something_ends_those_that_would_wait_for_it(
     tuilab("run", str(write_scenario(tmp_path, body, "import os\n" + lacking)), "--headless", "--quiet")
 
     run_dir = newest(root) or root
-    assert look(run_dir).summary.reason == "ArmFailed: rank 1: a GPU of its own"
+    assert look(run_dir).summary.reason == "ArmFailed: ranks: rank 1: a GPU of its own"
     assert not processes_of(run_dir)
 
 
@@ -225,7 +270,7 @@ def test_ranks_that_hang_end_with_the_time_of_their_arm(root: Path, tmp_path: Pa
 
     front.communicate(timeout=60)
 
-    assert look(run_dir).summary.reason == "ArmFailed: timed out after 600 s"
+    assert look(run_dir).summary.reason == "ArmFailed: ranks: timed out after 600 s"
     assert not processes_of(run_dir)
 
 
@@ -261,8 +306,8 @@ def test_ranks_compute_in_one_group_and_each_of_them_answers(tuilab: Tuilab, roo
 lab.claim("both", lab.ranks(2, reduce, 1), equals=[[0, 3, 1], [1, 3, 1]])
 lab.claim("alone", lab.ranks(1, reduce, 5), equals=[[0, 5, 1]])
 lab.claim("left", lab.ranks(2, leave, timeout=15), equals=[0, 1])
-lab.claim("bad", lab.raises(lab.ranks, 2, fail), equals="ArmFailed: rank 1: ValueError: this rank is bad")
-lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=3)), equals="ArmFailed: timed out after 3 s")
+lab.claim("bad", lab.raises(lab.ranks, 2, fail), equals="ArmFailed: 2 ranks of fail: rank 1: ValueError: this rank is bad")
+lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=3)), equals="ArmFailed: 2 ranks of hang: timed out after 3 s")
 """
 
     done = tuilab("run", str(write_scenario(tmp_path, body, GROUP)), "--headless", "--quiet")

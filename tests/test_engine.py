@@ -60,7 +60,7 @@ def assert_is_the_owners_alone(run_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "state", "reason", "place"),
     [
-        ('raise ValueError("no good")', "failed", "ValueError: no good", 'File "scenario.py", line 8, in run'),
+        ('raise ValueError("no good")', "failed", "ValueError: no good", 'File "probe.py", line 8, in run'),
         ("ctypes.string_at(0)", "killed", "ended by SIGSEGV", "Segmentation fault"),
         ("sys.exit(7)", "failed", "the scenario called sys.exit(7)", ""),
         ("os._exit(0)", "failed", "the worker ended with exit code 0 before run() returned", ""),
@@ -96,7 +96,7 @@ def test_a_refused_argument_is_told_once_at_the_line_of_its_author(tuilab: Tuila
     done = tuilab("run", str(path), "--headless", "--quiet")
 
     frames = re.findall(r'File "(.*)", line (\d+), in (\S+)', done.stdout)
-    assert frames == [("scenario.py", "10", "run"), ("scenario.py", "7", "helper")]
+    assert frames == [("probe.py", "10", "run"), ("probe.py", "7", "helper")]
     assert done.stdout.count("tolerance takes a number of 0 or more, not -1") == 1
     run_dir = newest(root)
     assert run_dir is not None
@@ -299,7 +299,8 @@ def test_an_arm_that_fails_is_an_exception_for_the_scenario(tuilab: Tuilab, tmp_
     done = tuilab("run", str(write_scenario(tmp_path, call, ARMS)), "--headless", "--quiet")
 
     assert done.returncode == 4
-    assert f"ArmFailed: {error}" in done.stdout or error in done.stdout
+    name = call.split('"')[1]
+    assert re.search(rf"ArmFailed: {name}: .*{error}", done.stdout)
 
 
 def test_output_is_kept_up_to_a_bound_and_what_is_left_behind_is_ended_and_named(

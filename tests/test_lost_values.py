@@ -153,7 +153,7 @@ def test_an_arm_that_takes_too_long_leaves_its_count(tuilab: Tuilab, root: Path,
 
     run_dir = newest(root)
     assert run_dir is not None
-    assert [text.text for text in look(run_dir).summary.texts] == ["timed out after 600 s"]
+    assert [text.text for text in look(run_dir).summary.texts] == ["slow: timed out after 600 s"]
     assert examine(run_dir).wrong == [complaint(60)]
 
 

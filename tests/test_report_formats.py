@@ -202,6 +202,7 @@ def test_a_run_that_failed_is_an_error_in_junit() -> None:
 
     error = suite.find("testcase/error")
     assert error is not None and error.get("message") == "ArmFailed: ended by SIGSEGV"
+    assert 'File "crash-in-the-third-repeat.py", line 19, in run' in (error.text or "")  # as its author calls it
 
 
 def test_a_suite_says_when_and_where_it_ran_and_for_how_long(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from tests.advice_aids import raced
 from tests.report_aids import ALL, Elements, browse, hostile_run, in_chromium, recorded
-from tests.tui.made_up import make_run, started
+from tests.tui.made_up import finished, make_run, started
 from tuilab.record import events
+from tuilab.record.events import Identity
+from tuilab.reports.box import boxes_of, opening_of
 from tuilab.reports.formats import html
 from tuilab.reports.pages import claim_row
 from tuilab.reports.subject import read_subject
@@ -84,6 +86,7 @@ def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:
     text = Elements(html.render([recorded("crash-in-the-third-repeat")])).text
 
     assert "ArmFailed: ended by SIGSEGV" in text
+    assert 'File "crash-in-the-third-repeat.py", line 19, in run' in text  # as its author calls it
     assert "The run ended as failed" in text
     assert "Not measured: gpu (no NVIDIA driver (libnvidia-ml.so.1 not found))." in text
 
@@ -128,6 +131,27 @@ def test_of_many_runs_of_a_scenario_the_newest_stand_side_by_side() -> None:
     text = " ".join(Elements(html.render([recorded("tour") for _ in range(9)])).text.split())
 
     assert "What holds on this box" in text and "run 6" in text and "run 7" not in text
+
+
+@pytest.mark.parametrize(
+    ("places", "boxes"),
+    [
+        # the node and the boot of each run; all have one host name
+        ([("one", "A"), ("two", "B"), ("", "A"), ("one", "C"), ("", "D")], {"box (one)": 3, "box (two)": 1, "box": 1}),
+        ([("one", "A"), ("two", "A"), ("", "B")], {"box": 3}),
+        ([("one", "A"), ("", "B"), ("one", "C")], {"box": 3}),
+        ([("", ""), ("", "B")], {"box": 2}),
+    ],
+)
+def test_nodes_of_one_host_name_are_several_boxes(tmp_path: Path, places: list[tuple[str, str]], boxes: dict[str, int]) -> None:
+    subjects = [
+        read_subject(finished(tmp_path, {"a": "SUPPORTED"}, end=f"{at:06}", node=node, supervisor=Identity("box", boot, 1, 1)))
+        for at, (node, boot) in enumerate(places)
+    ]
+
+    assert {name: len(group) for name, group in boxes_of(subjects).items()} == boxes
+    opening = opening_of(subjects)
+    assert opening.host == ", ".join(boxes) and opening.title.endswith("boxes") == (len(boxes) > 1)
 
 
 def test_no_address_leads_out_of_the_page() -> None:

@@ -372,7 +372,9 @@ def test_a_point_whose_record_is_damaged_leaves_the_others_a_sweep(tuilab: Tuila
 
     said = tuilab("report", "sweep-last", "-o", "-", "--as", "md").stdout
 
-    assert "along rows" in said and "2 of 3 points" in said and "rows=6: not begun, or no run of it can be read" in said
+    damaged = stream.parts[-3].rpartition("-")[2]
+    assert "along rows" in said and "2 of 3 points" in said
+    assert f"rows=6: what it is of cannot be read in its record ({damaged})" in said
     assert "What holds on this box" not in said and "not decided at rows=6" in said
 
 
@@ -439,6 +441,9 @@ def test_the_runs_of_a_sweep_tell_its_id_and_their_values(tuilab: Tuilab, probe:
     assert [line.endswith(told) for line in lines[:3]] == [False, True, True]
     (found,) = json.loads(tuilab("runs", "n=1", "--json").stdout)["runs"]
     assert found["sweep"] == {"id": told, "point": {"n": "1"}}
+    assert tuilab("runs", "sweep-last~1").stdout.splitlines()[:2] == lines[1:3]
+    assert tuilab("runs", "!sweep-last~1", "sweep-last").stdout.splitlines()[:-1] == lines[:1]
+    assert "none of 3 runs is like that" in tuilab("runs", "sweep-last~2").stdout
     cells = [runline.line(ledger.read(run), Notes(), 120, 1.8e9, is_marked=False).plain for run in store.list_runs(root)]
     assert ["rows=10" in cells[0], "n=1  sh" in cells[1], "n=0  sh" in cells[2]] == [True] * 3
 
@@ -476,6 +481,7 @@ def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
 
     assert done.stdout.startswith("asked sweep-") and "no other point of it begins" in done.stdout and not done.stderr
     assert front.returncode == 130 and "0 of 3 points" in told and "tuilab sweep --resume sweep-" in said
+    assert "n=3: no run of it is known here: not begun, or removed since" in told
     assert "0 of 3 points done, 1 stopped, 2 not begun" in tuilab("sweep").stdout
     assert "has no point that runs" in tuilab("stop", "sweep-last").stdout
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-import shutil
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +60,7 @@ def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: P
     (told,) = json.loads(done.stdout)["runs"]
     (run_dir,) = store.list_runs(root)
     assert told["node"] in NAMES and told["retry_of"] == ""
+    assert re.search(rf"^node +{told['node']}", tuilab("attach", "last", "--headless").stdout, re.MULTILINE)
     assert (told["path"], told["state"], told["texts"]) == (
         str(run_dir),
         "succeeded",
@@ -112,7 +113,7 @@ def test_a_secret_is_not_told_to_the_cluster(cluster: Cluster, afar: Afar, tmp_p
     assert "tuilab" in told and not [words for words in told if "sk-abc" in words]
 
 
-def test_a_run_whose_keeper_is_killed_is_ended_there(cluster: Cluster, root: Path, tmp_path: Path) -> None:
+def test_a_run_whose_keeper_is_killed_is_ended_there(cluster: Cluster, afar: Afar, root: Path, tmp_path: Path) -> None:
     path = write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"))
     front = start(root, "run", str(path), "--engine", "ray", "--address", cluster.address)
     (run_dir,) = until(lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None)
@@ -124,8 +125,9 @@ def test_a_run_whose_keeper_is_killed_is_ended_there(cluster: Cluster, root: Pat
 
     assert front.returncode == 4 and "stop at once requested" in out, said
     assert look(run_dir).state == "stopped"
-    for folder in left_on_nodes():  # that goes with its keeper
-        shutil.rmtree(folder)
+    assert [one for one in left_on_nodes() if "keeper" not in one]  # its folder, which nobody keeps
+    assert afar("run", str(write_scenario(tmp_path, "pass", name="next")), "--per-node", "--quick").returncode == 0
+    until(lambda: left_on_nodes() == [] or None)
 
 
 def test_a_run_that_goes_on_is_followed_and_stopped_from_here(

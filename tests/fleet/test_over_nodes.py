@@ -43,6 +43,7 @@ def body(lab):
     if dist.get_rank(): raise ValueError("it broke")
     dist.barrier()
 """
+DIES = FAILS.replace('raise ValueError("it broke")', "os.kill(os.getpid(), 9)")
 
 
 @pytest.fixture
@@ -88,6 +89,16 @@ def test_a_rank_that_fails_elsewhere_is_named_with_its_node(over: Tuilab, root: 
     assert done.returncode == 4 and summary.state == "failed"
     assert summary.run and f"rank 1: ValueError: it broke (on {summary.run.nodes[1]})" in summary.reason
     assert summary.failure and (summary.failure.type, summary.failure.message) == ("ValueError", "it broke")
+
+
+def test_a_rank_that_a_signal_ends_elsewhere_is_named_with_it_and_its_node(over: Tuilab, root: Path, tmp_path: Path) -> None:
+    done = over("run", str(write_scenario(tmp_path, "lab.ranks(2, body)", DIES)))
+
+    (run_dir,) = store.list_runs(root)
+    summary = look(run_dir).summary
+    told = "rank 1 was ended by SIGKILL; nobody asked for that: out of memory?"
+    assert done.returncode == 4 and summary.state == "failed"
+    assert summary.run and summary.reason == f"ArmFailed: 2 ranks of body: {told} (on {summary.run.nodes[1]})"
 
 
 def test_fewer_ranks_than_nodes_are_refused_by_the_run(over: Tuilab, root: Path, tmp_path: Path) -> None:

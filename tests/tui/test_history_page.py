@@ -418,6 +418,20 @@ async def test_the_filter_knows_states_verdicts_ages_and_tags_and_says_what_may_
     assert str(seen[5]).startswith("no state begins with zzz; there are queued, starting, ")
 
 
+async def test_the_filter_knows_which_sweep_is_the_last(three: Path) -> None:
+    for end, at in (("dddddd", 1), ("eeeeee", 2)):
+        sweep = events.Sweep(id=f"sweep-{at}{at}{at}", values={"rows": [5]}, point={"rows": 5})
+        finished(three, {}, end=end, at_s=1.6e9 + at, sweep=sweep)
+    seen = []
+    async with opened(three, "h", "slash", size=(100, 30)) as pilot:
+        for words in ("sweep-last", "sweep-last~1", "!sweep-last !sweep-last~1 !stopped"):
+            pilot.app.screen.query_one(Input).value = words
+            await settle(pilot)
+            seen.append([run[-6:] for run in pilot.app.screen.query_one(RunList).in_view])
+
+    assert seen == [["eeeeee"], ["dddddd"], ["cccccc", "bbbbbb", "aaaaaa"]]
+
+
 async def test_how_a_word_goes_on_is_offered_and_taken(three: Path) -> None:
     async with opened(three, "h", "slash", *"verdict:r", "right") as pilot:
         assert pilot.app.screen.query_one(Input).value == "verdict:refuted"

@@ -129,10 +129,12 @@ def _finish(sweep_id: str, root: Path, outcome: Outcome) -> ExitCode:
 
 def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | None = None) -> ExitCode:
     """Print the result of a sweep, and write its report; without a code return that of the runs that speak for its points."""
-    subjects = read_subjects(sweeps.find(reference, root).runs)
-    found = swept([one for one in subjects if sweep_of(one)])
+    begun = sweeps.find(reference, root)
+    known = {entry.run: entry for entry in begun.entries}
+    subjects = [replace(one, of_sweep=known[one.run_dir.name]) for one in read_subjects(begun.runs)]
+    found = swept(subjects)
     if code is None:
-        over = [one for one in speakers(found.sweep, subjects) if one and one.state not in RUNNING_STATES]
+        over = [one for one in speakers(found.sweep, subjects) if one and sweep_of(one) and one.state not in RUNNING_STATES]
         code = headless.worst([headless.exit_code(one.summary, one.state, is_strict=outcome.is_strict) for one in over])
     if outcome.as_json:
         print_result(for_programs(document(found, subjects, root, code)))
@@ -143,7 +145,6 @@ def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | N
             lack, step = plural(len(found.missing), "point"), _step(found.sweep, root, "run what is missing")
             print(f"tuilab: {lack} without a result; {step}", file=sys.stderr)
     if outcome.report:
-        subjects = [replace(one, is_of_sweep=True) for one in subjects]
         write(subjects, outcome.report, format_of(outcome.report))
         if outcome.report != "-" and not outcome.is_quiet:
             print(f"report: {show(outcome.report, 500)}", file=sys.stderr)

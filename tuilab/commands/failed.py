@@ -4,8 +4,10 @@ import os
 import re
 import threading
 from collections.abc import Sequence
+from datetime import datetime
 
 from tuilab.commands.order import script_of
+from tuilab.lab.torchrun import Ended, ended_by_signal
 from tuilab.record.events import ScenarioFailed
 from tuilab.text import show
 
@@ -18,6 +20,12 @@ _CHAINED = ("During handling of the above exception", "The above exception was t
 _PREFIX = re.compile(r"^(?:\[(?:default\d+|rank\d+)\]:(?:\[rank\d+\]:)? ?)+")  # of torchrun, and of torch's own hook
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _SAID = re.compile(r"([\w.]+)(?:: (.*))?")
+_TORCHRUN_LOGS = re.compile(r"[WE]\d{4} \d\d:\d\d:\d\d\.\d+ .*torch/distributed/")
+_RANK_FAILED = re.compile(
+    r"^\[(?P<seen>\d{1,6})\]:\n  time      : (?P<time>[-\d]{10}_[:\d]{8})\n  host .*\n  rank      : (?P<rank>\d{1,9}) .*\n"
+    r"  exitcode  : (?P<code>-?\d{1,3}) ",
+    re.MULTILINE,
+)
 
 
 class Tail:
@@ -48,6 +56,20 @@ def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFaile
     found = [failure for at in begins if (failure := _read(lines[at:], home))]
     own = [failure for failure in found if f'File "{home}' in failure.traceback]
     return next(iter([*own[-1:], *found[-1:]]), None)
+
+
+def lost_rank_of(printed: str) -> str:
+    """Return which of torchrun's ranks was ended by which signal, as torchrun tells, if that is what failed."""
+    last = _COLOUR.sub("", printed).rpartition("ChildFailedError: ")[2]
+    told = sorted(_RANK_FAILED.finditer(last), key=lambda one: int(one["seen"]))
+    try:
+        failures = [
+            Ended(int(one["rank"]), int(one["code"]), datetime.strptime(one["time"], "%Y-%m-%d_%H:%M:%S").timestamp())
+            for one in told
+        ]
+    except ValueError:  # somebody else prints the like
+        return ""
+    return ended_by_signal(failures) if failures else ""
 
 
 def home_of(words: Sequence[str], folder: str) -> str:
@@ -95,5 +117,9 @@ def _goes_on(lines: Sequence[str], number: int) -> bool:
 
 def _message(lines: Sequence[str]) -> list[str]:
     """Return the further lines of a message: until an empty one, or what somebody else prints."""
-    end = next((at for at, line in enumerate(lines) if not line.strip() or line.rstrip() == _BEGIN), len(lines))
+    end = next((at for at, line in enumerate(lines) if _is_of_others(line)), len(lines))
     return list(lines[: min(end, _MESSAGE_LINES)])
+
+
+def _is_of_others(line: str) -> bool:
+    return not line.strip() or line.rstrip() == _BEGIN or _TORCHRUN_LOGS.match(line) is not None

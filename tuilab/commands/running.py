@@ -17,13 +17,13 @@ from types import FrameType
 from typing import NamedTuple
 
 from tuilab.commands.arms import command_of
-from tuilab.commands.failed import Tail, failure_of
+from tuilab.commands.failed import Tail, failure_of, lost_rank_of
 from tuilab.commands.output.passing import Passing
 from tuilab.commands.output.printed import Printed
 from tuilab.commands.started import start
 from tuilab.commands.watched import Watched
 from tuilab.engine.messages import CommandArm, CommandOrder
-from tuilab.engine.processes import signal_name
+from tuilab.engine.processes import ended_by
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.scrub import words_for_record
@@ -42,6 +42,7 @@ class Ended(NamedTuple):
     peak_bytes: int  # resident, of its largest process
     watched: Watched
     last_line: str = ""  # that it printed where a command tells why it failed; nothing where it left a traceback
+    lost_rank: str = ""  # of torchrun: which rank a signal ended
 
 
 def stay_when_stopped() -> None:
@@ -85,7 +86,8 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
     finally:
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
-    return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line())
+    lost_rank = lost_rank_of(said.text()) if code else ""
+    return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank)
 
 
 def _which(arm: CommandArm, command: CommandOrder) -> str:
@@ -165,9 +167,11 @@ def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
         end.poll(1000 * max(_TURN_S, time.monotonic() - began))  # half of a core is left to others, at least
 
 
-def how_it_ended(code: int, last_line: str = "") -> str:
+def how_it_ended(ended: Ended, *, is_seen: bool) -> str:
     """Return how a command failed, with what it said last where nobody has seen that; or nothing."""
-    if code < 0:
-        return f"the command was ended by {signal_name(-code)}"
-    said = f"; it said last: {last_line}" if last_line else ""
-    return f"the command ended with exit code {code}{said}" if code else ""
+    if ended.code < 0:
+        return f"the command was {ended_by(-ended.code)}"
+    if ended.lost_rank:
+        return f"the command ended with exit code {ended.code}: {ended.lost_rank}"
+    said = f"; it said last: {ended.last_line}" if ended.last_line and not is_seen else ""
+    return f"the command ended with exit code {ended.code}{said}" if ended.code else ""

@@ -21,6 +21,7 @@ from tuilab.record.events import Scalar, Sweep
 RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
 GO = b"!"  # the front has heard of its run
 UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
+TORCHRUN = -1  # in the place of a rank: that itself says so
 LIMIT = 200_000  # bytes of a message; under the default send buffer of a unix socket
 _ENVELOPE = 1_000  # what a reply may have beside the value that an arm's farewell brought
 
@@ -190,7 +191,7 @@ class Farewell(msgspec.Struct, tag=True):
     error: str = ""
     value: Any = None
     lost: int = 0  # records that could not be written
-    rank: int = 0  # whose it is, under torchrun
+    rank: int = 0  # whose it is, under torchrun; or TORCHRUN
     failed_ns: int = 0  # when, by the clock of the run: of ranks on several nodes the first is told
     lacks: str = ""  # what this box has not: the run is over, and has not failed
 

@@ -335,6 +335,12 @@ def name_of(pid: int) -> str:
     return f"{pid} {' '.join(words_for_record(words)).strip()[:80]}"
 
 
+def ended_by(number: int) -> str:
+    """Return in words that a process was ended by a signal that nobody here sent."""
+    hint = "; nobody asked for that: out of memory?" if number == signal.SIGKILL else ""
+    return f"ended by {signal_name(number)}{hint}"
+
+
 def signal_name(number: int) -> str:
     """Return `SIGTERM`; most of the real-time signals have no name."""
     try:

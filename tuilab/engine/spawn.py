@@ -83,8 +83,7 @@ class Child:
             return self.reason
         if self.signal is None:
             return f"exit code {self.code}"
-        hint = "; nobody asked for that: out of memory?" if self.signal == signal.SIGKILL else ""
-        return f"ended by {processes.signal_name(self.signal)}{hint}"
+        return processes.ended_by(self.signal)
 
     def outcome(self) -> tuple[RunState, str]:
         """Return the state and reason that a worker's end amounts to; success needs an observed exit code 0."""

@@ -41,10 +41,16 @@ def exited(child: Child, run_dir: Path) -> events.WorkerExited:
         code=child.code,
         signal=child.signal,
         reason=child.how_it_ended(),
-        fault=_take_fault(run_dir / f"fault-{child.writer}.log"),
+        fault=_take_faults(run_dir, child.writer),
         lost=told + unwritten.take(run_dir, child.writer),
         rss_peak_bytes=child.rss_peak_bytes,
     )
+
+
+def _take_faults(run_dir: Path, writer: str) -> str:
+    """Return what a worker had to say when it crashed, or else its first rank that did."""
+    logs = [run_dir / f"fault-{writer}.log", *sorted(run_dir.glob(f"fault-{writer}-rank-*.log"))]
+    return next(iter([*filter(None, map(_take_fault, logs))]), "")
 
 
 def _take_fault(log: Path) -> str:

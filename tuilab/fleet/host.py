@@ -6,23 +6,21 @@ import select
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.engine import launch, messages
+from tuilab.engine import messages
 from tuilab.engine.messages import Farewell, Place, Receipt, RunOrder, WorkerOrder
-from tuilab.errors import ExitCode, TuilabError
+from tuilab.errors import ExitCode
+from tuilab.fleet import folders
 from tuilab.fleet.calls import Calls
 from tuilab.fleet.pieces import Piece, beyond, digest
 from tuilab.fleet.surroundings import environment, stand_up
 from tuilab.probes.interfaces import network_of
-from tuilab.record.live_run import Watch
 from tuilab.runs.archive.names import FOLDERS, names
 
-_PATIENCE_S = 10.0  # with a run that nobody keeps, to end
 _LOOK_S = 0.1  # between two looks at the files, while somebody waits for something new
 
 
@@ -44,7 +42,9 @@ class Host:
 
     def __init__(self) -> None:
         stand_up()
+        folders.clear()
         self._folder: Path | None = None
+        self._held = -1  # a descriptor that holds it
         self._keeper: subprocess.Popen[bytes] | None = None
         self._run_dir = Path()
         self._last_words = b""  # of the keeper
@@ -126,12 +126,13 @@ class Host:
             self._calls.close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+            os.close(self._held)
         self._folder = self._keeper = self._calls = None
 
     def _make_folder(self, files: Mapping[str, bytes]) -> Path:
         """Make a folder for what is started, with the files that came along."""
         self.end()
-        self._folder = Path(tempfile.mkdtemp(prefix="tuilab-carried-"))
+        self._folder, self._held = folders.make()
         (self._folder / "source").mkdir()
         for name, data in files.items():
             path = self._folder / "source" / name
@@ -147,6 +148,7 @@ class Host:
             stdout=subprocess.PIPE,
             bufsize=0,
             env=environment(),
+            pass_fds=[self._held],
         )
         assert self._keeper.stdout
         self._keeper.wait()  # it goes on in a child of its own
@@ -169,7 +171,7 @@ class Host:
             self._last_words += data
             self._is_over = not data or data.endswith(b"\n")
             if not data:
-                _end_run(self._run_dir)
+                folders.end(self._run_dir)
         return self._is_over
 
     def _listen(self) -> None:
@@ -181,14 +183,3 @@ class Host:
         assert self._keeper and self._keeper.stdin
         with contextlib.suppress(BrokenPipeError):  # what came of it is told by what can be read
             self._keeper.stdin.write(words)
-
-
-def _end_run(run_dir: Path) -> None:
-    """End a run whose keeper is gone: it would go on, and nobody would see to it."""
-    with contextlib.suppress(TuilabError, OSError):
-        launch.stop(run_dir, at_once=True)
-        watch, until = Watch(run_dir), time.monotonic() + _PATIENCE_S
-        watch.catch_up()
-        while watch.supervisor_presence == "alive" and time.monotonic() < until:
-            time.sleep(_LOOK_S)
-        watch.close()

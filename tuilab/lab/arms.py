@@ -9,8 +9,10 @@ from tuilab.lab.given import checked, number_in, told, words
 from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.text import shorten
 
 _NAME_LIMIT = 1_000  # of an arm that others tell of, too
+_NAME_SHOWN = 60  # of it where it failed: what failed is to be told, too
 
 
 class ArmFailed(Exception):
@@ -37,7 +39,7 @@ class Arm:
             events.ArmFinished(arm=self.name, writer=reply.writer, elapsed_s=reply.elapsed_s, error=reply.error)
         )
         if reply.error:
-            raise ArmFailed(reply.error)
+            raise ArmFailed(f"{shorten(self.name, _NAME_SHOWN)}: {reply.error}")
         return reply.value
 
 

@@ -3,9 +3,9 @@
     worker that asked -> supervisor -> this launcher -> torchrun -> one process a rank
 
 torchrun hands its ranks no open file but the standard ones, so the launcher lays a line of its own on their stdin. Its one
-order is only peeked at, so that each rank finds it; how they ended they say there. A rank that fails ends torchrun, and so
-the arm. Where the ranks are on several nodes, each node has a launcher. That of the first asks for the others on a line of
-its own, and hears there how they ended; when it hangs up, they are ended.
+order is only peeked at, so that each rank finds it; how they ended they say there, and torchrun of one that a signal ended. A
+rank that fails ends torchrun, and so the arm. Where the ranks are on several nodes, each node has a launcher. That of the first
+asks for the others on a line of its own, and hears there how they ended; when it hangs up, they are ended.
 """
 
 import os
@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from tuilab.engine import messages, processes
-from tuilab.engine.messages import Farewell, Place, WorkerLine, WorkerOrder
+from tuilab.engine.messages import TORCHRUN, Farewell, Place, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
 from tuilab.scratch import scratch
 
@@ -47,9 +47,6 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
         raise SystemExit(1)
     with scratch(Path(gettempdir())) as logs:  # torchrun makes such a folder anyway, and leaves it
         farewell, code = _run(order, ["--log-dir", str(logs), *options])
-    for log in Path(order.run_dir).glob(f"fault-{order.writer}-rank-*.log"):
-        if not log.stat().st_size:  # the supervisor looks after that of rank 0
-            log.unlink()
     if code and not (farewell and farewell.error):
         farewell = _failure_of(code)
     if farewell:
@@ -59,7 +56,7 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
 
 def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[Farewell | None, int]:
     """Run torchrun, and return what its ranks said and how it ended."""
-    command = [sys.executable, "-P", "-m", "torch.distributed.run", *options, "--no-python"]
+    command = [sys.executable, "-P", "-m", "tuilab.lab.torchrun", *options, "--no-python"]
     ours, theirs = messages.pair()
     with ours, theirs:
         messages.send(ours, order)
@@ -86,9 +83,11 @@ def _why_apart() -> str:
 
 
 def _hear(line: socket.socket) -> Farewell | None:
-    """Return the first farewell that tells of a failure, else that of the first rank here, once torchrun and all are gone."""
+    """Return what torchrun says, the last to go, else who tells first of a failure, else that of the first rank here."""
     farewell = None
     while message := _next(line):
+        if message.rank == TORCHRUN:
+            return message
         if farewell is None or (not farewell.error and (message.error or message.rank < farewell.rank)):
             farewell = message
     return farewell

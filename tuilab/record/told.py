@@ -168,6 +168,15 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
     }
 
 
+def node_words(summary: RunSummary) -> str:
+    """Return on which node of a cluster the run was, and its host name where that is another; nothing of a run without one."""
+    run = summary.run
+    if run is None or not run.node:
+        return ""
+    host = run.supervisor.host
+    return show(run.node, 60) + (f", host {show(host, 60)}" if host not in ("", run.node) else "")
+
+
 def device_words(summary: RunSummary) -> str:
     """Return which GPU the scenario was given first, and why that one; nothing where it asked for none, or got the CPU."""
     first = next(iter(summary.devices), None)

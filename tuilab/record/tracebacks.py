@@ -63,6 +63,12 @@ def frames(failure: ScenarioFailed) -> str:
     return "\n".join([*lines[:end], *lines[end + len(failure.message.splitlines() or [""]) :]])
 
 
+def as_named(text: str, summary: RunSummary) -> str:
+    """Return a traceback with the file of the scenario as its author calls it."""
+    run = summary.run
+    return text.replace(f'File "{_COPY}", line ', f'File "{run.scenario}.py", line ') if run else text
+
+
 def _end(failure: ScenarioFailed, lines: Sequence[str]) -> int:
     """Return the number of the line that says what the failure is named after; there may be other failures before it."""
     said = failure.message.splitlines() or [""]

@@ -1,6 +1,7 @@
 """The opening of a report on several runs: which advice holds here, by how much, what was not tested, what to set."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -108,10 +109,13 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     """Return the opening of a report; `known` are scenarios that are told as never run when they have no run here."""
     boxes = boxes_of(subjects)
     hosts = list(boxes)
+    where = {id(one): name for name, group in boxes.items() for one in group} if len(hosts) > 1 else {}
     gpus = {gpu for subject in subjects for gpu in _gpus(subject)}
-    found = [finding for subject in subjects for finding in _findings(subject, has_host=len(hosts) > 1, has_gpu=len(gpus) > 1)]
+    found = [
+        finding for subject in subjects for finding in _findings(subject, where.get(id(subject), ""), has_gpu=len(gpus) > 1)
+    ]
     findings = sorted(found, key=lambda finding: not finding.details)
-    advice = advise(subjects, _facts_now(subjects, hosts[0]) if hosts else {}, known=known)
+    advice = advise(subjects, _facts_now(boxes[hosts[0]]) if hosts else {}, known=known)
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
     groups = [
         Group(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT) for name, about, place in _GROUPS
@@ -123,7 +127,7 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
         host=show(", ".join(hosts), 200) or "n/a",
         when=time.strftime("%Y-%m-%d", time.gmtime(newest / 1e9)) if 0 < newest < 2**62 else "n/a",
         title="What holds on this box" if len(hosts) < 2 else f"What holds on {len(hosts)} boxes",
-        box=_box_words(boxes[hosts[0]]) if len(hosts) == 1 else "",
+        box=_box_words(boxes[hosts[0]][0]) if len(hosts) == 1 else "",
         counts=f"{plural(len(subjects), 'run')}; {supported} of {plural(claims, 'claim')} supported",
         parts=tuple(_parts(findings)),
         groups=tuple(group for group in groups if group.findings),
@@ -134,12 +138,22 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     )
 
 
-def boxes_of(subjects: Sequence[Subject]) -> dict[str, Subject]:
-    """Return, by host, the first of the runs that were made there."""
-    found: dict[str, Subject] = {}
-    for subject in subjects:
-        if host := host_of(subject):
-            found.setdefault(host, subject)
+def boxes_of(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
+    """Return, by what a box is called, the runs that were made there.
+
+    That is its host name; of several nodes of a cluster that have one host name the node, too. What ran there beside the
+    cluster is known by the boot.
+    """
+    starts = [
+        (subject, run, run.supervisor.boot) for subject in subjects if (run := subject.summary.run) and run.supervisor.host
+    ]
+    nodes = {(run.supervisor.host, boot): run.node for _, run, boot in starts if run.node}
+    named = Counter(host for host, _ in {(host, node) for (host, _), node in nodes.items()})
+    found: dict[str, list[Subject]] = {}
+    for subject, run, boot in starts:
+        host = run.supervisor.host
+        node = nodes.get((host, boot), "") if named[host] > 1 else ""
+        found.setdefault(f"{host} ({node})" if node else host, []).append(subject)
     return found
 
 
@@ -177,15 +191,10 @@ def _followed(one: Advised) -> Followed:
     return Followed(setting, show(one.said.about), compared(one), show(one.raced.against), one.subject.id, one.subject.name)
 
 
-def _facts_now(subjects: Sequence[Subject], host: str) -> Facts:
-    """Return what a box is, as the newest run recorded it."""
-    starts = [(run.wall_ns, facts_of(one.summary)) for one in subjects if (run := one.summary.run) and host_of(one) == host]
+def _facts_now(subjects: Sequence[Subject]) -> Facts:
+    """Return what a box is, as the newest of its runs recorded it."""
+    starts = [(run.wall_ns, facts_of(one.summary)) for one in subjects if (run := one.summary.run)]
     return max(starts, key=lambda start: start[0])[1]
-
-
-def host_of(subject: Subject) -> str:
-    """Return the name of the box on which a run was made."""
-    return subject.summary.run.supervisor.host if subject.summary.run else ""
 
 
 def _gpus(subject: Subject) -> list[str]:
@@ -193,13 +202,13 @@ def _gpus(subject: Subject) -> list[str]:
     return [*dict.fromkeys(claim.gpu for claim in subject.summary.claims.values() if claim.gpu)]
 
 
-def _findings(subject: Subject, *, has_host: bool, has_gpu: bool) -> list[Finding]:
+def _findings(subject: Subject, box: str, *, has_gpu: bool) -> list[Finding]:
     """Return a run's claims; of one that ended badly, what was judged until then, and how it ended."""
     summary, run = subject.summary, subject.summary.run
     rows = [claim_row(claim, summary, subject.before.get(claim.claim_id, "")) for claim in summary.claims.values()]
     asked = ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()) if run else ""
     gpus = show(", ".join(_gpus(subject)), 120) if has_gpu else ""
-    name = ", ".join(filter(None, [subject.name, asked, show(host_of(subject), 60) if has_host else "", gpus]))
+    name = ", ".join(filter(None, [subject.name, asked, show(box, 60), gpus]))
     if subject.state == RunState.SUCCEEDED:
         return [_finding(subject, name, row) for row in rows]
     judged = [row for row in rows if row.verdict != NOT_JUDGED]

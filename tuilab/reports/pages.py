@@ -16,7 +16,7 @@ from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence, noise_words
-from tuilab.record.tracebacks import frames
+from tuilab.record.tracebacks import as_named, frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
 from tuilab.reports.charts.geometry import Chart, draw
@@ -282,7 +282,7 @@ def _failure(subject: Subject, room: Room) -> tuple[str, str, str] | None:
     failure = subject.summary.failure
     if failure is None:
         return None
-    return show(f"{failure.type}: {failure.message}", 2000), cut(frames(failure), room), failure.hint
+    return show(f"{failure.type}: {failure.message}", 2000), cut(as_named(frames(failure), subject.summary), room), failure.hint
 
 
 def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> list[str]:

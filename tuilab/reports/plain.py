@@ -31,10 +31,11 @@ from tuilab.record.told import (
     gpu_rows,
     leftover_words,
     lost_words,
+    node_words,
     ranks_words,
     unmeasured,
 )
-from tuilab.record.tracebacks import frames, own_frame
+from tuilab.record.tracebacks import as_named, frames, own_frame
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import command_line, store
 from tuilab.text import clip, plural, show, show_lines, told_apart
@@ -146,7 +147,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
         lines += [style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)]
         if frame := own_frame(summary):
             lines += [f"  {show(frame.place)}", *(f"    {show(line)}" for line in frame.code)]
-        lines += _last_frames(show_lines(frames(summary.failure)).splitlines(), style)
+        lines += _last_frames(show_lines(as_named(frames(summary.failure), summary)).splitlines(), style)
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
     elif summary.reason and not (summary.box_lacks and summary.state == RunState.SUCCEEDED):  # which is told below
         lines.append(f"{summary.state}: {show(summary.reason)}")
@@ -198,12 +199,12 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
 
 
 def key_numbers(summary: RunSummary, name_width: int = _NAME_WIDTH) -> list[tuple[str, str]]:
-    """Return the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
-    device = device_words(summary)
-    device_rows = [(name, words) for name, words in (("device", device), ("ranks", ranks_words(summary))) if words]
+    """Return where it was, the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
+    where = ("node", node_words(summary)), ("device", device_words(summary)), ("ranks", ranks_words(summary))
+    places = [(name, words) for name, words in where if words]
     races = [*_race_rows(summary, name_width), *_setting_rows(summary)]
     ends = [] if races else [*ends_of_curves(summary).items()]
-    return [*device_rows, *ends, *races, *_memory_rows(summary, name_width), *_resource_rows(summary)]
+    return [*places, *ends, *races, *_memory_rows(summary, name_width), *_resource_rows(summary)]
 
 
 def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs import earlier, notes, store
 from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.notes import Notes
 from tuilab.runs.private import Private
 from tuilab.text import plural, show
@@ -37,7 +38,7 @@ class Subject:
     before: Mapping[str, str] = field(default_factory=dict)  # by claim: how often it was judged on this box before
     path: str = ""  # of its folder, as it may be handed on
     private: Private | None = None  # what takes out what is private; None: that is kept
-    is_of_sweep: bool = False  # what is told is the sweep that it is a point of, also where no other point has a run
+    of_sweep: Entry | None = None  # what lists know of it, where what is told is its sweep: its point, whatever can be read
 
     @property
     def name(self) -> str:
@@ -54,7 +55,8 @@ class Subject:
     def point(self) -> Mapping[str, Scalar]:
         """Its values, where it is a point of a sweep."""
         run = self.summary.run
-        return run.sweep.point if run and run.sweep else {}
+        known = self.of_sweep.point if self.of_sweep else {}
+        return run.sweep.point if run and run.sweep else known
 
     def word(self, text: str) -> str:
         """Return a word of the record as it may be handed on."""

@@ -36,6 +36,7 @@ _KEYED = re.compile(r"[a-z-]+:(?!//)\S")
 TIMES = "2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DAYS = {"today": 0, "yesterday": 1}  # ago
+_LAST_SWEEP = re.compile(r"(?<![^\s!])sweep-last(?:~([0-9]{1,6}))?(?!\S)", re.IGNORECASE)
 
 
 class Asked(NamedTuple):
@@ -81,6 +82,14 @@ def parse(text: str, now_s: float) -> Filter:
             problems += _problems(key, value, since_s)
             asked.append(Asked(key, value, word != bare, since_s or 0.0))
     return Filter(tuple(one for one in asked if one.value), next(iter(problems), ""))
+
+
+def with_sweeps(text: str, newest_first: Iterable[Entry]) -> str:
+    """Return the words of a filter with the id of the sweep that `sweep-last`, or `sweep-last~1`, means among some runs."""
+    if not _LAST_SWEEP.search(text):
+        return text
+    ids = list(dict.fromkeys(entry.sweep for entry in newest_first if entry.sweep))
+    return _LAST_SWEEP.sub(lambda word: next(iter(ids[int(word[1] or 0) :]), word[0]), text)
 
 
 def moment(text: str, now_s: float) -> float | None:

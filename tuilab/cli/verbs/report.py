@@ -87,8 +87,8 @@ def command(
     known = _known(scenarios) if "all" in runs else []
     subjects = files.read_subjects(folders, keeps_private=keep_private)
     wanted = options.root(root)
-    of_sweeps = {one for run in runs if run.startswith(sweeps.PREFIX) for one in sweeps.find(run, wanted).runs}
-    subjects = [replace(one, is_of_sweep=one.run_dir in of_sweeps) for one in subjects]
+    of_sweeps = {one.run: one for run in runs if run.startswith(sweeps.PREFIX) for one in sweeps.find(run, wanted).entries}
+    subjects = [replace(one, of_sweep=of_sweeps.get(one.run_dir.name)) for one in subjects]
     _tell_damage(subjects)
     files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
     if target != files.STDOUT:

@@ -22,7 +22,7 @@ from tuilab.drawings.glyphs import style_of
 from tuilab.errors import UsageError
 from tuilab.record.encoding import for_programs
 from tuilab.runs import notes, store
-from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, words_of
+from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, with_sweeps, words_of
 from tuilab.runs.listing.entry import Entry
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
@@ -94,13 +94,13 @@ def command(
     folders = options.roots(roots)
     for word in words:
         options.refuse_empty("WORDS", word)
-    asked = parse(" ".join(words), time.time())
+    found = RunList([*map(str, folders)])
+    asked = parse(with_sweeps(" ".join(words), (found.entry(*run) for run in found.runs)), time.time())
     if asked.problem:
         raise UsageError(f"{asked.problem}; WORDS are {HINT}")
     if idle := next((word for word in words if not parse(word, 0.0).asked), ""):
         raise UsageError(f"{show(idle, 60)} asks for nothing; WORDS are {HINT}")
     wanted = Wanted(scenario, states, since, verdicts, tags, asked)
-    found = RunList([*map(str, folders)])
     rows = [*islice(_chosen(found, wanted), limit + 1)]
     if asked.odd and not rows:
         click.echo(

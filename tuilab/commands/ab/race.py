@@ -42,7 +42,7 @@ def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal
                 return Farewell(error=f"arm {arm.name}: {problem}"), problem.code
             seen, took_ns = sensors.read().since(before), time.perf_counter_ns() - began
             found = measured(command.measure, ended)
-            if failure := how_it_ended(ended.code, ended.last_line) or found.lacks:
+            if failure := how_it_ended(ended, is_seen=False) or found.lacks:
                 return Farewell(error=f"arm {arm.name}: {failure}"), abs(ended.code) or 1
             settled.append(found.is_settled)
             learned[told_as] = ended.watched.first_roots()

@@ -64,7 +64,7 @@ def _render(
             compared=compared,
             sweeps=sweeps,
             is_brief=is_many,
-            environments=[(host, environment_of(subject)) for host, subject in boxes_of(subjects).items()] if is_many else [],
+            environments=[(host, environment_of(group[0])) for host, group in boxes_of(subjects).items()] if is_many else [],
             version=__version__,
             style=style,
             script=script,

@@ -13,6 +13,7 @@ from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence
+from tuilab.record.tracebacks import as_named
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.formats.names import marked, names_of, whole
 from tuilab.reports.gaps import damage
@@ -124,7 +125,7 @@ def _count(element: xml.Element) -> None:
 
 def _trace(subject: Subject) -> str:
     failure = subject.summary.failure
-    text = failure.traceback if failure else "\n".join(subject.summary.faults)
+    text = as_named(failure.traceback, subject.summary) if failure else "\n".join(subject.summary.faults)
     return _NOT_XML.sub("\ufffd", show_lines(text))
 
 

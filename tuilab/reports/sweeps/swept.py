@@ -100,9 +100,11 @@ def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
     """Return the runs that are points of sweeps, sweep by sweep; one is a run like any other if nobody asks for its sweep."""
     found: dict[str, list[Subject]] = {}
     for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
-        if sweep := sweep_of(subject):
-            found.setdefault(sweep.id, []).append(subject)
-    return [group for group in found.values() if len(group) > 1 or group[0].is_of_sweep]
+        sweep, known = sweep_of(subject), subject.of_sweep
+        if sweep or known:
+            found.setdefault(sweep.id if sweep else known.sweep if known else "", []).append(subject)
+    groups = (group for group in found.values() if any(map(sweep_of, group)))
+    return [group for group in groups if len(group) > 1 or group[0].of_sweep]
 
 
 def apart(subjects: Sequence[Subject], sweeps: Sequence[Sequence[Subject]]) -> list[Subject]:
@@ -122,18 +124,19 @@ def sweep_of(subject: Subject) -> Sweep | None:
 
 def swept(subjects: Sequence[Subject]) -> Swept:
     """Return what the runs of one sweep tell together; of several at one point the newest that succeeded speaks."""
-    sweep = sweep_of(subjects[0])
+    first = next(one for one in subjects if sweep_of(one))
+    sweep = sweep_of(first)
     assert sweep is not None
     points = list(grid.points(sweep.values))
     speaking = speakers(sweep, subjects)
     axis, varied = axis_of(sweep), varied_in(sweep)
-    ended = [(point, one) for point, one in zip(points, speaking, strict=True) if one and one.state == RunState.SUCCEEDED]
+    ended = [(point, one) for point, one in zip(points, speaking, strict=True) if one and _has_result(one)]
     claims = [(point, one, _claims(one)) for point, one in ended]
     keys = dict.fromkeys(key for *_, found in claims for key in found)
-    missing = [(point, one) for point, one in zip(points, speaking, strict=True) if not one or one.state != RunState.SUCCEEDED]
+    missing = [(point, one) for point, one in zip(points, speaking, strict=True) if not one or not _has_result(one)]
     return Swept(
         sweep.id,
-        subjects[0].name,
+        first.name,
         sweep,
         tuple(settings_of(sweep)),
         f"{len(ended)} of {plural(len(points), 'point')}{_how(ended)}",
@@ -168,7 +171,7 @@ def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
     found: dict[str, Subject] = {}
     for subject in subjects:
         key = repr(sorted(subject.point.items()))
-        if subject.state == RunState.SUCCEEDED or key not in found or found[key].state != RunState.SUCCEEDED:
+        if _has_result(subject) or key not in found or not _has_result(found[key]):
             found[key] = subject
     return [found.get(repr(sorted(point.items()))) for point in grid.points(sweep.values)]
 
@@ -182,9 +185,15 @@ def telling(subjects: Sequence[Subject]) -> list[Subject]:
     return [one for one in subjects if id(one) not in silent]
 
 
+def _has_result(subject: Subject) -> bool:
+    return subject.state == RunState.SUCCEEDED and sweep_of(subject) is not None
+
+
 def _why_missing(subject: Subject | None) -> str:
     if subject is None:
-        return "not begun, or no run of it can be read here"
+        return "no run of it is known here: not begun, or removed since"
+    if sweep_of(subject) is None:
+        return f"what it is of cannot be read in its record ({subject.id})"
     why = ": ".join(filter(None, (subject.state, subject.summary.reason)))
     return f"{show(why, 200)} ({subject.id})"
 

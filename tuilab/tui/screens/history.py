@@ -19,7 +19,7 @@ from tuilab.runs import disk_room, store
 from tuilab.runs.beside import baseline
 from tuilab.runs.command_line import root_option
 from tuilab.runs.disk_room import DiskRoom
-from tuilab.runs.filters import parse
+from tuilab.runs.filters import parse, with_sweeps
 from tuilab.runs.listing.entry import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
@@ -139,7 +139,7 @@ class HistoryPage(Page):
     def _show(self) -> None:
         known = self._reader.known
         now_s = self._clock()
-        wanted = parse(self.filter.value, now_s)
+        wanted = parse(with_sweeps(self.filter.value, known.entries.values()), now_s)
         runs = ordering.ordered(known.wanted(wanted), known.entries, self._order, now_s)
         empty = wanted.problem or count.why_empty(self._reader)
         self.runs.show(runs, known.entries, known.notes, now_s, empty, ordering.column(self._order))
