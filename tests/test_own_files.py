@@ -347,6 +347,7 @@ WRITERS: dict[str, list[str] | str] = {
     "lab/warmup.py": "the name of a process",
     "lab/worker.py": ["faults"],
     "record/folding/folded.py": ["folded"],
+    "fleet/folders.py": "a folder on a node, locked: no file",
     "fleet/host.py": "a folder on a node, which its keeper removes: tests/fleet",
     "fleet/pieces.py": "what a node has of a run, as it is there",
     "fleet/rank_keeper.py": "what ranks print on a node, which goes to that of the run",
