@@ -221,6 +221,8 @@ def test_a_strip_has_gaps_where_nothing_was_read_for_long() -> None:
 
     found = columns_of(Strip("x", line), 0.0, 50.0, 10)
     assert [value == value for value in found.tolist()] == [True, True, *[False] * 5, True, True, True]
+    ends = [draw_strips([Strip("x", line)], 30, 1, span=(0.0, 50.0), cursor=at).text.split()[-1] for at in (9.5, 25.0, 41.0)]
+    assert ends == ["1", "n/a", "1"]
 
 
 def test_strips_grow_with_the_room_and_what_does_not_fit_is_counted() -> None:

@@ -318,6 +318,34 @@ def test_values_at_the_cursor() -> None:
     assert values_at(lines, -1.0) == []
 
 
+def test_a_cursor_in_a_gap_reads_nothing_and_says_why() -> None:
+    memory = Series("rss_bytes")
+    for second in [*range(10), *range(60, 70)]:
+        memory.add(second, second * SECOND, 2048.0)
+    untold = Series("rss_bytes")
+    for second in (0, 1, 20, 21):
+        untold.add(second, second * SECOND, 4096.0)
+        if second == 1:
+            untold.leave_gap(3 * SECOND)
+    lines = lines_of([memory, untold], ["left out", "told"], is_timed=True)
+
+    def legend(cursor: float) -> str:
+        chart = LineChart(lines, unit="bytes", is_timed=True, is_over=True, cursor=cursor, untold="nothing was at work")
+        return draw(chart, 90, 12).text.splitlines()[0]
+
+    assert legend(2.0).split() == ["A", "left", "out", "2", "KiB", "B", "told", "4", "KiB"]
+    assert legend(5.0).split("  ")[-1] == "B told n/a: nothing was at work"
+    assert legend(10.5).startswith("A left out 2 KiB")  # the next point may still come
+    assert legend(30.0).startswith("A left out n/a")
+    assert legend(100.0).split() == ["A", "left", "out", "n/a", "B", "told", "n/a"]
+
+
+def test_a_cursor_among_points_that_are_no_numbers_reads_the_last_of_them() -> None:
+    broken = lines_of([series([1.0, 2.0, math.nan, math.nan, 3.0])], is_timed=True)
+
+    assert [math.isnan(values_at(broken, x)[0].low) for x in (1.5, 2.5, 3.9, 4.0)] == [False, True, True, False]
+
+
 def test_a_value_has_more_digits_where_the_cursor_is_and_there_is_room() -> None:
     lines = lines_of([series([0.123456789, 0.123456789])])
     charts = [draw(LineChart(lines, title="loss", is_over=True, cursor=cursor), 60, 12).text for cursor in (None, 1.0)]

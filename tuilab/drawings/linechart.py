@@ -50,6 +50,7 @@ class LineChart:
     empty: str = "no points yet"
     is_log_x: bool = False  # x are powers of ten of steps
     x_name: str = ""  # what is along x
+    untold: str = ""  # why nothing could be told where lines are broken
     others: tuple[Line, ...] = ()  # dim ones behind all; those of one label belong together
 
 
@@ -352,7 +353,8 @@ def _is_named(chart: LineChart) -> bool:
 def _entries(chart: LineChart) -> list[legend.Entry]:
     """Return what the legend says of each look: of the repeats of an arm, the last that has a value."""
     lines = chart.behind or chart.lines  # values are never smoothed
-    found = legend.entries(lines, chart.cursor, chart.unit, is_timed=chart.is_timed, is_log_x=chart.is_log_x)
+    along = {"is_timed": chart.is_timed, "is_log_x": chart.is_log_x}
+    found = legend.entries(lines, chart.cursor, chart.unit, **along, untold=chart.untold)
     own = found if _is_named(chart) else [replace(entry, letter="") for entry in found]
     return [*own, *_entries_of_others(chart)]
 

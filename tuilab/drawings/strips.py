@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 from tuilab.arrays import NDArray, np
 from tuilab.drawings.axis import x_axis
-from tuilab.drawings.lines import Line
+from tuilab.drawings.lines import PATIENCE, Line, point_at
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.text import show
 from tuilab.words import number
 
 _MOST_ROWS = 6  # of one strip
-_PATIENCE = 2.5  # times the usual spacing: so long the last reading counts
 _LEAST_ROOM = 8  # columns, below which there are only names and values
 
 
@@ -162,7 +161,7 @@ def columns_of(strip: Strip, low: float, high: float, count: int) -> NDArray[np.
         return found
     values, choose = (line.lows, np.min) if strip.is_least else (line.highs, np.max)
     spacing = float(np.median(np.diff(line.xs))) if len(line.xs) > 1 else 0.0
-    end = max(line.last_x, float(line.xs[-1])) + _PATIENCE * spacing
+    end = max(line.last_x, float(line.xs[-1])) + PATIENCE * spacing
     edges = np.linspace(low, high, count + 1)
     before = np.searchsorted(line.xs, edges, "right") - 1  # the reading that counts at each edge
     for column in range(count):
@@ -180,7 +179,7 @@ def _value(strip: Strip, cursor: float | None) -> str:
     line = strip.line
     if cursor is None:
         return number(line.last, strip.unit) if len(line.xs) else "n/a"
-    at = int(np.searchsorted(line.xs, cursor, "right")) - 1
-    if at < 0:
+    at = point_at(line, cursor)
+    if at is None:
         return "n/a"
     return number(float((line.lows if strip.is_least else line.highs)[at]), strip.unit)

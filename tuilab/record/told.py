@@ -9,6 +9,7 @@ from tuilab.record.blocks import NoiseFloor, noise_of
 from tuilab.record.events import AGAIN, Alerted, Progressed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
+from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
@@ -153,14 +154,15 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
         return {}
     controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
     told = [one for one in summary.series.values() if one.arm not in controls]
-    ends: dict[tuple[str, str], list[float]] = {}  # of each process that has the curve
+    ends: dict[tuple[str, str], list[Series]] = {}  # of each process that has the curve
     for one in told:
         if one.count and unit_of(one.name) != "ms":
-            ends.setdefault((one.name, one.arm), []).append(one.last)
-    return {
-        f"last {show(name, 60)} {show(arm, 60)}".strip(): extent(found, unit_of(name))
-        for (name, arm), found in list(ends.items())[:_ENDS]
-    }
+            ends.setdefault((one.name, one.arm), []).append(one)
+    lasts: dict[str, str] = {}
+    for (name, arm), found in list(ends.items())[:_ENDS]:
+        owners = [show(owner, 40) for owner in summary.owners_of([one.writer for one in found])]
+        lasts[f"last {show(name, 60)} {show(arm, 60)}".strip()] = extent((one.last for one in found), unit_of(name), 4, owners)
+    return lasts
 
 
 def device_words(summary: RunSummary) -> str:
