@@ -213,6 +213,15 @@ def test_a_long_name_of_x_hides_none_of_the_first_two_ticks(name: str, width: in
     assert len(cells(below)) == width and name.startswith(below.split("  ")[-1].strip().removesuffix("…"))
 
 
+def test_a_long_name_of_x_is_whole_in_a_row_of_its_own_where_the_chart_is_high() -> None:
+    name = "bits of the mantissa that factors keep"
+    chart = LineChart(lines_of([series(range(24))]), x_name=name, is_over=True)
+    high, low = (draw(chart, 56, height).text.splitlines()[-2:] for height in (14, 13))
+
+    assert [line.split() for line in high] == [["0", "10", "20"], name.split()]
+    assert low[-1].endswith("bits of the mantissa …")
+
+
 def test_few_points_fill_the_chart_of_a_run_that_goes_on() -> None:
     """As where two numbers of workers out of three have been tried."""
     tried = Series("epoch_ms")

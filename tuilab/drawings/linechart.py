@@ -21,6 +21,7 @@ _AT_ONCE = 16  # lines, so that what is computed of them stays in the caches
 _STRIPE = 3  # columns in one colour where lines lie on each other
 _LETTER_EVERY = 24  # columns from one letter of a line to its next
 _GUIDE_REACH = 0.25  # of the span: a guide so near to the data is brought into the chart
+_NAME_ROW_FROM = 14  # rows of a chart that leave one to a long name of x
 _LEAST_STEPS, _LEAST_SECONDS = 4.0, 2.0  # that the x axis of a run that goes on shows
 
 
@@ -107,7 +108,11 @@ class _Drawn:
         )
         self.has_inf = any((line.bad_values == math.inf).any() for line in chart.lines if len(line.bad_values))
         self.top = top + self.has_inf  # a row for the marks of Inf
-        self.bottom = canvas.height - 3  # the last row of the plot; below it the axis and its labels
+        name = plain(show(chart.x_name, 200), symbols)
+        beside = 2 * canvas.width // 5  # columns of its name that leave enough of them to the ticks
+        self.has_name_row = len(cells(name)) > beside and canvas.height >= _NAME_ROW_FROM
+        self.x_name = fit(name, canvas.width if self.has_name_row else beside)
+        self.bottom = canvas.height - 3 - self.has_name_row  # the last row of the plot; below it the axis and its labels
         self.height = self.bottom - self.top + 1
         low, high = x_range(chart)
         self.y = self._y_axis(low, high)
@@ -146,12 +151,9 @@ class _Drawn:
         first = next(axes)
         return next((axis for axis in chain([first], axes) if len(self._x_labels(axis, self._name_place(axis))) > 1), first)
 
-    def _x_name(self) -> str:
-        return plain(fit(show(self.chart.x_name, 60), 2 * self.canvas.width // 5), self.symbols)
-
     def _name_place(self, axis: Axis) -> range:
         """Return the columns that the name of x takes: before the ticks where it hides none of them, else at the end."""
-        width = len(cells(self._x_name()))
+        width = 0 if self.has_name_row else len(cells(self.x_name))
         before, behind = range(width + 2), range(self.canvas.width - width - 2, self.canvas.width)
         return before if not width or self._x_labels(axis, before) == self._x_labels(axis) else behind
 
@@ -185,10 +187,10 @@ class _Drawn:
 
     def _put_x_labels(self, base: int) -> None:
         """Write the ticks beside the name of what they are of; one that has no room beside that or the cursor is left out."""
-        place, taken, name = self._name_place(self.x), self._cursor_place(), self._x_name()
-        start = self.canvas.width - len(cells(name)) if place.start else 0
-        if not _touch(range(start, start + len(cells(name))), taken):
-            self.canvas.put(start, base + 1, name, "title")
+        place, taken, width = self._name_place(self.x), self._cursor_place(), len(cells(self.x_name))
+        start = self.canvas.width - width if place.start or self.has_name_row else 0
+        if self.has_name_row or not _touch(range(start, start + width), taken):
+            self.canvas.put(start, base + 1 + self.has_name_row, self.x_name, "title")
         for share, _ in self.x.ticks:
             if -1e-9 <= share <= 1 + 1e-9:
                 self.canvas.put(self._column(share), base, self.symbols.tick_x, "axis")
