@@ -108,10 +108,10 @@ class _Drawn:
         )
         self.has_inf = any((line.bad_values == math.inf).any() for line in chart.lines if len(line.bad_values))
         self.top = top + self.has_inf  # a row for the marks of Inf
-        name = plain(show(chart.x_name, 200), symbols)
+        name = show(chart.x_name, 200)
         beside = 2 * canvas.width // 5  # columns of its name that leave enough of them to the ticks
         self.has_name_row = len(cells(name)) > beside and canvas.height >= _NAME_ROW_FROM
-        self.x_name = fit(name, canvas.width if self.has_name_row else beside)
+        self.x_name = plain(fit(name, canvas.width if self.has_name_row else beside), symbols)
         self.bottom = canvas.height - 3 - self.has_name_row  # the last row of the plot; below it the axis and its labels
         self.height = self.bottom - self.top + 1
         low, high = x_range(chart)
