@@ -222,6 +222,13 @@ def test_a_long_name_of_x_is_whole_in_a_row_of_its_own_where_the_chart_is_high()
     assert low[-1].endswith("bits of the mantissa …")
 
 
+def test_the_axis_stays_where_it_was_planned_to_end_unless_the_run_ended_before() -> None:
+    whole, cut = (lines_of([series(range(steps))]) for steps in (400, 120))
+
+    assert [x_range(LineChart(whole, x_end=400.0, is_over=is_over)) for is_over in (False, True)] == [(0.0, 400.0)] * 2
+    assert [x_range(LineChart(cut, x_end=400.0, is_over=is_over))[1] for is_over in (False, True)] == [400.0, 119.0]
+
+
 def test_few_points_fill_the_chart_of_a_run_that_goes_on() -> None:
     """As where two numbers of workers out of three have been tried."""
     tried = Series("epoch_ms")

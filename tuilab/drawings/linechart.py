@@ -21,6 +21,7 @@ _AT_ONCE = 16  # lines, so that what is computed of them stays in the caches
 _STRIPE = 3  # columns in one colour where lines lie on each other
 _LETTER_EVERY = 24  # columns from one letter of a line to its next
 _GUIDE_REACH = 0.25  # of the span: a guide so near to the data is brought into the chart
+_HAIR = 0.02  # of an axis: the steps that come are mostly counted from 0, and those that are planned from 1
 _NAME_ROW_FROM = 14  # rows of a chart that leave one to a long name of x
 _LEAST_STEPS, _LEAST_SECONDS = 4.0, 2.0  # that the x axis of a run that goes on shows
 
@@ -43,7 +44,7 @@ class LineChart:
     unit: str = ""  # of y: "", "bytes", "s", "%", ...
     is_timed: bool = False  # x are seconds, not steps
     is_log: bool = False
-    is_over: bool = False  # nothing more will come: the x axis ends with the data
+    is_over: bool = False  # nothing more will come: the x axis ends with the data, or where it was planned to
     x_end: float | None = None  # where x is known to end
     window: tuple[float, float] | None = None  # the part of x that is shown, None for all
     cursor: float | None = None
@@ -86,10 +87,16 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     last = max(line.last_x if math.isfinite(line.last_x) else float(line.xs[-1]) for line in lines)
     last = max([last, *(float(part[-1]) for line in lines for part in (line.xs, line.bad_xs) if len(part))])
     if chart.is_over:
-        return beginning(first, last) if not chart.is_log_x else first, last
+        return (first, last) if chart.is_log_x else (beginning(first, last), _end_of(chart, first, last))
     if chart.is_log_x:  # whole powers of ten change rarely
         return float(math.floor(first)), max(float(math.ceil(last)), math.floor(first) + 1.0)
     return grown(first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end)
+
+
+def _end_of(chart: LineChart, first: float, last: float) -> float:
+    """Return where the axis of a run that is over ends: where it was planned to, if all but a hair of that came."""
+    end = chart.x_end
+    return end if end is not None and last < end <= last + _HAIR * (last - first) else last
 
 
 def _laid_out(chart: LineChart, width: int, height: int, symbols: Symbols) -> "_Drawn":

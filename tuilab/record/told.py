@@ -118,6 +118,16 @@ def done_words(summary: RunSummary) -> str:
     return f"{now.done}/{now.total} {unit}" if now.total else plural(now.done, unit.removesuffix("s"))
 
 
+def cut_words(summary: RunSummary) -> str:
+    """Return how far a command came that ended before all that it had printed was to come; of others that is not known.
+
+    A scenario's progress is written ten times a second, and its last may be missing.
+    """
+    now = summary.progress
+    is_cut = summary.run and summary.run.command and now and is_whole(now) and now.done < now.total - 1  # or it counts from 0
+    return done_words(summary) if is_cut else ""
+
+
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
     """Return how long a run will take yet, by the repeats that are done; None where that is not known."""
     ended = [worker.t for name in summary.finished_repeats() if (worker := summary.workers[name].exited)]
