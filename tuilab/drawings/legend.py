@@ -117,7 +117,7 @@ def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequen
     Where that is too little, entries get narrower as long as their names differ; where that is, too, they may take a third, and
     at last all rows but a few of the plot.
     """
-    words = [part for part in (show(title, 60), *notes) if part]
+    words = [part for part in (show(title, 200), *notes) if part]
     few, many = max(1, canvas.height // 4), max(1, canvas.height // 3)
     tall = max(many, canvas.height - _LEAST_PLOT)
     wide = _TIGHTER[:3] if canvas.height >= _HIGH else _TIGHTER  # where there is room, more rows before briefer names

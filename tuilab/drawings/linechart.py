@@ -408,7 +408,7 @@ def _notes(chart: LineChart) -> list[str]:
 def _numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Picture:
     """Draw numbers where there is no room for a chart."""
     canvas = Canvas(width, height)
-    rows: list[tuple[str, str]] = [(show(chart.title, 60), "title")] if chart.title and height > 2 else []
+    rows: list[tuple[str, str]] = [(show(chart.title, 200), "title")] if chart.title and height > 2 else []
     for entry in _entries(chart):
         head = f"{entry.letter} {entry.label}".strip()
         rows.append((f"{head} {entry.value}".strip(), entry.role))

@@ -13,7 +13,7 @@ from tuilab.drawings.lines import PATIENCE, Line, point_at
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.text import show
-from tuilab.words import number
+from tuilab.words import clock, number
 
 _MOST_ROWS = 6  # of one strip
 _LEAST_ROOM = 8  # columns, below which there are only names and values
@@ -59,7 +59,10 @@ def draw_strips(
     span: tuple[float, float] = (0.0, 1.0),
     cursor: float | None = None,
 ) -> Picture:
-    """Draw rows over a span of seconds; strips share what room there is, and what does not fit is counted."""
+    """Draw rows over a span of seconds; strips share what room there is, and what does not fit is counted.
+
+    The values at the right are those at the cursor, else the last, of which each may have been read at another moment.
+    """
     canvas = Canvas(width, height)
     if not rows or not height:
         return canvas.picture()
@@ -82,7 +85,9 @@ def draw_strips(
         canvas.put(width - len(values.get(at, "")), y + tall - 1, values.get(at, ""), "value")
         y += tall
     if has_axis and y < height:
-        frame.put_axis(y)
+        word = plain(_moment(cursor), symbols) if values else ""
+        canvas.put(width - len(word), y, word, "muted")
+        frame.put_axis(y, width - len(word) - 2)
     return canvas.picture()
 
 
@@ -139,14 +144,15 @@ class _Frame:
             self.canvas.fill(np.s_[y : y + tall], np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid",))
             self.canvas.looks[y : y + tall, column] = self.canvas.look("cursor")  # columns that are full, too
 
-    def put_axis(self, y: int) -> None:
+    def put_axis(self, y: int, end: int) -> None:
+        """Write the ticks that have room before a column, from which on the values are said to be of some moment."""
         if not self.room:
             return
         axis, free = x_axis(self.low, self.high, "time", max(2, self.room // 10)), self.left
         for share, label in axis.ticks:
             text = plain(label, self.symbols)
             start = min(max(self.left + round(share * (self.room - 1)) - len(text) // 2, 0), self.canvas.width - len(text))
-            if -1e-9 <= share <= 1 + 1e-9 and start >= free:
+            if -1e-9 <= share <= 1 + 1e-9 and start >= free and start + len(text) <= end:
                 free = self.canvas.put(start, y, text, "label") + 2
 
     def _column(self, x: float) -> int:
@@ -172,6 +178,13 @@ def columns_of(strip: Strip, low: float, high: float, count: int) -> NDArray[np.
         if first <= last:
             found[column] = choose(values[first : last + 1])
     return found
+
+
+def _moment(cursor: float | None) -> str:
+    """Return of when the values are."""
+    if cursor is None:
+        return "last"
+    return f"at {clock(cursor, 0.1)}" if math.isfinite(cursor) else ""
 
 
 def _value(strip: Strip, cursor: float | None) -> str:

@@ -61,7 +61,7 @@ class SeriesPane(ChartPane):
             tuple(one.arm for one in found),
             owners=tuple(summary.owners_of([one.writer for one in found])),
             order=tuple(run.arms) if any(one.arm for one in found) else (),
-            title=show(axes.y or self.series_name, 60),
+            title=show(axes.y or self.series_name, 200),
             unit=unit_of(self.series_name) if found else "",
             axes=axes,
             starts=(summary.first_t,) * len(found),
@@ -103,8 +103,9 @@ class MemoryPane(ChartPane):
         self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False, is_smoother=False))
         note = memory_note(summary, has_others=view.has_other_gpus)
         if run.is_over and found and found[0][1].highs:  # the last value is that of processes that were about to end
-            note = "  ".join(filter(None, [f"peak {size(max(found[0][1].highs))}", note]))
-        self.note(Content.styled(show(note, 60), "$text-muted"))
+            of = "" if len(found) == 1 else f" of {found[0][0]}"
+            note = "  ".join(filter(None, [f"peak{of} {size(max(found[0][1].highs))}", note]))
+        self.note(Content.styled(show(note, 200), "$text-muted"))
 
 
 def memory_note(summary: RunSummary, *, has_others: bool) -> str:
