@@ -28,6 +28,7 @@ from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.reports.sweeps.points import curve_ends
+from tuilab.tui.state.following import note_arms
 from tuilab.words import extent, seconds, size, spell_of
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
@@ -113,6 +114,22 @@ def test_lines_of_one_name_end_in_one_range_in_every_view() -> None:
     ]  # fmt: skip
     assert ends_of_curves(summary) == {"last loss base": "10.7 (worker-2)..41 (worker-0)"}
     assert curve_ends(summary) == {"step_ms": 41.01, "loss": 41.01}  # of a sweep, where a point has one place
+
+
+def test_an_arm_has_one_letter_live_afterwards_and_in_html_and_letters_stand_in_order() -> None:
+    race = events.RaceStarted(arms=["base", "bf16"], threads=1, device="process", loops={}, t=1)
+    logged = [events.Logged(s=0, v={"loss": 1.0}, a=arm, t=t) for t, arm in ((2, "base again"), (3, "bf16"), (4, "base"))]
+    live: list[str] = []
+    for known in ([], logged):
+        summary = fold([("worker-0", race), *(("worker-0", one) for one in known)])
+        note_arms(live, summary)
+    lines = lines_of([*summary.series.values()], order=live)
+    (panel,) = series_panels(summary)
+
+    assert live == summary.arms_in_order() == ["base", "bf16", "base again"]
+    drawn = draw(LineChart(lines, title="loss"), 60, 12).text
+    assert [word for word in drawn.split() if word in {"A", "B", "C"}][:3] == ["A", "B", "C"]
+    assert [(one.letter, one.label) for one in figure(panel).entries] == [("A", "base"), ("B", "bf16"), ("C", "base again")]
 
 
 async def test_a_range_names_who_has_its_ends_where_there_is_room(tmp_path: Path) -> None:

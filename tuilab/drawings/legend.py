@@ -63,7 +63,7 @@ def entries(
     for line in lines:
         looks.setdefault(line.look, []).append(line)
     found = []
-    for look, group in looks.items():
+    for look, group in sorted(looks.items()):  # arms may be drawn by lot
         brief, value, full = _values(group, cursor, unit, untold)
         bad = _bad(group, is_timed, is_log_x)
         found.append(Entry(letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], full))

@@ -94,6 +94,11 @@ class Series:
             self.last, self.last_step, self.last_t = values[-1], points[-1].place, points[-1].logged_at
 
     @property
+    def first_t(self) -> int:
+        """When its first point was, be it a number or not."""
+        return min([*self.times[:1], *(bad.t for bad in self.bad[:1])], default=0)
+
+    @property
     def low(self) -> float | None:
         """The least finite value."""
         return self._least if self.lows else None

@@ -51,12 +51,6 @@ class Panel:
     held: tuple[Held, ...] = ()
 
 
-def arms_of(summary: RunSummary) -> list[str]:
-    """Return the arms in an order that is the same in every chart."""
-    found = [arm for _, arm, _ in summary.series] + [arm for _, race in summary.races for arm in race.arms]
-    return list(dict.fromkeys(found))
-
-
 def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int = MOST_LINES) -> list[Panel]:
     """Return a panel for each name that was logged, losses first."""
     return [_logged(summary, name, most_lines) for name in names_of(summary)[:most]]
@@ -95,7 +89,7 @@ def _held(summary: RunSummary) -> Iterator[Held]:
 
 def spreads(summary: RunSummary) -> list[Spread]:
     """Return, for each arm that raced, the median of its blocks, the middle half, the least and the greatest."""
-    looks = arms_of(summary)
+    looks = summary.arms_in_order()
     found = []
     for arm, seen in times_of(summary).items():
         low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
@@ -111,7 +105,7 @@ def names_of(summary: RunSummary) -> list[str]:
 
 def _logged(summary: RunSummary, name: str, most: int) -> Panel:
     found = [one for one in summary.series.values() if one.name == name]
-    arms = arms_of(summary) if any(one.arm for one in found) else ()
+    arms = summary.arms_in_order() if any(one.arm for one in found) else ()
     panel = panel_of(summary.axes_of(name), found, [one.arm for one in found[:most]], arms, siblings(summary.series, name))
     ends: dict[str, list[tuple[str, float]]] = {}
     for one, owner in zip(found, summary.owners_of([one.writer for one in found]), strict=True):
