@@ -1,7 +1,7 @@
 """The past runs of a scenario: what changed, how it ended, what it found."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, VerdictReached
     from tuilab.record.parts import Claim
     from tuilab.record.summary import RunSummary
-    from tuilab.runs.ledger_cache import LedgerCache
+    from tuilab.runs.listing.entry import Entry
 
 NEWEST = 30  # runs that are listed; History shows them all
 
@@ -88,13 +88,13 @@ def runs_of(scenario: str, root: Path) -> list[Path]:
     return [run for run in runs if RunName(run.name).scenario == scenario]
 
 
-def telling(scenario: str, cache: "LedgerCache") -> list[Path]:
+def telling(scenario: str, root: Path, entry_of: "Callable[[str], Entry]") -> list[Path]:
     """Return a scenario's newest runs, and behind them the older ones that speak for it as in the list of scenarios.
 
     The points of a large sweep, which say nothing of a lesson, hide its marks nowhere.
     """
-    runs = runs_of(scenario, Path(cache.root))
-    said = needed((run.name for run in runs), lambda run: _over(said_of(cache.named(run)))) if runs[NEWEST:] else {}
+    runs = runs_of(scenario, root)
+    said = needed((run.name for run in runs), lambda run: _over(said_of(entry_of(run)))) if runs[NEWEST:] else {}
     saying = [run for run, one in said.items() if one.verdict]
     return [*runs[:NEWEST], *(run for run in runs[NEWEST:] if run.name in {*saying[:1], *saying[-1:]})]
 

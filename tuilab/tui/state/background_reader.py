@@ -175,4 +175,4 @@ class Lookout:
         """Return the runs to look at: of a command some may have other words, which their names do not tell."""
         if isinstance(scenario, OwnCommand):
             return past_runs.runs_of(scenario.kind, self._desk.root)[:_OF_KIND]
-        return past_runs.telling(scenario.id, self._desk.ledger)
+        return past_runs.telling(scenario.id, self._desk.root, self._desk.ledger.named)
