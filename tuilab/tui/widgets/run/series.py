@@ -104,7 +104,8 @@ class MemoryPane(ChartPane):
         note = memory_note(summary, has_others=view.has_other_gpus)
         if run.is_over and found and found[0][1].highs:  # the last value is that of processes that were about to end
             of = "" if len(found) == 1 else f" of {found[0][0]}"
-            note = "  ".join(filter(None, [f"peak{of} {size(max(found[0][1].highs))}", note]))
+            brief = note.partition(" (")[0]  # what was looked for has been told while it went on, and is in the result
+            note = "  ".join(filter(None, [f"peak{of} {size(max(found[0][1].highs))}", brief]))
         self.note(Content.styled(show(note, 200), "$text-muted"))
 
 
