@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.content import Content
@@ -730,7 +731,7 @@ async def test_the_points_of_a_large_sweep_hide_neither_the_marks_of_a_lesson_no
     finished(root, {"the sum is right": "SUPPORTED"}, name="fast", at_s=1.5e9, end="bbbbbb", claims=["the sum is right"])
     for number in range(31):
         sweep = events.Sweep(id="sweep-1", values={"rows": [5, 9]}, point={"rows": 5})
-        point = {"sweep": sweep, "params": {"rows": 5}, "changed": ["rows"]}
+        point: dict[str, Any] = {"sweep": sweep, "params": {"rows": 5}, "changed": ["rows"]}
         finished(root, {"the sum is right": "REFUTED"}, name="fast", at_s=1.6e9 + number, end=f"{number:06}", **point)
         other = started(scenario="train", topic="exec", command=[*words[:3], "2"], title="python train.py --lr 2")
         make_run(root, other, events.StateChanged(state="failed"), name="train.exec", at_s=1.6e9 + number, end=f"{number:06}")
