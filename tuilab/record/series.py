@@ -96,7 +96,8 @@ class Series:
     @property
     def first_t(self) -> int:
         """When its first point was, be it a number or not."""
-        return min([*self.times[:1], *(bad.t for bad in self.bad[:1])], default=0)
+        first = self.times[0] if self.times else self.last_t
+        return min(first, self.bad[0].t) if self.bad else first
 
     @property
     def low(self) -> float | None:
