@@ -193,7 +193,7 @@ def test_strips_share_an_axis_of_time_and_have_their_last_values() -> None:
         "clock  ███████▄▄▄▄▄▄▄▄▄████████ 2000 MHz",
         "held   ········█████████···▒▒▒▒",
         "others alice (pid 7) 3 GiB",
-        "                     2 s",
+        "                     2 s            last",
     ]
 
 
@@ -207,6 +207,7 @@ def test_at_the_cursor_strips_have_the_values_of_that_moment() -> None:
     rows: list[Row] = [Strip("busy", made_line([0, 50, 100, 100]), "%", 100.0)]
 
     assert draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=1.2).text.endswith("50 %")
+    assert draw_strips(rows, 30, 2, span=(0.0, 3.0), cursor=1.2).text.endswith("at 1.2 s")
     (row,) = draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=1.2).rows
     assert [text for text, role in row if role == "cursor"] == ["▄"]
     assert draw_strips(rows, 30, 1, span=(0.0, 3.0), cursor=-1.0).text.endswith("n/a")
@@ -221,6 +222,8 @@ def test_a_strip_has_gaps_where_nothing_was_read_for_long() -> None:
 
     found = columns_of(Strip("x", line), 0.0, 50.0, 10)
     assert [value == value for value in found.tolist()] == [True, True, *[False] * 5, True, True, True]
+    ends = [draw_strips([Strip("x", line)], 30, 1, span=(0.0, 50.0), cursor=at).text.split()[-1] for at in (9.5, 25.0, 41.0)]
+    assert ends == ["1", "n/a", "1"]
 
 
 def test_strips_grow_with_the_room_and_what_does_not_fit_is_counted() -> None:
@@ -239,6 +242,6 @@ def test_strips_grow_with_the_room_and_what_does_not_fit_is_counted() -> None:
         "busy   █████████████████ 100 %",
         "held   ·················",
         "others nobody",
-        "             0.5 s    1 s",
+        "             0.5 s        last",
     ]
     assert draw_strips(rows, 30, 2, span=(0.0, 1.0)).text.splitlines()[-1] == "busy   ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄█    +2"

@@ -213,6 +213,22 @@ def test_a_long_name_of_x_hides_none_of_the_first_two_ticks(name: str, width: in
     assert len(cells(below)) == width and name.startswith(below.split("  ")[-1].strip().removesuffix("…"))
 
 
+def test_a_long_name_of_x_is_whole_in_a_row_of_its_own_where_the_chart_is_high() -> None:
+    name = "bits of the mantissa that factors keep"
+    chart = LineChart(lines_of([series(range(24))]), x_name=name, is_over=True)
+    high, low = (draw(chart, 56, height).text.splitlines()[-2:] for height in (14, 13))
+
+    assert [line.split() for line in high] == [["0", "10", "20"], name.split()]
+    assert low[-1].endswith("bits of the mantissa …")
+
+
+def test_the_axis_stays_where_it_was_planned_to_end_unless_the_run_ended_before() -> None:
+    whole, cut = (lines_of([series(range(steps))]) for steps in (400, 120))
+
+    assert [x_range(LineChart(whole, x_end=400.0, is_over=is_over)) for is_over in (False, True)] == [(0.0, 400.0)] * 2
+    assert [x_range(LineChart(cut, x_end=400.0, is_over=is_over))[1] for is_over in (False, True)] == [400.0, 119.0]
+
+
 def test_few_points_fill_the_chart_of_a_run_that_goes_on() -> None:
     """As where two numbers of workers out of three have been tried."""
     tried = Series("epoch_ms")
@@ -316,6 +332,34 @@ def test_values_at_the_cursor() -> None:
     assert [one.low for one in values_at(lines, 2.0)] == [3.0, 5.0]
     assert math.isnan(values_at(lines, 1.0)[0].low)
     assert values_at(lines, -1.0) == []
+
+
+def test_a_cursor_in_a_gap_reads_nothing_and_says_why() -> None:
+    memory = Series("rss_bytes")
+    for second in [*range(10), *range(60, 70)]:
+        memory.add(second, second * SECOND, 2048.0)
+    untold = Series("rss_bytes")
+    for second in (0, 1, 20, 21):
+        untold.add(second, second * SECOND, 4096.0)
+        if second == 1:
+            untold.leave_gap(3 * SECOND)
+    lines = lines_of([memory, untold], ["left out", "told"], is_timed=True)
+
+    def legend(cursor: float) -> str:
+        chart = LineChart(lines, unit="bytes", is_timed=True, is_over=True, cursor=cursor, untold="nothing was at work")
+        return draw(chart, 90, 12).text.splitlines()[0]
+
+    assert legend(2.0).split() == ["A", "left", "out", "2", "KiB", "B", "told", "4", "KiB"]
+    assert legend(5.0).split("  ")[-1] == "B told n/a: nothing was at work"
+    assert legend(10.5).startswith("A left out 2 KiB")  # the next point may still come
+    assert legend(30.0).startswith("A left out n/a")
+    assert legend(100.0).split() == ["A", "left", "out", "n/a", "B", "told", "n/a"]
+
+
+def test_a_cursor_among_points_that_are_no_numbers_reads_the_last_of_them() -> None:
+    broken = lines_of([series([1.0, 2.0, math.nan, math.nan, 3.0])], is_timed=True)
+
+    assert [math.isnan(values_at(broken, x)[0].low) for x in (1.5, 2.5, 3.9, 4.0)] == [False, True, True, False]
 
 
 def test_a_value_has_more_digits_where_the_cursor_is_and_there_is_room() -> None:

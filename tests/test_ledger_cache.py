@@ -112,9 +112,9 @@ def test_a_point_of_a_sweep_with_other_values_says_nothing_of_the_lesson_however
 
     said = {"softmax": "REFUTED", "xyy": "SUPPORTED", "xent": ""}
     assert (look_at_all(root).last_verdicts(), LedgerCache(root).last_verdicts()) == (said, said)  # as it was kept, too
-    runs = [past_runs.look(run) for run in store.list_runs(root) if "-softmax-" in run.name]
+    runs = [past_runs.look(run) for run in past_runs.telling("softmax", root, LedgerCache(root).named)]
     newest = past_runs.newest_verdicts(runs)
-    assert newest and newest.run_dir.name.endswith("aaaaaa") and past_runs.newest_verdicts(runs[:30]) is None
+    assert newest and newest.run_dir.name.endswith("aaaaaa") and len(runs) == past_runs.NEWEST + 1
 
 
 def test_a_run_in_which_nothing_could_be_tested_hides_no_verdict_wherever_it_is_told(root: Path) -> None:

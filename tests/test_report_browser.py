@@ -2,6 +2,7 @@
 
 import html as escaping
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,34 @@ def test_values_are_read_by_keyboard_and_spoken(tmp_path: Path) -> None:
 
     assert most == "99"
     assert spoken == shown == "step 42\nA low 43\nB high 4300"
+
+
+@in_chromium
+def test_in_a_gap_nothing_is_read_and_among_points_that_are_no_numbers_the_last_of_them(tmp_path: Path) -> None:
+    logged = [events.Logged(s=step, v={"loss": float(step)}, a="all") for step in range(6)]
+    logged += [events.Logged(s=step, v={"loss": math.nan if step == 2 else 7.0}, a="some") for step in (0, 1, 2, 5)]
+    used = {"memory_used_bytes": 4096.0, "memory_tree_bytes": 1.0}
+    sampled = [
+        events.Sampled(processes=count, threads=1, cpu_percent=1.0, rss_bytes=2048, gpus={"GPU-a": used})
+        for count in (1, 0, 1, 1)
+    ]
+    records = [started(), events.GpuFound(uuid="GPU-a", index=0, name="H100"), *logged, *sampled]
+    script = """
+      const read = (figure, index) => {
+        const slider = figure.querySelector("input");
+        slider.focus(); slider.value = index; slider.dispatchEvent(new Event("input"));
+        return slider.ariaValueText.split("\\n").slice(1);
+      };
+      const [loss, memory] = document.querySelectorAll("figure.chart");
+      return [read(loss, 3), read(loss, 5), read(memory, 1), read(memory, 2)];
+    """
+
+    found = told(
+        html.render([read_subject(make_run(tmp_path, *records, events.StateChanged(state="succeeded")))]), script, tmp_path
+    )
+
+    assert found[:2] == [["A all 3", "B some nan"], ["A all 5", "B some 7"]]
+    assert [rows[-1] for rows in found[2:]] == ["C processes n/a", "C processes 2 KiB"]
 
 
 @in_chromium

@@ -28,6 +28,7 @@ from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.reports.sweeps.points import curve_ends
+from tuilab.tui.state.following import note_arms
 from tuilab.words import extent, seconds, size, spell_of
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
@@ -106,13 +107,47 @@ def test_lines_of_one_name_end_in_one_range_in_every_view() -> None:
     drawn = draw(LineChart(lines_of([*summary.series.values()][::2]), unit="ms"), 60, 12).text
     assert "base 10.7 ms..41 ms" in drawn
     assert [entry.value for panel in series_panels(summary) for entry in figure(panel).entries] == [
-        "last 10.7..41", "last 10.7 ms..41 ms",
+        "last 10.7 (worker-2)..41 (worker-0)", "last 10.7 ms (worker-2)..41 ms (worker-0)",
     ]  # fmt: skip
     assert [(entry.label, entry.value) for entry in figure(series_panels(summary, most_lines=2)[1]).entries] == [
-        ("base (2 of 3 lines)", "last 10.7 ms..41 ms"),
+        ("base (2 of 3 lines)", "last 10.7 ms (worker-2)..41 ms (worker-0)"),
     ]  # fmt: skip
-    assert ends_of_curves(summary) == {"last loss base": "10.7..41"}
+    assert ends_of_curves(summary) == {"last loss base": "10.7 (worker-2)..41 (worker-0)"}
     assert curve_ends(summary) == {"step_ms": 41.01, "loss": 41.01}  # of a sweep, where a point has one place
+
+
+def test_an_arm_has_one_letter_live_afterwards_and_in_html_and_letters_stand_in_order() -> None:
+    race = events.RaceStarted(arms=["base", "bf16"], threads=1, device="process", loops={}, t=1)
+    logged = [events.Logged(s=0, v={"loss": 1.0}, a=arm, t=t) for t, arm in ((2, "base again"), (3, "bf16"), (4, "base"))]
+    live: list[str] = []
+    for known in ([], logged):
+        summary = fold([("worker-0", race), *(("worker-0", one) for one in known)])
+        note_arms(live, summary)
+    lines = lines_of([*summary.series.values()], order=live)
+    (panel,) = series_panels(summary)
+
+    assert live == summary.arms_in_order() == ["base", "bf16", "base again"]
+    drawn = draw(LineChart(lines, title="loss"), 60, 12).text
+    assert [word for word in drawn.split() if word in {"A", "B", "C"}][:3] == ["A", "B", "C"]
+    assert [(one.letter, one.label) for one in figure(panel).entries] == [("A", "base"), ("B", "bf16"), ("C", "base again")]
+
+
+async def test_a_range_names_who_has_its_ends_where_there_is_room(tmp_path: Path) -> None:
+    ends = {"worker-0": 1.0, "worker-0-rank-1": 4.0, "worker-1": 2.0, "worker-1-rank-1": 3.0}
+    records = [started(repeats=2), *(events.WorkerStarted(writer, 1, 1, int(writer[7])) for writer in ("worker-0", "worker-1"))]
+    run_dir = make_run(tmp_path, *records, events.StateChanged(state="succeeded"))
+    for writer, end in ends.items():
+        journal = Writer(run_dir / "journal" / f"{writer}.jsonl")
+        journal.append(events.Logged(s=0, v={"loss": end}))
+        journal.close()
+    seen = []
+    for width in (160, 40):
+        async with opened(app_on(tmp_path), size=(width, 30)) as pilot:
+            await open_run(pilot, run_dir)
+            seen.append(text(pilot))
+
+    assert "loss  1 (repeat 1, rank 0)..4 (repeat 1, rank 1)" in seen[0]
+    assert "loss  1..4 " in seen[1] and "rank 1" not in seen[1]
 
 
 def test_the_live_line_tells_the_unit_that_a_name_has() -> None:

@@ -5,7 +5,7 @@ Memory and files are told in powers of 1024, as nvidia-smi and the kernel count 
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 _BYTES = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
 _LONG = 1e9  # from here on a value has a power of ten
@@ -64,10 +64,10 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
     return short_exponent(f"{value / divisor:.{digits}g}") + suffix
 
 
-def extent(values: Iterable[float], unit: str = "", digits: int = 4) -> str:
+def extent(values: Iterable[float], unit: str = "", digits: int = 4, owners: Sequence[str] = ()) -> str:
     """Return the one value that all have, or the least and the greatest: several lines of one name have each its own.
 
-    Where any is NaN, that is what is said; where there is none, nothing.
+    Where any is NaN, that is what is said; where there is none, nothing. With `owners`, of each value one, whose they are.
     """
     found = list(values)
     if any(value != value for value in found):
@@ -77,7 +77,9 @@ def extent(values: Iterable[float], unit: str = "", digits: int = 4) -> str:
     ends = min(found), max(found)
     low, high = (number(end, unit, digits) for end in ends)
     short = [number(end, unit, 3) for end in ends]
-    return low if low == high else "..".join(short if short[0] != short[1] else (low, high))
+    told = short if short[0] != short[1] else [low, high]
+    whose = [f" ({owners[found.index(end)]})" for end in ends] if owners else ["", ""]
+    return low if low == high else "..".join(map(str.__add__, told, whose))
 
 
 def gpu_label(index: int, piece: str = "") -> str:

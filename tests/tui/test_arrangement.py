@@ -83,3 +83,13 @@ def test_of_a_command_its_output_stands_before_its_words_until_there_is_more_to_
 
     assert quiet.index("output") < quiet.index("notes") and told.index("notes") < told.index("output")
     assert "output" in quiet[:4] or room.columns == 3
+
+
+def test_claims_stay_as_high_when_what_to_try_next_comes_above_the_output() -> None:
+    summary, room = summary_with(figures=False, pictures=False), Room(120, 40)
+    needs = {"claims": 30, "notes": 7, "output": 7}
+    going, over = (arrange(summary, ["loss", "acc"], room, needs, has_notes=has_notes) for has_notes in (False, True))
+
+    assert going.rows.split() == ["1fr", "1fr", "20"]
+    assert over.rows.split() == ["1fr", "1fr", "9", "11"] and over.tall == {"claims"}
+    assert [places(over, 2)[1, row] for row in (2, 3)] == ["notes", "output"]

@@ -79,6 +79,21 @@ async def test_commands_that_differ_at_their_ends_are_told_apart(root: Path) -> 
         assert in_history == in_lab
 
 
+async def test_a_command_that_was_watched_and_one_that_was_raced_are_told_apart(root: Path) -> None:
+    words = ["python", "train.py"]
+    for verb in ("exec", "ab"):
+        first = started(scenario="train", topic=verb, command=words, title=" ".join(words))
+        make_run(root, first, events.StateChanged(state="succeeded"), name=f"train.{verb}", end=f"{verb:a<6}")
+    async with opened(app_on(root), size=(80, 24)) as pilot:
+        await shown(pilot, "your commands")
+        in_lab = {line.split("││")[0].strip("│▂▇ ") for line in text(pilot).splitlines() if "✓" in line}
+        await press(pilot, "h")
+        in_history = {name for name in ("exec/train ", "ab/train ") if name in text(pilot)}
+
+        assert in_lab == {"✓ python train.py", "✓ ab: python train.py"}
+        assert in_history == {"exec/train ", "ab/train "}
+
+
 async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_comes(root: Path) -> None:
     first = started(scenario="train", topic="exec", command=["python", "train.py"], is_alive=True)
     run_dir = make_run(

@@ -1,5 +1,6 @@
 """Keys that work everywhere, what they leave behind, and the line that tells them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from tests.tui.screens import NotingApp, NotingDesk, app_on, open_run, opened, p
 from tuilab.record.events import Logged, StateChanged
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
+from tuilab.tui.state import cost
+from tuilab.tui.state.following import Following
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.widgets.keybar import KeyBar
 from tuilab.tui.widgets.lab.lesson import Lesson
@@ -274,6 +277,23 @@ async def test_a_key_that_would_be_typed_is_not_offered_for_a_run_that_goes_on(r
 
         assert "goes there" not in while_typing and "● running" in while_typing
         assert "a goes there" in text(pilot)
+
+
+async def test_what_tuilab_itself_takes_is_told_in_as_many_words_as_no_key_gives_way_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "_OVER_S", -1.0)  # some seconds have passed
+    monkeypatch.setattr(Following, "age_s", 0.0)
+    run_dir = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"))
+    ends = []
+    for width in (160, 120, 80):
+        async with opened(app_on(tmp_path), size=(width, 24)) as pilot:
+            page = await open_run(pilot, run_dir)
+            page.show_note()
+            await pilot.pause()
+            ends.append(re.sub(r"[\d.]+", "0", text(pilot).splitlines()[-1].split("  ")[-1]).strip())
+
+    assert ends == ["tuilab itself: 0 % of a core, 0 kB/s sent", "tuilab 0 %, 0 kB/s", "? more"]
 
 
 async def test_on_a_very_narrow_screen_the_lab_fits(root: Path) -> None:

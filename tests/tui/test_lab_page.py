@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.content import Content
@@ -719,3 +720,25 @@ def test_a_title_is_shown_whole_on_a_small_screen(tmp_path: Path, root: Path) ->
         assert title in " ".join(lines)
 
     drive(body, folder, root, size=(80, 24))
+
+
+async def test_the_points_of_a_large_sweep_hide_neither_the_marks_of_a_lesson_nor_the_runs_of_a_command(
+    folder: Path, root: Path
+) -> None:
+    words = ["python", "train.py", "--lr", "1"]
+    old = started(scenario="train", topic="exec", command=words, title=" ".join(words))
+    make_run(root, old, events.StateChanged(state="succeeded"), name="train.exec", at_s=1.5e9, end="aaaaaa")
+    finished(root, {"the sum is right": "SUPPORTED"}, name="fast", at_s=1.5e9, end="bbbbbb", claims=["the sum is right"])
+    for number in range(31):
+        sweep = events.Sweep(id="sweep-1", values={"rows": [5, 9]}, point={"rows": 5})
+        point: dict[str, Any] = {"sweep": sweep, "params": {"rows": 5}, "changed": ["rows"]}
+        finished(root, {"the sum is right": "REFUTED"}, name="fast", at_s=1.6e9 + number, end=f"{number:06}", **point)
+        other = started(scenario="train", topic="exec", command=[*words[:3], "2"], title="python train.py --lr 2")
+        make_run(root, other, events.StateChanged(state="failed"), name="train.exec", at_s=1.6e9 + number, end=f"{number:06}")
+    app = NotingApp(NotingDesk(root, [str(folder)], Settings(scenario="fast", has_seen_hint=True)))
+    async with opened(app, size=(120, 40)) as pilot:
+        assert "✓ the sum is right" in text(pilot)
+        app.page.columns.catalogue.go_to("python train.py --lr 1")
+        await press(pilot, "r")
+
+        assert "14 Jul" in text(pilot) and "succeeded" in text(pilot)

@@ -624,6 +624,6 @@ async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tm
         every = text(pilot)
 
     assert "memory, GPU 1 ─" in own and "A device 3 GiB      B reserved 2 GiB      C allocated 1 GiB" in own
-    assert "D processes 1 GiB" in own
+    assert "D processes 1 GiB" in own and "peak of device 3 GiB" in own
     assert "1 other GPU: d" in own and "d all GPUs" in own
     assert "70 GiB" not in own and "GPU 0 device 70 GiB" in every

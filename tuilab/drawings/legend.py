@@ -9,7 +9,7 @@ from string import ascii_letters
 from typing import NamedTuple
 
 from tuilab.arrays import np
-from tuilab.drawings.lines import Line, lasts, step_at, values_at
+from tuilab.drawings.lines import Line, is_untold, lasts, reading_at, step_at
 from tuilab.drawings.picture import ARMS, Canvas, cells, fit
 from tuilab.drawings.symbols import Symbols, plain
 from tuilab.text import show, told_apart
@@ -28,7 +28,7 @@ class _Step(NamedTuple):
     value: int  # and of a value; 0: as few digits as tell enough
     is_brief: bool = False  # of what is bad its place is left out
     has_unit_once: bool = False
-    is_exact: bool = False  # values with more digits
+    is_full: bool = False  # values with more digits, or whose they are
 
 
 _TIGHTER = (_Step(24, 9), _Step(24, 7), _Step(12, 7, True), _Step(8, 0, True), _Step(6, 0, True), _Step(4, 0, True, True))
@@ -44,7 +44,7 @@ class Entry:
     brief: str  # the value in fewer digits
     bad: str
     role: str
-    exact: str = ""  # the value in more digits, where somebody looks at it
+    full: str = ""  # the value in more digits, where somebody looks at it; of several lines, whose
 
 
 def letter(look: int) -> str:
@@ -52,25 +52,42 @@ def letter(look: int) -> str:
     return ascii_letters[(look + 26) % 52]
 
 
-def entries(lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed: bool, is_log_x: bool = False) -> list[Entry]:
-    """Return an entry for each look, with the value at the cursor, else the last; of several lines the range."""
+def entries(
+    lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed: bool, is_log_x: bool = False, untold: str = ""
+) -> list[Entry]:
+    """Return an entry for each look, with the value at the cursor, else the last; of several lines the range.
+
+    `untold` is why nothing could be told where that was looked for.
+    """
     looks: dict[int, list[Line]] = {}
     for line in lines:
         looks.setdefault(line.look, []).append(line)
-    return [_entry(look, group, cursor, unit, is_timed, is_log_x) for look, group in looks.items()]
+    found = []
+    for look, group in sorted(looks.items()):  # arms may be drawn by lot
+        brief, value, full = _values(group, cursor, unit, untold)
+        bad = _bad(group, is_timed, is_log_x)
+        found.append(Entry(letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], full))
+    return found
 
 
-def _entry(look: int, group: list[Line], cursor: float | None, unit: str, is_timed: bool, is_log_x: bool) -> Entry:
-    value, brief = (_value(group, cursor, unit, digits) for digits in (4, 3))
-    exact = "" if cursor is None else _value(group, cursor, unit, 6)
-    return Entry(letter(look), group[0].label, value, brief, _bad(group, is_timed, is_log_x), ARMS[look % len(ARMS)], exact)
+def _values(group: list[Line], cursor: float | None, unit: str, untold: str) -> tuple[str, str, str]:
+    """Return a value in three widths, the widest only where it tells more."""
+    ends = [(end, line.owner) for line in group for end in _ends(line, cursor)]
+    if not ends and cursor is not None:
+        is_told = untold and any(is_untold(line, cursor) for line in group)
+        return "n/a", "n/a", f"n/a: {untold}" if is_told else ""
+    values, owners = [end for end, _ in ends], [owner for _, owner in ends]
+    brief, value = (extent(values, unit, digits) for digits in (3, 4))
+    full = extent(values, unit, 4 if cursor is None else 6, owners if len({*owners}) > 1 else ())
+    return brief, value, full if full != value else ""
 
 
-def _value(group: list[Line], cursor: float | None, unit: str, digits: int) -> str:
+def _ends(line: Line, cursor: float | None) -> list[float]:
+    """Return what a line has at the cursor, the least and the greatest where points share a place; else its last value."""
     if cursor is None:
-        return extent(lasts(group), unit, digits)
-    readings = values_at(group, cursor)
-    return extent((end for reading in readings for end in (reading.low, reading.high)), unit, digits) or "n/a"
+        return lasts([line])
+    reading = reading_at(line, cursor)
+    return [reading.low, reading.high] if reading else []
 
 
 def _bad(group: list[Line], is_timed: bool, is_log_x: bool) -> str:
@@ -100,13 +117,13 @@ def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequen
     Where that is too little, entries get narrower as long as their names differ; where that is, too, they may take a third, and
     at last all rows but a few of the plot.
     """
-    words = [part for part in (show(title, 60), *notes) if part]
+    words = [part for part in (show(title, 200), *notes) if part]
     few, many = max(1, canvas.height // 4), max(1, canvas.height // 3)
     tall = max(many, canvas.height - _LEAST_PLOT)
     wide = _TIGHTER[:3] if canvas.height >= _HIGH else _TIGHTER  # where there is room, more rows before briefer names
-    exact = [(few, _Step(24, 9, is_exact=True))] if any(entry.exact for entry in found) else []
+    full = [(few, _Step(24, 9, is_full=True))] if any(entry.full for entry in found) else []
     tries = [
-        *exact,
+        *full,
         *((few, step) for step in wide[:-1]),
         *((many, step) for step in wide),
         *((tall, step) for step in _TIGHTER),
@@ -185,6 +202,6 @@ def _parts(entry: Entry, label: str, step: _Step, unit: str) -> list[tuple[str, 
     name = f"{entry.letter} {label}".strip()
     bad = entry.bad.partition(" from")[0] if step.is_brief else entry.bad
     brief = entry.brief if ".." in entry.brief or not unit else entry.brief.removesuffix(f" {unit}")
-    value = entry.exact if step.is_exact else entry.value if step.value else brief
+    value = entry.full if step.is_full and entry.full else entry.value if step.value else brief
     parts = [(f"{name} ", entry.role), (value.ljust(step.value), "value"), (f" {bad}" if bad else "", "bad")]
     return [(text, role) for text, role in parts if text.strip()]

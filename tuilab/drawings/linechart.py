@@ -21,6 +21,8 @@ _AT_ONCE = 16  # lines, so that what is computed of them stays in the caches
 _STRIPE = 3  # columns in one colour where lines lie on each other
 _LETTER_EVERY = 24  # columns from one letter of a line to its next
 _GUIDE_REACH = 0.25  # of the span: a guide so near to the data is brought into the chart
+_HAIR = 0.02  # of an axis: the steps that come are mostly counted from 0, and those that are planned from 1
+_NAME_ROW_FROM = 14  # rows of a chart that leave one to a long name of x
 _LEAST_STEPS, _LEAST_SECONDS = 4.0, 2.0  # that the x axis of a run that goes on shows
 
 
@@ -42,7 +44,7 @@ class LineChart:
     unit: str = ""  # of y: "", "bytes", "s", "%", ...
     is_timed: bool = False  # x are seconds, not steps
     is_log: bool = False
-    is_over: bool = False  # nothing more will come: the x axis ends with the data
+    is_over: bool = False  # nothing more will come: the x axis ends with the data, or where it was planned to
     x_end: float | None = None  # where x is known to end
     window: tuple[float, float] | None = None  # the part of x that is shown, None for all
     cursor: float | None = None
@@ -50,6 +52,7 @@ class LineChart:
     empty: str = "no points yet"
     is_log_x: bool = False  # x are powers of ten of steps
     x_name: str = ""  # what is along x
+    untold: str = ""  # why nothing could be told where lines are broken
     others: tuple[Line, ...] = ()  # dim ones behind all; those of one label belong together
 
 
@@ -84,10 +87,16 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     last = max(line.last_x if math.isfinite(line.last_x) else float(line.xs[-1]) for line in lines)
     last = max([last, *(float(part[-1]) for line in lines for part in (line.xs, line.bad_xs) if len(part))])
     if chart.is_over:
-        return beginning(first, last) if not chart.is_log_x else first, last
+        return (first, last) if chart.is_log_x else (beginning(first, last), _end_of(chart, first, last))
     if chart.is_log_x:  # whole powers of ten change rarely
         return float(math.floor(first)), max(float(math.ceil(last)), math.floor(first) + 1.0)
     return grown(first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end)
+
+
+def _end_of(chart: LineChart, first: float, last: float) -> float:
+    """Return where the axis of a run that is over ends: where it was planned to, if all but a hair of that came."""
+    end = chart.x_end
+    return end if end is not None and last < end <= last + _HAIR * (last - first) else last
 
 
 def _laid_out(chart: LineChart, width: int, height: int, symbols: Symbols) -> "_Drawn":
@@ -106,7 +115,11 @@ class _Drawn:
         )
         self.has_inf = any((line.bad_values == math.inf).any() for line in chart.lines if len(line.bad_values))
         self.top = top + self.has_inf  # a row for the marks of Inf
-        self.bottom = canvas.height - 3  # the last row of the plot; below it the axis and its labels
+        name = show(chart.x_name, 200)
+        beside = 2 * canvas.width // 5  # columns of its name that leave enough of them to the ticks
+        self.has_name_row = len(cells(name)) > beside and canvas.height >= _NAME_ROW_FROM
+        self.x_name = plain(fit(name, canvas.width if self.has_name_row else beside), symbols)
+        self.bottom = canvas.height - 3 - self.has_name_row  # the last row of the plot; below it the axis and its labels
         self.height = self.bottom - self.top + 1
         low, high = x_range(chart)
         self.y = self._y_axis(low, high)
@@ -145,12 +158,9 @@ class _Drawn:
         first = next(axes)
         return next((axis for axis in chain([first], axes) if len(self._x_labels(axis, self._name_place(axis))) > 1), first)
 
-    def _x_name(self) -> str:
-        return plain(fit(show(self.chart.x_name, 60), 2 * self.canvas.width // 5), self.symbols)
-
     def _name_place(self, axis: Axis) -> range:
         """Return the columns that the name of x takes: before the ticks where it hides none of them, else at the end."""
-        width = len(cells(self._x_name()))
+        width = 0 if self.has_name_row else len(cells(self.x_name))
         before, behind = range(width + 2), range(self.canvas.width - width - 2, self.canvas.width)
         return before if not width or self._x_labels(axis, before) == self._x_labels(axis) else behind
 
@@ -184,10 +194,10 @@ class _Drawn:
 
     def _put_x_labels(self, base: int) -> None:
         """Write the ticks beside the name of what they are of; one that has no room beside that or the cursor is left out."""
-        place, taken, name = self._name_place(self.x), self._cursor_place(), self._x_name()
-        start = self.canvas.width - len(cells(name)) if place.start else 0
-        if not _touch(range(start, start + len(cells(name))), taken):
-            self.canvas.put(start, base + 1, name, "title")
+        place, taken, width = self._name_place(self.x), self._cursor_place(), len(cells(self.x_name))
+        start = self.canvas.width - width if place.start or self.has_name_row else 0
+        if self.has_name_row or not _touch(range(start, start + width), taken):
+            self.canvas.put(start, base + 1 + self.has_name_row, self.x_name, "title")
         for share, _ in self.x.ticks:
             if -1e-9 <= share <= 1 + 1e-9:
                 self.canvas.put(self._column(share), base, self.symbols.tick_x, "axis")
@@ -352,7 +362,8 @@ def _is_named(chart: LineChart) -> bool:
 def _entries(chart: LineChart) -> list[legend.Entry]:
     """Return what the legend says of each look: of the repeats of an arm, the last that has a value."""
     lines = chart.behind or chart.lines  # values are never smoothed
-    found = legend.entries(lines, chart.cursor, chart.unit, is_timed=chart.is_timed, is_log_x=chart.is_log_x)
+    along = {"is_timed": chart.is_timed, "is_log_x": chart.is_log_x}
+    found = legend.entries(lines, chart.cursor, chart.unit, **along, untold=chart.untold)
     own = found if _is_named(chart) else [replace(entry, letter="") for entry in found]
     return [*own, *_entries_of_others(chart)]
 
@@ -397,7 +408,7 @@ def _notes(chart: LineChart) -> list[str]:
 def _numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Picture:
     """Draw numbers where there is no room for a chart."""
     canvas = Canvas(width, height)
-    rows: list[tuple[str, str]] = [(show(chart.title, 60), "title")] if chart.title and height > 2 else []
+    rows: list[tuple[str, str]] = [(show(chart.title, 200), "title")] if chart.title and height > 2 else []
     for entry in _entries(chart):
         head = f"{entry.letter} {entry.label}".strip()
         rows.append((f"{head} {entry.value}".strip(), entry.role))

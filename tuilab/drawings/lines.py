@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tuilab.arrays import NDArray, np
 from tuilab.record.series import Series
@@ -14,6 +14,7 @@ Known = dict[tuple[int, str], tuple[Sequence[float], Floats]]
 _GAP = 5.0  # times the usual spacing in time: the line is broken there
 _FLOOD = 1000  # marks, more than there are columns
 _MANY = 8  # points that make a spacing usual
+PATIENCE = 2.5  # times that: so long the last point before a break counts
 _NONE: Floats = np.zeros(0)
 NAME_LIMIT = 100_000  # characters: more than a record has
 
@@ -38,6 +39,9 @@ class Line:
     last_x: float = 0.0
     off_axis: int = 0  # places that a logarithmic x axis cannot show
     mids: Floats | None = None  # where the middle was measured by itself, as that of an interval
+    gaps: Floats = field(default_factory=lambda: _NONE)  # where it was looked for first and could not be told
+    owner: str = ""  # whose it is, among lines of one name
+    is_merged: bool = False  # whether points share a place: which of them came before what is no number is not known
 
     @property
     def is_empty(self) -> bool:
@@ -60,6 +64,7 @@ def lines_of(
     is_log_x: bool = False,
     starts: Sequence[int] = (),
     order: Sequence[str] = (),
+    owners: Sequence[str] = (),
     known: Known | None = None,
 ) -> tuple[Line, ...]:
     """Return a line for each series, called by `names` or its arm; those of one name, however long, share a look.
@@ -79,8 +84,12 @@ def lines_of(
     )
     if len(found) == 1:
         return found
+    owners = owners or [""] * len(found)
     shared: dict[bytes, Floats] = {}  # lines whose points stand at the same places share them, and are drawn at once
-    return tuple(replace(line, xs=shared.setdefault(line.xs.tobytes(), line.xs)) for line in found)
+    return tuple(
+        replace(line, xs=shared.setdefault(line.xs.tobytes(), line.xs), owner=show(owner, NAME_LIMIT))
+        for line, owner in zip(found, owners, strict=True)
+    )
 
 
 def _line(
@@ -109,7 +118,8 @@ def _line(
     line = _in_order(line)
     line = _along_powers(line) if is_log_x and not is_timed else line
     gaps = placed(np.array(series.gaps if is_timed else (), np.float64))
-    return replace(line, breaks=_breaks(line, is_timed, gaps))
+    is_merged = series.count - series.bad_count > len(series.lows)
+    return replace(line, breaks=_breaks(line, is_timed, gaps), gaps=gaps, is_merged=is_merged)
 
 
 def _grown(known: Known, key: tuple[int, str], values: Sequence[float]) -> Floats:
@@ -199,21 +209,43 @@ def lasts(lines: Sequence[Line]) -> list[float]:
 
 
 def values_at(lines: Sequence[Line], x: float) -> list[Reading]:
-    """Return what each line has at x: the points of its bucket there, or the NaN or Inf that is exactly there."""
-    readings = (_reading(line, x) for line in lines)
+    """Return what each line has at x: the points of its bucket there, or the NaN or Inf that came last; nothing in a gap."""
+    readings = (reading_at(line, x) for line in lines)
     return [reading for reading in readings if reading is not None]
 
 
-def _reading(line: Line, x: float) -> Reading | None:
-    bad = int(np.searchsorted(line.bad_xs, x, "right")) - 1
-    at = int(np.searchsorted(line.xs, x, "right")) - 1
-    has_bad = bad >= 0 and (at < 0 or line.bad_xs[bad] >= line.xs[at])
-    if has_bad and (line.bad_xs[bad] == x or at < 0 or x >= line.last_x):
+def reading_at(line: Line, x: float) -> Reading | None:
+    """Return what one line has at x; None where it has nothing there."""
+    bad, at = _last_before(line.bad_xs, x), point_at(line, x)
+    has_bad = bad >= 0 and (at is None or line.bad_xs[bad] >= line.xs[at])
+    if has_bad and (line.bad_xs[bad] == x or at is None or x >= line.last_x or not line.is_merged):
         value = float(line.bad_values[bad])
         return Reading(value, value)
-    if at < 0:
+    return None if at is None else Reading(float(line.lows[at]), float(line.highs[at]))
+
+
+def point_at(line: Line, x: float) -> int | None:
+    """Return which point counts at x: the last before, unless the line is broken between, or ended, for some time."""
+    at = _last_before(line.xs, x)
+    if at < 0 or is_untold(line, x):
         return None
-    return Reading(float(line.lows[at]), float(line.highs[at]))
+    is_last = at == len(line.xs) - 1
+    if not is_last and not line.breaks[at]:
+        return at
+    end = max(float(line.xs[at]), line.last_x) if is_last else float(line.xs[at])
+    spacing = np.diff(line.xs[max(at - _MANY, 0) : at + 1])
+    return at if not len(spacing) or x <= end + PATIENCE * float(np.median(spacing)) else None
+
+
+def is_untold(line: Line, x: float) -> bool:
+    """Say whether x is where something was looked for and could not be told."""
+    gap, at = _last_before(line.gaps, x), _last_before(line.xs, x)
+    return gap >= 0 and at >= 0 and bool(line.gaps[gap] > line.xs[at])
+
+
+def _last_before(places: Floats, x: float) -> int:
+    """Return the last of some places up to x, -1 where there is none."""
+    return int(np.searchsorted(places, x, "right")) - 1
 
 
 def next_bad(lines: Sequence[Line], x: float) -> float | None:

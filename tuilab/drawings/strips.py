@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 from tuilab.arrays import NDArray, np
 from tuilab.drawings.axis import x_axis
-from tuilab.drawings.lines import Line
+from tuilab.drawings.lines import PATIENCE, Line, point_at
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.text import show
-from tuilab.words import number
+from tuilab.words import clock, number
 
 _MOST_ROWS = 6  # of one strip
-_PATIENCE = 2.5  # times the usual spacing: so long the last reading counts
 _LEAST_ROOM = 8  # columns, below which there are only names and values
 
 
@@ -60,7 +59,10 @@ def draw_strips(
     span: tuple[float, float] = (0.0, 1.0),
     cursor: float | None = None,
 ) -> Picture:
-    """Draw rows over a span of seconds; strips share what room there is, and what does not fit is counted."""
+    """Draw rows over a span of seconds; strips share what room there is, and what does not fit is counted.
+
+    The values at the right are those at the cursor, else the last, of which each may have been read at another moment.
+    """
     canvas = Canvas(width, height)
     if not rows or not height:
         return canvas.picture()
@@ -83,7 +85,9 @@ def draw_strips(
         canvas.put(width - len(values.get(at, "")), y + tall - 1, values.get(at, ""), "value")
         y += tall
     if has_axis and y < height:
-        frame.put_axis(y)
+        word = plain(_moment(cursor), symbols) if values else ""
+        canvas.put(width - len(word), y, word, "muted")
+        frame.put_axis(y, width - len(word) - 2)
     return canvas.picture()
 
 
@@ -140,14 +144,15 @@ class _Frame:
             self.canvas.fill(np.s_[y : y + tall], np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid",))
             self.canvas.looks[y : y + tall, column] = self.canvas.look("cursor")  # columns that are full, too
 
-    def put_axis(self, y: int) -> None:
+    def put_axis(self, y: int, end: int) -> None:
+        """Write the ticks that have room before a column, from which on the values are said to be of some moment."""
         if not self.room:
             return
         axis, free = x_axis(self.low, self.high, "time", max(2, self.room // 10)), self.left
         for share, label in axis.ticks:
             text = plain(label, self.symbols)
             start = min(max(self.left + round(share * (self.room - 1)) - len(text) // 2, 0), self.canvas.width - len(text))
-            if -1e-9 <= share <= 1 + 1e-9 and start >= free:
+            if -1e-9 <= share <= 1 + 1e-9 and start >= free and start + len(text) <= end:
                 free = self.canvas.put(start, y, text, "label") + 2
 
     def _column(self, x: float) -> int:
@@ -162,7 +167,7 @@ def columns_of(strip: Strip, low: float, high: float, count: int) -> NDArray[np.
         return found
     values, choose = (line.lows, np.min) if strip.is_least else (line.highs, np.max)
     spacing = float(np.median(np.diff(line.xs))) if len(line.xs) > 1 else 0.0
-    end = max(line.last_x, float(line.xs[-1])) + _PATIENCE * spacing
+    end = max(line.last_x, float(line.xs[-1])) + PATIENCE * spacing
     edges = np.linspace(low, high, count + 1)
     before = np.searchsorted(line.xs, edges, "right") - 1  # the reading that counts at each edge
     for column in range(count):
@@ -175,12 +180,19 @@ def columns_of(strip: Strip, low: float, high: float, count: int) -> NDArray[np.
     return found
 
 
+def _moment(cursor: float | None) -> str:
+    """Return of when the values are."""
+    if cursor is None:
+        return "last"
+    return f"at {clock(cursor, 0.1)}" if math.isfinite(cursor) else ""
+
+
 def _value(strip: Strip, cursor: float | None) -> str:
     """Return the last value, or the one at the cursor."""
     line = strip.line
     if cursor is None:
         return number(line.last, strip.unit) if len(line.xs) else "n/a"
-    at = int(np.searchsorted(line.xs, cursor, "right")) - 1
-    if at < 0:
+    at = point_at(line, cursor)
+    if at is None:
         return "n/a"
     return number(float((line.lows if strip.is_least else line.highs)[at]), strip.unit)

@@ -140,7 +140,7 @@ def _x_name(axes: AxesNamed, is_log: bool, width: int) -> list[str]:
     """Return what is along x, below the right end of the axis."""
     from tuilab.drawings.picture import cells, fit  # which loads numpy
 
-    name = fit(f"{show(axes.x, 60) or 'step'} (log)" if is_log else show(axes.x, 60), width)
+    name = fit(f"{show(axes.x, 200) or 'step'} (log)" if is_log else show(axes.x, 200), width)
     return [f"{' ' * (width - len(cells(name)))}{name}"] if name else []
 
 

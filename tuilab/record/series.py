@@ -94,6 +94,12 @@ class Series:
             self.last, self.last_step, self.last_t = values[-1], points[-1].place, points[-1].logged_at
 
     @property
+    def first_t(self) -> int:
+        """When its first point was, be it a number or not."""
+        first = self.times[0] if self.times else self.last_t
+        return min(first, self.bad[0].t) if self.bad else first
+
+    @property
     def low(self) -> float | None:
         """The least finite value."""
         return self._least if self.lows else None

@@ -1,7 +1,8 @@
 """What a run amounts to: the one object that every view renders, folded from the journal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from tuilab.record import events
@@ -157,8 +158,23 @@ class RunSummary:
 
     def repeat_of(self, writer: str) -> int:
         """Return the number of the repeat that a stream belongs to, counted from 1."""
-        worker = self.workers.get(writer.partition("-rank-")[0])
+        worker = self.workers.get(writer.partition(RANK)[0])
         return worker.started.repeat + 1 if worker and worker.started else 1
+
+    def arms_in_order(self) -> list[str]:
+        """Return the arms in the order in which they came: each looks the same in every chart, live and afterwards."""
+        seen = [(one.first_t, one.arm) for one in self.series.values()]
+        seen += [(race.t, arm) for _, race in self.races for arm in race.arms]
+        seen += [(blocks[0].t, arm) for (_, arm), blocks in self.blocks.items() if blocks]
+        return list(dict.fromkeys(arm for _, arm in sorted(seen, key=itemgetter(0)) if arm))
+
+    def owners_of(self, writers: Sequence[str]) -> list[str]:
+        """Return whose each of some streams is, in words that tell it from the others: `repeat 2`, `rank 1`."""
+        has_ranks = any(RANK in writer for writer in writers)
+        repeats = [f"repeat {self.repeat_of(one)}" if self.planned_repeats > 1 else "" for one in writers]
+        ranks = [f"rank {one.partition(RANK)[2] or 0}" if has_ranks else "" for one in writers]
+        pairs = zip(repeats, ranks, writers, strict=True)
+        return [", ".join(filter(None, (repeat, rank))) or writer for repeat, rank, writer in pairs]
 
     def repeats_with(self, name: str = "") -> list[int]:
         """Return the numbers of the repeats that logged a name, or anything."""

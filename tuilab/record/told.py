@@ -9,6 +9,7 @@ from tuilab.record.blocks import NoiseFloor, noise_of
 from tuilab.record.events import AGAIN, Alerted, Progressed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
+from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
@@ -122,6 +123,16 @@ def done_words(summary: RunSummary) -> str:
     return f"{now.done}/{now.total} {unit}" if now.total else plural(now.done, unit.removesuffix("s"))
 
 
+def cut_words(summary: RunSummary) -> str:
+    """Return how far a command came that ended before all that it had printed was to come; of others that is not known.
+
+    A scenario's progress is written ten times a second, and its last may be missing.
+    """
+    now = summary.progress
+    is_cut = summary.run and summary.run.command and now and is_whole(now) and now.done < now.total - 1  # or it counts from 0
+    return done_words(summary) if is_cut else ""
+
+
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
     """Return how long a run will take yet, by the repeats that are done; None where that is not known."""
     ended = [worker.t for name in summary.finished_repeats() if (worker := summary.workers[name].exited)]
@@ -158,14 +169,15 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
         return {}
     controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
     told = [one for one in summary.series.values() if one.arm not in controls]
-    ends: dict[tuple[str, str], list[float]] = {}  # of each process that has the curve
+    ends: dict[tuple[str, str], list[Series]] = {}  # of each process that has the curve
     for one in told:
         if one.count and unit_of(one.name) != "ms":
-            ends.setdefault((one.name, one.arm), []).append(one.last)
-    return {
-        f"last {show(name, 60)} {show(arm, 60)}".strip(): extent(found, unit_of(name))
-        for (name, arm), found in list(ends.items())[:_ENDS]
-    }
+            ends.setdefault((one.name, one.arm), []).append(one)
+    lasts: dict[str, str] = {}
+    for (name, arm), found in list(ends.items())[:_ENDS]:
+        owners = [show(owner, 40) for owner in summary.owners_of([one.writer for one in found])]
+        lasts[f"last {show(name, 60)} {show(arm, 60)}".strip()] = extent((one.last for one in found), unit_of(name), 4, owners)
+    return lasts
 
 
 def node_words(summary: RunSummary) -> str:

@@ -14,9 +14,9 @@ from tuilab.record.gpus.own_gpus import MASKS
 from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Item
 from tuilab.record.series import by_arm, columns
+from tuilab.record.usage import usage_of, why_untold
 from tuilab.text import show
 
-_MEMORY = "rss_bytes", "uss_bytes"
 _HELD = 65_536  # numbers that are gathered at a time: what a run of any length takes of memory
 
 
@@ -110,21 +110,14 @@ def _timed(stream: str, item: events.BlockTimed, race: events.RaceStarted | None
 
 
 def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:
-    for name in ("processes", "threads", "cpu_percent", "rss_bytes", "uss_bytes"):
-        value = getattr(item, name)
-        is_idle = name in _MEMORY and value is not None and not item.processes
-        if is_idle or (name == "cpu_percent" and not math.isfinite(value)):
-            yield _one("sampled", name, "", stream, number, item.t, None, f"n/a: {_why_no_share(item)}")
-        elif value is not None:
-            yield _one("sampled", name, "", stream, number, item.t, float(value))
+    for name, value in usage_of(item).items():
+        is_told = math.isfinite(value)
+        why = "" if is_told else f"n/a: {why_untold(item)}"
+        yield _one("sampled", name, "", stream, number, item.t, float(value) if is_told else None, why)
     for uuid, metrics in item.gpus.items():
         for name, value in metrics.items():
             why = ", ".join(throttle_names(int(value))) if name == "throttle_mask" and 0 <= value < MASKS else ""
             yield _one("sampled", name, uuid, stream, number, item.gpus_asked.get(uuid, item.t), value, why)
-
-
-def _why_no_share(item: events.Sampled) -> str:
-    return "what a process that went had taken was counted nowhere" if item.processes else "nothing of the run was at work"
 
 
 def _one(kind: str, name: str, arm: str, writer: str, number: int, t: int, value: float | None, note: str = "") -> Piece:

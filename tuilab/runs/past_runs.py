@@ -1,7 +1,7 @@
 """The past runs of a scenario: what changed, how it ended, what it found."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,16 +10,17 @@ from tuilab.catalogue.scenario import Stated
 from tuilab.catalogue.stated import fits
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
-from tuilab.record.verdicts import Verdict
-from tuilab.runs.last_verdicts import is_off
+from tuilab.record.verdicts import QUEUED, RUNNING, Verdict
+from tuilab.runs.last_verdicts import Said, is_off, needed, said_of
 from tuilab.runs.run_name import RunName
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, VerdictReached
     from tuilab.record.parts import Claim
     from tuilab.record.summary import RunSummary
+    from tuilab.runs.listing.entry import Entry
 
-NEWEST = 30  # runs that are looked at; History shows them all
+NEWEST = 30  # runs that are listed; History shows them all
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,30 @@ class PastRun:
 
 
 def runs_of(scenario: str, root: Path) -> list[Path]:
-    """Return the folders of a scenario's newest runs, the newest first."""
+    """Return the folders of a scenario's runs, the newest first."""
     from tuilab.runs import store
 
     try:
         runs = store.list_runs(root)
     except TuilabError:
         return []
-    return [run for run in runs if RunName(run.name).scenario == scenario][:NEWEST]
+    return [run for run in runs if RunName(run.name).scenario == scenario]
+
+
+def telling(scenario: str, root: Path, entry_of: "Callable[[str], Entry]") -> list[Path]:
+    """Return a scenario's newest runs, and behind them the older ones that speak for it as in the list of scenarios.
+
+    The points of a large sweep, which say nothing of a lesson, hide its marks nowhere.
+    """
+    runs = runs_of(scenario, root)
+    said = needed((run.name for run in runs), lambda run: _over(said_of(entry_of(run)))) if runs[NEWEST:] else {}
+    saying = [run for run, one in said.items() if one.verdict]
+    return [*runs[:NEWEST], *(run for run in runs[NEWEST:] if run.name in {*saying[:1], *saying[-1:]})]
+
+
+def _over(said: Said) -> Said:
+    """Return what a run says; one that waits or goes on says nothing yet, and hides none that did."""
+    return Said() if said.verdict in (RUNNING, QUEUED) else said
 
 
 def look(run_dir: Path) -> PastRun:

@@ -7,6 +7,7 @@ from tuilab.record.folding.kept import _KEPT
 from tuilab.record.parts import GivenDevice, GpuState, Neighbour, Neighbours
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
+from tuilab.record.usage import usage_of
 
 
 def environment_recorded(summary: RunSummary, stream: str, event: events.EnvironmentRecorded) -> None:
@@ -19,11 +20,9 @@ def environment_recorded(summary: RunSummary, stream: str, event: events.Environ
 
 
 def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
-    waiting = ("waiting_bytes",) if event.waiting_bytes else ()
-    for name in ("processes", "threads", "cpu_percent", *waiting):
-        _add_resource(summary, name, event.t, getattr(event, name))
-    for name in ("rss_bytes", "uss_bytes"):  # where nothing is at work there is none to tell
-        _add_resource(summary, name, event.t, getattr(event, name) if event.processes else math.nan)
+    waiting = {"waiting_bytes": float(event.waiting_bytes)} if event.waiting_bytes else {}
+    for name, value in (usage_of(event) | waiting).items():
+        _add_resource(summary, name, event.t, value)
     for uuid, metrics in event.gpus.items():
         t = event.gpus_asked.get(uuid, event.t)
         for metric, value in metrics.items():
@@ -34,12 +33,12 @@ def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
         summary.gpu_states.append(GpuState(t, uuid, mask_bits, told.get("sm_mhz"), told.get("foreign_percent")))
 
 
-def _add_resource(summary: RunSummary, name: str, t: int, value: float | None) -> None:
+def _add_resource(summary: RunSummary, name: str, t: int, value: float) -> None:
     """Add what was measured; NaN, as a share that could not be told is written, is a gap."""
-    if value is not None and math.isfinite(value):
+    if math.isfinite(value):
         series = summary.resources.setdefault(name, Series(name, writer="sampler"))
         series.add(series.count, t, float(value))
-    elif value is not None and name in summary.resources:
+    elif name in summary.resources:
         summary.resources[name].leave_gap(t)
 
 

@@ -190,8 +190,9 @@ def _entry(look: int, group: Sequence[Line], label: str, panel: Panel) -> Entry:
     bad = sum(line.bad_count for line in group)
     first = min((float(line.bad_xs[0]) for line in group if len(line.bad_xs)), default=0.0)
     words = f"{bad} not finite, the first at {step_at(first, is_log_x=panel.is_log_x):g}" if bad else ""
-    ends = panel.ends.get(group[0].label, lasts(group))
+    owned = panel.ends.get(group[0].label, [])
+    ends, owners = [end for _, end in owned] or lasts(group), [owner for owner, _ in owned]
     label = label or ("all" if len(ends) > 1 else "")
     count = f"{len(group)} of {len(ends)}" if len(group) < len(ends) else f"{len(group)}"
     many = f" ({count} lines)" if len(ends) > 1 else ""
-    return Entry(letter(look), look, group[0].label, label + many, f"last {extent(ends, panel.unit)}", words)
+    return Entry(letter(look), look, group[0].label, label + many, f"last {extent(ends, panel.unit, owners=owners)}", words)

@@ -13,12 +13,13 @@ from tuilab.record.events import AxesNamed
 from tuilab.record.gpus.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus
 from tuilab.record.series import Series, is_log_x, is_log_y, siblings
 from tuilab.record.summary import RunSummary
+from tuilab.record.usage import IDLE, UNCOUNTED
 from tuilab.text import show
 from tuilab.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
-_NO_MEMORY = "n/a where nothing of the run was at work"
-_NO_SHARE = f"{_NO_MEMORY}, or what a process that went had taken was counted nowhere"
+_NO_MEMORY = f"n/a where {IDLE}"
+_NO_SHARE = f"{_NO_MEMORY}, or {UNCOUNTED}"
 
 
 class Held(NamedTuple):
@@ -43,16 +44,11 @@ class Panel:
     x_name: str = ""
     is_timed: bool = False
     left_out: int = 0  # lines that are not drawn
-    ends: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by label the last values, also of what is not drawn
+    ends: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
+    """By label whose and what the last values are, also of what is not drawn."""
     reason: str = ""  # why there is nothing to draw
     gaps: str = ""  # why lines are broken
     held: tuple[Held, ...] = ()
-
-
-def arms_of(summary: RunSummary) -> list[str]:
-    """Return the arms in an order that is the same in every chart."""
-    found = [arm for _, arm, _ in summary.series] + [arm for _, race in summary.races for arm in race.arms]
-    return list(dict.fromkeys(found))
 
 
 def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int = MOST_LINES) -> list[Panel]:
@@ -93,7 +89,7 @@ def _held(summary: RunSummary) -> Iterator[Held]:
 
 def spreads(summary: RunSummary) -> list[Spread]:
     """Return, for each arm that raced, the median of its blocks, the middle half, the least and the greatest."""
-    looks = arms_of(summary)
+    looks = summary.arms_in_order()
     found = []
     for arm, seen in times_of(summary).items():
         low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
@@ -109,11 +105,11 @@ def names_of(summary: RunSummary) -> list[str]:
 
 def _logged(summary: RunSummary, name: str, most: int) -> Panel:
     found = [one for one in summary.series.values() if one.name == name]
-    arms = arms_of(summary) if any(one.arm for one in found) else ()
+    arms = summary.arms_in_order() if any(one.arm for one in found) else ()
     panel = panel_of(summary.axes_of(name), found, [one.arm for one in found[:most]], arms, siblings(summary.series, name))
-    ends: dict[str, list[float]] = {}
-    for one in found:
-        ends.setdefault(show(one.arm, NAME_LIMIT), []).append(one.last)
+    ends: dict[str, list[tuple[str, float]]] = {}
+    for one, owner in zip(found, summary.owners_of([one.writer for one in found]), strict=True):
+        ends.setdefault(show(one.arm, NAME_LIMIT), []).append((show(owner, 40), one.last))
     return replace(panel, ends=ends)
 
 

@@ -254,10 +254,10 @@ class FollowingPage(Page):
 
     def show_note(self) -> None:
         is_frozen, is_link_slow = self.reader.is_frozen, self.lab.is_link_slow
-        cost = "" if is_frozen or self.following.is_over else self._cost.words(self.lab.bytes_sent)
+        cost = () if is_frozen or self.following.is_over else self._cost.words(self.lab.bytes_sent)
         zoomed = Content.styled("zoomed  " if self.maximized is not None else "", "$text-accent")
         note = headline.note_of(self.following, is_frozen=is_frozen, is_link_slow=is_link_slow)
-        self.keybar.note(zoomed + note, Content.styled(cost, "$text-muted"))
+        self.keybar.note(zoomed + note, *(Content.styled(words, "$text-muted") for words in cost))
         self.show_keys()
 
     def _tell(self, words: str, is_problem: bool) -> None:

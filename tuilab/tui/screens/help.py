@@ -38,6 +38,7 @@ _ALSO = {
     "*": "A run that is marked, to be compared or deleted with others.",
     "n/a": "Not known; the reason stands beside it. It never means 0.",
     "[low, high]": "The interval that the true value lies in, at the confidence of the verdict.",
+    "tuilab 9 %": "What tuilab itself takes of a core; then what it sends to this terminal. Told while a run goes on.",
 }
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tuilab.tui.state.gpus import GpuList, GpuQuestion
     from tuilab.tui.state.session import Desk
 
+_OF_KIND = 200  # runs of commands that are called alike, of which some may be of the same words
+
 
 class Lookout:
     """One for the screen; each question is answered in a thread of its own, and none is asked twice at a time."""
@@ -155,7 +157,9 @@ class Lookout:
     def _look_at(self, scenario: Scenario) -> None:
         runs: list[PastRun] = []
         command = scenario if isinstance(scenario, OwnCommand) else None
-        for run_dir in past_runs.runs_of(command.kind if command else scenario.id, self._desk.root):
+        for run_dir in self._past_of(scenario):
+            if command and len(runs) == past_runs.NEWEST:
+                break
             past = self._desk.ledger.past(run_dir)
             if command and not command.is_of(past.run):
                 continue
@@ -166,3 +170,9 @@ class Lookout:
         self._past[scenario.path] = runs
         self._looks_at = None
         self._screen.post_message(self.PastSeen(scenario, True))
+
+    def _past_of(self, scenario: Scenario) -> list[Path]:
+        """Return the runs to look at: of a command some may have other words, which their names do not tell."""
+        if isinstance(scenario, OwnCommand):
+            return past_runs.runs_of(scenario.kind, self._desk.root)[:_OF_KIND]
+        return past_runs.telling(scenario.id, self._desk.root, self._desk.ledger.named)

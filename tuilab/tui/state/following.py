@@ -27,9 +27,10 @@ class Shown(Protocol):
 
 def note_arms(known: list[str], summary: RunSummary) -> None:
     """Append the arms that have come since; those that are known keep their place."""
-    found = [arm for _, arm, _ in summary.series] + [arm for _, race in summary.races for arm in race.arms]
-    found += [arm for _, arm in summary.blocks]
-    known += [arm for arm in dict.fromkeys([*known, *found]) if arm][len(known) :]
+    every = {arm for _, arm, _ in summary.series} | {arm for _, arm in summary.blocks}
+    every |= {arm for _, race in summary.races for arm in race.arms}
+    if not every <= {*known, ""}:  # to put thousands in order takes longer than to see that none has come
+        known += [*dict.fromkeys([*known, *summary.arms_in_order()])][len(known) :]
 
 
 class Following:

@@ -43,6 +43,8 @@ class Curves:
     is_over: bool = False
     guides: tuple[Guide, ...] = ()
     empty: str = "no points yet"  # the reason why there are none
+    owners: tuple[str, ...] = ()  # whose each series is, where several share a name
+    untold: str = ""  # why nothing could be told where lines are broken
     others: tuple[Curve, ...] = ()  # dim ones behind these; of the label of each the legend tells
 
     def t_at(self, x: float, *, is_timed: bool, is_log_x: bool) -> int | None:
@@ -214,7 +216,15 @@ class Chart(Drawing):
         key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth, weight)
         if key != self._lines_key:
             along = {"is_timed": self.is_timed, "is_log_x": self.is_log_x}
-            lines = lines_of(curves.series, curves.names, **along, starts=curves.starts, order=curves.order, known=self._known)
+            lines = lines_of(
+                curves.series,
+                curves.names,
+                **along,
+                starts=curves.starts,
+                order=curves.order,
+                owners=curves.owners,
+                known=self._known,
+            )
             self._lines = (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
             self._lines_key = key
         return self._lines
@@ -254,6 +264,7 @@ class Chart(Drawing):
             cursor=self.cursor,
             guides=curves.guides,
             empty=curves.empty,
+            untold=curves.untold,
             others=self._other_lines(),
         )
 

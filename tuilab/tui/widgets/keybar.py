@@ -13,7 +13,6 @@ from tuilab.tui.shown_keys import shown
 _EVERYWHERE = [key.key for key in KEYS["everywhere"] if key.word]
 _HELP = ("question_mark", "f1")
 _MOST_NEEDED = 2  # keys of a place
-_NOTHING = Content("")
 
 
 class KeyBar(Widget):
@@ -26,7 +25,8 @@ class KeyBar(Widget):
     def __init__(self, keys: Sequence[Key]) -> None:
         super().__init__()
         self._keys = _told(keys)
-        self._note = self._aside = Content("")
+        self._note = Content("")
+        self._asides: tuple[Content, ...] = ()
 
     def show_keys(self, keys: Sequence[Key]) -> None:
         """Show the keys of what has the focus."""
@@ -34,10 +34,10 @@ class KeyBar(Widget):
             self._keys = _told(keys)
             self.refresh()
 
-    def note(self, text: Content, aside: Content = _NOTHING) -> None:
-        """Show a note on the right, and beside it what is shown only where no key gives way for it."""
-        if (text, aside) != (self._note, self._aside):
-            self._note, self._aside = text, aside
+    def note(self, text: Content, *asides: Content) -> None:
+        """Show a note on the right, and beside it the first of some words for which no key gives way."""
+        if (text, asides) != (self._note, self._asides):
+            self._note, self._asides = text, asides
             self.refresh()
 
     def render(self) -> RenderResult:
@@ -57,9 +57,10 @@ class KeyBar(Widget):
         return keys
 
     def _note_at(self, width: int) -> Content:
-        whole = self._note + self._aside
-        has_room = len(self._shown(width, whole)) == len(self._shown(width, self._note))
-        return (whole if has_room else self._note).truncate(width, ellipsis=True)
+        keys = len(self._shown(width, self._note))
+        wholes = (self._note + aside for aside in self._asides)
+        fitting = (whole for whole in wholes if len(self._shown(width, whole)) == keys)
+        return next(fitting, self._note).truncate(width, ellipsis=True)
 
     def on_click(self, event: events.Click) -> None:
         """Do what the key does whose word was clicked."""

@@ -73,8 +73,9 @@ document.querySelectorAll("figure.chart > svg").forEach((svg) => {
     draw();
   };
   const valueAt = (c, x) => {
-    const bad = c.bads.find((pair) => pair[0] === x), i = c.xs.findLastIndex((place) => place <= x);
-    if (bad || i < 0 || x > c.xs.at(-1)) return bad ? bad[1] : "";
+    const i = c.xs.findLastIndex((at) => at <= x), gap = x > c.xs[i] && c.breaks.includes(i + 1);
+    const bad = c.bads.findLast(([at]) => at === x || gap && at < x);
+    if (bad || gap || i < 0 || x > c.xs.at(-1)) return bad?.[1] ?? (gap && "n/a");
     const [a, mid, b] = [c.lows, c.mids, c.highs].map((values) => write(values[i], isBytes));
     return a === b ? a : `${mid} (${a} to ${b})`;
   };

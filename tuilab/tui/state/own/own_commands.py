@@ -56,7 +56,7 @@ def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
     from tuilab.commands.order import script_of
     from tuilab.reports.sweeps.points import point_words
 
-    told = show(short(run.command), 160)
+    told = f"{'ab: ' if run.topic == 'ab' else ''}{show(short(run.command), 160)}"  # that it was raced, or watched alone
     script = script_of(run.command, run.folder)
     lesson = [f"`{line(run.command)}`", f"In {run.folder}." if run.folder else "", ended, why_not_again(run), _EXPLAINED]
     given = dict(_options(verb_of(run)[2:]))

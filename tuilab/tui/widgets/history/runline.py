@@ -109,7 +109,8 @@ def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
         case "exactly":
             return Content.styled(exactly(entry.started_s), "dim")
         case "name":
-            return plain(entry.name if column.width >= _WITH_TOPIC else entry.scenario, 100)
+            has_topic = column.width >= _WITH_TOPIC or own_words(entry)  # a command is raced, or watched alone
+            return plain(entry.name if has_topic else entry.scenario, 100)
         case "id":
             return plain(short_id(entry.run), 20, "dim")
     if not entry.is_read:

@@ -72,8 +72,14 @@ def _arrange(
     if "figures" in drawn[:2] and len(drawn) > 2 and needs.get("figures", 0) > row - _FRAME:
         upper = grid(drawn, room.columns, ["figures"])
     if room.columns > 1 and room.height >= _HIGH and (room.lines - _TEXT_ROW) // upper.rows >= _LEAST_ROW:
-        lower, heights = _text_rows(texts, room, needs, room.lines - upper.rows * _LEAST_ROW)
-        return Arrangement({**upper.spans, **lower}, upper.tall, " ".join(["1fr"] * upper.rows + heights))
+        most = room.lines - upper.rows * _LEAST_ROW
+        if len(texts) > room.columns:
+            first, heights = texts[:1], _rows_beside(texts, needs, most)
+            spans = {**upper.spans, **dict.fromkeys(texts, 1)}
+        else:
+            first, heights = [], [min(max(needs.get(name, 1) for name in texts) + _FRAME, most)]
+            spans = {**upper.spans, **dict.fromkeys(texts, 1), texts[0]: room.columns - len(texts) + 1}
+        return Arrangement(spans, upper.tall.union(first), " ".join(["1fr"] * upper.rows + [*map(str, heights)]))
     return _below_each_other(drawn, texts, room, needs)
 
 
@@ -92,15 +98,12 @@ def _kinds(summary: RunSummary, names: Sequence[str], *, has_notes: bool) -> tup
     return drawn, ["claims", *(["notes"] if has_notes or (summary.run and summary.run.command) else []), "output"]
 
 
-def _text_rows(texts: Sequence[str], room: Room, needs: Mapping[str, int], most: int) -> tuple[dict[str, int], list[str]]:
-    """Return the columns that texts span, beside each other where they can stand so, and the heights of their rows."""
-    rows = [texts] if len(texts) <= room.columns else [texts[:-1], texts[-1:]]
-    spans: dict[str, int] = {}
-    for row in rows:
-        spans |= {**dict.fromkeys(row, 1), row[0]: room.columns - len(row) + 1}
-    below = TEXTS["output"] + _FRAME if len(rows) > 1 else 0
-    lines = [max(needs.get(name, 1) for name in row) + _FRAME for row in rows]
-    return spans, [str(min(lines[0], most - below)), *map(str, lines[1:])]
+def _rows_beside(texts: Sequence[str], needs: Mapping[str, int], most: int) -> list[int]:
+    """Return the heights of two texts below each other, beside the first, which is the answer and as high as both."""
+    first, upper, lower = (needs.get(name, 1) + _FRAME for name in texts)
+    lines = min(max(first, upper + lower), most)
+    upper = min(upper, lines - lower)
+    return [upper, lines - upper]
 
 
 def _below_each_other(drawn: Sequence[str], texts: Sequence[str], room: Room, needs: Mapping[str, int]) -> Arrangement:

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import device_notices, done_words, gpu_errors, rate_words, repeat_words, seconds_left
+from tuilab.record.told import cut_words, device_notices, done_words, gpu_errors, rate_words, repeat_words, seconds_left
 from tuilab.runs import store
 from tuilab.runs.command_line import short
 from tuilab.text import show
@@ -86,7 +86,7 @@ def _progress(following: Following | Playback) -> dict[str, str]:
     whole = f" of {clock(following.whole_s)}" if isinstance(following, Playback) else ""
     left_s = None if following.is_over or whole else seconds_left(summary, following.elapsed_s)
     return {
-        "done": "" if following.is_over else done_words(summary),
+        "done": cut_words(summary) if following.is_over else done_words(summary),
         "repeat": repeat_words(summary),
         "clock": f"{'waits ' * (following.state == RunState.QUEUED)}{clock(following.elapsed_s)}{whole}",
         "left": "" if left_s is None else f"{clock(left_s)} left",

@@ -9,6 +9,7 @@ from tuilab.drawings.linechart import Guide
 from tuilab.record.gpus.own_gpus import memory_lines, memory_title, other_gpus
 from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
+from tuilab.record.usage import IDLE
 from tuilab.text import plural, show
 from tuilab.tui.state.beside.behind import Behind, Curve
 from tuilab.tui.state.following import Shown
@@ -58,8 +59,9 @@ class SeriesPane(ChartPane):
         curves = Curves(
             tuple(found),
             tuple(one.arm for one in found),
+            owners=tuple(summary.owners_of([one.writer for one in found])),
             order=tuple(run.arms) if any(one.arm for one in found) else (),
-            title=show(axes.y or self.series_name, 60),
+            title=show(axes.y or self.series_name, 200),
             unit=unit_of(self.series_name) if found else "",
             axes=axes,
             starts=(summary.first_t,) * len(found),
@@ -89,18 +91,22 @@ class MemoryPane(ChartPane):
         curves = Curves(
             tuple(series for _, series in found),
             tuple(name for name, _ in found),
+            owners=tuple(summary.owners_of([series.writer for _, series in found])),
             title="" if has_gpus else title,
             unit="bytes",
             starts=(summary.first_t,) * len(found),
             has_steps=False,
             is_over=run.is_over,
             empty=summary.unavailable.get("sampler", "no sample was taken" if run.is_over else "no sample yet"),
+            untold=IDLE,
         )
         self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False, is_smoother=False))
         note = memory_note(summary, has_others=view.has_other_gpus)
         if run.is_over and found and found[0][1].highs:  # the last value is that of processes that were about to end
-            note = "  ".join(filter(None, [f"peak {size(max(found[0][1].highs))}", note]))
-        self.note(Content.styled(show(note, 60), "$text-muted"))
+            of = "" if len(found) == 1 else f" of {found[0][0]}"
+            brief = note.partition(" (")[0]  # what was looked for has been told while it went on, and is in the result
+            note = "  ".join(filter(None, [f"peak{of} {size(max(found[0][1].highs))}", brief]))
+        self.note(Content.styled(show(note, 200), "$text-muted"))
 
 
 def memory_note(summary: RunSummary, *, has_others: bool) -> str:
