@@ -300,6 +300,21 @@ def test_a_guide_near_the_data_comes_into_view_and_a_far_one_does_not() -> None:
     assert "float16 max" in text
 
 
+def test_points_are_marked_where_they_are_few_of_all_repeats_together() -> None:
+    """As the memory of six repeats in a row, each of which has few points: their letters hid the line."""
+
+    def letters(firsts: list[int], count: int = 6) -> int:
+        repeats = [Series("reserved") for _ in firsts]
+        for first, one in zip(firsts, repeats, strict=True):
+            for second in range(first, first + count):
+                one.add(second, second * SECOND, 5.0 + second % 2)
+        chart = LineChart(lines_of([*repeats, series([1.0] * 60)], names=["held"] * len(firsts) + ["x"], is_timed=True))
+        return sum(row.count("A") for row in draw(replace(chart, is_timed=True), 80, 12, BRAILLE).text.splitlines()[1:])
+
+    assert letters([0] * 6) == letters([0]) == 6
+    assert len(range(0, 60, 10)) <= letters([*range(0, 60, 10)]) <= 8
+
+
 def test_a_gap_in_time_is_not_bridged() -> None:
     gapped = Series("rss_bytes")
     for second in [*range(20), *range(80, 100)]:

@@ -9,7 +9,7 @@ from string import ascii_letters
 from typing import NamedTuple
 
 from tuilab.arrays import np
-from tuilab.drawings.lines import Line, is_untold, lasts, reading_at, step_at
+from tuilab.drawings.lines import Line, by_look, is_untold, lasts, reading_at, step_at
 from tuilab.drawings.picture import ARMS, Canvas, cells, fit
 from tuilab.drawings.symbols import Symbols, plain
 from tuilab.text import show, told_apart
@@ -59,11 +59,8 @@ def entries(
 
     `untold` is why nothing could be told where that was looked for.
     """
-    looks: dict[int, list[Line]] = {}
-    for line in lines:
-        looks.setdefault(line.look, []).append(line)
     found = []
-    for look, group in sorted(looks.items()):  # arms may be drawn by lot
+    for look, group in by_look(lines).items():
         brief, value, full = _values(group, cursor, unit, untold)
         bad = _bad(group, is_timed, is_log_x)
         found.append(Entry(letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], full))

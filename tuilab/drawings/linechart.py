@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from tuilab.arrays import NDArray, np
 from tuilab.drawings import legend
 from tuilab.drawings.axis import Axis, beginning, grown, x_axis, y_axis
-from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, positive, step_at
+from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, by_look, positive, step_at
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.raster import Ints, column_of, raster
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
@@ -236,12 +236,13 @@ class _Drawn:
         self.canvas.codes[area] = np.where(is_drawn, _codes(self.symbols.glyphs)[sets], self.canvas.codes[area])
         self.canvas.looks[area] = np.where(is_drawn, looks, self.canvas.looks[area])
         for line in self.others:
-            self._put_points(line, _mark_of(line, self.chart), "muted", 0, set())
+            self._put_points(line, _mark_of(line, self.chart), "muted", 0, set(), has_few=self._are_few([line]))
         taken: set[tuple[int, int]] = set()
         is_named = _is_named(self.chart)
+        few = {look for look, lines in by_look(self.lines).items() if self._are_few(lines)}
         for turn, line in enumerate(self.lines):
             name = legend.letter(line.look) if is_named else ""
-            self._put_points(line, name, ARMS[line.look % len(ARMS)], turn, taken)
+            self._put_points(line, name, ARMS[line.look % len(ARMS)], turn, taken, has_few=line.look in few)
 
     def _rasters(self, lines: Sequence[Line]) -> Iterator[tuple[Line, NDArray[np.uint8]]]:
         """Return each line with its dots; neighbours that share their places are drawn at once."""
@@ -250,7 +251,15 @@ class _Drawn:
             for some in (same[at : at + _AT_ONCE] for at in range(0, len(same), _AT_ONCE)):
                 yield from zip(some, raster(some, self.x, self.y, self.width, self.height, self.symbols), strict=True)
 
-    def _put_points(self, line: Line, name: str, role: str, turn: int, taken: set[tuple[int, int]]) -> None:
+    def _are_few(self, lines: Sequence[Line]) -> bool:
+        """Say whether lines that look alike have so few points that each is marked; short ones in a row have many."""
+        columns = {id(line.xs): self._in_view(line.xs)[1] for line in lines}.values()
+        few = self.width // 6
+        if any(len(of_line) > few for of_line in columns):
+            return False
+        return len(columns) == 1 or len({*chain.from_iterable(of_line.tolist() for of_line in columns)}) <= few
+
+    def _put_points(self, line: Line, name: str, role: str, turn: int, taken: set[tuple[int, int]], *, has_few: bool) -> None:
         """Name a line here and there, at columns that stay; where points are few, mark each.
 
         Lines that lie on each other take turns, or the last would be the only one that is named.
@@ -258,7 +267,7 @@ class _Drawn:
         first, columns = self._in_view(line.xs)
         if not len(columns):
             return
-        if len(columns) <= self.width // 6 and len(name) < 2:  # of longer names neighbours would cut the ends
+        if has_few and len(name) < 2:  # of longer names neighbours would cut the ends
             chosen = np.arange(len(columns))
         elif name:
             wanted = np.flatnonzero(columns % _LETTER_EVERY == (4 + 5 * line.look) % _LETTER_EVERY)

@@ -203,6 +203,14 @@ def _averaged(values: Floats, weight: float) -> Floats:
     return np.array(averages, np.float64)
 
 
+def by_look(lines: Sequence[Line]) -> dict[int, list[Line]]:
+    """Return the lines of each look, in the order of looks: arms may be drawn by lot."""
+    found: dict[int, list[Line]] = {}
+    for line in lines:
+        found.setdefault(line.look, []).append(line)
+    return dict(sorted(found.items()))
+
+
 def lasts(lines: Sequence[Line]) -> list[float]:
     """Return the last value of each line that has any."""
     return [line.last for line in lines if not line.is_empty]
