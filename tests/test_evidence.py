@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tuilab.judging.controls import told
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
@@ -83,6 +84,26 @@ def test_a_tick_of_the_clock_is_the_least_that_a_ratio_varies_by() -> None:
     together = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair)])
     assert apart.least == pytest.approx(math.hypot(0.1, 0.2))
     assert together.least == 0.0
+
+
+@pytest.mark.parametrize(
+    ("last", "race", "is_one_draw"),
+    [
+        ([1039, 1039], {"measure": "last loss"}, True),
+        ([1039, 1040], {"measure": "last loss"}, False),
+        ([1039], {"measure": "last loss"}, False),
+        ([1039, 1039], {"measure": "peak memory", "unit": "bytes"}, False),
+        ([1039, 1039], {}, False),
+    ],
+)
+def test_a_curve_that_ends_at_one_value_in_every_process_is_one_draw_and_the_verdict_says_so(
+    last: list[int], race: dict[str, Any], is_one_draw: bool
+) -> None:
+    arms = [(block("a", wall_ns=value), block("b", wall_ns=8)) for value in last]
+
+    found = gathered([item for n, pair in enumerate(arms) for item in repeat(n, *pair, device="process", **race)])
+    assert found.is_one_draw == is_one_draw
+    assert ("one seed" in "; ".join(told(found))) == is_one_draw
 
 
 # ---- wall clock or CPU time
