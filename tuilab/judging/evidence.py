@@ -199,7 +199,7 @@ def _least(pairs: Sequence[_Pair]) -> float:
 
 
 def _is_one_draw(races: Sequence[events.RaceStarted], pairs: Sequence[_Pair]) -> bool:
-    """Say whether a curve ended at the same value in all processes of an arm: they are then one draw, however many there are."""
+    """Say whether a curve ended at the same value in all processes of an arm: one draw, however many they are."""
     is_of_curves = any(race.measure and not race.unit for race in races)
     return is_of_curves and len(pairs) > 1 and all(len({block.wall_ns for block in arm}) == 1 for arm in _arms(pairs))
 
