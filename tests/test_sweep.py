@@ -225,6 +225,8 @@ def test_each_point_is_a_run_like_any_other(tuilab: Tuilab, probe: str, root: Pa
     assert run.params == {"rows": 20, "fast": False, "token": ""}
     (claim,) = told["claims"]
     assert claim["holds"] == ["fast=true: holds at all 2 values", "fast=false: holds at all 2 values"]
+    said = tuilab("sweep", "--resume", "last").stdout  # what was counted differs, so that each value is told
+    assert re.findall(r"rows=(\d+) .* SUPPORTED +measured (\d+)", said) == [("10", "10"), ("20", "20")] * 2
     (found,) = json.loads(tuilab("runs", told["sweep"], "--json").stdout)["runs"][:1]
     assert found["run"] == told["runs"][3]["run"]
 

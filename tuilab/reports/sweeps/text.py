@@ -87,11 +87,12 @@ def _series(panel: Panel, line: Line) -> Series:
 
 
 def _claim(claim: Along, style: Style, width: int) -> list[str]:
-    """Return a claim with a line a point; one that holds throughout, as counted, in short."""
+    """Return a claim with a line a point; one that holds throughout, and was counted alike, in short."""
     heading = wrap(show(claim.text), width - 2) or [""]
     holds = [style.bold(line) for words in claim.holds for line in hung(f"  {words}", width)]
     about = [style.dim(line) for line in hung(f"  {claim.about}", width)] if claim.about else []
-    if len(claim.told) > 1 and all(one.holds and not one.interval for one in claim.told):
+    is_alike = len({one.found for one in claim.told}) == 1
+    if len(claim.told) > 1 and is_alike and all(one.holds and not one.interval for one in claim.told):
         return [f"{style.mark(claim.told[0].verdict)} {heading[0]}", *(f"  {line}" for line in heading[1:]), *about, *holds]
     heads = columns([(one.words, one.verdict) for one in claim.told])
     pad = max(map(cells, heads))
