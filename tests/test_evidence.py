@@ -9,9 +9,11 @@ from tuilab.judging.controls import told
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
+from tuilab.record.blocks import noise_of
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import noise_words
 
 CLAIM = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
 MS = 1_000_000
@@ -64,6 +66,17 @@ def test_a_control_is_the_ratio_of_an_arm_to_itself() -> None:
     found = gathered(repeat(0, block("a", wall_ns=500), block("b"), *controls))
 
     assert (found.same, found.delayed) == ([[0.0]], [[math.log(1.05)]])
+
+
+def test_where_processes_hold_other_arms_against_themselves_the_noise_is_of_all_of_them() -> None:
+    """The controls are of an arm about as fast as the fastest, which of arms that are alike is another one by chance."""
+    arms = (block("a"), block("b"))
+    reached = events.VerdictReached(text="c", verdict="SUPPORTED", rule="r", noise_floor=0.05)
+
+    for other, words in (("b", "noise of b ±5 %"), ("a", "noise of b and a ±5 %")):
+        raced = [*repeat(0, *arms), *repeat(1, *arms, base=other)]
+        summary = fold([("worker-0", CLAIM), *raced, ("judge", reached)])
+        assert noise_words(noise_of(summary.claims["c"], summary)) == words
 
 
 def test_a_warm_up_that_did_not_settle_is_counted() -> None:
