@@ -5,7 +5,6 @@ Its type is asked and not itself: it may answer with code of the scenario.
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from types import ModuleType
 
 _ASSERT = "run again with CUDA_LAUNCH_BLOCKING=1, which shows the line that did it, or with --device cpu"
@@ -83,6 +82,8 @@ def _names_of(owner: object) -> list[str]:
 
 def _meant(name: str, known: Sequence[str]) -> str:
     """Return what a name was meant for, as Python itself says it where nobody catches the exception."""
+    from difflib import get_close_matches  # only who misspells waits for it
+
     close = get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)
     return f"did you mean {close[0]}?" if close else ""
 
