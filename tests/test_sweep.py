@@ -400,6 +400,16 @@ def test_a_table_that_is_too_wide_loses_whole_columns(tmp_path: Path) -> None:
     ]
 
 
+def test_a_table_that_is_too_wide_loses_what_stands_behind_a_semicolon_first() -> None:
+    rows = [("", "step", "last loss", "run"), ("lr=0.1", "1 ms, mean of 9 steps; the median is 2 ms", "1.124", "abcdef")]
+
+    assert table(rows, 50) == [
+        "        step                   last loss  run",
+        "lr=0.1  1 ms, mean of 9 steps  1.124      abcdef",
+    ]
+    assert "; the median is 2 ms" in table(rows, 80)[1]
+
+
 def test_a_table_that_is_too_wide_though_it_has_few_columns_is_stacked() -> None:
     rows = [("", "step", "run"), ("data=" + "word " * 9, "1 ms", "abcdef")]
 

@@ -2,7 +2,8 @@
 
 A total is known by its number: what stands before it goes up. One that begins again with each epoch is counted on through all
 epochs, where how many there are is printed, too; else it is told in which round it is, or in which epoch, where its line says
-that. Until the second round of others nobody knows whether they will begin again. Dates, versions and scores do not go up one by one, or are called what they are.
+that. Until the second round of others nobody knows whether they will begin again. Dates, versions and scores do not go up one
+by one, or are called what they are.
 """
 
 import re

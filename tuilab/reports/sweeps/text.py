@@ -52,9 +52,12 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     """Return a table that fits, without the columns that matter least: what is told at most length, but for its edges.
 
-    Where not even three have room beside each other, they stand one below the other.
+    What stands behind a semicolon goes before any of them. Where not even three have room beside each other, they stand one
+    below the other.
     """
     left_out = []
+    if len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
+        rows = [[row[0], *(cell.partition("; ")[0] for cell in row[1:])] for row in rows]
     while len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
         widths = _widths(rows)
         widest = max(range(1, len(widths) - 1), key=lambda at: widths[at])
