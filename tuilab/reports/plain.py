@@ -252,7 +252,10 @@ def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
         beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
         is_command = bool(summary.run and summary.run.command)  # which a process of ours starts, and stays beside
         name = "process tree, with tuilab's own" if is_command else "process tree"
-        rows.append((name, f"{size(peak)} resident at most{beside}"))
+        processes = summary.resources.get("processes")
+        are_several = processes is not None and (processes.high or 0) > (2 if is_command else 1)
+        shared = "; what its processes share is counted in each" if are_several else ""
+        rows.append((name, f"{size(peak)} resident at most{beside}{shared}"))
     return rows + gpu_rows(summary) + _held_rows(summary)
 
 
