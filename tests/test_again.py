@@ -79,3 +79,31 @@ def test_the_result_and_reports_name_the_node(tmp_path: Path, host: str, told: s
     assert told in [line.strip() for line in lines]
     assert f"| {told.replace('  ', ' | ')} |" in markdown.render([subject])
     assert told.replace("  ", "") in Elements(html.render([subject])).text
+
+
+@pytest.mark.parametrize(("state", "is_told"), [("lost", True), ("failed", True), ("running", False)])
+def test_what_was_measured_and_never_judged_can_be_judged_and_the_result_says_how(
+    tmp_path: Path, state: str, is_told: bool
+) -> None:
+    """The judge comes last: a supervisor that is killed, or a disk that is full, leaves what was measured without verdicts."""
+    one = events.Measured(numbers=[1.0])
+    said = events.ClaimMeasured(text="one", key="one", op="equals", got=one, want=one)
+    judged = events.VerdictReached(text="one", key="one", verdict="SUPPORTED", rule="r")
+
+    for number, (record, told) in enumerate([(said, is_told), (judged, False), (events.StateChanged(state="running"), False)]):
+        run_dir = make_run(tmp_path, started(), record, end=f"{number:06}")
+        result = render(read_subject(run_dir).summary, state, run_dir, Style(), 200, has_chart=False)
+        assert (f"nothing of it was judged: tuilab verify {number:06}" in result) == told
+
+
+def test_a_failure_in_one_frame_is_told_once(tmp_path: Path) -> None:
+    frame = '  File "scenario.py", line {}, in {}\n    {}\n'
+    one, two = frame.format(8, "run", "go()"), frame.format(3, "go", "raise ValueError")
+
+    for traceback, count in ((one, 1), (one + two, 2)):
+        text = f"Traceback (most recent call last):\n{traceback}ValueError: a b\n"
+        failed = events.ScenarioFailed(type="ValueError", message="a b", traceback=text)
+        run_dir = make_run(tmp_path, started(), failed, events.StateChanged(state="failed"), end=f"{count:06}")
+        told = render(read_subject(run_dir).summary, "failed", run_dir, Style(), 100, has_chart=False)
+        assert told.count("go()") == 1
+        assert told.count("raise ValueError") == (0 if count == 1 else 2)

@@ -286,6 +286,16 @@ def test_an_unknown_name_gets_a_suggestion_and_the_next_step(mine: Path) -> None
     assert str(caught.value) == "no scenario is called godo; did you mean good?; `tuilab list` shows them all"
 
 
+@pytest.mark.parametrize("name", ["idea", "w/idea"])  # as `tuilab runs` tells a file of the folder w
+def test_the_name_of_a_file_that_is_here_gets_its_path(mine: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    listed = load(mine)
+    monkeypatch.chdir(mine)
+    Path("idea.py").write_text(GOOD)
+
+    with pytest.raises(UsageError, match=f"called {name}; the file is called ./idea.py; "):
+        catalog.find(listed, name)
+
+
 def test_a_path_that_leads_nowhere_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=r"\./nowhere\.py cannot be read: No such file or directory; `tuilab list`"):
         catalog.find([], "./nowhere.py")

@@ -60,7 +60,7 @@ def assert_is_the_owners_alone(run_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "state", "reason", "place"),
     [
-        ('raise ValueError("no good")', "failed", "ValueError: no good", 'File "probe.py", line 8, in run'),
+        ('raise ValueError("no good")', "failed", "ValueError: no good", "probe.py:8 in run\n"),
         ("ctypes.string_at(0)", "killed", "ended by SIGSEGV", "Segmentation fault"),
         ("sys.exit(7)", "failed", "the scenario called sys.exit(7)", ""),
         ("os._exit(0)", "failed", "the worker ended with exit code 0 before run() returned", ""),

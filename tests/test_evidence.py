@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from tuilab.judging.controls import told
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
+from tuilab.record.blocks import noise_of
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.summary import RunSummary
+from tuilab.record.told import noise_words
 
 CLAIM = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
 MS = 1_000_000
@@ -65,6 +68,17 @@ def test_a_control_is_the_ratio_of_an_arm_to_itself() -> None:
     assert (found.same, found.delayed) == ([[0.0]], [[math.log(1.05)]])
 
 
+def test_where_processes_hold_other_arms_against_themselves_the_noise_is_of_all_of_them() -> None:
+    """The controls are of an arm about as fast as the fastest, which of arms that are alike is another one by chance."""
+    arms = (block("a"), block("b"))
+    reached = events.VerdictReached(text="c", verdict="SUPPORTED", rule="r", noise_floor=0.05)
+
+    for other, words in (("b", "noise of b ±5 %"), ("a", "noise of b and a ±5 %")):
+        raced = [*repeat(0, *arms), *repeat(1, *arms, base=other)]
+        summary = fold([("worker-0", CLAIM), *raced, ("judge", reached)])
+        assert noise_words(noise_of(summary.claims["c"], summary)) == words
+
+
 def test_a_warm_up_that_did_not_settle_is_counted() -> None:
     items = [item for number in range(3) for item in repeat(number, block("a"), block("b"))]
     for number, (_, item) in enumerate(items):
@@ -83,6 +97,26 @@ def test_a_tick_of_the_clock_is_the_least_that_a_ratio_varies_by() -> None:
     together = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair)])
     assert apart.least == pytest.approx(math.hypot(0.1, 0.2))
     assert together.least == 0.0
+
+
+@pytest.mark.parametrize(
+    ("last", "race", "is_one_draw"),
+    [
+        ([1039, 1039], {"measure": "last loss"}, True),
+        ([1039, 1040], {"measure": "last loss"}, False),
+        ([1039], {"measure": "last loss"}, False),
+        ([1039, 1039], {"measure": "peak memory", "unit": "bytes"}, False),
+        ([1039, 1039], {}, False),
+    ],
+)
+def test_a_curve_that_ends_at_one_value_in_every_process_is_one_draw_and_the_verdict_says_so(
+    last: list[int], race: dict[str, Any], is_one_draw: bool
+) -> None:
+    arms = [(block("a", wall_ns=value), block("b", wall_ns=8)) for value in last]
+
+    found = gathered([item for n, pair in enumerate(arms) for item in repeat(n, *pair, device="process", **race)])
+    assert found.is_one_draw == is_one_draw
+    assert ("one seed" in "; ".join(told(found))) == is_one_draw
 
 
 # ---- wall clock or CPU time

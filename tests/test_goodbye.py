@@ -8,7 +8,7 @@ from tuilab.record import presence
 from tuilab.record.events import StateChanged
 from tuilab.runs import queue
 from tuilab.runs.queue import Ticket
-from tuilab.tui.goodbye import fitted, lines_of
+from tuilab.tui.goodbye import code_of_first, fitted, lines_of
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings
 
@@ -40,6 +40,18 @@ def test_what_waits_or_goes_on_is_told_last_and_the_lines_are_few(root: Path) ->
         ["runnin", "goes", "on."],
         ["queue", "is", "paused:"],
     ]
+
+
+def test_the_exit_code_is_that_of_the_run_that_the_screens_were_opened_for_if_it_is_over(root: Path) -> None:
+    desk = Desk(root, [], Settings())
+    codes = {"succeeded": 0, "failed": 2}
+
+    found = [code_of_first(desk, lambda _, state: codes[state])]
+    for number, state in enumerate(("succeeded", "failed", "running")):
+        run = make_run(root, started(is_alive=state == "running"), StateChanged(state=state), end=f"{number:06}")
+        desk.started = [run.name, *desk.started]  # as after `a`, which starts it again
+        found.append(code_of_first(desk, lambda _, state: codes[state]))
+    assert found == [0, 0, 2, 0]
 
 
 def test_a_paused_queue_is_told_whoever_filled_it(root: Path) -> None:

@@ -88,3 +88,23 @@ def test_who_else_has_memory_of_a_full_gpu_is_named_where_torch_knows(told: str,
     hint = hint_for(RuntimeError("x"), TIGHT + told)
 
     assert hint == f"the GPU has no memory left: choose a smaller size, or another GPU; {others}"
+
+
+class Lab:
+    claim = claim_ratio = None
+
+
+class Mine(Lab):
+    def __dir__(self) -> list[str]:
+        raise AssertionError("code of a scenario")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "advice"),
+    [(Lab(), "clam", "did you mean claim?"), (pytest, "rises", "did you mean raises?"), (Lab(), "x", ""), (Mine(), "clam", "")],
+)
+def test_a_misspelt_call_of_the_lab_or_a_module_is_told_what_it_is_meant_for(owner: object, name: str, advice: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(owner, name)
+
+    assert hint_for(caught.value, str(caught.value)) == advice

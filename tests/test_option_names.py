@@ -11,6 +11,7 @@ from tuilab.catalogue.check import check
 from tuilab.catalogue.source import read
 from tuilab.cli.verbs.run import command
 from tuilab.engine import launch
+from tuilab.errors import UsageError
 from tuilab.runs.command_line import option_words
 
 OWN = {word for option in command.params if isinstance(option, click.Option) for word in option.opts} | {"--help"}
@@ -82,3 +83,14 @@ def test_two_parameters_with_one_option_are_refused() -> None:
     path.write_text('"""Names."""\n\n\ndef run(lab: "Lab", tidy: bool = True, no_tidy: int = 3) -> None:\n    pass\n')
 
     assert read(path).error == "line 4: no_tidy and tidy have the same option, --no-tidy; rename one"
+
+
+def test_a_switch_that_is_given_a_value_is_told_the_other_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = scenario_with("fast", kind="bool = False")
+
+    for words, other in ((["--fast", "true"], "--no-fast"), (["--no-fast", "no"], "--fast")):
+        with pytest.raises(
+            UsageError, match=f"{words[0]} takes no value, and {words[1]} is no name; the other way is {other}$"
+        ):
+            command.main([str(path), *words], standalone_mode=False)

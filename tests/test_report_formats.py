@@ -101,6 +101,24 @@ def test_no_cell_of_words_is_a_formula(tmp_path: Path, text: str) -> None:
     assert [cell for cell in words if cell.lstrip()[:1] in tuple("=+-@")] == []
 
 
+@pytest.mark.parametrize(("device", "names"), [("cpu", ["step_s", "thread_s"]), ("cuda", ["step_s"])])
+def test_what_a_verdict_on_cpu_time_rests_on_stands_beside_the_time_of_the_wall(
+    tmp_path: Path, device: str, names: list[str]
+) -> None:
+    race = events.RaceStarted(arms=["one"], threads=1, device=device, loops={"one": 4})
+    block = events.BlockTimed(
+        arm="one", round=3, slot=0, loops=4, wall_ns=8000, cpu_ns=5000, thread_ns=4000, waits=0, is_disturbed=True
+    )
+    subject = read_subject(make_run(tmp_path, started(), race, block, events.StateChanged(state="succeeded")))
+
+    rows = [*csv.DictReader(io.StringIO("".join(table.render([subject]))))]
+
+    found = [row for row in rows if row["kind"] == "timed"]
+    assert [row["name"] for row in found] == names
+    assert {(row["arm"], row["place"], row["note"]) for row in found} == {("one", "3", "disturbed")}
+    assert [float(row["value"]) for row in found] == pytest.approx([2e-6, 1e-6][: len(names)])
+
+
 def test_the_document_has_every_raw_sample_and_what_repeats_the_run() -> None:
     document = full([recorded("tour")])
 

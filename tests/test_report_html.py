@@ -63,7 +63,7 @@ def test_it_says_estimate_interval_noise_floor_command_lesson_source_and_environ
     text = Elements(html.render([recorded("tour")])).text
 
     assert "two/one 1.99 [1.92, 2.06] (95 %)" in text
-    assert "claimed at least 1.5; noise floor of copy ±3.2 %" in text
+    assert "claimed at least 1.5; noise floor of copy and one ±3.2 %" in text
     assert "tuilab run tour --repeat 6 --headless" in text
     assert "A run with a loss that ends in Inf and NaN" in text
     assert "x = x - rate * 4 * x**3" in text

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine import do_first, look, newest, processes_of, start, until, wait_for_stage, write_scenario
+from tests.tui import made_up
 from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
 from tuilab.catalogue.quiet import wants_quiet
@@ -265,6 +266,19 @@ def test_the_largest_process_is_told_as_the_kernel_knows_it_where_samples_saw_le
 
     assert ["1 GiB resident at most\n" in one for one in told] == [True, True, False]
     assert "256 MiB resident at most\n" in told[2]
+
+
+@pytest.mark.parametrize(("command", "count", "is_told"), [([], 1, False), ([], 2, True), (["x"], 2, False), (["x"], 3, True)])
+def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
+    command: list[str], count: int, is_told: bool
+) -> None:
+    """Workers of a DataLoader are forks: what they have of their parent is resident in all of them, and there once."""
+    sample = events.Sampled(processes=count, threads=1, cpu_percent=100.0, rss_bytes=2**28)
+    summary = fold([("supervisor", made_up.started(command=command)), ("sampler", sample)])
+
+    said = plain.render(summary, "succeeded", Path("run"), Style(has_colour=False, is_utf8=True), 100, has_chart=False)
+    told = "256 MiB resident at most; what its processes share is counted in each"
+    assert (told in " ".join(said.split())) == is_told
 
 
 @pytest.mark.parametrize("is_timed", [True, False])

@@ -225,6 +225,8 @@ def test_each_point_is_a_run_like_any_other(tuilab: Tuilab, probe: str, root: Pa
     assert run.params == {"rows": 20, "fast": False, "token": ""}
     (claim,) = told["claims"]
     assert claim["holds"] == ["fast=true: holds at all 2 values", "fast=false: holds at all 2 values"]
+    said = tuilab("sweep", "--resume", "last").stdout  # what was counted differs, so that each value is told
+    assert re.findall(r"rows=(\d+) .* SUPPORTED +measured (\d+)", said) == [("10", "10"), ("20", "20")] * 2
     (found,) = json.loads(tuilab("runs", told["sweep"], "--json").stdout)["runs"][:1]
     assert found["run"] == told["runs"][3]["run"]
 
@@ -398,6 +400,16 @@ def test_a_table_that_is_too_wide_loses_whole_columns(tmp_path: Path) -> None:
         "lr=0.1  1 ms  1.124      abcdef",
         "left out for the width: where a step goes; a report has it",
     ]
+
+
+def test_a_table_that_is_too_wide_loses_what_stands_behind_a_semicolon_first() -> None:
+    rows = [("", "step", "last loss", "run"), ("lr=0.1", "1 ms, mean of 9 steps; the median is 2 ms", "1.124", "abcdef")]
+
+    assert table(rows, 50) == [
+        "        step                   last loss  run",
+        "lr=0.1  1 ms, mean of 9 steps  1.124      abcdef",
+    ]
+    assert "; the median is 2 ms" in table(rows, 80)[1]
 
 
 def test_a_table_that_is_too_wide_though_it_has_few_columns_is_stacked() -> None:

@@ -114,6 +114,7 @@ def test_the_result_has_a_table_of_the_arms_and_no_word_of_the_control(tuilab: T
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["median", "of", "2", "processes", "an", "arm"] in lines
     assert ["a", "step", "10", "ms", "20", "ms"] in lines
+    assert ["steps", "that", "count", "49", "49"] in lines  # of 59 that have a beginning and an end; the first ten are not
     assert ["waits", "for", "data", "2", "ms", "4", "ms"] in lines
     assert ["forward", "+", "rest", "4", "ms", "8", "ms"] in lines
     assert "base again" not in done.stdout

@@ -32,11 +32,26 @@ def told_along(lines: list[str]) -> list[Progress | None]:
     "line",
     [
         "step {}/200 loss 3.2", "[{}/200]", "Iter {} of 200", " 40%|████▌     | {}/200 [00:10<00:15,  4.00it/s]",
-        "Epoch 3:  40%|████ | {}/200 [00:01]", "({}/200)", "Train Epoch: 1 [{}/200 (0%)]\tLoss: 2.3", "step={}/200,",
+        "({}/200)", "step={}/200,",
     ],
 )  # fmt: skip
 def test_a_total_that_is_counted_up_to_tells_how_far_it_is(line: str) -> None:
     assert told("\n".join(line.format(at) for at in (10, 20, 30))) == Progress(30, 200, "steps")
+
+
+@pytest.mark.parametrize("line", ["Epoch 3:  40%|████ | {}/200 [00:01]", "Train Epoch: 3 [{}/200 (0%)]\tLoss: 2.3"])
+def test_a_total_of_an_epoch_is_not_how_far_the_whole_is(line: str) -> None:
+    """Nobody knows how many more epochs there are: no time that is left follows from it."""
+    lines = [line.format(at) for at in (10, 20, 30)]
+
+    assert told("\n".join(lines)) == Progress(30, 200, "steps, epoch 3")
+    assert told("\n".join([*lines, *(one.replace("3", "4", 1) for one in lines)])) == Progress(30, 200, "steps, epoch 4")
+
+
+def test_a_total_that_goes_on_from_epoch_to_epoch_is_that_of_all() -> None:
+    lines = [f"epoch {at // 100} step {at}/400" for at in range(10, 200, 10)]
+
+    assert told("\n".join(lines)) == Progress(190, 400, "steps")
 
 
 @pytest.mark.parametrize(

@@ -237,3 +237,11 @@ def test_who_attached_and_leaves_while_the_run_goes_on_is_told_how_to_come_back(
 
         assert code == 0
         assert (b"softmax abcdef goes on.  Come back: tuilab attach abcdef" in term.sent) == is_told
+
+
+def test_who_leaves_the_screens_of_a_command_that_is_over_gets_its_exit_code(tmp_path: Path) -> None:
+    """So that `&&` goes on behind `tuilab exec` only where it goes on behind the command."""
+    with terminal(tmp_path, "exec", "--", "sh", "-c", "exit 7") as term:
+        term.wait_for("failed", "exit code 7")
+        term.type("q")
+        assert term.wait() == 7

@@ -125,9 +125,11 @@ def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
 
 
 def _meant(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) -> str:
-    """Return the end of a sentence about an unknown name: the lessons that have the word, else what it may be misspelt for."""
+    """Return the end of a sentence about an unknown name: a file here, lessons that have the word, or what was meant."""
     from tuilab.catalogue.search import speaking_of  # only who mistypes waits for it, and for the lessons
 
+    if os.path.isfile(file := f"{name.rpartition('/')[2]}.py"):  # lists and results tell it without the ending
+        return f"; the file is called ./{show(file, 60)}"
     if lessons := speaking_of(load(extra), name)[:_HINTS]:
         return f"; lessons that speak of it: {join(one.id for one in lessons)}"
     return did_you_mean(name, dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}")))

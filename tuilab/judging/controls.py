@@ -138,6 +138,8 @@ def told(evidence: Evidence) -> list[str]:
         verb = "is" if len(evidence.host_bound) == 1 else "are"
         shares = " and ".join(f"{100 * share:.0f} %" for share in evidence.host_bound.values())
         parts.append(f"{' and '.join(evidence.host_bound)} {verb} host-bound: the GPU works {shares} of the time at most")
+    if evidence.is_one_draw:
+        parts.append("every process of an arm ended at the same value, as with one seed: of other seeds this says nothing")
     if evidence.unguarded:
         parts.append(evidence.unguarded)
     if evidence.unwatched_share > _MOST_UNKNOWN:

@@ -39,6 +39,7 @@ class Evidence:
     luck: float | None = None  # how far off such a process is by itself: a standard deviation; None: not known
     place: str = BOX  # where that is measured
     least: float = 0.0  # that a log ratio varies by because the clock ticks: a standard deviation
+    is_one_draw: bool = False  # a curve ended at one value in every process of an arm, as one seed makes it
     marks: list[list[int]] = field(default_factory=list)  # by round: 1 the upper arm alone was disturbed, -1 the lower one
     disturbed_share: float = 0.0  # of the blocks, by the sensors alone
     unwatched_share: float = 0.0  # of the blocks on a GPU: whether its clocks were held down is not known
@@ -79,6 +80,7 @@ def gather(claim: events.ClaimDeclared, summary: RunSummary, among: Collection[s
         luck=_luck(summary, races),
         place=GPU if any(race.device == "cuda" for race in races) else BOX,
         least=_least(pairs) if any(race.device == "process" and not race.measure for race in races) else 0.0,
+        is_one_draw=_is_one_draw(races, pairs),
         marks=[[above[turn] - below[turn] for turn in above if turn in below] for above, below in marks],
         disturbed_share=disturbed_share,
         unwatched_share=unwatched_share,
@@ -194,6 +196,12 @@ def _least(pairs: Sequence[_Pair]) -> float:
     """Return how much a log ratio varies at least, by the tick of the clock that arms in processes of their own read."""
     times = [[block.wall_ns for block in blocks] for blocks in _arms(pairs)]
     return tick_ns(chain(*times)) * math.hypot(*(1 / median(of_arm) for of_arm in times))
+
+
+def _is_one_draw(races: Sequence[events.RaceStarted], pairs: Sequence[_Pair]) -> bool:
+    """Say whether a curve ended at the same value in all processes of an arm: one draw, however many they are."""
+    is_of_curves = any(race.measure and not race.unit for race in races)
+    return is_of_curves and len(pairs) > 1 and all(len({block.wall_ns for block in arm}) == 1 for arm in _arms(pairs))
 
 
 def _observer_share(claim: events.ClaimDeclared, summary: RunSummary, writers: Sequence[str]) -> float:

@@ -70,7 +70,8 @@ def _against(
     for place, (first, second) in enumerate(zip(_means(over), _means(under), strict=False)):
         if not (apart := _apart(first, second)) <= allowed:
             told = f"{claim.under} learns something else than {claim.over}"
-            return f"{told}: what it goes backward from differs by {_percent(apart)} at step {place}", ""
+            seen = f"what it goes backward from differs by {_percent(apart)} at step {place}"
+            return f"{told}: {seen}; if it is to, say --different-learning", ""
     return "", how_closely
 
 

@@ -76,10 +76,14 @@ def times_of(summary: RunSummary) -> dict[str, list[float]]:
 
 
 class NoiseFloor(NamedTuple):
-    """How far from 1 the interval of an arm against itself reaches, and which arm that was; empty where it is not known."""
+    """How far from 1 the interval of an arm against itself reaches, and which arm that was; empty where it is not known.
+
+    Of arms that are about as fast each process takes its own.
+    """
 
     share: float
     arm: str = ""
+    others: tuple[str, ...] = ()  # that further processes held against themselves
 
 
 def noise_floor(summary: RunSummary) -> NoiseFloor | None:
@@ -93,5 +97,6 @@ def noise_of(claim: Claim, summary: RunSummary) -> NoiseFloor | None:
     declared, reached = claim.declared, claim.verdict
     if declared is None or reached is None or reached.noise_floor is None:
         return None
-    bases = (race.base for _, race in summary.races if declared.over in race.arms and declared.under in race.arms)
-    return NoiseFloor(reached.noise_floor, next(bases, ""))
+    raced = (race for _, race in summary.races if declared.over in race.arms and declared.under in race.arms)
+    first, *others = dict.fromkeys(race.base for race in raced) or [""]
+    return NoiseFloor(reached.noise_floor, first, tuple(others))

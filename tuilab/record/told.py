@@ -61,7 +61,10 @@ def why_not_judged(claim: Claim, summary: RunSummary) -> str:
 
 def noise_words(found: NoiseFloor | None, name: str = "noise") -> str:
     """Return a noise floor as `noise of sum ±1.9 %`; nothing where there is none."""
-    return f"{name}{f' of {show(found.arm, 60)}' if found.arm else ''} ±{percent(found.share)}" if found else ""
+    if not found:
+        return ""
+    arms = " and ".join(show(arm, 60) for arm in (found.arm, *found.others) if arm)
+    return f"{name}{f' of {arms}' if arms else ''} ±{percent(found.share)}"
 
 
 def evidence(claim: Claim, summary: RunSummary) -> str:

@@ -11,14 +11,14 @@ from tuilab.drawings.shade import shade
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.text_chart import line_chart
 from tuilab.judging import prediction
-from tuilab.record.blocks import Measure, measure_of, times_of
+from tuilab.record.blocks import Measure, has_times, measure_of, times_of
 from tuilab.record.digest import digest_of
 from tuilab.record.events import CLAIM_LIMIT, AxesNamed, TableShown
 from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.parts import Claim
 from tuilab.record.series import Series, siblings
-from tuilab.record.states import RunState
+from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import (
     alert_words,
@@ -35,7 +35,7 @@ from tuilab.record.told import (
     ranks_words,
     unmeasured,
 )
-from tuilab.record.tracebacks import as_named, frames, own_frame
+from tuilab.record.tracebacks import as_named, frames, own_frame, parts_of
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import command_line, store
 from tuilab.text import clip, plural, show, show_lines, told_apart
@@ -147,7 +147,8 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
         lines += [style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)]
         if frame := own_frame(summary):
             lines += [f"  {show(frame.place)}", *(f"    {show(line)}" for line in frame.code)]
-        lines += _last_frames(show_lines(as_named(frames(summary.failure), summary)).splitlines(), style)
+        if parts_of(summary) != [frame]:  # which has been told
+            lines += _last_frames(show_lines(as_named(frames(summary.failure), summary)).splitlines(), style)
         lines += [f"hint: {show(summary.failure.hint)}"] if summary.failure.hint else []
     elif summary.reason and not (summary.box_lacks and summary.state == RunState.SUCCEEDED):  # which is told below
         lines.append(f"{summary.state}: {show(summary.reason)}")
@@ -252,7 +253,10 @@ def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
         beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
         is_command = bool(summary.run and summary.run.command)  # which a process of ours starts, and stays beside
         name = "process tree, with tuilab's own" if is_command else "process tree"
-        rows.append((name, f"{size(peak)} resident at most{beside}"))
+        processes = summary.resources.get("processes")
+        are_several = processes is not None and (processes.high or 0) > (2 if is_command else 1)
+        shared = "; what its processes share is counted in each" if are_several else ""
+        rows.append((name, f"{size(peak)} resident at most{beside}{shared}"))
     return rows + gpu_rows(summary) + _held_rows(summary)
 
 
@@ -351,12 +355,21 @@ def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
     return [shade(image, min(width, 32), is_utf8=style.is_utf8) for image in list(summary.images.values())[:4]]
 
 
+def _is_unjudged(summary: RunSummary, state: str) -> bool:
+    """Say whether what a run has measured for its claims was never judged: its supervisor was killed, or the disk was full."""
+    claims = summary.claims.values()
+    is_measured = any(claim.measured or (claim.declared and has_times(summary)) for claim in claims)
+    return is_measured and state in {*FINAL_STATES, RunState.LOST} and not any(claim.verdict for claim in claims)
+
+
 def _where(summary: RunSummary, state: str, run_dir: Path, style: Style) -> str:
     there = [store.short_id(run_dir.name), *map(show, command_line.root_option(run_dir.parent))]
     attach, verify = (command_line.line(["tuilab", verb, *there]) for verb in ("attach", "verify"))
     again = f"see it again: {attach}   its files: {verify}"
     if decide := command_line.deciding_line(summary, run_dir.parent):
         again += f"\nto decide what is open: {show(decide)}"
+    if _is_unjudged(summary, state):
+        again += f"\nnothing of it was judged: {command_line.line(['tuilab', 'verify', *there, '--rejudge'])}"
     if summary.run and summary.run.prediction is not None:
         again += "\nthe next lesson: tuilab learn"
     return style.dim(f"run {show(run_dir)}\nrecord {digest_of(run_dir, state)}\n{again}")

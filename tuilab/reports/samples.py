@@ -81,7 +81,7 @@ def _pieces(
         if isinstance(item, events.RaceStarted):
             races[stream] = item
         elif isinstance(item, events.BlockTimed):
-            yield _timed(stream, item, races.get(stream))
+            yield from _timed(stream, item, races.get(stream))
         elif isinstance(item, events.Sampled):
             yield from _sampled(stream, item, counters["sampler"])
             counters["sampler"] += 1
@@ -100,13 +100,19 @@ def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[Piece]:
             yield Piece("logged", name, arm, stream, places, steps, [record.at or record.t for record in chosen], values, [])
 
 
-def _timed(stream: str, item: events.BlockTimed, race: events.RaceStarted | None) -> Piece:
-    """Return a block: the time of a call, or what commands are held against each other by instead."""
+def _timed(stream: str, item: events.BlockTimed, race: events.RaceStarted | None) -> Iterator[Piece]:
+    """Yield a block: the time of a call, or what commands are held against each other by instead.
+
+    Behind it stands the CPU time of the thread that called, where a verdict may go by it.
+    """
     marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
     notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]
     seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
     name, scale = (race.measure, scale_of(race.unit)) if race and race.measure else ("step_s", 1.0)
-    return _one("timed", name, item.arm, stream, item.round, item.t, scale * seconds, " ".join(notes))
+    yield _one("timed", name, item.arm, stream, item.round, item.t, scale * seconds, " ".join(notes))
+    if race and race.device == "cpu" and item.thread_ns is not None:
+        thread_s = item.thread_ns / item.loops / 1e9
+        yield _one("timed", "thread_s", item.arm, stream, item.round, item.t, thread_s, " ".join(notes))
 
 
 def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:

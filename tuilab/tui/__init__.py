@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from tuilab.errors import ExitCode, ScenarioError
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
+    from tuilab.record.summary import RunSummary
 
 
 _COLOURS = ("auto", "standard", "256", "truecolor", "windows")
@@ -40,9 +41,11 @@ def start(
     is_learning: bool = False,
     is_read_only: bool = False,
     fps: float = 2.0,
+    code_of: "Callable[[RunSummary, str], int] | None" = None,
 ) -> int:
     """Open the screens, at the next lesson if the user is learning; run the orders, or show a run; return the exit code.
 
+    That is the one of the first run, where the caller says what it amounts to.
     Where they are read-only one may look, and change nothing.
     The guardian is forked before anything else, while this process is small and has one thread.
     """
@@ -86,4 +89,8 @@ def start(
         from tuilab.tui.goodbye import say_goodbye
 
         say_goodbye(desk)
+    if not code and code_of:
+        from tuilab.tui.goodbye import code_of_first
+
+        return code_of_first(desk, code_of)
     return ExitCode.DONE if code is None else code

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import partial
 
 from tuilab.engine import launch
-from tuilab.errors import TuilabError
+from tuilab.errors import ExitCode, TuilabError
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RUNNING_STATES, RunState
+from tuilab.record.summary import RunSummary
 from tuilab.runs import queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text import is_utf8_terminal, plural, show
@@ -36,6 +37,12 @@ def say_goodbye(desk: Desk) -> None:
     if text:
         with contextlib.suppress(OSError):
             os.write(open_again(1), text.encode("utf-8" if is_utf8_terminal() else "ascii", "replace"))
+
+
+def code_of_first(desk: Desk, code_of: Callable[[RunSummary, str], int]) -> int:
+    """Return the exit code of the run that the screens were opened for; 0 while it goes on."""
+    seen = _seen(desk, desk.started[0]) if desk.started else None
+    return code_of(*seen) if seen and seen[1] not in RUNNING_STATES else ExitCode.DONE
 
 
 def stop_all(desk: Desk) -> None:
@@ -84,7 +91,17 @@ def terminal_columns() -> int:
 
 def _told(desk: Desk, name: str) -> tuple[str, str] | None:
     """Return the state of a run and what is told of it; None where its record cannot be read."""
-    id = store.short_id(name)
+    seen = _seen(desk, name)
+    if seen is None:
+        return None
+    summary, state = seen
+    run, id = summary.run, store.short_id(name)
+    title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
+    return state, _line(title, state, id, partial(hint, desk.root))
+
+
+def _seen(desk: Desk, name: str) -> tuple[RunSummary, str] | None:
+    """Return what is in the record of a run, and its state; None where it cannot be read."""
     try:
         watch = Watch(desk.root / name)
         watch.catch_up()
@@ -92,9 +109,7 @@ def _told(desk: Desk, name: str) -> tuple[str, str] | None:
         watch.close()
     except TuilabError:
         return None
-    run = watch.summary.run
-    title = f"{show(run.topic)}/{show(run.scenario)} {id}" if run else id
-    return state, _line(title, state, id, partial(hint, desk.root))
+    return watch.summary, state
 
 
 def _line(title: str, state: str, id: str, command: Callable[..., str]) -> str:

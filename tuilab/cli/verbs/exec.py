@@ -102,7 +102,7 @@ def command(**given: Any) -> int:
 
         why = tui.why_not()
         if not why:
-            return tui.start(options.root(given["root"]), (), [order], fps=given["fps"])
+            return tui.start(options.root(given["root"]), (), [order], fps=given["fps"], code_of=code_of)
         print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
     try:
         return _follow(order, outcome)

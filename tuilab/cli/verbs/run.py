@@ -107,10 +107,21 @@ class _RunCommand(click.Command):
             os.environ["TUILAB_LANG"] = code  # --help shows the options before click has read this one
         ctx.meta["tuilab.chosen"] = chosen
         ctx.meta["tuilab.options"] = [_ScenarioOption(param) for param in shared_params([*map(translated, chosen)])]
-        rest = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, [*args])  # which it empties
         if names and set(ctx.params["names"]) != set(names):
+            _refuse_values_of_switches(args, ctx.meta["tuilab.options"])
             raise UsageError("it is not clear which words are names; say them first: tuilab run NAME NAME --option")
         return rest
+
+
+def _refuse_values_of_switches(args: list[str], chosen: list[click.Option]) -> None:
+    both_ways = [
+        (yes, no) for option in chosen if option.is_flag for yes, no in zip(option.opts, option.secondary_opts, strict=False)
+    ]
+    other = dict(both_ways) | {no: yes for yes, no in both_ways}
+    for before, word in pairwise(args):
+        if before in other and word.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
+            raise UsageError(f"{before} takes no value, and {show(word)} is no name; the other way is {other[before]}")
 
 
 def shared_params(scenarios: list[Scenario]) -> list[Param]:

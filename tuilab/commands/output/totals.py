@@ -1,8 +1,9 @@
 """Which of the totals that a command prints, as in `step 10/200`, tells how far it is.
 
 A total is known by its number: what stands before it goes up. One that begins again with each epoch is counted on through all
-epochs, where how many there are is printed, too; else it is told in which round it is. Until the second round nobody knows
-whether it will begin again. Dates, versions and scores do not go up one by one, or are called what they are.
+epochs, where how many there are is printed, too; else it is told in which round it is, or in which epoch, where its line says
+that. Until the second round of others nobody knows whether they will begin again. Dates, versions and scores do not go up one
+by one, or are called what they are.
 """
 
 import re
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _TOTAL = re.compile(rb"(?<![\w.,/:-])(\d{1,12}) ?(?:/| of ) ?(\d{1,12})(?![\w./-]|[:,]\w)")
+_EPOCH = re.compile(rb"epoch\W{0,4}(\d{1,6})\b(?! ?(?:/| of ) ?\d)", re.IGNORECASE)  # of how many it does not say
 _WORD = re.compile(rb"\w+")
 _SCORES = re.compile(rb"acc|correct|score|top|right|passed|failed|hit|match|precision|recall", re.IGNORECASE)
 _SEEN = {"epochs": 2, "steps": 3}  # different numbers that went up, until a total counts
@@ -40,6 +42,15 @@ class _Track:
     seen_at: int = 0  # of all that were seen, which was the last of it
     began_at: int = 0
     rose_at: int = 0
+    epoch: int | None = None  # that its line names
+    outlasts_epochs: bool = False  # it goes on from one to the next
+
+    @property
+    def counted(self) -> str:
+        """What is counted, and behind a comma of which part where there are several."""
+        if self.epoch is not None and not self.outlasts_epochs:
+            return f"{self.unit}, epoch {self.epoch}"
+        return f"{self.unit}, round {self.restarts + 1}" if self.restarts else self.unit
 
 
 class Totals:
@@ -55,7 +66,8 @@ class Totals:
         for found in _TOTAL.finditer(line):
             done, total = int(found[1]), int(found[2])
             if done <= total > 1 and not _SCORES.search(_before(line, found.start())):
-                self._note(_unit(line, found.start()), done, total)
+                epoch = _EPOCH.search(line, 0, found.start())
+                self._note(_unit(line, found.start()), done, total, int(epoch[1]) if epoch else None)
 
     def progress(self) -> Progress | None:
         """Return how far it is by the total that tells it, if there is one."""
@@ -65,7 +77,7 @@ class Totals:
             return None
         if whole := self._counted_on(one):
             return whole
-        return Progress(one.done, one.total, f"{one.unit}, round {one.restarts + 1}" if one.restarts else one.unit)
+        return Progress(one.done, one.total, one.counted)
 
     def _counted_on(self, one: _Track) -> Progress | None:
         """Return how far it is through the steps of all epochs; in the first of them, in which epoch."""
@@ -88,12 +100,14 @@ class Totals:
         found = (of for of in self._tracks.values() if of.unit == "steps" and of.is_count and of.rises >= _needed(of))
         return next((of for of in found if of.seen_at > epochs.began_at and self._is_alive(of)), None)
 
-    def _note(self, unit: str, done: int, total: int) -> None:
+    def _note(self, unit: str, done: int, total: int, epoch: int | None) -> None:
         if (unit, total) not in self._tracks and len(self._tracks) >= _MOST:
             self._tracks.pop(min(self._tracks, key=lambda name: self._tracks[name].seen_after))
         self._count += 1
         one = self._tracks.setdefault((unit, total), _Track(unit, total, done, least=done, began_at=self._count))
         one.seen_at = self._count
+        one.outlasts_epochs |= epoch != one.epoch and one.rises > 1 and done > one.done
+        one.epoch = epoch
         if done > one.done:
             one.rises += 1
             one.rose_at = self._count

@@ -4,6 +4,8 @@ Its type is asked and not itself: it may answer with code of the scenario.
 """
 
 import re
+from collections.abc import Sequence
+from types import ModuleType
 
 _ASSERT = "run again with CUDA_LAUNCH_BLOCKING=1, which shows the line that did it, or with --device cpu"
 _OLD = "the NVIDIA driver is too old for this torch: update it, or install a torch for an older CUDA"
@@ -66,7 +68,24 @@ def hint_for(problem: BaseException, text: str) -> str:
             return found
     if issubclass(type(problem), ModuleNotFoundError):
         return "install the module into the environment that tuilab runs in"
+    if type(problem) is AttributeError and (known := _names_of(problem.obj)):
+        return _meant(problem.name or "", known)
     return _find(_ANY, text)
+
+
+def _names_of(owner: object) -> list[str]:
+    """Return the names that the lab or a module has, without asking it; of the user's own objects nothing is known."""
+    if type(owner).__name__ == "Lab":
+        return dir(type(owner))
+    return list(vars(owner)) if type(owner) is ModuleType else []
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Return what a name was meant for, as Python itself says it where nobody catches the exception."""
+    from difflib import get_close_matches  # only who misspells waits for it
+
+    close = get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def is_of_cuda(problem: BaseException, text: str) -> bool:

@@ -64,7 +64,8 @@ def _accounts(races: Sequence[RaceFinished], arms: Sequence[str], judged: str) -
     rows = [
         row(label, name, seconds) for name, label in {"step_s": _STEP, **_PARTS}.items() if any(of(arm, name) for arm in arms)
     ]
-    rows = [one for one in rows if one[0] != _STEP or judged != "time"]
+    if judged == "time":
+        rows = [row("steps that count", "steps", "{:.0f}".format), *(one for one in rows if one[0] != _STEP)]
     for name, label in _COUNTS.items():
         counts = [of(arm, name) or 0.0 for arm in arms]
         rows += [row(label, name, "{:.3g}".format)] if max(counts) - min(counts) > _ALIKE else []

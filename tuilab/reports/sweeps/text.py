@@ -52,9 +52,12 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     """Return a table that fits, without the columns that matter least: what is told at most length, but for its edges.
 
-    Where not even three have room beside each other, they stand one below the other.
+    What stands behind a semicolon goes before any of them. Where not even three have room beside each other, they stand one
+    below the other.
     """
     left_out = []
+    if len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
+        rows = [[row[0], *(cell.partition("; ")[0] for cell in row[1:])] for row in rows]
     while len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
         widths = _widths(rows)
         widest = max(range(1, len(widths) - 1), key=lambda at: widths[at])
@@ -87,11 +90,12 @@ def _series(panel: Panel, line: Line) -> Series:
 
 
 def _claim(claim: Along, style: Style, width: int) -> list[str]:
-    """Return a claim with a line a point; one that holds throughout, as counted, in short."""
+    """Return a claim with a line a point; one that holds throughout, and was counted alike, in short."""
     heading = wrap(show(claim.text), width - 2) or [""]
     holds = [style.bold(line) for words in claim.holds for line in hung(f"  {words}", width)]
     about = [style.dim(line) for line in hung(f"  {claim.about}", width)] if claim.about else []
-    if len(claim.told) > 1 and all(one.holds and not one.interval for one in claim.told):
+    is_alike = len({one.found for one in claim.told}) == 1
+    if len(claim.told) > 1 and is_alike and all(one.holds and not one.interval for one in claim.told):
         return [f"{style.mark(claim.told[0].verdict)} {heading[0]}", *(f"  {line}" for line in heading[1:]), *about, *holds]
     heads = columns([(one.words, one.verdict) for one in claim.told])
     pad = max(map(cells, heads))
