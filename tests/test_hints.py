@@ -1,8 +1,11 @@
 """What people are told to do about a failure: by what its exception says."""
 
+from types import ModuleType
+
 import pytest
 
 from tuilab.lab.failures.hints import hint_for
+from tuilab.lab.lab import Lab
 
 MORE = (
     "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect."
@@ -90,21 +93,33 @@ def test_who_else_has_memory_of_a_full_gpu_is_named_where_torch_knows(told: str,
     assert hint == f"the GPU has no memory left: choose a smaller size, or another GPU; {others}"
 
 
-class Lab:
-    claim = claim_ratio = None
-
-
 class Mine(Lab):
     def __dir__(self) -> list[str]:
         raise AssertionError("code of a scenario")
 
 
+LAB = Lab.__new__(Lab)
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "advice"),
-    [(Lab(), "clam", "did you mean claim?"), (pytest, "rises", "did you mean raises?"), (Lab(), "x", ""), (Mine(), "clam", "")],
+    [
+        (LAB, "clam", "did you mean claim?"),
+        (LAB, "x", ""),
+        (pytest, "rises", "did you mean raises?"),
+        (Mine.__new__(Mine), "clam", ""),
+    ],
 )
 def test_a_misspelt_call_of_the_lab_or_a_module_is_told_what_it_is_meant_for(owner: object, name: str, advice: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(owner, name)
 
     assert hint_for(caught.value, str(caught.value)) == advice
+
+
+def test_whatever_an_error_says_of_a_name_is_no_error_of_ours() -> None:
+    odd = ModuleType("odd")
+    vars(odd).update({"\ud800claim": 1, 5: 1})  # type: ignore[dict-item]
+
+    for name in (5, "clam", "x" * 1_000_000):
+        assert hint_for(AttributeError("odd", name=name, obj=odd), "odd") == ""  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ Its type is asked and not itself: it may answer with code of the scenario.
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -51,6 +52,7 @@ _FULL = (
     "Unable to find a valid cuDNN algorithm",
     "unable to find an engine to execute this computation",
 )
+_NAME = 100  # characters that are compared of one that nothing has
 _ANY = (
     ("shared memory", "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"),
     ("/dev/shm", "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"),
@@ -68,23 +70,23 @@ def hint_for(problem: BaseException, text: str) -> str:
             return found
     if issubclass(type(problem), ModuleNotFoundError):
         return "install the module into the environment that tuilab runs in"
-    if type(problem) is AttributeError and (known := _names_of(problem.obj)):
-        return _meant(problem.name or "", known)
+    if type(problem) is AttributeError and type(problem.name) is str and (known := _names_of(problem.obj)):
+        return _meant(problem.name[:_NAME], known)
     return _find(_ANY, text)
 
 
 def _names_of(owner: object) -> list[str]:
     """Return the names that the lab or a module has, without asking it; of the user's own objects nothing is known."""
-    if type(owner).__name__ == "Lab":
-        return dir(type(owner))
-    return list(vars(owner)) if type(owner) is ModuleType else []
+    lab = sys.modules.get("tuilab.lab.lab")
+    names = dir(lab.Lab) if lab and type(owner) is lab.Lab else vars(owner) if type(owner) is ModuleType else ()
+    return [one for one in names if type(one) is str and one.isidentifier() and not one.startswith("_")]
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
     """Return what a name was meant for, as Python itself says it where nobody catches the exception."""
     from difflib import get_close_matches  # only who misspells waits for it
 
-    close = get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)
+    close = get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}?" if close else ""
 
 
