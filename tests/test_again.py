@@ -107,3 +107,18 @@ def test_a_failure_in_one_frame_is_told_once(tmp_path: Path) -> None:
         told = render(read_subject(run_dir).summary, "failed", run_dir, Style(), 100, has_chart=False)
         assert told.count("go()") == 1
         assert told.count("raise ValueError") == (0 if count == 1 else 2)
+
+
+@pytest.mark.parametrize(
+    ("measure", "told"), [("cpu", "2 ms a call on the wall clock, median"), ("wall", "2 ms a call, median")]
+)
+def test_times_say_of_which_clock_they_are_where_the_verdict_rests_on_another(tmp_path: Path, measure: str, told: str) -> None:
+    race = events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={})
+    blocks = [events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=2_000_000, cpu_ns=1) for arm in ("a", "b")]
+    claim = events.ClaimDeclared(text="slower", over="a", under="b", op="at_least", bound=1.5)
+    reached = events.VerdictReached(text="slower", verdict="REFUTED", rule="r", measure=measure)
+    run_dir = make_run(tmp_path, started(), claim, race, *blocks, reached, events.StateChanged(state="succeeded"))
+    subject = read_subject(run_dir)
+
+    assert told in render(subject.summary, "succeeded", run_dir, Style(), 200, has_chart=False)
+    assert ("time of a call on the wall clock" in html.render([subject])) == (measure == "cpu")

@@ -51,6 +51,7 @@ class Measure(NamedTuple):
     unit: str = "s"
     of: str = "call"
     sample: str = "block"
+    clock: str = ""  # that these are times of, where a verdict rests on those of another one
 
 
 def measure_of(summary: RunSummary) -> Measure:
@@ -58,7 +59,10 @@ def measure_of(summary: RunSummary) -> Measure:
     race = summary.races[0][1] if summary.races else None
     is_of_commands = bool(summary.run and summary.run.command)
     of, sample = ("step", "process") if is_of_commands else ("call", "block")
-    return Measure(race.measure, race.unit, of, sample) if race and race.measure else Measure(of=of, sample=sample)
+    if race and race.measure:
+        return Measure(race.measure, race.unit, of, sample)
+    is_of_cpu = any(claim.verdict and claim.verdict.measure == "cpu" for claim in summary.claims.values())
+    return Measure(of=of, sample=sample, clock=" on the wall clock" if is_of_cpu else "")
 
 
 def scale_of(unit: str) -> float:

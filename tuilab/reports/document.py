@@ -26,7 +26,7 @@ def document(runs: list[tuple[RunSummary, str, Path]], exit_code: int) -> dict[s
 
 
 def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
-    run = summary.run
+    run, measure = summary.run, measure_of(summary)
     return {
         "run": run_dir.name,
         "path": str(run_dir),
@@ -46,7 +46,7 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
         "answer": _answer(summary),
         "axes": [{"metric": a.metric, "x": a.x, "y": a.y, "log": a.log} for a in summary.axes.values()],
         "series": [_series(series) for series in summary.series.values()],
-        "races": [_race(writer, arm, blocks, measure_of(summary)) for (writer, arm), blocks in in_order(summary).items()],
+        "races": [_race(writer, arm, blocks, measure) for (writer, arm), blocks in in_order(summary).items()],
         "memory": [{"name": m.name, "arm": m.arm, "values": m.values} for m in summary.memory],
         "resources": [_series(series) for series in summary.resources.values()],
         "gpus": _gpus(summary),

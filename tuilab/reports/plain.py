@@ -225,7 +225,8 @@ def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
 
 
 def _amount(value: float, measure: Measure) -> str:
-    return f"{number(value, measure.unit, 3)} {f'a {measure.of}' if measure.unit == 's' else show(measure.name, 60)}"
+    of = f"a {measure.of}{measure.clock}" if measure.unit == "s" else show(measure.name, 60)
+    return f"{number(value, measure.unit, 3)} {of}"
 
 
 def _setting_rows(summary: RunSummary) -> list[tuple[str, str]]:

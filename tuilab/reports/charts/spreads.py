@@ -55,7 +55,7 @@ def draw_spreads(found: Sequence[Spread], noise: NoiseFloor | None, measure: Mea
     if not known:
         return Timings((), (), None, "", 0)
     axis = spread_axis(known, unit, 5)
-    title = f"time of a {measure.of}" if unit == "s" else show(measure.name, 60)
+    title = f"time of a {measure.of}{measure.clock}" if unit == "s" else show(measure.name, 60)
     frame = Timings((), (), None, "", _ROW * len(known) + 38, title)
 
     def place(value: float) -> float:

@@ -23,8 +23,8 @@ class TimingsPane(DrawingPane):
     def show(self, run: Shown, view: View) -> None:
         times = times_of(run.summary)
         noise, measure = noise_floor(run.summary), measure_of(run.summary)
-        if measure.unit != "s":
-            self.entitle(Content(show(measure.name, 40)))
+        if measure.unit != "s" or measure.clock:
+            self.entitle(Content(f"Time of a step{measure.clock}" if measure.clock else show(measure.name, 40)))
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
             spreads = [_spread(arm, times[arm], look) for look, arm in enumerate(run.arms) if arm in times]
