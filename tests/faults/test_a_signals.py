@@ -164,9 +164,9 @@ for name, body, numbers in (("code", leave, {list(codes)}), ("signal", die, {fat
     assert is_well(done) and done.returncode == 0
     assert [ends[f"code {code}"].code for code in codes] == list(codes)
     assert [ends[f"signal {number}"].signal for number in fatal] == fatal
-    assert told["code 42"] == "the worker ended with exit code 42 before run() returned"
-    assert told["signal 11"] == "ended by SIGSEGV"
-    assert told["signal 40"] == "ended by signal 40"
+    assert told["code 42"] == "code 42: the worker ended with exit code 42 before run() returned"
+    assert told["signal 11"] == "signal 11: ended by SIGSEGV"
+    assert told["signal 40"] == "signal 40: ended by signal 40"
 
 
 # ---- what a run inherits
@@ -237,4 +237,4 @@ for crash in ({}):
     assert done.returncode == 0, done.stdout + done.stderr
     assert {name: ends[name].signal for name in CRASHES} == {name: signal.Signals[name] for name in CRASHES}
     assert all(f"in {name}" in ends[name].fault for name in CRASHES), ends
-    assert {text.title: text.text for text in summary.texts} == {name: f"ended by {name}" for name in CRASHES}
+    assert {text.title: text.text for text in summary.texts} == {name: f"{name}: ended by {name}" for name in CRASHES}
