@@ -16,8 +16,8 @@ from tests.engine import look, newest, processes_of, start, until, wait_for_stag
 from tuilab.engine.messages import ArmReply, WorkerLine, send
 from tuilab.errors import BoxLacks
 from tuilab.lab.arms import Arm, arm_order
+from tuilab.lab.lost_rank import Ended, lost_of
 from tuilab.lab.prefix import complete
-from tuilab.lab.torchrun import Ended, ended_by_signal
 from tuilab.probes.preload import check, mapped_files
 from tuilab.record.journal.writer import Writer
 
@@ -223,12 +223,16 @@ def test_a_rank_that_a_signal_ends_is_named_and_not_the_one_that_misses_it(
         ([(0, -15, 100), (1, 1, 101)], "rank 0 was ended by SIGTERM"),
         ([(1, 1, 100), (0, -15, 100)], ""),
         ([(1, 1, 100), (0, -6, 101)], ""),
+        ([(0, -6, 100), (1, 1, 100)], ""),  # seen at once: the other may have aborted because this one raised
+        ([(0, -6, 100), (1, 1, 102)], "rank 0 was ended by SIGABRT"),
         ([(1, 1, 100), (0, -9, 130)], ""),  # it did not heed torchrun's SIGTERM
         ([(0, 3, 100)], ""),
     ],
 )
 def test_which_rank_a_signal_ended_is_told_apart_from_what_torchrun_ends(seen: list[tuple[int, int, int]], told: str) -> None:
-    assert ended_by_signal([Ended(*one) for one in seen]) == told
+    lost = lost_of([Ended(*one) for one in seen])
+
+    assert (lost.words if lost else "") == told
 
 
 @pytest.mark.slow

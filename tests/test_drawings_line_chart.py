@@ -375,6 +375,9 @@ def test_a_cursor_among_points_that_are_no_numbers_reads_the_last_of_them() -> N
     broken = lines_of([series([1.0, 2.0, math.nan, math.nan, 3.0])], is_timed=True)
 
     assert [math.isnan(values_at(broken, x)[0].low) for x in (1.5, 2.5, 3.9, 4.0)] == [False, True, True, False]
+    for second in (60, 61):
+        one = lines_of([series([1.0, math.nan, 2.0, 3.0])], is_timed=True)  # which came before what counts there
+        assert values_at(one, second) == []
 
 
 def test_a_value_has_more_digits_where_the_cursor_is_and_there_is_room() -> None:

@@ -9,7 +9,7 @@ from tuilab.judging.controls import told
 from tuilab.judging.evidence import Evidence, gather
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
-from tuilab.record.blocks import noise_of
+from tuilab.record.blocks import NoiseFloor, noise_of
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.summary import RunSummary
@@ -77,6 +77,7 @@ def test_where_processes_hold_other_arms_against_themselves_the_noise_is_of_all_
         raced = [*repeat(0, *arms), *repeat(1, *arms, base=other)]
         summary = fold([("worker-0", CLAIM), *raced, ("judge", reached)])
         assert noise_words(noise_of(summary.claims["c"], summary)) == words
+    assert noise_words(NoiseFloor(0.05, "a", ("b", "c", "d", "e"))) == "noise of a and b and c and 2 more ±5 %"
 
 
 def test_a_warm_up_that_did_not_settle_is_counted() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine import until, wait_for_stage, write_scenario
+from tuilab.engine import launch
 from tuilab.fleet import folders
 from tuilab.record import presence
 
@@ -37,12 +38,15 @@ def test_a_folder_goes_when_the_last_who_holds_it_has_gone(place: Path) -> None:
 
 
 def test_what_may_be_somebody_elses_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = place / "tuilab-carried-new"  # and not held yet
-    others, own = place / "tuilab-carried-a", place / "mine"
-    for folder in (made, others, own):
+    name, held = folders.make()
+    os.close(held)
+    made = name.rename(f"{name}-new")  # and not held yet
+    others, own, booted = Path(f"{name}-a"), place / "mine", place / f"{folders.PREFIX}00000000-a"
+    for folder in (others, own, booted):
         folder.mkdir()
+    (booted / "of another boot").touch()
     (own / "kept").touch()
-    (place / "tuilab-carried-link").symlink_to(own)
+    Path(f"{name}-link").symlink_to(own)
     (others / "theirs").touch()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     folders.clear()
@@ -52,7 +56,27 @@ def test_what_may_be_somebody_elses_stays(place: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("tempfile.tempdir", str(place))
     folders.clear()
 
-    assert not others.exists() and made.is_dir() and (own / "kept").exists()
+    assert not others.exists() and made.is_dir() and (own / "kept").exists() and [*booted.iterdir()]
+
+
+def test_a_folder_stays_while_what_runs_there_has_not_ended(
+    tuilab: Tuilab, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, held = folders.make()
+    begun = tuilab("exec", "--detach", "--watch", "nothing", "--", "sleep", "600", env={"TUILAB_ROOT": str(folder / "runs")})
+    assert begun.returncode == 0
+    (run_dir,) = until(lambda: [*(folder / "runs").glob("2*")])
+    until(lambda: presence.marked(run_dir.name))
+    os.close(held)
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "stop", lambda *_, **__: "asked")  # which a driver may not let it heed
+        patch.setattr(folders, "_PATIENCE_S", 0.0)
+        folders.clear()
+    assert run_dir.is_dir()
+
+    folders.clear()
+
+    assert not folder.exists()
 
 
 def test_a_run_that_goes_on_where_nobody_keeps_it_is_ended(tuilab: Tuilab, place: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, start, until, write_scenario
 from tests.fleet.conftest import NAMES, Cluster, cluster_of
+from tuilab.fleet import folders
 from tuilab.record.origin import carried
 from tuilab.runs import store
 
@@ -44,10 +45,10 @@ def node_of(run_dir: Path) -> str:
 
 def left_on_nodes() -> list[str]:
     """Return the folders of carried runs, and the processes that keep such runs."""
-    place = f"{tempfile.gettempdir()}/tuilab-carried-"  # others have theirs elsewhere
-    folders = glob(f"{place}*")
+    place = f"{tempfile.gettempdir()}/{folders.PREFIX}"  # others have theirs elsewhere
+    left = glob(f"{place}*")
     listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return folders + [line for line in listed if f"keeper {place}" in line]
+    return left + [line for line in listed if f"keeper {place}" in line]
 
 
 def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:

@@ -98,10 +98,13 @@ def test_the_steps_of_the_only_repeat_tell_when_the_run_is_over() -> None:
     assert progress_words(summary) == "20/100 steps  10/s  eta 8 s"
 
 
-@pytest.mark.parametrize(("done", "told"), [(120, "120/400 steps  2 s"), (399, "2 s"), (400, "2 s")])
-def test_a_command_that_ended_before_its_last_step_says_how_far_it_came(done: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("done", "state", "told"),
+    [(120, "failed", "120/400 steps  2 s"), (390, "succeeded", "2 s"), (399, "stopped", "2 s"), (400, "failed", "2 s")],
+)
+def test_a_command_that_ended_before_its_last_step_says_how_far_it_came(done: int, state: str, told: str) -> None:
     progress = events.Progressed(done=done, total=400, unit="steps")
-    end = events.StateChanged(state="succeeded")
+    end = events.StateChanged(state=state)
     summary = fold([("supervisor", started(command=["python", "train.py"])), ("worker-0", progress), ("supervisor", end)])
 
     assert heading_of(RUN, Shown(summary, 2.0), 120)[1].plain == told

@@ -28,7 +28,7 @@ _ZSH = f"""
 _FISH = f"""
     set -l words (commandline -cpo);
     if contains -- -- $words; and contains -- "$words[2]" {" ".join(_VERBS)};
-        complete -C (commandline -cp | string replace -r '^.*? -- ' '');
+        complete -C (commandline -cp | string replace -r '^.*?\\s--\\s+' '');
         return;
     end;
 """

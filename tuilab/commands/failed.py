@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tuilab.commands.order import script_of
-from tuilab.lab.torchrun import Ended, ended_by_signal
+from tuilab.lab.lost_rank import Ended, lost_of
 from tuilab.record.events import ScenarioFailed
 from tuilab.text import show
 
@@ -69,7 +69,8 @@ def lost_rank_of(printed: str) -> str:
         ]
     except ValueError:  # somebody else prints the like
         return ""
-    return ended_by_signal(failures) if failures else ""
+    lost = lost_of(failures) if failures else None
+    return lost.words if lost else ""
 
 
 def home_of(words: Sequence[str], folder: str) -> str:

@@ -253,7 +253,7 @@ class _Drawn:
 
     def _are_few(self, lines: Sequence[Line]) -> bool:
         """Say whether lines that look alike have so few points that each is marked; short ones in a row have many."""
-        columns = {id(line.xs): self._in_view(line.xs)[1] for line in lines}.values()
+        columns = [self._in_view(xs)[1] for xs in {id(line.xs): line.xs for line in lines}.values()]
         few = self.width // 6
         if any(len(of_line) > few for of_line in columns):
             return False

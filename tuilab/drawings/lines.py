@@ -224,8 +224,8 @@ def values_at(lines: Sequence[Line], x: float) -> list[Reading]:
 
 def reading_at(line: Line, x: float) -> Reading | None:
     """Return what one line has at x; None where it has nothing there."""
-    bad, at = _last_before(line.bad_xs, x), point_at(line, x)
-    has_bad = bad >= 0 and (at is None or line.bad_xs[bad] >= line.xs[at])
+    bad, last, at = _last_before(line.bad_xs, x), _last_before(line.xs, x), point_at(line, x)
+    has_bad = bad >= 0 and (last < 0 or line.bad_xs[bad] >= line.xs[last])
     if has_bad and (line.bad_xs[bad] == x or at is None or x >= line.last_x or not line.is_merged):
         value = float(line.bad_values[bad])
         return Reading(value, value)

@@ -48,10 +48,10 @@ def exited(child: Child, run_dir: Path) -> events.WorkerExited:
 
 
 def _take_faults(run_dir: Path, writer: str) -> str:
-    """Return what a worker had to say when it crashed, or else its first rank that did."""
+    """Return what a worker had to say when it crashed, or else the rank of least number that had."""
     logs = [run_dir / f"fault-{writer}.log"]
     with contextlib.suppress(OSError):  # it may open nothing any more, not even the folder
-        logs += sorted(run_dir.glob(f"fault-{writer}-rank-*.log"))
+        logs += sorted(run_dir.glob(f"fault-{writer}-rank-*.log"), key=lambda log: (len(log.name), log.name))
     return next(iter([*filter(None, map(_take_fault, logs))]), "")
 
 

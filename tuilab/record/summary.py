@@ -171,10 +171,13 @@ class RunSummary:
     def owners_of(self, writers: Sequence[str]) -> list[str]:
         """Return whose each of some streams is, in words that tell it from the others: `repeat 2`, `rank 1`."""
         has_ranks = any(RANK in writer for writer in writers)
-        repeats = [f"repeat {self.repeat_of(one)}" if self.planned_repeats > 1 else "" for one in writers]
-        ranks = [f"rank {one.partition(RANK)[2] or 0}" if has_ranks else "" for one in writers]
-        pairs = zip(repeats, ranks, writers, strict=True)
-        return [", ".join(filter(None, (repeat, rank))) or writer for repeat, rank, writer in pairs]
+        owners = [self._owner_of(writer, has_ranks=has_ranks) for writer in writers]
+        return owners if len({*owners}) == len({*writers}) else [*writers]  # as of an arm that was called twice
+
+    def _owner_of(self, writer: str, *, has_ranks: bool) -> str:
+        top, _, rank = writer.partition(RANK)
+        repeat = f"repeat {self.repeat_of(writer)}" if self.planned_repeats > 1 and top in self.workers else ""
+        return ", ".join(filter(None, (repeat, f"rank {rank or 0}" if has_ranks else ""))) or writer
 
     def repeats_with(self, name: str = "") -> list[int]:
         """Return the numbers of the repeats that logged a name, or anything."""

@@ -20,6 +20,7 @@ RACING = "ms of racing"  # what a race counts
 PROCESSES = "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
 _NEIGHBOURS = 5  # on a GPU, that are told of one by one
 _ENDS = 12  # of curves
+_NAMED = 3  # arms that noise is of
 _GIVEN = ("allocated_bytes", "allocated_peak_bytes")
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
@@ -63,7 +64,9 @@ def noise_words(found: NoiseFloor | None, name: str = "noise") -> str:
     """Return a noise floor as `noise of sum ±1.9 %`; nothing where there is none."""
     if not found:
         return ""
-    arms = " and ".join(show(arm, 60) for arm in (found.arm, *found.others) if arm)
+    names = [show(arm, 60) for arm in (found.arm, *found.others) if arm]
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    arms = " and ".join([*names[:_NAMED], *more])
     return f"{name}{f' of {arms}' if arms else ''} ±{percent(found.share)}"
 
 
@@ -127,12 +130,14 @@ def done_words(summary: RunSummary) -> str:
 
 
 def cut_words(summary: RunSummary) -> str:
-    """Return how far a command came that ended before all that it had printed was to come; of others that is not known.
+    """Return how far a command came that did not succeed, by what it had printed; of others that is not known.
 
-    A scenario's progress is written ten times a second, and its last may be missing.
+    One that succeeded may print each tenth step alone; a scenario's progress is written ten times a second, and its last may be
+    missing.
     """
     now = summary.progress
-    is_cut = summary.run and summary.run.command and now and is_whole(now) and now.done < now.total - 1  # or it counts from 0
+    has_more = now and is_whole(now) and now.done < now.total - 1  # or it counts from 0
+    is_cut = summary.run and summary.run.command and summary.state != RunState.SUCCEEDED and has_more
     return done_words(summary) if is_cut else ""
 
 

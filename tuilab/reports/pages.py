@@ -210,7 +210,8 @@ def claim_row(claim: Claim, summary: RunSummary, before: str = "") -> ClaimRow:
     noise, interval = noise_of(claim, summary), None
     floor = noise_words(noise, "noise floor") or "no noise floor"
     if reached.low is not None and reached.high is not None:
-        own = noise.share if noise and noise.arm in (declared.over, declared.under) else None  # of a third arm it says little
+        is_own = noise and {noise.arm, *noise.others} <= {declared.over, declared.under}  # that of a third arm says little
+        own = noise.share if noise and is_own else None
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, own)
     why = "; ".join(filter(None, (reached.why, before)))
     return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=why, interval=interval)

@@ -6,6 +6,7 @@ the beginning of two others, too. What was learnt is remembered in `ledger_cache
 
 import os
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
 
 from tuilab import filetree
@@ -110,7 +111,7 @@ def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> Entry:
         source_sha256=run.source_sha256 if run else "",
         claim_gpus=[verdict.gpu[:300] if verdict else "" for verdict in reached] if any(v and v.gpu for v in reached) else [],
         gpu_names={verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in reached if verdict and verdict.gpu}
-        or {uuid[:300]: name_of_gpu(uuid, summary)[:300] for uuid in summary.gpus_held},
+        or {uuid[:300]: name_of_gpu(uuid, summary)[:300] for uuid in islice(summary.gpus_held, _CLAIMS)},
         quick=run.quick if run else False,
         waited_s=(summary.first_t - run.t) / 1e9 if run and not summary.is_over else 0.0,
         sweep=run.sweep.id if run and run.sweep else "",

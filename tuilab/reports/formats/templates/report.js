@@ -74,9 +74,9 @@ document.querySelectorAll("figure.chart > svg").forEach((svg) => {
   };
   const valueAt = (c, x) => {
     const i = c.xs.findLastIndex((at) => at <= x), gap = x > c.xs[i] && c.breaks.includes(i + 1);
-    const bad = c.bads.findLast(([at]) => at === x || gap && at < x);
-    if (bad || gap || i < 0 || x > c.xs.at(-1)) return bad?.[1] ?? (gap && "n/a");
-    const [a, mid, b] = [c.lows, c.mids, c.highs].map((values) => write(values[i], isBytes));
+    const bad = c.bads.findLast(([at]) => at <= x && at >= (gap ? c.xs[i] : x))?.[1];
+    if (bad || gap || i < 0 || x > c.xs.at(-1)) return bad || gap && "n/a";
+    const [a, mid, b] = [c.lows, c.mids, c.highs].map((ys) => write(ys[i], isBytes));
     return a === b ? a : `${mid} (${a} to ${b})`;
   };
   const read = (index) => {

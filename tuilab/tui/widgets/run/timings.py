@@ -24,7 +24,7 @@ class TimingsPane(DrawingPane):
         times = times_of(run.summary)
         noise, measure = noise_floor(run.summary), measure_of(run.summary)
         if measure.unit != "s" or measure.clock:
-            self.entitle(Content(f"Time of a step{measure.clock}" if measure.clock else show(measure.name, 40)))
+            self.entitle(Content(f"Time of a {measure.of}{measure.clock}" if measure.clock else show(measure.name, 40)))
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
             spreads = [_spread(arm, times[arm], look) for look, arm in enumerate(run.arms) if arm in times]
