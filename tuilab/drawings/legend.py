@@ -75,7 +75,10 @@ def _values(group: list[Line], cursor: float | None, unit: str, untold: str) -> 
         return "n/a", "n/a", f"n/a: {untold}" if is_told else ""
     values, owners = [end for end, _ in ends], [owner for _, owner in ends]
     brief, value = (extent(values, unit, digits) for digits in (3, 4))
-    full = extent(values, unit, 4 if cursor is None else 6, owners if len({*owners}) > 1 else ())
+    of = owners if len({*owners}) > 1 else ()
+    if cursor is None and not of:
+        return brief, value, ""
+    full = extent(values, unit, 4 if cursor is None else 6, of)
     return brief, value, full if full != value else ""
 
 
