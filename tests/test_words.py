@@ -49,6 +49,9 @@ def test_the_ends_of_a_range_can_be_told_apart() -> None:
     assert [extent(ends) for ends in ([1.231, 1.234], [1.2, 3.4], [5.0, 5.0], [1.0, math.nan], [])] == [
         "1.231..1.234", "1.2..3.4", "5", "NaN", "",
     ]  # fmt: skip
+    whose = ["repeat 1", "repeat 2", "repeat 1"]
+    assert extent([1.0, 2.0, 3.0], owners=whose) == "1..3"
+    assert extent([1.0, 4.0, 3.0], owners=whose) == "1 (repeat 1)..4 (repeat 2)"
 
 
 @pytest.mark.parametrize(("value", "words"), [(1.5, "1.5 s"), (0.0167, "16.7 ms"), (4.94e-5, "49.4 µs"), (3e-9, "3 ns")])

@@ -67,7 +67,8 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
 def extent(values: Iterable[float], unit: str = "", digits: int = 4, owners: Sequence[str] = ()) -> str:
     """Return the one value that all have, or the least and the greatest: several lines of one name have each its own.
 
-    Where any is NaN, that is what is said; where there is none, nothing. With `owners`, of each value one, whose they are.
+    Where any is NaN, that is what is said; where there is none, nothing. With `owners`, of each value one, whose they are; not
+    where one has both, as of an arm that was called twice.
     """
     found = list(values)
     if any(value != value for value in found):
@@ -78,8 +79,9 @@ def extent(values: Iterable[float], unit: str = "", digits: int = 4, owners: Seq
     low, high = (number(end, unit, digits) for end in ends)
     short = [number(end, unit, 3) for end in ends]
     told = short if short[0] != short[1] else [low, high]
-    whose = [f" ({owners[found.index(end)]})" for end in ends] if owners else ["", ""]
-    return low if low == high else "..".join(map(str.__add__, told, whose))
+    whose = [owners[found.index(end)] for end in ends] if owners else []
+    marks = [f" ({one})" for one in whose] if len({*whose}) > 1 else ["", ""]
+    return low if low == high else "..".join(map(str.__add__, told, marks))
 
 
 def gpu_label(index: int, piece: str = "") -> str:

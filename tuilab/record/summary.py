@@ -169,10 +169,9 @@ class RunSummary:
         return list(dict.fromkeys(arm for _, arm in sorted(seen, key=itemgetter(0)) if arm))
 
     def owners_of(self, writers: Sequence[str]) -> list[str]:
-        """Return whose each of some streams is, in words that tell it from the others: `repeat 2`, `rank 1`."""
+        """Return whose each of some streams is, in words: `repeat 2`, `rank 1`; two arms of one repeat have the same."""
         has_ranks = any(RANK in writer for writer in writers)
-        owners = [self._owner_of(writer, has_ranks=has_ranks) for writer in writers]
-        return owners if len({*owners}) == len({*writers}) else [*writers]  # as of an arm that was called twice
+        return [self._owner_of(writer, has_ranks=has_ranks) for writer in writers]
 
     def _owner_of(self, writer: str, *, has_ranks: bool) -> str:
         top, _, rank = writer.partition(RANK)
