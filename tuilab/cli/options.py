@@ -1,6 +1,7 @@
 """Options that several verbs share."""
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -136,6 +137,11 @@ def check_detached(where: "Path", given: "Mapping[str, Any]", reported: str = "l
     if given.get("as_jsonl"):
         step = hint(where, "attach", "last", "--jsonl")
         raise UsageError(f"--detach follows no records; when it runs: {step}")
+
+
+def has_chart(*, plot: bool = False, quiet: bool) -> bool:
+    """Say whether the result is printed with its chart: in a terminal that is not to be quiet, and where that was asked for."""
+    return plot or (sys.stdout.isatty() and not quiet)
 
 
 def refuse_without_effect(option: str, others: "Mapping[str, object]") -> None:

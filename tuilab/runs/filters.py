@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.runs.listing.entry import Entry, changed_words, own_words
+from tuilab.runs.listing.entry import Entry, changed_words, own_words, sweeps_among
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
 from tuilab.text import join, show
@@ -88,7 +88,7 @@ def with_sweeps(text: str, newest_first: Iterable[Entry]) -> str:
     """Return the words of a filter with the id of the sweep that `sweep-last`, or `sweep-last~1`, means among some runs."""
     if not _LAST_SWEEP.search(text):
         return text
-    ids = list(dict.fromkeys(entry.sweep for entry in newest_first if entry.sweep))
+    ids = sweeps_among(newest_first)
     return _LAST_SWEEP.sub(lambda word: next(iter(ids[int(word[1] or 0) :]), word[0]), text)
 
 

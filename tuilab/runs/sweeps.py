@@ -18,7 +18,7 @@ from tuilab.record.states import RunState
 from tuilab.runs import ledger, store
 from tuilab.runs.command_line import hint
 from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.listing.entry import Entry, sweeps_among
 from tuilab.text import GONE, did_you_mean, plural, show
 
 PREFIX = "sweep-"  # of the id of each: no run is called so
@@ -64,7 +64,7 @@ class Begun:
 def find(reference: str, root: Path) -> Begun:
     """Return the sweep that an id, the start of one, `last`, or `last~1` (the one before) means."""
     entries = members(root)
-    known = list(dict.fromkeys(entry.sweep for entry in reversed(entries)))
+    known = sweeps_among(reversed(entries))
     back = _LAST.fullmatch(reference)
     wanted = [one for one in known if _is_meant(one, reference)] if back is None else known[(at := int(back[1] or 0)) : at + 1]
     if len(wanted) != 1:

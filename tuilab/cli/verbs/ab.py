@@ -93,7 +93,7 @@ def command(**given: Any) -> int:
         as_jsonl=given["as_jsonl"],
         is_strict=given["strict"],
         is_quiet=given["quiet"],
-        has_chart=sys.stdout.isatty() and not given["quiet"],
+        has_chart=options.has_chart(quiet=given["quiet"]),
         report=given["report"] or "",
     )
     return run_all([run_order], outcome)

@@ -4,8 +4,6 @@ Without a terminal, or with --headless: follow it to its end and print its resul
 always followed so, to the end of all its points that run or wait.
 """
 
-import sys
-
 import click
 
 from tuilab.cli import completion, options
@@ -56,7 +54,7 @@ def command(
 
     if plot:
         options.refuse_without_effect("--plot", {"--json": as_json, "--jsonl": as_jsonl})
-    has_chart = plot or (sys.stdout.isatty() and not quiet)
+    has_chart = options.has_chart(plot=plot, quiet=quiet)
     outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
     if run_dir is None:
         from tuilab.cli.sweeping import follow

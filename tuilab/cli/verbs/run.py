@@ -230,7 +230,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         as_jsonl=given["as_jsonl"],
         is_strict=given["strict"],
         is_quiet=given["quiet"],
-        has_chart=given["plot"] or (sys.stdout.isatty() and not given["quiet"]),
+        has_chart=options.has_chart(plot=given["plot"], quiet=given["quiet"]),
         report=given["report"] or "",
     )
     if not is_headless:
@@ -267,7 +267,7 @@ def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
         is_strict=given["strict"],
         is_quiet=given["quiet"],
         is_silent=len(orders) > 1 or given["per_node"] or (given["count"] or 1) > 1,
-        has_chart=given["plot"] or (sys.stdout.isatty() and not given["quiet"]),
+        has_chart=options.has_chart(plot=given["plot"], quiet=given["quiet"]),
         report=given["report"] or "",
     )
     options.check_report(outcome.report)

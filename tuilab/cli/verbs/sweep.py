@@ -142,7 +142,7 @@ def _outcome(given: dict[str, Any]) -> "Outcome":
         is_strict=given["strict"],
         is_quiet=given["quiet"],
         is_silent=True,
-        has_chart=sys.stdout.isatty() and not given["quiet"],
+        has_chart=options.has_chart(quiet=given["quiet"]),
         report=given["report"] or "",
     )
 

@@ -11,6 +11,7 @@ from tuilab.words import gpu_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 WAITS = "waits"  # in the place of how long a run took, while it is queued
@@ -129,6 +130,11 @@ def may_change(entry: Entry, now_s: float) -> bool:
 def _is_young(run: str, now_s: float, age_s: float) -> bool:
     started = RunName(run).started_s
     return started is not None and abs(now_s - started) <= age_s
+
+
+def sweeps_among(newest_first: "Iterable[Entry]") -> list[str]:
+    """Return the sweeps that some runs are points of: `sweep-last` is the first, `sweep-last~1` the next."""
+    return list(dict.fromkeys(entry.sweep for entry in newest_first if entry.sweep))
 
 
 def own_words(entry: Entry) -> str:
