@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.pairs import Row
 from benchmarks.processes import PYTHON, command, output
-from tuilab.judging.evidence import gather
+from tuilab.judging.evidence import gather_evidence
 from tuilab.judging.ratio import judge_ratio
 from tuilab.record.events import ClaimDeclared
 from tuilab.record.live_run import read_run
@@ -117,7 +117,7 @@ def verdicts(summary: RunSummary, pairs: Sequence[Pair], size: int) -> dict[str,
         claim = ClaimDeclared(text=name, over=f"b {name}", under=f"a {name}", op="at_least", bound=1.0)
         counts = found.setdefault(name, Counter())
         for group in groups(summary, size):
-            if evidence := gather(claim, summary, group):
+            if evidence := gather_evidence(claim, summary, group):
                 counts[judge_ratio(claim, evidence).verdict] += 1
     return found
 

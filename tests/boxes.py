@@ -216,14 +216,14 @@ def runs(
     races.log[A] += math.log(ratio)
     logs = races.log[[A, SAME, DELAYED]] - races.log[B]
     for above, same, delayed in zip(*logs.tolist(), strict=True):
-        yield Evidence(above, same=same, delayed=delayed, is_single=processes == 1, **more)
+        yield Evidence(above, same=same, delayed=delayed, is_single_process=processes == 1, **more)
 
 
 def command_runs(box: Sequence[Effect], seed: int, count: int, *, repeats: int = 6, ratio: float = 1.0) -> Iterator[Evidence]:
     """Yield the same of races of commands: a block is a process, and no known delay runs along."""
     for evidence in runs(box, seed, count, processes=1, rounds=repeats, ratio=ratio):
         rounds, same = ([[value] for value in turns[0]] for turns in (evidence.rounds, evidence.same))
-        yield replace(evidence, rounds=rounds, same=same, delayed=[], needs_delay=False, is_single=False)
+        yield replace(evidence, rounds=rounds, same=same, delayed=[], needs_delay=False, is_single_process=False)
 
 
 def claim(op: Operator, bound: float) -> ClaimDeclared:

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 
@@ -33,6 +33,6 @@ class Recorder:
 def gathered(claim: events.ClaimDeclared, lab: Recorder) -> Evidence:
     """Return the evidence of a race in the only process of a run."""
     started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
-    found = gather(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
+    found = gather_evidence(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
     assert found is not None
     return found

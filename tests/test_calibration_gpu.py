@@ -23,7 +23,7 @@ from tuilab.engine.messages import WorkerOrder
 from tuilab.errors import BoxLacks, ScenarioError
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Trials
-from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.ratio import judge_ratio
 from tuilab.lab import Lab, calibration_scenario
 from tuilab.record import events
@@ -222,7 +222,7 @@ def test_a_run_on_both_has_what_is_known_of_both_and_a_nameless_gpu_says_so() ->
 
 
 def gathered(claim: events.ClaimDeclared, summary: RunSummary) -> Evidence:
-    found = gather(claim, summary)
+    found = gather_evidence(claim, summary)
     assert found is not None
     return found
 

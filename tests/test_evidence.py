@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tuilab.judging.controls import told
-from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
 from tuilab.record.blocks import NoiseFloor, noise_of
@@ -38,7 +38,7 @@ def repeat(number: int, *records: events.Record, **race: Any) -> list[tuple[str,
 
 
 def gathered(items: list[tuple[str, Item]] | RunSummary) -> Evidence:
-    found = gather(CLAIM, items if isinstance(items, RunSummary) else fold(items))
+    found = gather_evidence(CLAIM, items if isinstance(items, RunSummary) else fold(items))
     assert found is not None
     return found
 
@@ -96,8 +96,8 @@ def test_a_tick_of_the_clock_is_the_least_that_a_ratio_varies_by() -> None:
 
     apart = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair, device="process")])
     together = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair)])
-    assert apart.least == pytest.approx(math.hypot(0.1, 0.2))
-    assert together.least == 0.0
+    assert apart.tick_sd == pytest.approx(math.hypot(0.1, 0.2))
+    assert together.tick_sd == 0.0
 
 
 @pytest.mark.parametrize(

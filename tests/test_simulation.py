@@ -192,7 +192,7 @@ def test_on_which_side_of_a_bound_a_noisy_ratio_lies_by_all_signs_is_seldom_said
 @pytest.mark.parametrize("bound", [1.0, 1.3])
 def test_one_process_is_wrong_no_more_often_than_several_where_its_luck_is_known(size: float, bound: float) -> None:
     """However many rounds agree, the next process does not: at 1 % it would be 26 and 49 %."""
-    evidence = list(runs((QUIET, luck(size)), 8, 600, processes=1, ratio=bound, luck=size))
+    evidence = list(runs((QUIET, luck(size)), 8, 600, processes=1, ratio=bound, process_sd=size))
 
     assert share(verdicts(evidence, bound), "SUPPORTED", "REFUTED", "WEAKER THAN CLAIMED") <= at_most(0.05, 600)
 
@@ -346,7 +346,7 @@ def test_as_many_repeats_as_are_said_to_be_needed_decide_four_times_in_five() ->
 def test_rounds_counted_as_units_would_mistake_the_luck_of_a_process_for_a_difference() -> None:
     """The same measurements, once as they were taken and once as if all rounds were of one process without any luck."""
     evidence = list(runs((noise(0.005), luck(0.1)), 16, 300, processes=8, rounds=8))
-    pooled = [Evidence([list(chain(*zip(*one.rounds, strict=True)))], delayed=SEEN, luck=0.0) for one in evidence]
+    pooled = [Evidence([list(chain(*zip(*one.rounds, strict=True)))], delayed=SEEN, process_sd=0.0) for one in evidence]
 
     assert share(verdicts(evidence, 1.0), "SUPPORTED", "REFUTED") <= at_most(0.05, 300)
     assert share(verdicts(pooled, 1.0), "SUPPORTED", "REFUTED") > 0.3

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.test_verdict import recorded
-from tuilab.judging.evidence import Evidence, gather
+from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.held_back import Stretch, held_back
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
@@ -53,7 +53,7 @@ def torchs_gpus(*uuids: str) -> events.EnvironmentRecorded:
 
 
 def found(summary: RunSummary) -> Evidence:
-    evidence = gather(CLAIM, summary)
+    evidence = gather_evidence(CLAIM, summary)
     assert evidence is not None
     return evidence
 
@@ -161,10 +161,10 @@ def test_each_repeat_counts_on_the_gpu_that_it_raced_on(device: str) -> None:
 
 def test_a_block_without_a_reading_near_it_is_not_known_to_be_calm() -> None:
     summary = run_on_gpu([])
-    assert (found(summary).unwatched_share, found(summary).strange_share) == (0.0, 0.0)
+    assert (found(summary).unknown_clocks_share, found(summary).unknown_tenants_share) == (0.0, 0.0)
 
     summary.gpu_states.clear()
-    assert (found(summary).unwatched_share, found(summary).strange_share) == (1.0, 1.0)
+    assert (found(summary).unknown_clocks_share, found(summary).unknown_tenants_share) == (1.0, 1.0)
     assert found(summary).disturbed_share == 0.0
 
 
@@ -191,7 +191,7 @@ def test_on_a_cpu_nothing_is_said_of_gpus() -> None:
     for _, race in summary.races:
         race.device = "cpu"
 
-    assert (found(summary).unwatched_share, found(summary).strange_share) == (0.0, 0.0)
+    assert (found(summary).unknown_clocks_share, found(summary).unknown_tenants_share) == (0.0, 0.0)
     assert "GPU" not in judge(summary)[0].why
 
 
@@ -249,7 +249,7 @@ def test_a_gpu_that_idles_while_such_a_process_starts_is_not_held_back() -> None
 def test_arms_in_processes_of_their_own_without_cuda_do_not_care_for_the_gpu() -> None:
     summary = run_apart({**CALM, "throttle_mask": float(0x40)}, on_gpu=False)
 
-    assert (found(summary).disturbed_share, found(summary).unwatched_share) == (0.0, 0.0)
+    assert (found(summary).disturbed_share, found(summary).unknown_clocks_share) == (0.0, 0.0)
 
 
 # ---- all the way

@@ -143,7 +143,7 @@ def test_estimate_and_interval_are_those_of_the_repeats() -> None:
 
 def test_the_rounds_of_a_single_process_are_the_units_and_it_says_so() -> None:
     rounds = [[1.0, 1.1, 1.2, 1.1, 1.0, 1.1]]
-    found = judge_ratio(AT_LEAST_TWICE, Evidence(rounds, same=[[0.0] * 6], luck=0.01))
+    found = judge_ratio(AT_LEAST_TWICE, Evidence(rounds, same=[[0.0] * 6], process_sd=0.01))
 
     assert (found.verdict, found.units, found.unit) == ("SUPPORTED", 6, "rounds")
     assert found.why == "6 rounds within one process; a process is off by 1 % by itself"
@@ -153,7 +153,7 @@ def test_one_process_is_no_surer_than_the_luck_of_processes_allows() -> None:
     """Rounds that agree to a thousandth say nothing of where the process landed: 3 % may be luck, six hundred times is not."""
     rounds = [0.001, -0.001] * 8
     three, huge = ([[math.log(ratio) + value for value in rounds]] for ratio in (1.03, 600))
-    lucky = judge_ratio(ratio_claim("at_least", 1.0), Evidence(three, luck=0.002))
+    lucky = judge_ratio(ratio_claim("at_least", 1.0), Evidence(three, process_sd=0.002))
     unknown = judge_ratio(ratio_claim("at_least", 1.0), Evidence(three))
 
     assert (lucky.verdict, unknown.verdict) == ("SUPPORTED", "INCONCLUSIVE")
@@ -163,7 +163,7 @@ def test_one_process_is_no_surer_than_the_luck_of_processes_allows() -> None:
 
 
 def test_the_only_process_of_several_that_were_planned_is_one_unit() -> None:
-    found = judge_ratio(AT_LEAST_TWICE, Evidence([[1.0, 1.1] * 8], is_single=False))
+    found = judge_ratio(AT_LEAST_TWICE, Evidence([[1.0, 1.1] * 8], is_single_process=False))
 
     assert (found.verdict, found.units, found.unit, found.more_repeats) == ("INCONCLUSIVE", 1, "repeats", 5)
 
@@ -179,7 +179,7 @@ def test_the_rounds_of_several_processes_are_not_units() -> None:
 
 
 def test_few_rounds_of_a_single_process_are_inconclusive() -> None:
-    found = judge_ratio(AT_LEAST_TWICE, Evidence([[1.1]], same=[[0.0] * 6], luck=0.01))
+    found = judge_ratio(AT_LEAST_TWICE, Evidence([[1.1]], same=[[0.0] * 6], process_sd=0.01))
 
     assert (found.verdict, found.estimate, found.low, found.high) == ("INCONCLUSIVE", 3.00416602, None, None)
     assert found.why == (
@@ -314,7 +314,7 @@ def slowing(change: float, repeats: int) -> list[list[float]]:
 @pytest.mark.parametrize("repeats", [1, 8])
 @pytest.mark.parametrize(("change", "expected"), [(0.04, "INCONCLUSIVE"), (-0.04, "INCONCLUSIVE"), (0.01, "SUPPORTED")])
 def test_a_ratio_that_is_still_changing_is_no_ratio_yet(repeats: int, change: float, expected: str) -> None:
-    found = judge_ratio(AT_LEAST_TWICE, Evidence(slowing(change, repeats), is_single=repeats == 1, luck=0.001))
+    found = judge_ratio(AT_LEAST_TWICE, Evidence(slowing(change, repeats), is_single_process=repeats == 1, process_sd=0.001))
 
     assert found.verdict == expected
     assert found.why.startswith("still changing by 4.1 % in a race; ") == (expected == "INCONCLUSIVE")
@@ -331,7 +331,7 @@ def test_times_that_agree_to_a_tick_of_their_clock_are_no_surer_than_the_tick() 
     rounds = [[math.log(2.1)]] * 8
 
     assert verdict(AT_LEAST_TWICE, controlled(rounds)) == "SUPPORTED"
-    assert verdict(AT_LEAST_TWICE, replace(controlled(rounds), least=0.1)) == "INCONCLUSIVE"
+    assert verdict(AT_LEAST_TWICE, replace(controlled(rounds), tick_sd=0.1)) == "INCONCLUSIVE"
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_what_is_plain_though_nothing_carries_a_verdict_is_told_beside_it(ratio:
         (around(0.2, 0.9), NOISY),  # off by less than twice its width
         (around(1.0, 0.9), NOISY),  # around the bound
         (around(0.08)[:5], {}),  # processes may agree by luck
-        ([[math.log(0.08)] * 16], {**NOISY, "is_single": True}),  # and its rounds have no other than its own
+        ([[math.log(0.08)] * 16], {**NOISY, "is_single_process": True}),  # and its rounds have no other than its own
         (around(0.08), {"marks": [[1] * 16] * 8}),  # what disturbs one arm moves all processes alike
         (slowing(3.0, 8), NOISY),  # so does a warm-up
     ],

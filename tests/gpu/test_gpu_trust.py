@@ -77,7 +77,7 @@ def raced(device: torch.device, **arms: Work) -> tuple[Race, Evidence, events.Cl
     race = run_race(lab, arms, None, 0.5, 1, device, False)
     over, under = arms
     claim = events.ClaimDeclared(text="c", over=over, under=under, op="at_most", bound=1.1)
-    return race, replace(gathered(claim, lab), luck=0.0), claim  # of several processes; here there is one
+    return race, replace(gathered(claim, lab), process_sd=0.0), claim  # of several processes; here there is one
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ import msgspec
 
 from tuilab.judging import calibration_file, stats
 from tuilab.judging.calibration_file import Calibration, Trials, load
-from tuilab.judging.evidence import BOX, GPU, Evidence, gather
+from tuilab.judging.evidence import BOX, GPU, Evidence, gather_evidence
 from tuilab.judging.ratio import judge_ratio
 from tuilab.judging.units import units_of
 from tuilab.record import events, presence
@@ -115,8 +115,8 @@ def _luck(summary: RunSummary, claims: list[events.ClaimDeclared]) -> float | No
     """
     variances: dict[str, list[float]] = {}
     for claim in claims:
-        if found := gather(claim, summary):
-            processes = units_of(changed(found, is_single=False), found.rounds).values
+        if found := gather_evidence(claim, summary):
+            processes = units_of(changed(found, is_single_process=False), found.rounds).values
             if len(processes) >= GROUP:
                 variances.setdefault(_kind(claim.over), []).append(stats.spread(processes) ** 2)
     return math.sqrt(max(map(fmean, variances.values()))) if variances else None
@@ -134,8 +134,8 @@ def _trials(
     for claim in claims:
         writers = [writer for writer, race in summary.differences if claim.over in race.arms]
         for start in range(0, len(writers) - size + 1, size):
-            if found := gather(claim, summary, writers[start : start + size]):
-                yield changed(found, is_single=size == 1, luck=luck, failed_repeats=0)
+            if found := gather_evidence(claim, summary, writers[start : start + size]):
+                yield changed(found, is_single_process=size == 1, process_sd=luck, failed_repeats=0)
 
 
 def _assess(trials: list[Evidence], processes: int) -> Trials:

@@ -116,7 +116,7 @@ def _changing(claim: events.ClaimDeclared, evidence: Evidence, chance: float) ->
     """Return that the ratio was still changing in the course of a race, as while an arm warms up slowly, or nothing."""
     whole = [values for values in evidence.rounds if len(values) >= 3]
     changes = [stats.slope(values) * (len(values) - 1) for values in whole]
-    if len(whole) == 1 and evidence.is_single:
+    if len(whole) == 1 and evidence.is_single_process:
         turns = len(whole[0]) - 1
         error, freedom = turns * stats.slope_error(whole[0], changes[0] / turns), turns - 1
     elif len(whole) >= MIN_UNITS:
@@ -142,9 +142,9 @@ def told(evidence: Evidence) -> list[str]:
         parts.append("every process of an arm ended at the same value, as with one seed: of other seeds this says nothing")
     if evidence.unguarded:
         parts.append(evidence.unguarded)
-    if evidence.unwatched_share > _MOST_UNKNOWN:
+    if evidence.unknown_clocks_share > _MOST_UNKNOWN:
         parts.append("the clocks of the GPU were not watched")
-    if evidence.strange_share > _MOST_UNKNOWN:
+    if evidence.unknown_tenants_share > _MOST_UNKNOWN:
         parts.append("whether others used the GPU is not known")
     if evidence.failed_repeats:
         parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from tuilab.judging.evidence import gather
+from tuilab.judging.evidence import gather_evidence
 from tuilab.judging.exact import judge_exact
 from tuilab.judging.flaw import flaw
 from tuilab.judging.judgement import Judgement
@@ -59,7 +59,7 @@ def _judge_ratios(summary: RunSummary, flaws: Mapping[str, str]) -> dict[str, Ju
     """Judge the claims about ratios that have no flaw together, at the last look that was reached."""
     look = present_look(summary)
     sound = {name: declared for name, claim in summary.claims.items() if (declared := claim.declared) and flaws.get(name) == ""}
-    ratios = {name: (claim, found) for name, claim in sound.items() if (found := gather(claim, summary, look.repeats))}
+    ratios = {name: (claim, found) for name, claim in sound.items() if (found := gather_evidence(claim, summary, look.repeats))}
     return dict(zip(ratios, judge_ratios(list(ratios.values()), look), strict=True))
 
 

@@ -186,7 +186,9 @@ def _signs(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement) ->
 
 
 def _luck(evidence: Evidence, question: Question) -> str:
-    known = "" if evidence.luck is not None else f", taken because it was never measured on this {evidence.place}"
+    known = ""
+    if evidence.process_sd is None:
+        known = f", taken because it was never measured on this {evidence.calibrated_device}"
     return f"a process is off by {percent(question.units.luck)} by itself{known}"
 
 

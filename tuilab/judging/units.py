@@ -48,8 +48,8 @@ def units_of(evidence: Evidence, rounds: Sequence[Sequence[float]]) -> Units:
     Of CPU times it is the median of the rounds: a block that was taken off its core finds its caches cold.
     """
     measured = [values for values in rounds if values]
-    if len(measured) == 1 and evidence.is_single:
-        luck = UNKNOWN_LUCK if evidence.luck is None else evidence.luck
-        return Units(list(measured[0]), "rounds", luck, evidence.least)
+    if len(measured) == 1 and evidence.is_single_process:
+        luck = UNKNOWN_LUCK if evidence.process_sd is None else evidence.process_sd
+        return Units(list(measured[0]), "rounds", luck, evidence.tick_sd)
     center = median if evidence.measure == "cpu" else fmean
-    return Units([center(values) for values in measured], "repeats", 0.0, evidence.least)
+    return Units([center(values) for values in measured], "repeats", 0.0, evidence.tick_sd)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tuilab.judging.evidence import gather
+from tuilab.judging.evidence import gather_evidence
 from tuilab.judging.judgement import Judgement
 from tuilab.judging.looks import present_look
 from tuilab.judging.ratio import judge_ratio
@@ -113,5 +113,5 @@ def _cost(said: SettingRaced, value: str) -> float:
 def _judge_times(summary: RunSummary, said: SettingRaced, over: Candidate, under: Candidate) -> Judgement:
     claim = ClaimDeclared(text="", over=over.arm, under=under.arm, op="at_least", bound=PAYS, cores=said.cores)
     look = present_look(summary)
-    evidence = gather(claim, summary, look.repeats)
+    evidence = gather_evidence(claim, summary, look.repeats)
     return judge_ratio(claim, evidence, look, among=len(said.candidates) - 1) if evidence else _SELDOM_ASKED
