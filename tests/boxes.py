@@ -214,9 +214,19 @@ def runs(
     for effect in box:
         effect(races)
     races.log[A] += math.log(ratio)
-    logs = races.log[[A, SAME, DELAYED]] - races.log[B]
+    # The second arm is the base: it is timed twice in a round, and the mean of both stands for it.
+    claimed = races.log[A] - (races.log[B] + races.log[SAME]) / 2
+    controls = races.log[[SAME, DELAYED]] - races.log[B]
+    logs = np.stack([claimed, *controls])
     for above, same, delayed in zip(*logs.tolist(), strict=True):
-        yield Evidence(above, same=same, delayed=delayed, is_single_process=processes == 1, **more)
+        yield Evidence(
+            above,
+            same=same,
+            delayed=delayed,
+            is_single_process=processes == 1,
+            doubled_share=1.0,
+            **more,
+        )
 
 
 def command_runs(box: Sequence[Effect], seed: int, count: int, *, repeats: int = 6, ratio: float = 1.0) -> Iterator[Evidence]:

@@ -188,3 +188,60 @@ def test_a_verdict_on_cpu_time_says_so() -> None:
     (reached,) = judge(on_a_busy_box(into=fold([("worker-0", claim)])))
     assert (reached.verdict, reached.measure) == ("SUPPORTED", "cpu")
     assert "judged on CPU time: 50 % of the blocks were disturbed" in reached.why
+
+
+def controlled_repeat(number: int, times: dict[tuple[str, str], int], **race: Any) -> list[tuple[str, Item]]:
+    """Return the records of a repeat with one round, from the time of each arm and control."""
+    blocks = []
+    for (arm, control), wall_ns in times.items():
+        blocks.append(block(arm, wall_ns=wall_ns, control=control))
+    return repeat(number, *blocks, **race)
+
+
+def test_base_counts_with_the_mean_of_its_two_instances() -> None:
+    times = {("a", ""): 400, ("b", ""): 100, ("b", "same"): 400}
+
+    found = gathered(controlled_repeat(0, times))
+
+    assert found.rounds == [[math.log(2)]]  # 400 to the geometric mean of 100 and 400
+    assert found.same == [[math.log(4)]]
+    assert found.doubled_share == 1.0
+
+
+def test_claim_without_the_base_has_no_second_instance() -> None:
+    times = {("a", ""): 400, ("b", ""): 100, ("c", ""): 50, ("c", "same"): 90}
+
+    found = gathered(controlled_repeat(0, times, base="c"))
+
+    assert found.rounds == [[math.log(4)]]
+    assert found.doubled_share == 0.0
+
+
+def test_delay_is_the_mean_of_the_delays_of_all_processes() -> None:
+    times = {("a", ""): 400, ("b", ""): 100, ("b", "delayed"): 105}
+    items = [*controlled_repeat(0, times, delay=0.034), *controlled_repeat(1, times, delay=0.066)]
+
+    assert gathered(items).delay == pytest.approx(0.05)
+
+
+def test_undisturbed_blocks_are_those_of_which_no_sensor_spoke() -> None:
+    disturbed = {"is_disturbed": True, "waits": 0, "wall_ns": 900}
+    calm = {"waits": 0, "wall_ns": 400}
+    records = [
+        block("a", 0, cpu_ns=200, thread_ns=200, **calm),
+        block("a", 1, cpu_ns=260, thread_ns=260, **disturbed),
+        block("b", 0, cpu_ns=100, thread_ns=100, **disturbed),
+        block("b", 1, cpu_ns=100, thread_ns=100, **calm),
+    ]
+
+    found = gathered([*repeat(0, *records), *repeat(1, *records[:2], *records[2:3])])
+
+    assert found.measure == "cpu"
+    assert found.undisturbed == [math.log(2)]  # the second process has no calm block of b
+    assert found.rounds[0] == [math.log(2), math.log(2.6)]
+
+
+def test_block_that_took_no_time_makes_a_claim_invalid() -> None:
+    summary = fold(repeat(0, CLAIM, block("a", 1, 400), block("b", 1, 0)))
+
+    assert [found.verdict for found in judge(summary)] == ["INVALID"]

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from tuilab.record.order import order, order_of_round
+from tuilab.record.order import CYCLE, order, order_of_round
 
 
 def test_an_order_has_everybody_once() -> None:
@@ -49,3 +49,22 @@ def test_what_comes_with_a_locked_period_falls_on_no_arm_more_often(period: int)
     hits = [order_of_round(seed, turn, 4)[place] == 0 for seed in range(300) for turn, place in places]
 
     assert fmean(hits) == pytest.approx(1 / 4, abs=0.03)
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_each_slot_follows_each_slot_equally_often_itself_included(count: int) -> None:
+    """The block that is not timed comes before the first one of a cycle, and is of the same slot."""
+    pairs: Counter[tuple[int, int]] = Counter()
+    for seed in range(600):
+        before = -1
+        for turn in range(2 * CYCLE):
+            places = order_of_round(seed, turn, count)
+            if turn % CYCLE == 0:
+                before = places[0]
+            for number in places:
+                pairs[before, number] += 1
+                before = number
+
+    expected = pairs.total() / count**2
+    assert len(pairs) == count**2
+    assert max(abs(found - expected) for found in pairs.values()) < 5 * expected**0.5

@@ -1,8 +1,15 @@
 """The rounds of a race: when the warm-up is over."""
 
-import pytest
+from functools import partial
 
-from tuilab.lab.races.rounds import has_settled
+import pytest
+import torch
+
+from tests.raced import Recorder
+from tuilab.lab.device import door
+from tuilab.lab.races.rounds import Rounds, Slot, has_settled
+from tuilab.record.events import BlockTimed
+from tuilab.record.order import CYCLE
 
 
 @pytest.mark.parametrize(
@@ -26,3 +33,21 @@ def test_times_have_settled_when_the_last_three_are_those_before(times: list[flo
 def test_on_a_gpu_four_blocks_tell(times: list[float], expected: bool | None) -> None:
     """More than six of 50 ms would not fit the third of a race of two seconds."""
     assert has_settled({"arm": times}, 2) is expected
+
+
+def test_each_cycle_begins_with_an_untimed_block_of_the_arm_that_comes_first() -> None:
+    called: list[str] = []
+    slots = [Slot(arm, partial(called.append, arm), loops=3, calm_share=1.0) for arm in "abc"]
+    lab = Recorder()
+
+    Rounds(lab, slots, seed=5, seconds=0.0, threads=1, device=door(torch.device("cpu"))).run()
+
+    timed = lab.of(BlockTimed)
+    expected = []
+    for turn in range(timed[-1].round + 1):
+        arms = [block.arm for block in timed if block.round == turn]
+        if turn % CYCLE == 0:
+            expected += [arms[0]] * 3
+        for arm in arms:
+            expected += [arm] * 3
+    assert called == expected

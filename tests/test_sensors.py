@@ -8,7 +8,7 @@ import pytest
 from tuilab.lab.races.sensors import Reading, Seen, Sensors, is_disturbed, is_robbed, steal_in
 from tuilab.lab.races.timing import Timed
 
-CALM = Seen(switches=0, pressure_us=0, steal_ticks=0, core_steal_ticks=0, throttled=0)
+CALM = Seen(switches=0, pressure_us=0, steal_ticks=0, core_steal_ticks=0, throttled=0, run_delay_ns=0)
 MS = 1_000_000
 
 
@@ -30,7 +30,7 @@ def test_steal_is_that_of_the_core_that_the_thread_is_on() -> None:
 
 
 def test_what_was_stolen_of_two_cores_is_not_known_of_either() -> None:
-    here = Reading(switches=0, pressure_us=0, steal_ticks=10, core=0, core_steal_ticks=5, throttled=None)
+    here = Reading(switches=0, pressure_us=0, steal_ticks=10, core=0, core_steal_ticks=5, throttled=None, run_delay_ns=7)
     there = here._replace(steal_ticks=12, core=1, core_steal_ticks=7)
 
     assert there.since(here) == CALM._replace(steal_ticks=2, core_steal_ticks=None, throttled=None)
@@ -81,3 +81,30 @@ def test_an_arm_that_waits_by_itself_is_not_disturbed_by_its_own_doing() -> None
 
 def test_where_no_waits_are_counted_the_share_alone_tells() -> None:
     assert is_disturbed(CALM, block(0.5, waits=None), calm_share=1.0, threads=1)
+
+
+@pytest.mark.parametrize(("delay_ms", "expected"), [(None, False), (0.9, False), (1.1, True)])
+@pytest.mark.parametrize("waits", [0, 5])
+def test_thread_that_waited_for_a_core_a_tenth_of_the_time_is_disturbed(
+    waits: int, delay_ms: float | None, expected: bool
+) -> None:
+    """An arm that waits by itself is off its core as well, but wants none meanwhile."""
+    delay_ns = None if delay_ms is None else int(delay_ms * 1e6)
+    timed = Timed(wall_ns=10_000_000, cpu_ns=9_900_000, thread_ns=9_900_000, waits=waits)
+
+    assert is_disturbed(CALM._replace(run_delay_ns=delay_ns), timed, 1.0, 1) is expected
+
+
+def test_run_delay_is_that_of_the_thread_that_reads() -> None:
+    with Sensors() as sensors:
+        delay_ns = sensors.read().run_delay_ns
+        counted = Path("/proc/thread-self/schedstat").read_text().split()[1]
+
+    assert delay_ns is not None
+    assert delay_ns <= int(counted)
+
+
+def test_kernel_without_schedstat_leaves_the_run_delay_unknown() -> None:
+    before = Reading(0, None, None, None, None, None, None)
+
+    assert before.since(before).run_delay_ns is None

@@ -42,6 +42,8 @@ from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.record.verdicts import DECISIONS, Verdict
 
 SEEN = [[math.log(1.05)]] * 6
+# The base is timed twice in a round, so that the ratio to it varies less than that of two single arms.
+ONE_OF_TWO = math.sqrt(4 / 3)
 FALSE_AT_THE_MARGIN = frozenset({Verdict.NO_DIFFERENCE, Verdict.WEAKER, Verdict.SUPPORTED})
 
 
@@ -320,22 +322,26 @@ def test_on_a_quiet_box_an_arm_against_itself_is_no_meaningful_difference() -> N
 
 
 @pytest.mark.parametrize("ratio", [1.05, 1.2])
-@pytest.mark.parametrize("processes", [6, 8, 20])
-def test_the_smallest_effect_is_seen_four_times_in_five(ratio: float, processes: int) -> None:
-    """The luck of the process is such that the effect is the smallest one; no control is held against it."""
-    size = math.log(ratio) / stats.smallest_effect(processes, 1 / math.sqrt(processes), 0.95)
+@pytest.mark.parametrize(("processes", "power"), [(6, 0.74), (8, 0.77), (20, 0.8)])
+def test_smallest_effect_is_seen_about_four_times_in_five(ratio: float, processes: int, power: float) -> None:
+    """The variation between processes is such that the effect is the smallest one.
+
+    Few processes see it less often: their interval reaches further because they may be skewed.
+    """
+    size = ONE_OF_TWO * math.log(ratio) / stats.smallest_effect(processes, 1 / math.sqrt(processes), 0.95)
     evidence = [replace(one, same=[]) for one in runs((luck(size),), 14, 500, processes=processes, rounds=2, ratio=ratio)]
     found = [judge_ratio(claim("at_least", 1.0), one) for one in evidence]
     promised = math.fsum(math.log1p(one.smallest_effect or 0) for one in found) / 500
 
-    assert sum(one.verdict == "SUPPORTED" for one in found) / 500 == pytest.approx(0.8, abs=2.5 * math.sqrt(0.8 * 0.2 / 500))
+    seen = sum(one.verdict == "SUPPORTED" for one in found) / 500
+    assert seen == pytest.approx(power, abs=2.5 * math.sqrt(0.8 * 0.2 / 500))
     assert promised == pytest.approx(math.log(ratio), rel=0.06)
 
 
 def test_as_many_repeats_as_are_said_to_be_needed_decide_four_times_in_five() -> None:
     needed = stats.units_needed(math.log(1.05), 0.08, 0.95)
     assert needed == 24
-    evidence = [replace(one, same=[]) for one in runs((luck(0.08),), 15, 500, processes=24, rounds=2, ratio=1.05)]
+    evidence = [replace(one, same=[]) for one in runs((luck(ONE_OF_TWO * 0.08),), 15, 500, processes=24, rounds=2, ratio=1.05)]
 
     assert share(verdicts(evidence, 1.0), "SUPPORTED") == pytest.approx(0.8, abs=2.5 * math.sqrt(0.8 * 0.2 / 500))
 
@@ -352,9 +358,9 @@ def test_rounds_counted_as_units_would_mistake_the_luck_of_a_process_for_a_diffe
     assert share(verdicts(pooled, 1.0), "SUPPORTED", "REFUTED") > 0.3
 
 
-@pytest.mark.parametrize(("processes", "chance"), [(6, 2 / 64), (7, 16 / 128), (8, 18 / 256), (9, 20 / 512), (10, 22 / 1024)])
-def test_two_bare_modes_are_the_worst_case_of_few_repeats(processes: int, chance: float) -> None:
-    """A known weakness, counted exactly: a ratio that is only ever 5 % up or 5 % down fools Student's t at 7 and 8 repeats."""
+@pytest.mark.parametrize(("processes", "chance"), [(6, 2 / 64), (7, 2 / 128), (8, 2 / 256), (9, 2 / 512), (10, 2 / 1024)])
+def test_two_bare_modes_decide_only_if_all_repeats_agree(processes: int, chance: float) -> None:
+    """Counted exactly: a ratio that is only ever 5 % up or 5 % down fools Student's t alone in one run of eight."""
     decided = 0
     for pattern in range(2**processes):
         signs = [1 if pattern >> i & 1 else -1 for i in range(processes)]

@@ -54,13 +54,14 @@ def test_ten_digits_have_the_interval_of_the_textbook() -> None:
 def test_the_luck_that_all_values_share_widens_the_interval_and_no_number_of_them_narrows_it() -> None:
     few, many = ([0.1 * sign for sign in (-1, 1)] * count for count in (3, 300))
 
-    assert stats.t_interval(few, 0.95, luck=0.2)[2] == pytest.approx(2.5706 * math.hypot(0.10954 / math.sqrt(6), 0.2), rel=1e-4)
-    assert stats.t_interval(many, 0.95, luck=0.2)[2] == pytest.approx(1.964 * 0.2, rel=1e-2)
+    error = math.hypot(0.10954 / math.sqrt(6), 0.2)
+    assert stats.t_interval(few, 0.95, shared_sd=0.2)[2] == pytest.approx(2.5706 * error, rel=1e-4)
+    assert stats.t_interval(many, 0.95, shared_sd=0.2)[2] == pytest.approx(1.964 * 0.2, rel=1e-2)
 
 
 def test_values_vary_by_their_least_spread_at_least() -> None:
-    assert stats.standard_error([0.5] * 4, least=0.1) == 0.05
-    assert stats.standard_error([0.0, 1.0] * 2, least=0.1) == pytest.approx(0.57735 / 2, rel=1e-4)
+    assert stats.standard_error([0.5] * 4, least_sd=0.1) == 0.05
+    assert stats.standard_error([0.0, 1.0] * 2, least_sd=0.1) == pytest.approx(0.57735 / 2, rel=1e-4)
 
 
 @pytest.mark.parametrize("expected", [0.0, 0.5, -3.0])

@@ -52,8 +52,9 @@ ALONE = Look()
 def present_look(summary: RunSummary) -> Look:
     """Return the last look at a run that was reached; before the first one, that one with what there is.
 
-    A run whose budget is spent looks for the last time, wherever it is: not what was measured has ended it, so that it may
-    spend what is left of the error.
+    A run that has ended as it was meant to is judged for the last time, however many of its
+    repeats failed or fitted into its budget. No measured value has ended it, so that it may spend
+    what is left of the error.
     """
     ended = repeats_that_ended(summary)
     if summary.run is None:
@@ -63,14 +64,22 @@ def present_look(summary: RunSummary) -> Look:
     last = Look(tuple(counts), tuple(shares.values()))
     count = sum(_is_well(summary, name) for name in ended)
     reached = [number for number in counts if number <= count]
-    if summary.is_budget_spent and count:
+    has_lost_some = count < counts[-1] <= len(ended)
+    is_last = summary.is_budget_spent or has_lost_some
+    if is_last and count:
         reached = [*(number for number in counts if number < count), count]
         shares[count] = 1.0
     looks = reached or counts[:1]
     used = ended
-    if summary.run.looks and not summary.is_budget_spent:
+    if summary.run.looks and not is_last:
         used = [name for name in ended if _is_well(summary, name)][: looks[-1]]
-    return Look(tuple(looks), tuple(shares[number] for number in looks), tuple(used), _early(summary, count, reached), last)
+    return Look(
+        tuple(looks),
+        tuple(shares[number] for number in looks),
+        tuple(used),
+        "" if is_last else _early(summary, count, reached),
+        last,
+    )
 
 
 def decisive_look(repeats: int, looks: Sequence[int]) -> Look:

@@ -13,7 +13,7 @@ from tuilab.record.parts import Block
 
 Measure = Literal["wall", "cpu"]
 
-_CALM = 0.05  # of the blocks that may be disturbed before the wall clock is left
+CALM_SHARE = 0.05  # of the blocks that may be disturbed before the wall clock is left
 _MOST_ELSEWHERE = 0.01  # of the CPU time, of other threads of the process
 _SUBMITTING = 0.95  # of a block, in which the GPU was told what to do
 _KEPT_UP = 0.75  # of the time of a call, that a GPU works which waits for the calls; clocks may fall by more than a tenth
@@ -23,7 +23,7 @@ _MOST_WAITING = 0.1  # of the blocks, in which the thread gave its core away by 
 
 def choose(arms: Sequence[Sequence[Block]], devices: set[str], disturbed_share: float) -> Measure:
     """Choose for two arms, from their blocks of all repeats and the devices they were raced on."""
-    if disturbed_share <= _CALM or devices != {"cpu"}:
+    if disturbed_share <= CALM_SHARE or devices != {"cpu"}:
         return "wall"
     return "cpu" if all(_is_work_of_one_thread(blocks) for blocks in arms) else "wall"
 

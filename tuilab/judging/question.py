@@ -8,8 +8,12 @@ from tuilab.judging import stats
 from tuilab.judging.controls import distrust, offset
 from tuilab.judging.evidence import MIN_UNITS, Evidence
 from tuilab.judging.looks import Look
-from tuilab.judging.units import Units, units_of
+from tuilab.judging.units import Units, undisturbed_units, units_of
 from tuilab.record import events
+
+# What a thread that was taken off its core may pay for it in CPU time, at most. It is assumed if
+# too few blocks were undisturbed to measure it.
+_PREEMPTION = math.log(1.08)
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,8 @@ class Question:
     """A claim and its measurements; alone and at the last look, until it is asked `at` another one."""
 
     units: Units
-    offset: float  # of the control, by which the interval is wider to either side
+    undisturbed: Units | None  # on CPU time, of undisturbed blocks: a verdict has to hold of both
+    offset: float  # by which the interval is wider to either side: of the control, of preemption
     bound: float
     margin: float
     trust: str  # why "no difference" must not be claimed, or nothing
@@ -30,9 +35,17 @@ class Question:
         return replace(self, confidence=look.confidence(self.claimed, among), final=look.final_confidence(self.claimed, among))
 
     def interval(self) -> tuple[float, float, float]:
-        """Return the mean and the ends of the interval that is held against the bound and the margin."""
-        center, low, high = self.units.interval(self.confidence)
-        return center, low - self.offset, high + self.offset
+        """Return the mean and the ends of the interval that is compared with the bound and the margin.
+
+        On CPU time it reaches over the intervals of all blocks and of the undisturbed ones.
+        """
+        lows = []
+        highs = []
+        for units in self._views():
+            _, low, high = units.interval(self.confidence)
+            lows.append(low)
+            highs.append(high)
+        return fmean(self.units.values), min(lows) - self.offset, max(highs) + self.offset
 
     def edges(self) -> list[float]:
         """Return where one verdict ends and another begins: one of them may be the true ratio."""
@@ -47,23 +60,43 @@ class Question:
 
     def clearance(self) -> float:
         """Return how far the mean is from the nearest edge."""
-        center = fmean(self.units.values)
-        return min(abs(center - edge) for edge in self.edges()) - self.offset
+        clearances = []
+        for units in self._views():
+            center = fmean(units.values)
+            clearances.append(min(abs(center - edge) for edge in self.edges()) - self.offset)
+        return min(clearances)
 
     def distances(self) -> list[float]:
         """Return how far the mean is from where each way of deciding ends: the bound, and the margin from within."""
         center = fmean(self.units.values)
-        against = abs(center - self.bound) - self.offset
-        return [against] if self.bound < 0 or self.trust else [against, self.margin - abs(center) - self.offset]
+        to_bound = abs(center - self.bound) - self.offset
+        if self.bound < 0 or self.trust:
+            return [to_bound]
+        return [to_bound, self.margin - abs(center) - self.offset]
+
+    def error(self) -> float:
+        """Return the standard error that the interval rests on: the larger one, if there are two."""
+        return max(units.error for units in self._views())
+
+    def freedom(self) -> int:
+        """Return the degrees of freedom of the interval."""
+        return min(units.freedom for units in self._views())
+
+    def _views(self) -> list[Units]:
+        if self.undisturbed is None:
+            return [self.units]
+        return [self.units, self.undisturbed]
 
 
 def ask(claim: events.ClaimDeclared, evidence: Evidence) -> Question:
     """Put the claim as a question; a claim of less than the margin says itself that less than the margin matters."""
     sign = 1 if claim.op == "at_least" else -1
     bound, margin = sign * math.log(claim.bound), math.log1p(claim.margin)
+    undisturbed = undisturbed_units(evidence)
     return Question(
         units=units_of(evidence, evidence.rounds).turned(sign),
-        offset=offset(evidence),
+        undisturbed=None if undisturbed is None else undisturbed.turned(sign),
+        offset=offset(evidence) + preemption(evidence),
         bound=bound,
         margin=min(margin, bound) if bound > 0 else margin,
         trust=distrust(claim, evidence),
@@ -71,6 +104,17 @@ def ask(claim: events.ClaimDeclared, evidence: Evidence) -> Question:
         confidence=claim.confidence,
         final=claim.confidence,
     )
+
+
+def preemption(evidence: Evidence) -> float:
+    """Return what preemption is assumed to add to the CPU time of one arm; 0 if it was measured.
+
+    The rounds of a single process on a disturbed machine are widened by far more than that.
+    """
+    if evidence.measure != "cpu" or undisturbed_units(evidence) is not None:
+        return 0.0
+    is_of_repeats = units_of(evidence, evidence.rounds).name == "repeats"
+    return _PREEMPTION if is_of_repeats else 0.0
 
 
 def too_few(question: Question) -> str:
@@ -89,6 +133,12 @@ def more_repeats(question: Question, reason: str) -> int | None:
     count = len(units.values)
     if count < MIN_UNITS:
         return MIN_UNITS - count
-    deviation = units.error * math.sqrt(count)
-    needed = [stats.units_needed(distance, deviation, question.final) for distance in question.distances()]
-    return max(1, min(known) - count) if (known := [number for number in needed if number is not None]) else None
+    deviation = question.error() * math.sqrt(count)
+    needed = []
+    for distance in question.distances():
+        repeats = stats.units_needed(distance, deviation, question.final)
+        if repeats is not None:
+            needed.append(repeats)
+    if not needed:
+        return None
+    return max(1, min(needed) - count)

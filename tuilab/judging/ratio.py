@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tuilab.judging import stats
-from tuilab.judging.controls import doubt, failed_control, lacking_control, moved, told
-from tuilab.judging.evidence import MIN_UNITS, Evidence, is_finite
+from tuilab.judging.controls import doubt, failed_control, lacking_control, moved, offset, told
+from tuilab.judging.evidence import BOX, MIN_UNITS, Evidence, is_finite
 from tuilab.judging.flaw import flaw
 from tuilab.judging.judgement import Judgement
 from tuilab.judging.looks import ALONE, Look
-from tuilab.judging.question import Question, ask, more_repeats, too_few
-from tuilab.judging.units import units_of
+from tuilab.judging.question import Question, ask, more_repeats, preemption, too_few
+from tuilab.judging.units import is_disturbed, units_of
 from tuilab.record import events
 from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text import percent
@@ -120,21 +120,24 @@ def _p_value(question: Question | None) -> float:
     """Return how sure it is on which side of each edge a ratio lies, to put claims in order."""
     if question is None or len(question.units.values) < MIN_UNITS:
         return 1.0
-    return stats.p_value(question.clearance(), question.units.error, question.units.freedom)
+    return stats.p_value(question.clearance(), question.error(), question.freedom())
 
 
 def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: Question) -> Judgement:
     """Return the numbers of a judgement, its verdict still open."""
     units, same = units_of(evidence, evidence.rounds), units_of(evidence, evidence.same)
-    center, low, high = units.interval(question.confidence)
+    center, low, high = question.interval()
+    if claim.op == "at_most":
+        center, low, high = -center, -high, -low
     count, effect = len(units.values), None
     if count >= MIN_UNITS:
-        effect = stats.smallest_effect(count, units.error, question.confidence) + question.offset
+        by_chance = stats.smallest_effect(question.freedom() + 1, question.error(), question.confidence)
+        effect = by_chance + question.offset
     return Judgement(
         verdict=Verdict.INCONCLUSIVE,
         estimate=_rounded(center, math.exp),
-        low=_rounded(low - question.offset, math.exp),
-        high=_rounded(high + question.offset, math.exp),
+        low=_rounded(low, math.exp),
+        high=_rounded(high, math.exp),
         noise_floor=_rounded(max(map(abs, same.interval(claim.confidence)[1:])), math.expm1) if same.values else None,
         smallest_effect=_rounded(effect, math.expm1),
         units=count,
@@ -152,21 +155,38 @@ def _rounded(value: float | None, function: Callable[[float], float] = float) ->
 def _why(
     claim: events.ClaimDeclared, evidence: Evidence, question: Question, found: Judgement, reason: str, look: Look
 ) -> list[str]:
-    """Return why a verdict was reached, in parts: what stands against another one, and what it rests on."""
+    """Return why a verdict was reached, in parts: what speaks against another one, and its basis."""
     parts = [part for part in (reason, _signs(claim, evidence, found)) if part]
     if found.units >= MIN_UNITS:
         parts.append(question.units.in_words())
-    parts += [*told(evidence), *([look.words] if look.words else [])]
+    parts += told(evidence)
+    if look.words:
+        parts.append(look.words)
     if found.verdict == Verdict.INVALID:
         return parts
-    if found.unit == "rounds":
-        parts.append(_luck(evidence, question))
-    parts += [missing] if (missing := lacking_control(evidence)) and not reason.startswith(missing) else []
-    if question.offset:
-        parts.append(f"wider by {percent(math.expm1(question.offset))}, as far as an arm against itself was off")
+    missing = lacking_control(evidence)
+    if missing and not reason.startswith(missing):
+        parts.append(missing)
+    parts += _describe_widening(evidence, question)
     if found.low is not None and found.confidence != claim.confidence:
         parts.append(f"interval of {found.level}")
-    return parts + (_open(found) if found.verdict == Verdict.INCONCLUSIVE else [])
+    if found.verdict == Verdict.INCONCLUSIVE:
+        parts += _open(found)
+    return parts
+
+
+def _describe_widening(evidence: Evidence, question: Question) -> list[str]:
+    """Return by how much the interval is wider than the measured values alone make it, and why."""
+    parts = []
+    if question.units.name == "rounds":
+        parts.append(_describe_single_process(evidence, question))
+    if control := offset(evidence):
+        parts.append(f"interval wider by {percent(math.expm1(control))}, as the A/A control was off")
+    if assumed := preemption(evidence):
+        size = percent(math.expm1(assumed))
+        few = "too few blocks were undisturbed to measure it"
+        parts.append(f"interval wider by {size} for the cost of preemption: {few}")
+    return parts
 
 
 def _signs(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement) -> str:
@@ -185,11 +205,15 @@ def _signs(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement) ->
     return f"by all signs far {'above' if found.low > claim.bound else 'below'} {claim.bound:g}, though not to be sized"
 
 
-def _luck(evidence: Evidence, question: Question) -> str:
-    known = ""
+def _describe_single_process(evidence: Evidence, question: Question) -> str:
+    """Return which variation between processes was assumed, as one process cannot show it."""
+    assumed = f"interval wider by an assumed {percent(question.units.shared_sd)} variation"
+    if is_disturbed(evidence):
+        return f"{assumed} of a process on a disturbed machine; repeats would measure it"
     if evidence.process_sd is None:
-        known = f", taken because it was never measured on this {evidence.calibrated_device}"
-    return f"a process is off by {percent(question.units.luck)} by itself{known}"
+        device = "machine" if evidence.calibrated_device == BOX else evidence.calibrated_device
+        return f"{assumed} between processes, as this {device} was never calibrated"
+    return f"{assumed} between processes, by the calibration"
 
 
 def _open(found: Judgement) -> list[str]:

@@ -22,22 +22,53 @@ _MOST_UNITS = 1000  # more than anyone would wait for
 # ---- the mean of a few units
 
 
-def t_interval(values: Sequence[float], confidence: float, luck: float = 0.0, least: float = 0.0) -> tuple[float, float, float]:
-    """Return the mean and the ends of its two-sided Student interval; infinite ends for fewer than two values."""
+def t_interval(
+    values: Sequence[float],
+    confidence: float,
+    shared_sd: float = 0.0,
+    least_sd: float = 0.0,
+    freedom: int | None = None,
+) -> tuple[float, float, float]:
+    """Return the mean and the ends of its two-sided Student interval.
+
+    The ends are infinite for fewer than two values. `freedom` is one less than the number of
+    values, unless it is known to be fewer.
+    """
     center = fmean(values)
     if len(values) < 2:
         return center, -math.inf, math.inf
-    half = t_quantile((1 + confidence) / 2, len(values) - 1) * standard_error(values, luck, least)
+    if freedom is None:
+        freedom = len(values) - 1
+    error = standard_error(values, shared_sd, least_sd)
+    half = t_quantile((1 + confidence) / 2, freedom) * error
     return center, center - half, center + half
 
 
-def standard_error(values: Sequence[float], luck: float = 0.0, least: float = 0.0) -> float:
+def skew_reach(values: Sequence[float], confidence: float) -> float:
+    """Return by how much a Student interval has to reach further, because the values are skewed.
+
+    A positive number belongs to the upper end, a negative one to the lower end. A few values of a
+    skewed distribution seldom contain one of its long tail. Their mean is then too small, and so
+    is their spread. The correction is that of Johnson (1978), with the skewness of the values.
+    """
+    count = len(values)
+    center = fmean(values)
+    cubes = math.fsum((value - center) ** 3 for value in values)
+    third = cubes * count / (count - 1) / (count - 2)  # the third moment, without bias
+    variance = spread(values) ** 2
+    if not variance:
+        return 0.0
+    quantile = t_quantile((1 + confidence) / 2, count - 1)
+    return third / variance * (1 / 6 + quantile**2 / 3) / count
+
+
+def standard_error(values: Sequence[float], shared_sd: float = 0.0, least_sd: float = 0.0) -> float:
     """Return how far off the mean of two or more values is by chance.
 
-    `luck` is the standard deviation of what all of them share, which none of them shows; `least` that of a single value at the
-    least, of which a coarse clock shows less.
+    `shared_sd` is the standard deviation of what all of them share, which none of them shows.
+    `least_sd` is that of a single value at the least, of which a coarse clock shows less.
     """
-    return math.hypot(max(spread(values), least) / math.sqrt(len(values)), luck)
+    return math.hypot(max(spread(values), least_sd) / math.sqrt(len(values)), shared_sd)
 
 
 def spread(values: Sequence[float]) -> float:

@@ -1,9 +1,11 @@
 """The order in which the arms of a race take turns: drawn at random, and drawn again from the seed that stands in the record.
 
 Those that take turns are numbered: the arms as `race_started.arms` names them, then the controls `same` and `delayed`. Two
-rounds are a cycle: an order that was drawn, and its mirror. Drift that goes one way cancels within a cycle. What the first
-slot has, or whoever comes after a certain neighbour, falls on another arm in each cycle and in each process: it is noise,
-which an interval sees, and no bias that all processes share.
+rounds are a cycle: an order that was drawn, and its mirror. Drift that goes one way cancels within a cycle. A cycle begins
+with a block that is not timed, of the arm that comes first. So two of the 2n blocks of a cycle follow their own arm: the first
+one, and the first of the mirror. The other blocks follow each other arm equally often, over all cycles and processes. What an
+arm leaves to whoever comes next therefore falls on all arms alike, and what differs from cycle to cycle is noise, which an
+interval shows.
 """
 
 from hashlib import sha256

@@ -72,7 +72,10 @@ class Rounds:
                     is_warmup = not (is_settled or is_late)
                 if self._is_enough(elapsed):
                     return Timings(self._times, int(median(self._record_ns)), is_settled)
-            for place, number in enumerate(order_of_round(self._seed, turn, len(self._slots))):
+            places = order_of_round(self._seed, turn, len(self._slots))
+            if turn % CYCLE == 0:
+                self._lead_in(self._slots[places[0]])
+            for place, number in enumerate(places):
                 self._run_slot(self._slots[number], turn, place, is_warmup)
             turn += 1
             done_ms, total_ms = int(min(elapsed, self._seconds) * 1000), int(self._seconds * 1000)
@@ -83,6 +86,17 @@ class Rounds:
         done = len(self._times[self._slots[0].arm])
         least = max(CYCLE, -(-_UNITS // self._lab.repeats))
         return done >= least and (elapsed > self._seconds or done >= _MOST_ROUNDS)
+
+    def _lead_in(self, slot: Slot) -> None:
+        """Run a block that is not timed, so that the first block of a cycle follows its own arm.
+
+        Within a cycle the last block of the first round follows itself as well: the second round
+        mirrors the first. Over many cycles each arm then follows each arm equally often, itself
+        included, and what an arm leaves to the next one falls on all arms alike.
+        """
+        self._device.wait()
+        for _ in range(slot.loops):
+            slot.call()
 
     def _run_slot(self, slot: Slot, turn: int, place: int, is_warmup: bool) -> None:
         block = self._time(slot, turn, place)

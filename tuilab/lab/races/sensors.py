@@ -25,6 +25,7 @@ class Seen(NamedTuple):
     steal_ticks: int | None  # of all cores
     core_steal_ticks: int | None  # of the core that this thread was on both times; None if it was moved
     throttled: int | None
+    run_delay_ns: int | None  # in which this thread wanted a core and had none
 
 
 class Reading(NamedTuple):
@@ -36,6 +37,7 @@ class Reading(NamedTuple):
     core: int | None
     core_steal_ticks: int | None
     throttled: int | None
+    run_delay_ns: int | None
 
     def since(self, before: "Reading") -> Seen:
         """Return what was counted since an earlier reading."""
@@ -45,6 +47,7 @@ class Reading(NamedTuple):
             _gained(before.steal_ticks, self.steal_ticks),
             _gained(before.core_steal_ticks, self.core_steal_ticks) if self.core == before.core else None,
             _gained(before.throttled, self.throttled),
+            _gained(before.run_delay_ns, self.run_delay_ns),
         )
 
 
@@ -56,7 +59,12 @@ class Sensors:
     """Keeps the kernel's files open for a race, so that a reading costs some twenty microseconds, outside of what is timed."""
 
     def __enter__(self) -> Self:
-        self._files = [_open("/proc/pressure/cpu"), _open("/proc/stat"), _open_cgroup()]
+        self._files = [
+            _open("/proc/pressure/cpu"),
+            _open("/proc/stat"),
+            _open_cgroup(),
+            _open("/proc/thread-self/schedstat"),
+        ]
         self._core = _find_getcpu()
         return self
 
@@ -67,7 +75,7 @@ class Sensors:
 
     def read(self) -> Reading:
         """Read every counter."""
-        pressure, stat, cgroup = self._files
+        pressure, stat, cgroup, schedstat = self._files
         core = self._core()
         every, ours = steal_in(_read(stat, _LINE_BYTES * (2 + (core or 0))), core)
         return Reading(
@@ -77,6 +85,7 @@ class Sensors:
             core,
             ours,
             _find(cgroup, b"nr_throttled "),
+            _second(_read(schedstat)),
         )
 
 
@@ -95,7 +104,18 @@ def is_disturbed(seen: Seen, timed: "Timed", calm_share: float, threads: int) ->
     # A thread that gave its core away by itself, for a lock, a disk, a sleep, may have been off it for that alone: what an arm
     # does is no disturbance of it. Threads that share their work wait for each other all the time, and so for one that was off.
     is_own_doing = threads == 1 and bool(timed.waits)
-    return bool(seen.throttled) or is_robbed(seen.core_steal_ticks, timed.wall_ns) or (is_off_core and not is_own_doing)
+    if seen.throttled or is_robbed(seen.core_steal_ticks, timed.wall_ns) or is_starved(seen, timed.wall_ns):
+        return True
+    return is_off_core and not is_own_doing
+
+
+def is_starved(seen: Seen, wall_ns: int) -> bool:
+    """Return whether the thread wanted a core for a tenth of the time, and other threads had it.
+
+    Unlike the time off the core, this does not contain what the thread waited for by itself: a
+    lock, a disk, a sleep. An arm that waits shows in no other way that the machine is busy.
+    """
+    return (seen.run_delay_ns or 0) > _OFF_CORE_SHARE * wall_ns
 
 
 def is_robbed(ticks: int | None, wall_ns: int, cores: int = 1) -> bool:
@@ -153,6 +173,12 @@ def _find(fd: int | None, key: bytes) -> int | None:
     _, found, rest = _read(fd).partition(key)
     digits = rest.split(maxsplit=1)[:1]
     return int(digits[0]) if found and digits and digits[0].isdigit() else None
+
+
+def _second(text: bytes) -> int | None:
+    """Return the second number of a line of numbers, if it has one."""
+    fields = text.split()
+    return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else None
 
 
 def _ninth(text: bytes, at: int) -> int | None:
