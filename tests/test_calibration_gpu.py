@@ -198,8 +198,8 @@ def test_a_verdict_on_a_gpu_goes_by_its_luck_and_not_by_that_of_the_cpu() -> Non
 
     told = [judge_ratio(CLAIM, gathered(CLAIM, summary)) for summary in (known, unknown)]
     assert "an assumed 0.25 % variation between processes, by the calibration" in told[0].why
-    unknown = "an assumed 5 % variation between processes, as this GPU was never calibrated"
-    assert unknown in told[1].why
+    words = "an assumed 5 % variation between processes, as this GPU was never calibrated"
+    assert words in told[1].why
 
 
 def test_beside_verdicts_stands_what_is_known_of_the_gpu_that_they_were_reached_on() -> None:
