@@ -14,7 +14,7 @@ from tuilab.judging.flaw import flaw
 from tuilab.judging.judgement import Judgement
 from tuilab.judging.looks import ALONE, Look
 from tuilab.judging.question import Question, ask, more_repeats, preemption, too_few
-from tuilab.judging.units import is_disturbed, units_of
+from tuilab.judging.units import Units, is_disturbed, units_of
 from tuilab.record import events
 from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text import percent
@@ -138,13 +138,24 @@ def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: Question
         estimate=_rounded(center, math.exp),
         low=_rounded(low, math.exp),
         high=_rounded(high, math.exp),
-        noise_floor=_rounded(max(map(abs, same.interval(claim.confidence)[1:])), math.expm1) if same.values else None,
+        noise_floor=_noise_floor(same, claim.confidence),
         smallest_effect=_rounded(effect, math.expm1),
         units=count,
         unit=units.name,
         confidence=_rounded(question.confidence),
         measure=evidence.measure,
     )
+
+
+def _noise_floor(same: Units, confidence: float) -> float | None:
+    """Return how far the measured interval of the A/A control reaches from 1; None without one.
+
+    What is assumed of a single process is no part of it.
+    """
+    if not same.values:
+        return None
+    _, low, high = replace(same, shared_sd=0.0).interval(confidence)
+    return _rounded(max(abs(low), abs(high)), math.expm1)
 
 
 def _rounded(value: float | None, function: Callable[[float], float] = float) -> float | None:
