@@ -45,7 +45,8 @@ class Step:
 
     @property
     def took_ns(self) -> int | None:
-        if self.began is None:
+        """Return how long it took; None if that is not known, as where the times of marks go back."""
+        if self.began is None or self.ended < self.began:
             return None
         return self.ended - self.began if self.gpu_ns is None else self.gpu_ns
 

@@ -109,6 +109,8 @@ class Watched:
         self.turn(is_last=True)
         for lane in self.lanes.values():
             self._record_steps(lane, lane.steps.finish())
+        if self._marks:
+            self._tell_losses(self._marks)
 
     def first_roots(self) -> list[float]:
         """Return what went backward first, in the process that stepped first."""
@@ -208,7 +210,10 @@ class Watched:
     def _record_logged(self, process: Process, marks: list[Mark]) -> None:
         for mark in marks:
             name, _, source = process.names.get(mark.name, "").partition("\n")
-            if self._recorded and (not name or mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns):
+            if self._recorded and mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns:
+                continue
+            if not name:
+                process.unnamed += 1
                 continue
             step = layout.float_of(mark.ended) if mark.number else mark.ended
             values = {f"{name} ({source})": mark.value}
@@ -270,16 +275,28 @@ class Watched:
         for lane in self.lanes.values():
             if not self._arm and (story := "\n".join(story_of(lane.process, lane.steps, lane.last))):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
-        for process in self._marks.processes.values():
-            if process.lost:
-                reason = f"{process.lost} marks had no room on the disk"
-                self._journal.append(events.Unavailable(what=f"marks of process {process.pid}", reason=reason))
+        self._tell_losses(self._marks)
         if self._marks.is_gone:
             what = "what the command did from some point on"
             self._journal.append(events.Unavailable(what=what, reason="the folder that its marks are read from was removed"))
         elif not any(lane.count for lane in self.lanes.values()):
             self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
         self._tell_step_of()
+
+    def _tell_losses(self, marks: Marks) -> None:
+        """Record what each process could not leave: marks, the names of values, or anything at all."""
+        for process in marks.processes.values():
+            what = f"marks of process {process.pid}"
+            if process.trouble:
+                reason = f"the watcher failed: {show(process.trouble, 300)}"
+                self._journal.append(events.Unavailable(what=what, reason=reason))
+            if process.lost:
+                reason = f"{plural(process.lost, 'mark')} had no room on the disk"
+                self._journal.append(events.Unavailable(what=what, reason=reason))
+            if process.unnamed:
+                values = plural(process.unnamed, "value")
+                reason = f"the names of {values} were lost: the disk had no room, or there were more than 60,000 names"
+                self._journal.append(events.Unavailable(what=what, reason=reason))
 
     def _tell_step_of(self) -> None:
         """Tell that no optimizer is called as --step-of says, and how those that stepped are."""
