@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import look, newest, processes_of, start, until
+from tests.engine import look, newest, processes_of, read_stream, start, until
 from tests.report_aids import described
 from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.running import Turns
+from tuilab.commands.running import Turns, run_watched
+from tuilab.engine.messages import CommandOrder
+from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.runs import store
 
@@ -501,3 +503,17 @@ def test_what_fails_at_watching_is_told_once_and_the_command_goes_on(tmp_path: P
 
     assert (len(calls), journal.written) == (1, 1)
     assert b"tuilab failed at watching it: ValueError: odd" in (tmp_path / "worker-0.jsonl").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a worker ends with its pipes open
+def test_command_without_a_folder_for_marks_runs_unwatched(tmp_path: Path) -> None:
+    stream = tmp_path / "worker-0.jsonl"
+    journal = Writer(stream)
+
+    ended = run_watched(CommandOrder(words=["sh", "-c", "exit 7"]), tmp_path / "absent" / "marks", journal)
+
+    assert ended.code == 7
+    (told,) = read_stream(stream)
+    assert isinstance(told, events.Unavailable)
+    assert told.what == "steps"
+    assert told.reason == "the folder for marks cannot be made: No such file or directory; the command ran unwatched"

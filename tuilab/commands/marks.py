@@ -54,6 +54,11 @@ class Process:
         return sum(self.losses.values())
 
     @property
+    def has_torch(self) -> bool:
+        """Whether it has loaded torch: without it a script may still call `tuilab.log`."""
+        return bool(self.hello.get("torch"))
+
+    @property
     def rank(self) -> str:
         return str(self.hello.get("rank", ""))[:12]
 

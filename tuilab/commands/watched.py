@@ -16,7 +16,7 @@ from tuilab.commands.parts import curves_of, lacking, shares_of
 from tuilab.commands.ran import Ran
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of
-from tuilab.commands.unseen import why_unseen
+from tuilab.commands.unseen import failure_of_watcher, why_unseen
 from tuilab.engine.messages import CommandOrder
 from tuilab.judging.learning import FIRST
 from tuilab.record import events
@@ -127,7 +127,7 @@ class Watched:
 
     def _look(self) -> None:
         """Look at what no mark tells."""
-        if self._marks and not any(process.hello for process in self._marks.processes.values()):
+        if self._marks and not any(process.has_torch for process in self._marks.processes.values()):
             self._ran.look()
         if not self._arm:  # in a race nobody looks on
             self._alarms.turn()
@@ -275,21 +275,23 @@ class Watched:
         for lane in self.lanes.values():
             if not self._arm and (story := "\n".join(story_of(lane.process, lane.steps, lane.last))):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
-        self._tell_losses(self._marks)
+        why_unseen = ""
         if self._marks.is_gone:
             what = "what the command did from some point on"
             self._journal.append(events.Unavailable(what=what, reason="the folder that its marks are read from was removed"))
         elif not any(lane.count for lane in self.lanes.values()):
-            self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
+            why_unseen = self.why_unseen()
+            self._journal.append(events.Unavailable(what="steps", reason=why_unseen))
+        self._tell_losses(self._marks, why_unseen)
         self._tell_step_of()
 
-    def _tell_losses(self, marks: Marks) -> None:
+    def _tell_losses(self, marks: Marks, why_unseen: str = "") -> None:
         """Record what each process could not leave: marks, the names of values, or anything at all."""
         for process in marks.processes.values():
             what = f"marks of process {process.pid}"
-            if process.trouble:
-                reason = f"the watcher failed: {show(process.trouble, 300)}"
-                self._journal.append(events.Unavailable(what=what, reason=reason))
+            failure = failure_of_watcher(process)
+            if failure and failure != why_unseen:
+                self._journal.append(events.Unavailable(what=what, reason=failure))
             if process.lost:
                 reason = f"{plural(process.lost, 'mark')} had no room on the disk"
                 self._journal.append(events.Unavailable(what=what, reason=reason))
