@@ -35,6 +35,18 @@ def test_a_good_run_stays_good_whatever_its_scenario_left_as_stdout(tuilab: Tuil
     assert (run["state"], done.returncode) == ("succeeded", 0), run["reason"]
 
 
+@pytest.mark.parametrize(
+    "left", ["del sys.stdout, sys.stderr", "sys.path.clear(); sys.meta_path.clear(); sys.path_hooks.clear()"]
+)
+def test_a_good_run_stays_good_whatever_its_scenario_took_away(tuilab: Tuilab, tmp_path: Path, left: str) -> None:
+    path = write_scenario(tmp_path, f'lab.claim("one is one", True)\n{left}')
+
+    done = tuilab("run", str(path), "--json", "--quiet")
+
+    (run,) = json.loads(done.stdout)["runs"]
+    assert (run["state"], done.returncode) == ("succeeded", 0), run["reason"]
+
+
 class Silent(Exception):
     def __str__(self) -> str:
         raise KeyboardInterrupt

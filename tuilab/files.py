@@ -46,7 +46,13 @@ def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> 
 
 
 def open_seen(path: str | os.PathLike[str], *, may_be_link: bool = False) -> tuple[int, os.stat_result]:
-    """Open a regular file in the same way, and return also what it is."""
+    """Open a regular file in the same way, and return also what it is.
+
+    It is looked at first: to open a FIFO lets who writes there go on, and to open a device may do something.
+    """
+    mode = os.stat(path, follow_symlinks=may_be_link).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise OSError(errno.EINVAL, "it is not a regular file")
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if may_be_link else os.O_NOFOLLOW))
     seen = os.fstat(fd)
     if not stat.S_ISREG(seen.st_mode):

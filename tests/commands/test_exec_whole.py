@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import TUILAB
-from tests.engine import look, newest, processes_of, start, until
+from tests.engine import look, newest, processes_of, read_stream, start, until
 from tests.report_aids import described
 from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.running import Turns
+from tuilab.commands.running import Turns, run_watched
+from tuilab.engine.messages import CommandOrder
+from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.runs import store
 
@@ -292,6 +294,7 @@ def test_a_pattern_that_takes_for_ever_holds_up_neither_the_command_nor_its_end(
         ("setsid sleep 1000 & echo left; exit 6", 6),
         ("(sleep 1000; echo never) & exit 0", 0),
         ("yes & exit 0", 0),
+        ("(while :; do echo still; sleep 0.2; done) & exit 3", 3),
         ("kill 0", 143),
         ("setsid sh -c 'echo elsewhere; exit 0'; exit 8", 8),
     ],
@@ -300,6 +303,7 @@ def test_a_pattern_that_takes_for_ever_holds_up_neither_the_command_nor_its_end(
         "a daemon",
         "one that holds its pipes",
         "one that prints for ever",
+        "one that prints now and then for ever",
         "kills its group",
         "elsewhere",
     ],
@@ -395,6 +399,20 @@ def test_what_ignores_ctrl_c_is_asked_otherwise(tuilab: Tuilab, root: Path, tmp_
     process.communicate(timeout=60)
 
     assert process.returncode == 9
+
+
+def test_output_through_a_process_substitution_is_passed_on_to_its_end(tuilab: Tuilab, root: Path) -> None:
+    line = "exec > >(while read -r line; do echo $line; done; echo end); seq 20000"
+
+    done = tuilab("exec", "--quiet", "--", "bash", "-c", line)
+
+    assert done.stdout.split() == [*map(str, range(1, 20001)), "end"]
+
+
+def test_an_executable_fifo_among_the_words_is_left_alone(root: Path) -> None:
+    done = shell(root, 'mkfifo -m 755 pipe; (echo kept >pipe) & "$TUILAB" exec --quiet -- cat ./pipe')
+
+    assert done.stdout == b"kept\n"
 
 
 def test_out_of_time_it_is_stopped_and_failed(tuilab: Tuilab, root: Path) -> None:
@@ -501,3 +519,17 @@ def test_what_fails_at_watching_is_told_once_and_the_command_goes_on(tmp_path: P
 
     assert (len(calls), journal.written) == (1, 1)
     assert b"tuilab failed at watching it: ValueError: odd" in (tmp_path / "worker-0.jsonl").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a worker ends with its pipes open
+def test_command_without_a_folder_for_marks_runs_unwatched(tmp_path: Path) -> None:
+    stream = tmp_path / "worker-0.jsonl"
+    journal = Writer(stream)
+
+    ended = run_watched(CommandOrder(words=["sh", "-c", "exit 7"]), tmp_path / "absent" / "marks", journal)
+
+    assert ended.code == 7
+    (told,) = read_stream(stream)
+    assert isinstance(told, events.Unavailable)
+    assert told.what == "steps"
+    assert told.reason == "the folder for marks cannot be made: No such file or directory; the command ran unwatched"

@@ -315,3 +315,17 @@ def test_what_is_computed_in_is_told_coarsest_first(watch: Watch) -> None:
 
     assert seen.processes[0].hello["dtype"] == "bfloat16"
     assert seen.marks[-1].kind == layout.STEPPED
+
+
+def test_steps_after_hooks_of_the_backward_are_seen_in_torch(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd()
+        hook = model.weight.register_post_accumulate_grad_hook(lambda p: o.step() or o.zero_grad())
+        for _ in range(5): loss().backward()
+        hook.remove()
+        for _ in range(40):
+            for p in model.parameters(): p.grad = torch.ones_like(p)
+            o.step()
+    """)
+
+    assert [step.optimized for step in seen.steps] == [1] * 45

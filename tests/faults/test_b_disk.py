@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -343,3 +344,39 @@ def test_34_a_disk_that_cannot_keep_what_was_written_is_named(site: Site, when: 
     check(site, run_dir, "succeeded")
     _, text = view("attach", run_dir.name, "--root", str(site.root))
     assert "Input/output error" in text
+
+
+@contextlib.contextmanager
+def tiny_disk(site: Site, options: str) -> Iterator[None]:
+    """Have the site's folder of runs on a disk of this size."""
+    site.root.mkdir(mode=0o700)
+    if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"{options},mode=700", "none", site.root]).returncode:
+        pytest.skip("mounting a small disk takes root")
+    try:
+        yield
+    finally:
+        site.end()
+        subprocess.run(["umount", "--lazy", site.root], check=True)
+
+
+@pytest.mark.parametrize("inodes", range(6, 17))
+def test_31_a_command_on_a_disk_without_inodes_runs_or_says_why_not(site: Site, inodes: int) -> None:
+    with tiny_disk(site, f"size=8m,nr_inodes={inodes}"):
+        done = site.run("exec", "--quiet", "--", "sh", "-c", "echo ran; exit 7")
+
+    assert (done.returncode, done.stdout) in [(7, "ran\n"), (125, "")]
+    if done.returncode == 125:
+        assert done.stderr.startswith("tuilab: ") and "No space left on device" in done.stderr
+    else:
+        assert done.stderr == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_30_values_of_a_command_without_room_for_marks_are_said_to_be_lost(site: Site) -> None:
+    script = site.folder / "values.py"
+    script.write_text("import tuilab\nfor at in range(3000): tuilab.log(at, x=at / 2)\n")
+    with tiny_disk(site, "size=200k"):
+        done = site.run("exec", "--headless", "--", sys.executable, str(script))
+
+    assert done.returncode == 0
+    assert "the watcher failed: OSError: [Errno 28] No space left on device" in " ".join(done.stderr.split())

@@ -4,6 +4,7 @@ It is the last room and may import all others, late: `tuilab --help` loads next 
 """
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -14,6 +15,8 @@ from tuilab.errors import ExitCode, TuilabError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+_OF_THE_DISK = {errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN, errno.ETIMEDOUT}
 
 
 def main() -> "NoReturn":
@@ -36,10 +39,14 @@ def main() -> "NoReturn":
     except BrokenPipeError:
         code = ExitCode.DONE
     except OSError as problem:
-        if problem.filename is not None or problem.errno is None:
+        if problem.errno in _OF_THE_DISK and problem.filename is not None:
+            _say(f"tuilab: cannot use {os.fsdecode(problem.filename)}: {problem.strerror}; check its disk, and try again")
+            code = ExitCode.USAGE
+        elif problem.filename is not None or problem.errno is None:
             raise
-        _say(f"tuilab: cannot write the result: {problem.strerror}")
-        code = ExitCode.CANNOT_RECORD
+        else:
+            _say(f"tuilab: cannot write the result: {problem.strerror}")
+            code = ExitCode.CANNOT_RECORD
     user_data = sys.modules.get("tuilab.user_data")  # loaded by who reads such a file
     for complaint in user_data.complaints() if user_data else ():
         _say(f"tuilab: {complaint}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tuilab.commands.inside._tuilab_watch.layout import HAS_VALUE, LANDED, LATE, SKIPPED, STEPPED, TIMED, WORKED
 from tuilab.commands.marks import Mark
 
+_LONGEST_NS = 2**62  # that work on a GPU can take
 _MOST_HELD = 2_000  # marks: what has not landed after so many others never does
 
 
@@ -36,9 +37,11 @@ class Landing:
         if mark is None:
             return
         if news.kind == WORKED:
-            mark = mark._replace(
-                flags=mark.flags & ~TIMED, gpu_ns=round(news.value * 1e6), gpu_since_ns=None if news.ended < 0 else news.ended
-            )
+            mark = mark._replace(flags=mark.flags & ~TIMED)
+            took_ns = news.value * 1e6
+            if 0 <= took_ns < _LONGEST_NS:  # also neither NaN nor infinite
+                since_ns = None if news.ended < 0 else news.ended
+                mark = mark._replace(gpu_ns=round(took_ns), gpu_since_ns=since_ns)
         elif mark.kind == STEPPED:
             mark = mark._replace(flags=mark.flags & ~LATE, kind=SKIPPED if news.value else STEPPED)
         else:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from tuilab.files import open_regular
 _MOST_PROCESSES = 10_000  # of one command
 _TEXT_LIMIT = 4_000
 _SAID_LIMIT = 1_000
+_LARGEST = 2**62  # that a fact may be
+_NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
+_NO_WORD = "it could not write down why; the disk of the run may have no room"
 
 
 class Mark(NamedTuple):
@@ -37,11 +41,22 @@ class Process:
     pid: int
     hello: dict[str, Any] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
-    lost: int = 0
-    trouble: str = ""  # why nothing is watched in it
+    losses: dict[int, int] = field(default_factory=dict)  # marks without room, by the first file of a program
+    unnamed: int = 0  # values whose name had no room
+    trouble: str = ""  # why nothing is watched in it, or only a part
     file: int = 0
     slot: int = layout.FIRST
     seen: int = layout.FIRST  # slots that were written when one looked last: what is in them is whole
+
+    @property
+    def lost(self) -> int:
+        """Return how many marks had no room on the disk, of all programs that it executed."""
+        return sum(self.losses.values())
+
+    @property
+    def has_torch(self) -> bool:
+        """Whether it has loaded torch: without it a script may still call `tuilab.log`."""
+        return bool(self.hello.get("torch"))
 
     @property
     def rank(self) -> str:
@@ -63,30 +78,36 @@ class Marks:
 
     def read(self, *, is_last: bool = False) -> Iterator[tuple[Process, list[Mark]]]:
         """Yield what is new of each process; what was written just now is left for the next time, but for the last."""
-        for pid, highest in self._files().items():
+        for pid, numbers in self._files(is_last=is_last).items():
             process = self.processes.setdefault(pid, Process(pid))
-            while True:
-                is_whole = process.file < highest  # who writes has gone on to the next one
+            for number in sorted(numbers):
+                if number < process.file:
+                    continue
+                if number > process.file:
+                    process.file, process.slot, process.seen = number, layout.FIRST, layout.FIRST
+                is_whole = number < max(numbers)  # its process writes into a later file
                 if marks := self._read_file(process, is_last=is_last or is_whole):
                     yield process, marks
-                if not is_whole:
-                    break
-                self._remove(process)
-                process.file, process.slot, process.seen = process.file + 1, layout.FIRST, layout.FIRST
+                if is_whole:
+                    self._remove(process)
 
-    def _files(self) -> dict[int, int]:
-        """Return the processes that left files, with the number of the last; note what kept one from leaving any."""
-        found: dict[int, int] = {}
+    def _files(self, *, is_last: bool) -> dict[int, list[int]]:
+        """Return the numbers of the files of each process; note what kept a process from leaving any."""
+        files: dict[int, list[int]] = {}
         for name in self._names():
             pid, _, number = name.partition(".")
-            if not pid.isdecimal() or len(found) >= _MOST_PROCESSES:
+            if not _NUMBER.fullmatch(pid):
                 continue
-            if number.isdecimal():
-                found[int(pid)] = max(found.get(int(pid), 0), int(number))
-            elif number == "trouble":
+            if _NUMBER.fullmatch(number):
+                if int(pid) in files or len(files) < _MOST_PROCESSES:
+                    files.setdefault(int(pid), []).append(int(number))
+            elif number == "trouble" and len(self.processes) < _MOST_PROCESSES:
                 process = self.processes.setdefault(int(pid), Process(int(pid)))
-                process.trouble = process.trouble or self.said(name) or ""
-        return found
+                if not process.trouble:
+                    process.trouble = self.said(name) or ""
+                if is_last and self.said(name) == "":
+                    process.trouble = _NO_WORD
+        return files
 
     def said(self, name: str) -> str | None:
         """Return the beginning of a small file in the folder; None where there is none: a FIFO may stand in its place."""
@@ -110,10 +131,11 @@ class Marks:
                 file.seek(process.slot * layout.SLOT)
                 data = file.read(layout.SIZE - process.slot * layout.SLOT)
                 file.seek(0)
-                magic, lost = layout.LOST.unpack(file.read(layout.LOST.size))
+                magic, lost, first = layout.HEAD.unpack(file.read(layout.HEAD.size))
         except (OSError, struct.error):
             return []
-        process.lost = max(process.lost, lost if magic == layout.MAGIC else 0)
+        if magic == layout.MAGIC and lost:
+            process.losses[first] = max(process.losses.get(first, 0), lost)
         return self._take(process, data, is_last=is_last)
 
     def _take(self, process: Process, data: bytes, *, is_last: bool) -> list[Mark]:
@@ -142,9 +164,10 @@ class Marks:
         else:
             try:
                 said = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return
-            process.hello = said if isinstance(said, dict) else {}
+            if isinstance(said, dict):
+                process.hello = _plain_facts(said)
 
     def _path(self, process: Process) -> Path:
         return self.folder / f"{process.pid}.{process.file}"
@@ -154,6 +177,17 @@ class Marks:
             self._path(process).unlink()
         except OSError:
             return
+
+
+def _plain_facts(said: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts that a record can hold: a script may have written anything in the place of a hello."""
+    facts: dict[str, Any] = {}
+    for name, value in said.items():
+        if isinstance(value, str):
+            facts[name] = value.encode(errors="replace").decode()
+        elif isinstance(value, int) and abs(value) < _LARGEST:
+            facts[name] = value
+    return facts
 
 
 def _written(data: bytes) -> int:

@@ -48,7 +48,10 @@ def steady(steps: Collection[Step]) -> list[Step]:
     if not timed:
         return []
     usual = median(step.took_ns or 0 for step in timed)
-    return timed[next(at for at, step in enumerate(timed) if (step.took_ns or 0) < _LONG * usual) :]
+    first = 0
+    while (timed[first].took_ns or 0) >= _LONG * usual:
+        first += 1
+    return timed[first:]
 
 
 def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:

@@ -56,9 +56,7 @@ def stay_when_stopped() -> None:
 
 def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: CommandArm = _AS_IT_IS, told_as: str = "") -> Ended:
     """Run a command, or an arm of it, to its end; CannotStart where it cannot be started."""
-    is_watched = command.watch != "nothing"
-    if is_watched:
-        marks.mkdir(mode=0o700)
+    is_watched = command.watch != "nothing" and _can_make(marks, journal)
     try:
         child = start(
             command_of(arm, command.words),
@@ -88,6 +86,17 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
             shutil.rmtree(marks, ignore_errors=True)
     lost_rank = lost_rank_of(said.text()) if code else ""
     return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank)
+
+
+def _can_make(marks: Path, journal: Writer) -> bool:
+    """Make the folder for marks; if the disk refuses, record why and say so: the command then runs unwatched."""
+    try:
+        marks.mkdir(mode=0o700)
+    except OSError as problem:
+        reason = f"the folder for marks cannot be made: {problem.strerror}; the command ran unwatched"
+        journal.append(events.Unavailable(what="steps", reason=reason))
+        return False
+    return True
 
 
 def _which(arm: CommandArm, command: CommandOrder) -> str:

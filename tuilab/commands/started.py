@@ -16,6 +16,8 @@ from tuilab.errors import TuilabError
 from tuilab.text import show
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
+OURS = 125  # the exit code if tuilab itself failed, as of env, nohup and timeout
+NOT_STARTED = "the command was not started"
 
 _REASONS = {
     errno.ENOEXEC: "it is no program, and has no line #! that names one",

@@ -45,7 +45,8 @@ class Step:
 
     @property
     def took_ns(self) -> int | None:
-        if self.began is None:
+        """Return how long it took; None if that is not known, as where the times of marks go back."""
+        if self.began is None or self.ended < self.began:
             return None
         return self.ended - self.began if self.gpu_ns is None else self.gpu_ns
 
@@ -84,10 +85,10 @@ class Steps:
 
     def finish(self) -> list[Step]:
         """Return the steps that were not told from each other before the process ended."""
-        found = self._take(self._landing.finish())
-        if self.ends_with is None and (self.counts or self.backwards):
-            self.ends_with = self._least_often(self.counts)
-        return found + self._cut()
+        steps = self._take(self._landing.finish())
+        if self.ends_with is None:
+            self.ends_with = self._find_end()
+        return steps + self._cut()
 
     def _take(self, marks: list[Mark]) -> list[Step]:
         for mark in marks:
@@ -100,8 +101,11 @@ class Steps:
             self.forwards += mark.kind == WENT_FORWARD
         self._held += [mark for mark in marks if mark.kind in (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED)]
         if self.ends_with is None and self._can_tell():
-            self.ends_with = self._least_often(self.counts)
-        return self._cut() if self.ends_with is not None else []
+            self.ends_with = self._find_end()
+        if self.ends_with is None:
+            del self._held[:-_MOST_HELD]  # the process may wait for data, as in an evaluation, and never step
+            return []
+        return self._cut()
 
     def _can_tell(self) -> bool:
         if self.counts and min(self.counts.values()) >= _LEAST:
@@ -109,22 +113,45 @@ class Steps:
         is_late = bool(self._held) and self._held[-1].ended - self._held[0].began > _PATIENCE_S * 1e9
         return len(self._held) > _MOST_HELD or (is_late and bool(self.counts or self.backwards > _LEAST))
 
-    def _least_often(self, counts: Counter[int]) -> int:
-        if self._within >= counts.keys() and self.backwards:  # which are not watched where the steps alone are
+    def _find_end(self) -> int | None:
+        """Return what ends a step among the marks that are held; None if no optimizer stepped and nothing went backward."""
+        counts: Counter[int] = Counter()
+        last: dict[int, int] = {}
+        has_backward = False
+        for at, mark in enumerate(self._held):
+            if mark.kind in _OPTIMIZED:
+                counts[mark.name] += 1
+                last[mark.name] = at
+            elif mark.kind == WENT_BACK:
+                has_backward = True
+        if has_backward and self._within >= counts.keys():  # with `--watch steps` no backward is seen
             return BACKWARDS
-        last = {mark.name: at for at, mark in enumerate(self._held) if mark.kind in _OPTIMIZED}
-        return min(counts, key=lambda name: (counts[name], -last.get(name, -1)))
+        return min(counts, key=lambda name: (counts[name], -last[name]), default=None)
 
     def _cut(self) -> list[Step]:
-        found = []
+        """Return the steps that the held marks complete; choose another end of a step if its optimizer steps no more."""
+        steps = self._cut_held()
+        while self._is_past():
+            self._held, self._step, self._most = self._step, [], 0
+            self.ends_with = self._find_end()
+            more = self._cut_held()
+            if not more:
+                break
+            steps += more
+        return steps
+
+    def _cut_held(self) -> list[Step]:
+        steps = []
         for mark in self._held:
             self._step.append(mark)
             if self._is_end(mark):
                 step = _step_of(self._step, self._ended)
-                found.append(step)
-                self._ended, self._step, self._most = mark.ended, [], max(self._most, step.optimized)
+                steps.append(step)
+                self._ended = mark.ended
+                self._step = []
+                self._most = max(self._most, step.optimized)
         self._held = []
-        return found + (self._cut_anew() if self._is_past() else [])
+        return steps
 
     def _is_end(self, mark: Mark) -> bool:
         if self.ends_with == BACKWARDS:
@@ -135,11 +162,6 @@ class Steps:
         """Say whether others go on without the optimizer that ended steps, as in the next fold of a cross-validation."""
         is_long = len(self._step) > _LONG * self._most + _PATIENCE and not self._is_chosen
         return is_long and sum(mark.kind in _OPTIMIZED for mark in self._step) > _LONG * self._most + _PATIENCE
-
-    def _cut_anew(self) -> list[Step]:
-        self._held, self._step, self._most = self._step, [], 0
-        self.ends_with = self._least_often(Counter(mark.name for mark in self._held if mark.kind in _OPTIMIZED))
-        return self._cut()
 
 
 def _step_of(marks: list[Mark], began: int | None) -> Step:

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tuilab.files import open_regular
+
 DOOR = (2, 5)  # from here on torch lets the watcher in itself
 _FOUND = re.compile(r"torch-(\d+)\.(\d+)[^/]*\.(?:dist|egg)-info")
 _PYTHON = re.compile(r"python[\d.]*")
@@ -34,7 +36,7 @@ def _interpreters(words: Sequence[str], environment: Mapping[str, str]) -> Itera
 def _named_first(script: Path) -> str:
     """Return the Python that a script names in its first line, if it does."""
     try:
-        with script.open("rb") as file:
+        with open(open_regular(script, may_be_link=True), "rb") as file:  # a FIFO would be drained
             line = file.readline(_LONGEST).decode(errors="replace")
     except OSError:
         return ""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from tuilab.commands.marks import Marks
+from tuilab.commands.marks import Marks, Process
 from tuilab.commands.ran import Program, Ran, version_of_torch
 from tuilab.commands.started import INSIDE
 from tuilab.commands.steps import Steps
@@ -17,10 +17,10 @@ _OTHERS = ("jax", "tensorflow", "mlx")
 def why_unseen(marks: Marks, ran: Ran, seen: Collection[Steps]) -> str:
     """Return why nothing stepped: what was seen instead, or what kept the watcher out."""
     processes = marks.processes.values()
-    if troubles := [process.trouble for process in processes if process.trouble]:
-        return f"the watcher failed: {show(troubles[0], 300)}"
-    if greeted := [process for process in processes if process.hello]:
-        versions = join(sorted({str(process.hello.get("torch")) for process in greeted}))
+    if failures := [failure for process in processes if (failure := failure_of_watcher(process))]:
+        return failures[0]
+    if greeted := [process for process in processes if process.has_torch]:
+        versions = join(sorted({str(process.hello["torch"]) for process in greeted}))
         loaded = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
         return f"no optimizer of torch.optim stepped: {loaded}{_what_else(seen)}"
     programs = list(ran.programs.values())
@@ -36,6 +36,11 @@ def why_unseen(marks: Marks, ran: Ran, seen: Collection[Steps]) -> str:
     if others := sorted({name for one in programs for name in one.holds if name in _OTHERS}):
         return f"it trains with {join(others)}, and steps are seen in torch only; --metric NAME=PATTERN draws what it prints"
     return f"none of {plural(len(pythons), 'Python process', 'Python processes')} was seen to load torch"
+
+
+def failure_of_watcher(process: Process) -> str:
+    """Return how the watcher failed in a process; nothing if it did not."""
+    return f"the watcher failed: {show(process.trouble, 300)}" if process.trouble else ""
 
 
 def _what_else(seen: Collection[Steps]) -> str:

@@ -16,7 +16,7 @@ from tuilab.commands.parts import curves_of, lacking, shares_of
 from tuilab.commands.ran import Ran
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of
-from tuilab.commands.unseen import why_unseen
+from tuilab.commands.unseen import failure_of_watcher, why_unseen
 from tuilab.engine.messages import CommandOrder
 from tuilab.judging.learning import FIRST
 from tuilab.record import events
@@ -109,6 +109,8 @@ class Watched:
         self.turn(is_last=True)
         for lane in self.lanes.values():
             self._record_steps(lane, lane.steps.finish())
+        if self._marks:
+            self._tell_losses(self._marks)
 
     def first_roots(self) -> list[float]:
         """Return what went backward first, in the process that stepped first."""
@@ -125,7 +127,7 @@ class Watched:
 
     def _look(self) -> None:
         """Look at what no mark tells."""
-        if self._marks and not any(process.hello for process in self._marks.processes.values()):
+        if self._marks and not any(process.has_torch for process in self._marks.processes.values()):
             self._ran.look()
         if not self._arm:  # in a race nobody looks on
             self._alarms.turn()
@@ -208,7 +210,10 @@ class Watched:
     def _record_logged(self, process: Process, marks: list[Mark]) -> None:
         for mark in marks:
             name, _, source = process.names.get(mark.name, "").partition("\n")
-            if self._recorded and (not name or mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns):
+            if self._recorded and mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns:
+                continue
+            if not name:
+                process.unnamed += 1
                 continue
             step = layout.float_of(mark.ended) if mark.number else mark.ended
             values = {f"{name} ({source})": mark.value}
@@ -270,16 +275,30 @@ class Watched:
         for lane in self.lanes.values():
             if not self._arm and (story := "\n".join(story_of(lane.process, lane.steps, lane.last))):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
-        for process in self._marks.processes.values():
-            if process.lost:
-                reason = f"{process.lost} marks had no room on the disk"
-                self._journal.append(events.Unavailable(what=f"marks of process {process.pid}", reason=reason))
+        why_unseen = ""
         if self._marks.is_gone:
             what = "what the command did from some point on"
             self._journal.append(events.Unavailable(what=what, reason="the folder that its marks are read from was removed"))
         elif not any(lane.count for lane in self.lanes.values()):
-            self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
+            why_unseen = self.why_unseen()
+            self._journal.append(events.Unavailable(what="steps", reason=why_unseen))
+        self._tell_losses(self._marks, why_unseen)
         self._tell_step_of()
+
+    def _tell_losses(self, marks: Marks, why_unseen: str = "") -> None:
+        """Record what each process could not leave: marks, the names of values, or anything at all."""
+        for process in marks.processes.values():
+            what = f"marks of process {process.pid}"
+            failure = failure_of_watcher(process)
+            if failure and failure != why_unseen:
+                self._journal.append(events.Unavailable(what=what, reason=failure))
+            if process.lost:
+                reason = f"{plural(process.lost, 'mark')} had no room on the disk"
+                self._journal.append(events.Unavailable(what=what, reason=reason))
+            if process.unnamed:
+                values = plural(process.unnamed, "value")
+                reason = f"the names of {values} were lost: the disk had no room, or there were more than 60,000 names"
+                self._journal.append(events.Unavailable(what=what, reason=reason))
 
     def _tell_step_of(self) -> None:
         """Tell that no optimizer is called as --step-of says, and how those that stepped are."""

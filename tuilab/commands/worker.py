@@ -10,15 +10,17 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from tuilab.commands.ab.race import race
 from tuilab.commands.running import how_it_ended, run_watched, stay_when_stopped
-from tuilab.commands.started import CannotStart
+from tuilab.commands.started import NOT_STARTED, OURS, CannotStart
 from tuilab.engine import messages
 from tuilab.engine.messages import CommandOrder, Farewell, WorkerOrder
 from tuilab.record import events
 from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
+from tuilab.runs.store import cannot_write
 
 _SWITCH_S = 0.0005  # that who passes on what is printed waits for who looks through it
 
@@ -33,7 +35,11 @@ def main() -> None:
     sys.setswitchinterval(_SWITCH_S)
     run_dir = Path(order.run_dir)
     clean = cleaner(order.params, order.secrets, order.command.said)
-    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", clean)
+    try:
+        journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", clean)
+    except OSError as problem:
+        messages.send(line, Farewell(error=f"{NOT_STARTED}: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"))
+        leave(OURS)
     if order.command.arms:
         farewell, code = race(order.command, order.repeat, run_dir, order.writer, journal)
     else:
@@ -54,7 +60,7 @@ def run(command: CommandOrder, run_dir: Path, writer: str, journal: Writer) -> t
     return Farewell(error=how_it_ended(ended, is_seen=True)), ended.code
 
 
-def leave(code: int) -> None:
+def leave(code: int) -> NoReturn:
     """End as the command did: with its code, or by its signal, but without a core of our own."""
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -78,6 +78,8 @@ def line_chart(
     with _LOCK:
         text = _draw(drawable, (min(ends), max(ends)), reach, (x, y), markers, (width, height))
     rows = [row.rstrip() for row in text.splitlines()]
+    if not rows:
+        return ""  # plotext draws nothing where there are too few rows or columns
     rows = [*_legend(drawable, axes, markers, y.is_log, width), *rows, *_x_name(axes, x.is_log, max(map(len, rows)))]
     rows += _bands(lines, reach, x, rows)
     return "\n".join(rows if is_utf8 else (row.translate(_ASCII) for row in rows))

@@ -1,5 +1,6 @@
 """Opens a run: makes its folder, keeps the source as it will run, writes the first record and answers the front."""
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -129,7 +130,10 @@ def answer_front(receipt: Receipt) -> bool:
 
 def let_go(run_dir: Path) -> None:
     """Take the standard streams away from the front, so that an ssh session can end while the run goes on."""
-    null = os.open(os.devnull, os.O_RDWR)
-    log = os.open(run_dir / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    null = log = os.open(os.devnull, os.O_RDWR)
+    with contextlib.suppress(
+        OSError
+    ):  # without room on the disk what goes wrong here is said nowhere, but the run goes its way
+        log = os.open(run_dir / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     for fd, target in ((null, 0), (null, 1), (log, 2)):
         os.dup2(fd, target)

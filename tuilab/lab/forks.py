@@ -40,9 +40,11 @@ class ForksEnd:
 
 def flush_prints() -> None:
     """Have what was printed leave this process."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BaseException):  # closed by the scenario, or an object of its own: what ended well has
-            stream.flush()
+    for name in ("stdout", "stderr"):
+        with contextlib.suppress(
+            BaseException
+        ):  # removed or closed by the scenario, or an object of its own: what ended well has
+            getattr(sys, name).flush()
 
 
 def _end(problem: BaseException | None, source: Path) -> None:

@@ -17,11 +17,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Place, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
+from tuilab.lab.aids.servers import end_servers
 from tuilab.lab.failures.failure import describe, exit_code_of, is_of_full_gpu, reason_of, text_of
 from tuilab.lab.forks import ForksEnd, flush_prints, follow_to_death
 from tuilab.lab.prefix import has_ranks
@@ -30,6 +31,7 @@ from tuilab.probes import preload
 from tuilab.record import events, unwritten
 from tuilab.record.hidden import cleaner
 from tuilab.record.journal.writer import Writer
+from tuilab.runs.store import cannot_write
 from tuilab.text import plural
 
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
@@ -51,12 +53,15 @@ def main() -> None:
 def serve(order: WorkerOrder, line: WorkerLine) -> None:
     """Run what is ordered, say farewell on the line and end this process."""
     run_dir = Path(order.run_dir)
-    faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
-    os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     place = order.place or Place("")
-    journal = Writer(
-        run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets), ahead_ns=place.ahead_ns
-    )
+    stream = run_dir / "journal" / f"{order.writer}.jsonl"
+    try:
+        faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
+        journal = Writer(stream, cleaner(order.params, order.secrets), ahead_ns=place.ahead_ns)
+    except OSError as problem:
+        error = f"the scenario was not started: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
+        _leave(line, Farewell(error=error, rank=order.rank), 1)
+    os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     if order.place:
         journal.append(events.RankPlaced(rank=order.rank, node=place.node, clock_error_ns=place.error_ns))
     farewell, code = _run(order, run_dir, journal, line)
@@ -205,13 +210,11 @@ def _unbuffer_lines() -> None:
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
 
 
-def _leave(line: WorkerLine, farewell: Farewell, code: int) -> None:
+def _leave(line: WorkerLine, farewell: Farewell, code: int) -> NoReturn:
     """Say farewell and end at once: an orderly exit of torch takes a quarter of a second.
 
     A profiler in the process writes what it has in an orderly exit, so then there is one, and SIGALRM if it takes too long.
     """
-    from tuilab.lab.aids.servers import end_servers
-
     end_servers()
     try:
         line.send(farewell)

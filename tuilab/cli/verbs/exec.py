@@ -25,16 +25,16 @@ import click
 
 from tuilab.cli import completion, options
 from tuilab.commands import order as orders
-from tuilab.commands.started import CannotStart
+from tuilab.commands.started import NOT_STARTED, OURS, CannotStart
 from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.text import show
 
 if TYPE_CHECKING:
     from tuilab.cli.follow import Outcome
 
-OURS = 125  # as env, nohup and timeout have it
 
 _OPTIONS: list[click.Parameter] = [
     click.Argument(
@@ -157,7 +157,11 @@ def _follow(order: RunOrder, outcome: "Outcome") -> int:
     order.command.stdin = _hand_over_stdin()
     run_all([order], outcome)
     watch, state = outcome.watched[-1]
-    return ExitCode.INTERRUPTED if watch.was_interrupted else code_of(watch.summary, state)
+    if watch.was_interrupted:
+        return ExitCode.INTERRUPTED
+    if outcome.is_silent and watch.summary.reason.startswith(NOT_STARTED):
+        print(f"tuilab: {show(watch.summary.reason)}", file=sys.stderr)
+    return code_of(watch.summary, state)
 
 
 def _is_one_file(one: int, other: int) -> bool:

@@ -1,15 +1,18 @@
 """Passes on what a command prints, byte by byte, as it comes: into the record of the run, and to the terminal of the front."""
 
+import array
 import fcntl
 import os
 import select
+import termios
 import threading
 import time
 from collections.abc import Callable
 from typing import IO
 
 _PORTION = 64 * 1024
-_PATIENCE_S = 1.0  # with a pipe that others hold open when the command has ended, or that nobody reads when it is stopped
+_PATIENCE_S = 1.0  # with processes that the command left behind, and with a terminal that nobody reads after a stop
+_TURN_S = 0.02
 
 
 class Passing:
@@ -26,34 +29,49 @@ class Passing:
         self._target = target
         self._on_data = on_data
         self._passed = 0
-        self._waits_since: float | None = None  # for something to be printed
+        self._taken = 0  # bytes that were read, of which the last portion may not be passed on yet
+        self._counting = threading.Lock()  # held while a portion is read and counted
+        self._is_over = False  # what is printed from here on is not the command's
+        self._news = select.poll()
+        self._news.register(pipe, select.POLLIN)
         self._thread = threading.Thread(target=self._pass_on, daemon=True)
         self._thread.start()
 
     def finish(self, is_stopped: Callable[[], bool]) -> None:
         """Wait until all that the command printed is passed on, however slowly it is read; of a run that is stopped not long.
 
-        Processes that it left behind may hold the pipe open, or print for ever: they are not waited for.
+        A process that the command left behind may hold the pipe open, as `tee` in `> >(tee log)` does, or print for ever. It
+        has a second in all, and a portion.
         """
-        most = self._passed + self._room() + _PORTION  # what of its own may still lie in the pipe
-        stopped_at = None
-        while self._thread.is_alive() and self._passed <= most:
-            self._thread.join(0.02)
+        own = self._count_own()
+        ended_at = time.monotonic()
+        stopped_at: float | None = None
+        while self._thread.is_alive():
+            self._thread.join(_TURN_S)
             now = time.monotonic()
-            stopped_at = stopped_at or (now if is_stopped() else None)
-            since = min(one for one in (self._waits_since, stopped_at, now) if one is not None)
-            if now - since > _PATIENCE_S:
-                return
+            if stopped_at is None and is_stopped():
+                stopped_at = now
+            if stopped_at is not None and now - stopped_at > _PATIENCE_S:
+                break
+            is_late = now - ended_at > _PATIENCE_S or self._passed > own + _PORTION
+            if self._passed >= own and is_late:
+                break
+        self._is_over = True
 
-    def _room(self) -> int:
-        try:
-            return fcntl.fcntl(self._pipe.fileno(), fcntl.F_GETPIPE_SZ)
-        except (OSError, ValueError):  # it was closed
-            return 0
+    def _count_own(self) -> int:
+        """Return how many bytes the command printed that has just ended: those that were read, and those in the pipe."""
+        waiting = array.array("i", [0])
+        with self._counting:
+            try:
+                fcntl.ioctl(self._pipe.fileno(), termios.FIONREAD, waiting)
+            except (OSError, ValueError):  # it was closed
+                return self._passed
+            return self._taken + waiting[0]
 
     def _pass_on(self) -> None:
         while data := self._read():
-            self._waits_since = None
+            if self._is_over:
+                return
             if self._record is not None and _write(self._record, data):
                 self._record = None
             if self._target is not None and (problem := _write(self._target, data)):
@@ -66,8 +84,12 @@ class Passing:
             self._passed += len(data)
 
     def _read(self) -> bytes:
-        self._waits_since = time.monotonic()
-        return self._pipe.read(_PORTION)
+        """Return the next portion; wait for it before the lock is taken, so that who counts never waits."""
+        self._news.poll()
+        with self._counting:
+            data = self._pipe.read(_PORTION)
+            self._taken += len(data)
+        return data
 
 
 def _write(target: int, data: bytes) -> OSError | None:

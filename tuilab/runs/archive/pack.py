@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 from zlib import crc32
 
 import msgspec
@@ -58,7 +58,23 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
     except FileExistsError as problem:
         raise UsageError(f"{show(path)} is there already; name another with -o") from problem
     except OSError as problem:
+        if str(problem.filename).startswith(f"{run_dir}/"):
+            raise UsageError(f"cannot read {show(problem.filename)}: {problem.strerror}; check its disk") from problem
         raise CannotRecord(f"cannot write {show(path)}: {problem.strerror or problem}") from problem
+
+
+class _Source(io.FileIO):
+    """A file of a run; an error at reading it is not taken for one at writing the archive."""
+
+    def __init__(self, fd: int, title: str) -> None:
+        super().__init__(fd)
+        self._title = title
+
+    def readinto(self, buffer: Any) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as problem:
+            raise UsageError(f"cannot read {show(self._title)} of the run: {problem.strerror}; check its disk") from problem
 
 
 def _refuse_what_none_unpacks(run_dir: Path) -> None:
@@ -83,7 +99,7 @@ def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None
             except OSError:
                 packed.unread.append(name)
                 continue
-            with open(fd, "rb") as file, _clean(name, file, secrets) as clean:
+            with io.BufferedReader(_Source(fd, name)) as file, _clean(name, file, secrets) as clean:
                 modified = int(os.fstat(fd).st_mtime)
                 _add(archive, f"{run_dir.name}/{name}", clean, modified)
                 packed.files += 1
@@ -115,7 +131,11 @@ def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
         return file
     clean = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by who adds it)
     is_lines = folder or short == notes.FILE
-    clean.writelines(_lines(file, secrets, short) if is_lines else _texts(file, secrets, short))
+    try:
+        clean.writelines(_lines(file, secrets, short) if is_lines else _texts(file, secrets, short))
+    except BaseException:
+        clean.close()
+        raise
     return clean
 
 

@@ -1,6 +1,7 @@
 """How marks lie in their files: what the watcher writes and tuilab reads.
 
-Files PID.0, PID.1, ... of one size; the next one is begun when one is full, and tuilab removes those it has read. A mark has 32
+Files PID.0, PID.1, ... of one size; the next one is begun when one is full, and tuilab removes those it has read. It keeps the
+last file of a PID: a program that gets the same PID later, as by exec, begins with the number after that. A mark has 32
 bytes, the last of which says what it is and is written last: 0 is none yet. A text stands in the slots behind its mark, which
 end with a byte of their own. All is little-endian, as the processors are that torch runs on.
 
@@ -14,8 +15,8 @@ import struct
 SIZE = 256 * 1024  # bytes of a file
 SLOT = 32
 WORDS = SLOT // 8
-FIRST = 2  # slots: before them stands the count of marks that were lost
-LOST = struct.Struct("<8sQ")
+FIRST = 2  # slots: before them is the head
+HEAD = struct.Struct("<8sQQ")  # MAGIC, how many marks the program has lost, and the number of its first file
 MAGIC = b"tuilab.1"
 MARK = struct.Struct("<qqdIHBB")  # begin and end in nanoseconds of CLOCK_MONOTONIC, value, number, id, flags, kind
 WORDS_OF_MARK = struct.Struct("<qqdq")  # the same, with all that stands behind the value in one word

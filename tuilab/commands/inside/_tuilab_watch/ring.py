@@ -10,21 +10,25 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .layout import FIRST, LOST, MAGIC, MARK, SIZE, SLOT, WORDS, WORDS_OF_MARK, last_of, pieces_of
+from .layout import FIRST, HEAD, MAGIC, MARK, SIZE, SLOT, WORDS, WORDS_OF_MARK, last_of, pieces_of
 
 _END = SIZE // SLOT * WORDS
 _AGAIN_S = 1.0  # until a full disk is asked again
 _LONGEST = 4000  # bytes of a text
+_MOST_LATE = 1000  # texts that wait for room on the disk
 
 
 class Ring:
     """The marks of one process, file after file; the space of each is allocated first, so that a full disk is no SIGBUS."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, on_trouble: Callable[[OSError], object] = lambda problem: None) -> None:
+        """Begin the first file; call `on_trouble` if that cannot be made, and try again with later marks."""
         self._folder = folder
+        self._on_trouble = on_trouble
         self._pid = os.getpid()
-        self._number = -1
+        self._number = self._first = _next_number(folder, self._pid)
         self._lost = 0
+        self._late: list[tuple[bytes, bytes]] = []  # texts that had no room: later marks refer to their ids
         self._again = 0.0
         self._lock = threading.RLock()  # a handler of a signal may log while its thread is in here
         self._is_rolling = False
@@ -42,15 +46,22 @@ class Ring:
     def text(self, kind: int, words: str, name: int = 0) -> None:
         """Put a text with its mark."""
         data = words.encode("utf-8", "replace")[:_LONGEST]
+        packed, pieces = MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind), pieces_of(data)
         with self._lock:
-            self._put(MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind), pieces_of(data))
+            if self._put(packed, pieces):
+                return
+            if len(self._late) < _MOST_LATE:
+                self._late.append((packed, pieces))
+            else:
+                self._count_lost()
 
     def _put_later(self, began: int, ended: int, value: float, last: int) -> None:
         with self._lock:
-            self._put(WORDS_OF_MARK.pack(began, ended, value, last))
+            if not self._put(WORDS_OF_MARK.pack(began, ended, value, last)):
+                self._count_lost()
 
-    def _put(self, packed: bytes, data: bytes = b"") -> None:
-        """Put a mark and its text side by side; begin another file where this one has no room."""
+    def _put(self, packed: bytes, data: bytes = b"") -> bool:
+        """Put a mark and its text side by side, in the next file if this one is full; say whether there was room."""
         count = 1 + len(data) // SLOT
         for _ in range(2):
             marks, slots = self._map, self._here[0][2]
@@ -59,10 +70,10 @@ class Ring:
                 at = taken[0] // WORDS * SLOT
                 marks[at + SLOT : at + SLOT + len(data)] = data
                 marks[at : at + SLOT] = packed
-                return
+                return True
             if not self._roll():
                 break
-        self._count_lost()
+        return False
 
     def _roll(self) -> bool:
         """Begin the next file; False where there is no room for it now, or one is just being begun."""
@@ -71,39 +82,70 @@ class Ring:
         self._is_rolling = True
         try:
             new = self._map_next()
-        except OSError:
+        except OSError as problem:
             self._again = time.monotonic() + _AGAIN_S
+            if self._map is None:
+                self._on_trouble(problem)
             return False
         finally:
             self._is_rolling = False
-        LOST.pack_into(new, 0, MAGIC, self._lost)
+        HEAD.pack_into(new, 0, MAGIC, self._lost, self._first)
+        free = self._put_late(new)
         view = memoryview(new)
-        self._map, self._here[0] = new, (view.cast("q"), view.cast("d"), itertools.count(FIRST * WORDS, WORDS))
+        self._map, self._here[0] = new, (view.cast("q"), view.cast("d"), itertools.count(free * WORDS, WORDS))
         return True
+
+    def _put_late(self, new: Any) -> int:
+        """Put the texts that had no room at the begin of a new file; return its first free slot."""
+        slot = FIRST
+        while self._late:
+            packed, data = self._late[0]
+            behind = slot + 1 + len(data) // SLOT
+            if behind > SIZE // SLOT:
+                break
+            new[(slot + 1) * SLOT : behind * SLOT] = data
+            new[slot * SLOT : (slot + 1) * SLOT] = packed
+            del self._late[0]
+            slot = behind
+        return slot
 
     def _map_next(self) -> Any:
         while True:
-            self._number += 1
             path = os.path.join(self._folder, f"{self._pid}.{self._number}")
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
                 break
-            except FileExistsError:  # of the program that was in this process before it executed another one
-                continue
+            except FileExistsError:  # of a process of another container, which may have the same PID
+                self._number += 1
         try:
             os.posix_fallocate(fd, 0, SIZE)
-            return mmap.mmap(fd, SIZE)
+            new = mmap.mmap(fd, SIZE)
         except BaseException:
             os.unlink(path)
-            self._number -= 1
             raise
         finally:
             os.close(fd)
+        self._number += 1
+        return new
 
     def _count_lost(self) -> None:
         self._lost += 1
         if self._map is not None:
-            LOST.pack_into(self._map, 0, MAGIC, self._lost)
+            HEAD.pack_into(self._map, 0, MAGIC, self._lost, self._first)
+
+
+def _next_number(folder: str, pid: int) -> int:
+    """Return a number above those of all files of an earlier program that had this PID."""
+    numbers = [-1]
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        names = []
+    for name in names:
+        owner, _, number = name.partition(".")
+        if owner == str(pid) and number.isdecimal():
+            numbers.append(int(number))
+    return max(numbers) + 1
 
 
 def _putting(here: Any, put_later: Callable[[int, int, float, int], None]) -> Callable[[int, int, float, int], None]:

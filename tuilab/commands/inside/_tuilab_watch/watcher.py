@@ -130,7 +130,7 @@ class Watcher:
         self.mark(layout.LOGGED, began, at, value, is_odd, self.name(words))
 
     def _the_ring(self) -> Ring:
-        ring: Ring = self._ring or Ring(self._folder)
+        ring: Ring = self._ring or Ring(self._folder, self.fail)
         self._ring = ring
         return ring
 
@@ -140,6 +140,7 @@ class Watcher:
     def _forget(self) -> None:
         """A forked child tells of itself, and again what its names mean."""
         self._ring, self._names, self.gpu, self.put = None, {}, None, self._put_first
+        self._has_failed = False
         if self._stepping is not None:
             self._stepping.forget()
 
