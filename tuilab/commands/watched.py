@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
+from tuilab.commands.contention import Contention
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.output.printed import Printed
@@ -26,6 +27,7 @@ from tuilab.words import size
 
 _TELL_S = 2.0  # between two accounts of where the time goes, and of how many steps there were
 _KEPT = 5_000  # of the last steps, for these accounts
+_ASIDE = (layout.LOGGED, layout.HELD, layout.SCRIPT_ENDED)  # marks that are no part of a step
 ROOT = "backward root"
 
 
@@ -68,7 +70,8 @@ class Watched:
     ) -> None:
         self._command = command
         self._ran = Ran(pid)
-        self._alarms = Alarms(pid, journal)
+        self._contention = Contention(pid)
+        self._alarms = Alarms(pid, self._contention, journal)
         self._marks = Marks(marks) if marks else None
         self._printed = printed
         self._journal = journal
@@ -139,11 +142,19 @@ class Watched:
                 self._alarms.hold(process.pid, mark.began)
         self._record_logged(process, [mark for mark in marks if mark.kind == layout.LOGGED])
         self._record_held(process, [mark for mark in marks if mark.kind == layout.HELD])
-        if all(mark.kind in (layout.LOGGED, layout.HELD) for mark in marks):
+        if all(mark.kind in _ASIDE for mark in marks):
+            self._take_end(process, marks)
             return
         lane = self._lane(process)
         self._choose(lane)
         self._record_steps(lane, lane.steps.take(marks))
+        self._take_end(process, marks)
+
+    def _take_end(self, process: Process, marks: list[Mark]) -> None:
+        """Take note that the script of a process has ended, so that no step of it is missed from there on."""
+        for mark in marks:
+            if mark.kind == layout.SCRIPT_ENDED and process.pid in self.lanes:
+                self._alarms.leave(process.pid, self.lanes[process.pid].arm, mark.began)
 
     def _lane(self, process: Process) -> Lane:
         if process.pid not in self.lanes:
@@ -270,6 +281,8 @@ class Watched:
         for lane in self.lanes.values():
             if not self._arm and (story := "\n".join(story_of(lane.process, lane.steps, lane.last))):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
+        if any(lane.count for lane in self.lanes.values()) and not self._arm:
+            self._tell_contention()
         for process in self._marks.processes.values():
             if process.lost:
                 reason = f"{process.lost} marks had no room on the disk"
@@ -280,6 +293,11 @@ class Watched:
         elif not any(lane.count for lane in self.lanes.values()):
             self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
         self._tell_step_of()
+
+    def _tell_contention(self) -> None:
+        """Say that the machine was busy, so that nobody takes the times of steps for those of the script alone."""
+        if sentences := self._contention.sentences():
+            self._journal.append(events.TextShown(text="\n".join(sentences), title="machine"))
 
     def _tell_step_of(self) -> None:
         """Tell that no optimizer is called as --step-of says, and how those that stepped are."""

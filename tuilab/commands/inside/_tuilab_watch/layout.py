@@ -31,6 +31,7 @@ LANDED = 8  # a value that was on a GPU: a root, or whether a step was left out;
 WORKED = 9  # on a GPU: begin: as above; value: milliseconds; end: nanoseconds since the one before ended there, or -1
 HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved, value: most allocated; number: device; id: UUID
 WENT_FORWARD = 11  # with the loss, where a library calls that in one place
+SCRIPT_ENDED = 20  # the main thread is through: what comes is Python that unwinds, unless other threads go on
 
 TEXT = 255  # 31 bytes of a text
 

@@ -1,0 +1,79 @@
+"""Whether a command had the cores that it wanted, or waited while others, or its own processes, used them."""
+
+import time
+from typing import NamedTuple
+
+from tuilab.commands.core_time import CoreTime, Threads, usable_cores, used_s, worked_s
+from tuilab.text import plural
+
+_LEAST_S = 2.0  # on a core: of what worked less, as a shell, hardly anything is known
+_WAITED_SHARE = 0.2  # of the time in which a core was wanted: from there on times are a quarter longer than they need to be
+_FULL_SHARE = 0.75  # of the usable cores
+_OTHERS_SHARE = 0.25  # of the usable cores: what tuilab uses itself is less
+
+
+class Machine(NamedTuple):
+    """How long the usable cores had worked at some time, for whom, in seconds of a core."""
+
+    at: float
+    used_s: float
+    own_s: float  # for the command, and for the process that watches it
+
+
+class Contention:
+    """How a command shares the cores, from the first look to the last."""
+
+    def __init__(self, pid: int) -> None:
+        self.cores = CoreTime(pid)
+        self._pid = pid
+        self.usable = usable_cores()
+        self.first: Machine | None = None
+        self.last: Machine | None = None
+
+    def look(self) -> bool:
+        """Take note of who uses the cores now; say whether anything was read: a reading that takes long is not made often."""
+        if not self.cores.read():
+            return False
+        self.last = self._read()
+        self.first = self.first or self.last
+        return True
+
+    def is_starved(self) -> bool:
+        """Say whether the command waited for cores so long that its times are not those of a quiet machine."""
+        threads = self.cores.threads
+        return threads.ran_s >= _LEAST_S and waited_share(threads) >= _WAITED_SHARE
+
+    def sentences(self) -> list[str]:
+        """Return who used the cores, and what that means for the times of steps; nothing if the command had its cores."""
+        if not self.is_starved():
+            return []
+        share = 100 * waited_share(self.cores.threads)
+        waited = f"the command waited for a core {share:.0f} % of the time it wanted one"
+        reason = self._reason()
+        return [*([reason] if reason else []), f"{waited}, so its steps took longer than they would on a quiet machine"]
+
+    def _reason(self) -> str:
+        """Return who used the cores; nothing if that is not known, or the cores were not full."""
+        first, last = self.first, self.last
+        if first is None or last is None or last.at <= first.at:
+            return ""
+        count = len(self.usable)
+        used = (last.used_s - first.used_s) / (last.at - first.at)
+        others = used - (last.own_s - first.own_s) / (last.at - first.at)
+        if used < _FULL_SHARE * count:
+            return ""  # a limit of its control group may hold the command back
+        if others < _OTHERS_SHARE * count:
+            return f"the machine was busy: the command's own threads and processes compete for {plural(count, 'core')}"
+        return f"the machine was busy: other processes used {min(others, count):.1f} of {plural(count, 'core')}"
+
+    def _read(self) -> Machine | None:
+        used = used_s(self.usable)
+        if used is None:
+            return None
+        return Machine(time.monotonic(), used, worked_s(self._pid) + time.process_time())
+
+
+def waited_share(threads: Threads) -> float:
+    """Return which share of the time in which threads wanted a core they had none."""
+    wanted_s = threads.ran_s + threads.waited_s
+    return threads.waited_s / wanted_s if wanted_s else 0.0
