@@ -20,6 +20,13 @@ class Machine(NamedTuple):
     own_s: float  # for the command, and for the process that watches it
 
 
+class Use(NamedTuple):
+    """How many of the usable cores were used on average."""
+
+    all: float
+    others: float  # by processes that are not of the command
+
+
 class Contention:
     """How a command shares the cores, from the first look to the last."""
 
@@ -43,28 +50,39 @@ class Contention:
         threads = self.cores.threads
         return threads.ran_s >= _LEAST_S and waited_share(threads) >= _WAITED_SHARE
 
+    def is_starved_by_others(self) -> bool:
+        """Say whether it waited because other processes used the cores."""
+        use = self._use()
+        return self.is_starved() and use is not None and self._is_full(use) and use.others >= self._others_from()
+
     def sentences(self) -> list[str]:
         """Return who used the cores, and what that means for the times of steps; nothing if the command had its cores."""
         if not self.is_starved():
             return []
         share = 100 * waited_share(self.cores.threads)
         waited = f"the command waited for a core {share:.0f} % of the time it wanted one"
-        reason = self._reason()
-        return [*([reason] if reason else []), f"{waited}, so its steps took longer than they would on a quiet machine"]
+        effect = f"{waited}, so its steps took longer than they would on a quiet machine"
+        use, cores = self._use(), plural(len(self.usable), "core")
+        if use is None or not self._is_full(use):
+            return [effect]  # a limit of its control group may hold it back
+        if self.is_starved_by_others():
+            return [f"the machine was busy: other processes used {min(use.others, len(self.usable)):.1f} of {cores}", effect]
+        return [f"the machine was busy: the command's own threads and processes compete for {cores}", effect]
 
-    def _reason(self) -> str:
-        """Return who used the cores; nothing if that is not known, or the cores were not full."""
+    def _is_full(self, use: Use) -> bool:
+        return use.all >= _FULL_SHARE * len(self.usable)
+
+    def _others_from(self) -> float:
+        return _OTHERS_SHARE * len(self.usable)
+
+    def _use(self) -> Use | None:
+        """Return how many cores were used on average; None if that is not known."""
         first, last = self.first, self.last
         if first is None or last is None or last.at <= first.at:
-            return ""
-        count = len(self.usable)
-        used = (last.used_s - first.used_s) / (last.at - first.at)
-        others = used - (last.own_s - first.own_s) / (last.at - first.at)
-        if used < _FULL_SHARE * count:
-            return ""  # a limit of its control group may hold the command back
-        if others < _OTHERS_SHARE * count:
-            return f"the machine was busy: the command's own threads and processes compete for {plural(count, 'core')}"
-        return f"the machine was busy: other processes used {min(others, count):.1f} of {plural(count, 'core')}"
+            return None
+        seconds = last.at - first.at
+        used = (last.used_s - first.used_s) / seconds
+        return Use(used, used - (last.own_s - first.own_s) / seconds)
 
     def _read(self) -> Machine | None:
         used = used_s(self.usable)

@@ -4,6 +4,7 @@ The kernel counts both for each thread, in /proc/PID/task/TID/schedstat: nanosec
 thread could run and had no core. A thread that sleeps, or waits for a disk or a lock, is in neither.
 """
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -91,6 +92,14 @@ def has_high_pressure(proc: Path = Path("/proc")) -> bool:
 def usable_cores() -> set[int]:
     """Return the cores that this process may use, and with it the command."""
     return os.sched_getaffinity(0)
+
+
+def granted_cores(usable: int) -> int:
+    """Return how many of the usable cores the control group grants: what runs beyond its quota is held back."""
+    from tuilab.probes.cpu import cpu_facts  # imported here: only the advice at the end needs it
+
+    quota = cpu_facts().get("quota_cores")
+    return min(usable, max(math.ceil(quota), 1)) if isinstance(quota, (int, float)) and quota > 0 else usable
 
 
 def used_s(cores: set[int], proc: Path = Path("/proc")) -> float | None:

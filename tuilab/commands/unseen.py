@@ -21,6 +21,8 @@ def why_unseen(marks: Marks, ran: Ran, seen: Collection[Steps]) -> str:
         return f"the watcher failed: {show(troubles[0], 300)}"
     if greeted := [process for process in processes if process.hello]:
         versions = join(sorted({str(process.hello.get("torch")) for process in greeted}))
+        if any(steps.is_in_first_step() for steps in seen):
+            return f"the first step of an optimizer had begun, and did not end{_what_else(seen)}"
         loaded = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
         return f"no optimizer of torch.optim stepped: {loaded}{_what_else(seen)}"
     programs = list(ran.programs.values())

@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
 from tuilab.commands.contention import Contention
+from tuilab.commands.core_time import granted_cores
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
+from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.printed import Printed
 from tuilab.commands.parts import curves_of, lacking, shares_of
 from tuilab.commands.ran import Ran
@@ -279,7 +281,9 @@ class Watched:
         if self._marks is None:
             return
         for lane in self.lanes.values():
-            if not self._arm and (story := "\n".join(story_of(lane.process, lane.steps, lane.last))):
+            if self._arm:
+                continue
+            if story := "\n".join(story_of(lane.process, lane.steps, lane.last, self._loading_of(lane))):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
         if any(lane.count for lane in self.lanes.values()) and not self._arm:
             self._tell_contention()
@@ -293,6 +297,12 @@ class Watched:
         elif not any(lane.count for lane in self.lanes.values()):
             self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
         self._tell_step_of()
+
+    def _loading_of(self, lane: Lane) -> Loading | None:
+        """Return how the process of a lane loads its data, beside the others that train."""
+        others = [other.process.hello for other in self.lanes.values() if other is not lane]
+        cores = granted_cores(len(self._contention.usable))
+        return loading_of(lane.process.hello, others, cores, is_starved=self._contention.is_starved_by_others())
 
     def _tell_contention(self) -> None:
         """Say that the machine was busy, so that nobody takes the times of steps for those of the script alone."""

@@ -4,7 +4,8 @@ Files PID.0, PID.1, ... of one size; the next one is begun when one is full, and
 bytes, the last of which says what it is and is written last: 0 is none yet. A text stands in the slots behind its mark, which
 end with a byte of their own. All is little-endian, as the processors are that torch runs on.
 
-The number of a step, a forward, a backward and a wait is what watching took, in nanoseconds, since such a mark before.
+The number of a step, a forward, a backward, a wait and a call of a logger is what watching took since such a mark before, in
+nanoseconds.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ WORKED = 9  # on a GPU: begin: as above; value: milliseconds; end: nanoseconds s
 HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved, value: most allocated; number: device; id: UUID
 WENT_FORWARD = 11  # with the loss, where a library calls that in one place
 SCRIPT_ENDED = 20  # the main thread is through: what comes is Python that unwinds, unless other threads go on
+STEP_BEGAN = 21  # id: the optimizer, whose first step begins; the others are told when they end
+TOLD_LOGGER = 22  # how long a logger took; of loggers that call each other the outermost
 
 TEXT = 255  # 31 bytes of a text
 

@@ -49,6 +49,7 @@ class Watcher:
         self._stepping: Any = None
         self._has_failed = False
         self._ended_after = -1  # steps
+        self.threads: set[int] = set()  # in which optimizers step
         os.register_at_fork(after_in_child=self._forget)
 
     def begin(self, torch: Any, *, is_all: bool) -> None:
@@ -118,6 +119,11 @@ class Watcher:
         if self._hello.sees(dtype):
             self._tell_hello()
 
+    def sees_loader(self, loader: Any) -> None:
+        """Tell how a DataLoader loads."""
+        if self._hello.sees_loader(loader):
+            self._tell_hello()
+
     def fail(self, problem: BaseException) -> None:
         """Leave word of what went wrong here first: it is not the script's."""
         if not self._has_failed:
@@ -153,6 +159,7 @@ class Watcher:
     def _forget(self) -> None:
         """A forked child tells of itself, and again what its names mean."""
         self._ring, self._names, self.gpu, self.put = None, {}, None, self._put_first
+        self._hello.loaders = []
         if self._stepping is not None:
             self._stepping.forget()
 
