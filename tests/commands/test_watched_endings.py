@@ -144,7 +144,7 @@ def test_end_of_the_script_is_marked_behind_its_steps(tmp_path: Path, last: str)
 
 @pytest.mark.real_torch
 def test_end_of_the_script_is_marked_before_python_waits_for_threads(tmp_path: Path) -> None:
-    """A pool whose module is loaded behind torch is waited for first, and what steps on is marked once more."""
+    """The module of the pool is imported after torch; the step of its thread is followed by a second mark of the end."""
     seen = run_afresh(
         tmp_path,
         TRAIN

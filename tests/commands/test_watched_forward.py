@@ -12,7 +12,7 @@ from tuilab.commands.steps import Steps
 
 MS = 1_000_000
 WAITS, FORWARD, BACK = layout.WAITED, layout.WENT_FORWARD, layout.WENT_BACK
-STEP, LOGS = layout.STEPPED, layout.TOLD_LOGGER
+STEP, LOGS = layout.STEPPED, layout.LOGGER_CALL
 
 STRATEGY = """
 import types
@@ -127,9 +127,9 @@ def test_what_a_module_of_lightning_logs_is_none_of_its_forward(watch: Watch) ->
         """)
     )
 
-    last = [mark for mark in seen.marks if mark.kind in (layout.TOLD_LOGGER, layout.WENT_FORWARD)][-3:]
+    last = [mark for mark in seen.marks if mark.kind in (layout.LOGGER_CALL, layout.WENT_FORWARD)][-3:]
     took = [mark.ended - mark.began for mark in last]
-    assert [mark.kind for mark in last] == [layout.TOLD_LOGGER, layout.TOLD_LOGGER, layout.WENT_FORWARD]
+    assert [mark.kind for mark in last] == [layout.LOGGER_CALL, layout.LOGGER_CALL, layout.WENT_FORWARD]
     assert seen.steps[-1].logging_ns == took[0] + took[1]
     assert seen.steps[-1].forward_ns == took[2] - took[0] - took[1]
 

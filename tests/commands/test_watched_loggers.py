@@ -144,7 +144,7 @@ w.add_scalar("words", "none"); w.add_scalar("many", torch.ones(3)); w.add_scalar
 
 
 def test_call_of_a_logger_is_timed_once_in_a_thread_that_trains(watch: Watch) -> None:
-    """What is told beside the training, in a thread of its own, takes no time of a step."""
+    """A logger that another thread calls takes no time of a step."""
     seen = watch(
         LOADED
         + WRITER
@@ -159,7 +159,7 @@ train()
 """
     )
 
-    timed = [mark for mark in seen.marks if mark.kind == layout.TOLD_LOGGER]
+    timed = [mark for mark in seen.marks if mark.kind == layout.LOGGER_CALL]
     assert len(timed) == 1
     assert [step.logging_ns for step in seen.steps] == [0, timed[0].ended - timed[0].began, 0]
     assert [one.name for one in seen.told] == ["lr/a", "lr/b", "beside"]

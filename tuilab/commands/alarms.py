@@ -36,7 +36,7 @@ class Trained:
 
 
 class Busy(NamedTuple):
-    """What the processes of a command had done at some time, in seconds of a core."""
+    """The core time of a command's processes up to a moment, in seconds."""
 
     at: float
     worked_s: float
@@ -70,7 +70,7 @@ class Alarms:
         one.last.extend(steps)
 
     def leave(self, pid: int, arm: str, at_ns: int) -> None:
-        """Take note that the script of a process ended."""
+        """Note when the script of a process ended."""
         self._trained.setdefault(pid, Trained(pid, arm)).stall.leave(at_ns)
 
     def hear(self, pid: int | None = None) -> None:

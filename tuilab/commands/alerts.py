@@ -43,7 +43,7 @@ class Stall:
     def step(self, now: float, steps: Collection[Step]) -> str:
         """Take the steps that came; tell that they go on after a stall."""
         if self._left_ns is not None and any(step.ended > self._left_ns for step in steps):
-            self._left_ns = None  # its main thread is through, and others go on
+            self._left_ns = None  # the main thread has ended, but other threads still train
         took = [(step.took_ns or 0) / 1e9 for step in steps if step.took_ns]
         self._usual_s = [*self._usual_s, *took][-1000:]
         paused_s = now - self._stepped_at if self._stepped_at is not None else 0.0
@@ -57,11 +57,14 @@ class Stall:
         self._heard_at = now
 
     def leave(self, at_ns: int) -> None:
-        """Take note that its script ended at a time: no step is missed after it."""
+        """Note when the script ended: after that a missing step is no stall."""
         self._left_ns = at_ns
 
     def look(self, now: float, *, is_busy: bool, lacks_core: bool = False) -> str:
-        """Return that it stalls, once a stall. What works is busy, and so is what could run and lacks a core."""
+        """Return that the process stalls, once for each stall.
+
+        A process is busy if it works, and also if it could run but lacks a core.
+        """
         if self._stepped_at is None or self._is_told or not self.is_near(now):
             return ""
         silent_s, usual_s = now - max(self._stepped_at, self._heard_at), median(self._usual_s)

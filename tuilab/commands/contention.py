@@ -1,4 +1,4 @@
-"""Whether a command had the cores that it wanted, or waited while others, or its own processes, used them."""
+"""Finds out whether a command waited for cores, and who used them."""
 
 import time
 from typing import NamedTuple
@@ -6,14 +6,14 @@ from typing import NamedTuple
 from tuilab.commands.core_time import CoreTime, Threads, usable_cores, used_s, worked_s
 from tuilab.text import plural
 
-_LEAST_S = 2.0  # on a core: of what worked less, as a shell, hardly anything is known
+_LEAST_S = 2.0  # on a core: a command that works less, such as a shell, is too short to judge
 _WAITED_SHARE = 0.2  # of the time in which a core was wanted: from there on times are a quarter longer than they need to be
 _FULL_SHARE = 0.75  # of the usable cores
 _OTHERS_SHARE = 0.25  # of the usable cores: what tuilab uses itself is less
 
 
 class Machine(NamedTuple):
-    """How long the usable cores had worked at some time, for whom, in seconds of a core."""
+    """The core time used up to a moment, in seconds."""
 
     at: float
     used_s: float
@@ -28,7 +28,7 @@ class Use(NamedTuple):
 
 
 class Contention:
-    """How a command shares the cores, from the first look to the last."""
+    """The use of the cores by a command and by other processes, from the first reading to the last."""
 
     def __init__(self, pid: int) -> None:
         self.cores = CoreTime(pid)
@@ -38,7 +38,7 @@ class Contention:
         self.last: Machine | None = None
 
     def look(self) -> bool:
-        """Take note of who uses the cores now; say whether anything was read: a reading that takes long is not made often."""
+        """Read who uses the cores; say whether that was done, because a slow reading is not repeated at once."""
         if not self.cores.read():
             return False
         self.last = self._read()
@@ -46,7 +46,7 @@ class Contention:
         return True
 
     def is_starved(self) -> bool:
-        """Say whether the command waited for cores so long that its times are not those of a quiet machine."""
+        """Say whether the command waited for cores so long that its times differ from those on a quiet machine."""
         threads = self.cores.threads
         return threads.ran_s >= _LEAST_S and waited_share(threads) >= _WAITED_SHARE
 

@@ -37,7 +37,7 @@ class CoreTime:
         self._proc = proc
         self._seen: dict[tuple[int, int], tuple[int, int]] = {}  # by process and thread
         self._next = 0.0
-        self.is_known = False  # whether the kernel tells
+        self.is_known = False  # whether the kernel has these files
         self.threads = Threads()
 
     def read(self) -> bool:

@@ -12,10 +12,10 @@ from itertools import takewhile
 
 from tuilab.commands.inside._tuilab_watch.layout import (
     HAS_VALUE,
+    LOGGER_CALL,
     SKIPPED,
     STEP_BEGAN,
     STEPPED,
-    TOLD_LOGGER,
     WAITED,
     WENT_BACK,
     WENT_FORWARD,
@@ -30,7 +30,7 @@ _MOST_HELD = 20_000  # marks
 _PATIENCE_S = 10.0
 _LONG, _PATIENCE = 4, 20  # so many times as many steps of optimizers as before, and so many more, until others end a step
 _OPTIMIZED = (STEPPED, SKIPPED)
-_OF_A_STEP = (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED, TOLD_LOGGER)
+_OF_A_STEP = (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED, LOGGER_CALL)
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Steps:
         return self._take(self._landing.take(marks))
 
     def is_in_first_step(self) -> bool:
-        """Say whether no optimizer has stepped, but one was at its first step when the last mark was made."""
+        """Say whether an optimizer has begun its first step, and none has ended a step."""
         return bool(self._begun) and not self.counts
 
     def finish(self) -> list[Step]:
@@ -117,7 +117,7 @@ class Steps:
             self.backwards += mark.kind == WENT_BACK
             self.waits += mark.kind == WAITED
             self.forwards += mark.kind == WENT_FORWARD
-            self.loggings += mark.kind == TOLD_LOGGER
+            self.loggings += mark.kind == LOGGER_CALL
             if mark.kind == STEP_BEGAN:
                 self._begun.add(mark.name)
         self._held += [mark for mark in marks if mark.kind in _OF_A_STEP]
@@ -126,7 +126,7 @@ class Steps:
         return self._cut() if self.ends_with is not None else []
 
     def _counts_of_all(self) -> Counter[int]:
-        """Return the steps of each optimizer, also of one whose first step goes on."""
+        """Return the number of steps of each optimizer: 0 while its first step runs."""
         counts: Counter[int] = Counter(dict.fromkeys(self._begun, 0))
         counts.update(self.counts)
         return counts
@@ -182,7 +182,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
         step.watched_ns += mark.number
         if mark.kind == WAITED:
             step.waited_ns += mark.ended - mark.began - _logging_ns(marks, at)
-        elif mark.kind == TOLD_LOGGER:
+        elif mark.kind == LOGGER_CALL:
             step.logging_ns += mark.ended - mark.began
         elif mark.kind == WENT_FORWARD:
             logging_ns = 0 if step.is_on_gpu else _logging_ns(marks, at)
@@ -216,7 +216,7 @@ def _own_ns(marks: list[Mark], at: int, is_on_gpu: bool) -> int:
     """
     outer = marks[at]
     inner = [mark for mark in takewhile(lambda mark: mark.began >= outer.began, reversed(marks[:at])) if mark.kind != WAITED]
-    worked = [mark for mark in inner if mark.kind != TOLD_LOGGER]
+    worked = [mark for mark in inner if mark.kind != LOGGER_CALL]
     if outer.kind in _OPTIMIZED and worked and worked[0].kind == WENT_BACK:
         if is_on_gpu:
             return outer.gpu_since_ns or 0
@@ -227,7 +227,7 @@ def _own_ns(marks: list[Mark], at: int, is_on_gpu: bool) -> int:
 
 
 def _outermost(marks: list[Mark]) -> list[Mark]:
-    """Return the marks that lie within no other, of marks whose last comes first."""
+    """Return the marks that lie within no other mark; the marks come in reverse order."""
     found: list[Mark] = []
     for mark in marks:
         if not found or mark.began < found[-1].began:
@@ -238,7 +238,7 @@ def _outermost(marks: list[Mark]) -> list[Mark]:
 def _logging_ns(marks: list[Mark], at: int) -> int:
     """Return how long loggers took within a mark."""
     inner = takewhile(lambda mark: mark.began >= marks[at].began, reversed(marks[:at]))
-    return sum(mark.ended - mark.began for mark in inner if mark.kind == TOLD_LOGGER)
+    return sum(mark.ended - mark.began for mark in inner if mark.kind == LOGGER_CALL)
 
 
 def _took_ns(mark: Mark, is_on_gpu: bool) -> int:

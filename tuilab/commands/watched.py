@@ -153,7 +153,7 @@ class Watched:
         self._take_end(process, marks)
 
     def _take_end(self, process: Process, marks: list[Mark]) -> None:
-        """Take note that the script of a process has ended, so that no step of it is missed from there on."""
+        """Note that the script of a process has ended: after that a missing step is no stall."""
         for mark in marks:
             if mark.kind == layout.SCRIPT_ENDED and process.pid in self.lanes:
                 self._alarms.leave(process.pid, self.lanes[process.pid].arm, mark.began)
@@ -299,13 +299,13 @@ class Watched:
         self._tell_step_of()
 
     def _loading_of(self, lane: Lane) -> Loading | None:
-        """Return how the process of a lane loads its data, beside the others that train."""
+        """Return how the process of a lane loads its data, with the other training processes in the count."""
         others = [other.process.hello for other in self.lanes.values() if other is not lane]
         cores = granted_cores(len(self._contention.usable))
         return loading_of(lane.process.hello, others, cores, is_starved=self._contention.is_starved_by_others())
 
     def _tell_contention(self) -> None:
-        """Say that the machine was busy, so that nobody takes the times of steps for those of the script alone."""
+        """Record that the machine was busy: the step times are then longer than the script needs."""
         if sentences := self._contention.sentences():
             self._journal.append(events.TextShown(text="\n".join(sentences), title="machine"))
 

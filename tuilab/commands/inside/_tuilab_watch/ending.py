@@ -1,4 +1,4 @@
-"""Hears that the script has ended, while Python still has to wait for threads, call what was registered, and unwind."""
+"""Notices that the script has ended, before Python waits for threads and shuts down."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def call_at_end(function: Callable[[], None]) -> None:
-    """Have a function called as soon as the main thread is through.
+    """Have a function called as soon as the main thread has ended.
 
-    Python calls the last one first, so that who asks once more comes before those that wait for threads, as the pools of
-    concurrent.futures do.
+    Python calls the function that was registered last first. So the watcher registers again and again: then its function
+    runs before one that waits for threads, as concurrent.futures registers one.
     """
     register: Any = getattr(threading, "_register_atexit", None)  # from Python 3.9 on
     if register is None:

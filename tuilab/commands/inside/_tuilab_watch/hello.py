@@ -16,7 +16,7 @@ class Hello:
 
     def __init__(self) -> None:
         self.dtype = ""
-        self.loaders: list[dict[str, Any]] = []  # the DataLoaders that were begun, those that load alike once
+        self.loaders: list[dict[str, Any]] = []  # the DataLoaders that were used, each kind once
 
     def words(self, torch: Any, mode: str) -> str:
         """Return them as JSON."""
@@ -47,7 +47,7 @@ class Hello:
         return False
 
     def sees_loader(self, loader: Any) -> bool:
-        """Take a DataLoader in; say whether that is news."""
+        """Add the facts about a DataLoader; say whether they are new."""
         facts = {"workers": int(loader.num_workers), "is_iterable": is_iterable(loader)}
         if facts in self.loaders or len(self.loaders) >= _MOST_LOADERS:
             return False
@@ -56,7 +56,7 @@ class Hello:
 
 
 def is_iterable(loader: Any) -> bool:
-    """Say whether the dataset of a loader yields its items, so that each worker has to know which are its own."""
+    """Say whether a loader has an IterableDataset: then each worker has to select its own items."""
     data = sys.modules.get("torch.utils.data")
     return data is not None and isinstance(loader.dataset, data.IterableDataset)
 

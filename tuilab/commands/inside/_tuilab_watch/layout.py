@@ -32,9 +32,9 @@ LANDED = 8  # a value that was on a GPU: a root, or whether a step was left out;
 WORKED = 9  # on a GPU: begin: as above; value: milliseconds; end: nanoseconds since the one before ended there, or -1
 HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved, value: most allocated; number: device; id: UUID
 WENT_FORWARD = 11  # with the loss, where a library calls that in one place
-SCRIPT_ENDED = 20  # the main thread is through: what comes is Python that unwinds, unless other threads go on
-STEP_BEGAN = 21  # id: the optimizer, whose first step begins; the others are told when they end
-TOLD_LOGGER = 22  # how long a logger took; of loggers that call each other the outermost
+SCRIPT_ENDED = 20  # the main thread has ended: from here on Python only shuts down, unless other threads still train
+STEP_BEGAN = 21  # id: the optimizer; it begins its first step
+LOGGER_CALL = 22  # a call of a logger; if a logger calls another one, only the outer call has a mark
 
 TEXT = 255  # 31 bytes of a text
 

@@ -1,6 +1,6 @@
-"""What the script tells its loggers, marked as it is told, and how long that takes.
+"""Marks the values that the script gives to its loggers, and how long the loggers take.
 
-Of loggers that tell each other, the outermost is heard, and the outermost is timed.
+If a logger calls another one, only the outer call is marked.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _LIGHTNING = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "lightni
 
 
 class Here(threading.local):
-    """What goes on in this thread."""
+    """Whether this thread is in a logger whose values are marked, and in one that is timed."""
 
-    is_heard = False  # a logger is telling
+    is_heard = False
     is_timed = False
 
 
@@ -68,11 +68,11 @@ class Loggers:
         return heard
 
     def _time(self, called: int, began: int) -> None:
-        """Mark how long a logger took, in a thread that trains: others log beside the steps."""
+        """Mark how long a logger took, if this thread trains: other threads log while the step continues."""
         ended, watcher = _now(), self._watcher
         if threading.get_ident() in watcher.threads:
             spent_ns = min(watcher.spent_ns + began - called, layout.MOST)
-            watcher.mark(layout.TOLD_LOGGER, began, ended, 0.0, spent_ns)
+            watcher.mark(layout.LOGGER_CALL, began, ended, 0.0, spent_ns)
             watcher.spent_ns = _now() - ended
 
     def _tell(self, source: str, read: Callable[..., Any], given: Any, more: Any) -> None:
@@ -106,7 +106,7 @@ def of_lightning() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
 
 
 def of_modules() -> Iterator[tuple[Any, str, str, None]]:
-    """What a module of Lightning is told: the values pass the connector later, some of them only at the end of an epoch."""
+    """Yield the methods by which a module of Lightning logs; its values pass the connector later, and are marked there."""
     for package, source in _LIGHTNING:
         module = _find(f"{package}.core.module", "LightningModule")
         yield module, "log", source, None

@@ -104,7 +104,7 @@ class Stepping:
         return begins, ended
 
     def _tell_begin(self, optimizer: Any, began: int) -> None:
-        """Tell that the first step of an optimizer begins: one of LBFGS may take minutes, and many backwards."""
+        """Mark that the first step of an optimizer begins: a step of LBFGS may take minutes and many backwards."""
         try:
             with self._watcher.aside():
                 number = self.number(optimizer)

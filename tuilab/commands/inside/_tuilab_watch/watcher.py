@@ -80,7 +80,7 @@ class Watcher:
             self._loggers.look()
 
     def end(self) -> None:
-        """Mark that the script has ended, if anything was marked in this process, and something since the last time."""
+        """Mark that the script has ended, if this process made any mark, and a step since the last such mark."""
         if self.put == self._put_first or self._ended_after == self.steps:
             return
         self._ended_after = self.steps
@@ -120,7 +120,7 @@ class Watcher:
             self._tell_hello()
 
     def sees_loader(self, loader: Any) -> None:
-        """Tell how a DataLoader loads."""
+        """Report how a DataLoader loads, if that is new."""
         if self._hello.sees_loader(loader):
             self._tell_hello()
 
