@@ -5,13 +5,14 @@ import re
 import pytest
 
 from tuilab.catalogue.catalog import load
-from tuilab.commands.next_step import LEAST, next_step
+from tuilab.commands.next_step import LEAST, loading_of, next_step
 
 
 @pytest.mark.parametrize(
     ("shares", "begins"),
     [
         ({"waits for data": 43, "backward": 30, "optimizer": 27}, "to look at: waits for data, 43 %: more workers"),
+        ({"waits for data": 12, "logging": 30, "rest": 29}, "to look at: logging, 30 %: fewer values that are logged"),
         ({"waits for data": 12, "backward": 30, "optimizer": 38}, "to look at: optimizer, 38 %: an optimizer with fused=True"),
         ({"waits for data": 9, "forward": 20, "backward": 30, "rest": 39}, "to look at: rest, 39 %: what the loop does beside"),
         ({"waits for data": 9, "forward": 30, "backward": 50, "rest": 9}, "to look at: forward and backward, 80 %: what"),
@@ -41,3 +42,39 @@ def test_a_lesson_that_is_named_is_there(part: str) -> None:
     (named,) = re.findall(r"`tuilab run ([\w-]+)`", next_step({part: 90}, LEAST))
 
     assert named in {scenario.id for scenario in load()}
+
+
+def loads(*workers: int, is_iterable: bool = False) -> dict[str, object]:
+    """Return what a process on four cores says that began loaders with so many workers."""
+    return {"cores": 4, "loaders": [{"workers": count, "is_iterable": is_iterable} for count in workers]}
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "cores", "says"),
+    [
+        (loads(0), [], 4, "more workers of the DataLoader, which has none for 4 cores, or less work for an item"),
+        (loads(2, 0), [], 64, "more workers of the DataLoader, which has 2 for 4 cores, or less work for an item"),
+        (loads(4), [], 4, "less work for an item, or batches that are prepared in advance; 4 processes load data already"),
+        (loads(2), [], 2, "less work for an item, or batches that are prepared in advance; 2 processes load data already"),
+        (loads(1), [loads(1), loads(2)], 4, "less work for an item, or batches that are prepared in advance; 4 processes"),
+        (loads(0), [loads(0)], 2, "less work for an item, or batches that are prepared in advance; 2 processes load"),
+        (loads(0), [{}], 2, "less work for an item, or batches that are prepared in advance; 2 processes load"),
+        (loads(0), [], 1, "less work for an item, or batches that are prepared in advance; 1 process loads data already"),
+        (loads(1, is_iterable=True), [], 4, "more workers of the DataLoader, which has 1 for 4 cores, if its IterableDataset"),
+        ({}, [], 4, "more workers of the DataLoader, or less work for an item"),
+        ({"loaders": [{"workers": "many"}, 3], "cores": "all"}, [], 4, "more workers of the DataLoader, or less work"),
+    ],
+)
+def test_advice_on_data_looks_at_workers_and_cores(
+    own: dict[str, object], others: list[dict[str, object]], cores: int, says: str
+) -> None:
+    loading = loading_of(own, others, cores, is_starved=False)
+
+    assert next_step({"waits for data": 40}, LEAST, loading=loading).startswith(f"to look at: waits for data, 40 %: {says}")
+
+
+def test_advice_on_data_of_a_busy_machine_is_no_more_workers() -> None:
+    loading = loading_of(loads(0), [], 4, is_starved=True)
+
+    said = next_step({"waits for data": 40}, LEAST, loading=loading)
+    assert said.endswith("less work for an item, or batches that are prepared in advance; more workers would find no free core")

@@ -1,10 +1,11 @@
 """What is seen of waiting for data, and of the processes that load it."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import Watch, run_afresh
+from tests.commands.seen import KINDS, Watch, run_afresh
 
 pytestmark = pytest.mark.real_torch
 
@@ -22,6 +23,24 @@ def test_each_batch_is_waited_for_and_so_is_the_start_and_the_end(watch: Watch) 
     seen = watch(LOOP + "train()")
 
     assert seen.kinds == "wait wait back step wait back step wait back step wait"
+
+
+def test_loaders_are_told_with_their_workers_those_that_load_alike_once(watch: Watch) -> None:
+    seen = watch(
+        LOOP
+        + """
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self): return iter(range(3))
+for _ in range(3): train()
+train(num_workers=2, multiprocessing_context='fork')
+list(torch.utils.data.DataLoader(Stream()))
+"""
+    )
+
+    (process,) = seen.processes
+    told = [(one["workers"], one["is_iterable"]) for one in process.hello["loaders"]]
+    assert told == [(0, False), (2, False), (0, True)]
+    assert process.hello["cores"] == len(os.sched_getaffinity(0))
 
 
 def test_forked_workers_leave_the_marks_of_the_loop_as_they_are(watch: Watch) -> None:
@@ -51,7 +70,7 @@ def test_a_forked_child_that_trains_has_marks_and_names_of_its_own(watch: Watch)
     """)
 
     parent, child = sorted(seen.processes, key=lambda process: process.rank)
-    assert [len(marks) for marks in seen.by_process] == [3, 2]
+    assert [sum(mark.kind in KINDS for mark in marks) for marks in seen.by_process] == [3, 2]
     assert [(one.rank, sorted(one.names.values())) for one in (parent, child)] == [
         ("", ["SGD\noptimizer 1"]),
         ("1", ["Adam\noptimizer 1", "SGD\noptimizer 2"]),

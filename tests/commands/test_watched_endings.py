@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import Watch, run_afresh, seen
+from tests.commands.seen import Seen, Watch, run_afresh, seen
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Marks
 
@@ -123,3 +123,57 @@ def test_what_a_script_puts_among_the_marks_holds_nobody_up(watch: Watch, tmp_pa
     )
 
     assert seen.kinds == "back step" and Marks(tmp_path / "marks").said("1.lane") is None
+
+
+def ended_at(seen: Seen) -> list[str]:
+    """Return the marks of steps, of what is logged, and of the end of the script, in order."""
+    words = {layout.STEPPED: "step", layout.LOGGED: "log", layout.SCRIPT_ENDED: "end"}
+    return [words[mark.kind] for mark in seen.marks if mark.kind in words]
+
+
+TRAIN = "o = sgd()\nfor _ in range(3): loss().backward(); o.step()\n"
+
+
+@pytest.mark.real_torch
+@pytest.mark.parametrize("last", ["", "sys.exit(3)", "raise ValueError"])
+def test_end_of_the_script_is_marked_behind_its_steps(tmp_path: Path, last: str) -> None:
+    seen = run_afresh(tmp_path, TRAIN + last)
+
+    assert ended_at(seen) == ["step"] * 3 + ["end"]
+
+
+@pytest.mark.real_torch
+def test_end_of_the_script_is_marked_before_python_waits_for_threads(tmp_path: Path) -> None:
+    """The module of the pool is imported after torch; the step of its thread is followed by a second mark of the end."""
+    seen = run_afresh(
+        tmp_path,
+        TRAIN
+        + """
+import threading, time, _tuilab_watch
+from concurrent.futures import ThreadPoolExecutor
+for _ in range(7): loss().backward(); o.step()
+def save():
+    while not getattr(_tuilab_watch._watcher, "_ended_after", 0) > 0: time.sleep(0.001)
+    _tuilab_watch.log(1, {"saved": 1.0})
+    loss().backward(); o.step()
+ThreadPoolExecutor().submit(save)
+""",
+    )
+
+    assert ended_at(seen)[-4:] == ["end", "log", "step", "end"]
+
+
+@pytest.mark.real_torch
+def test_process_that_made_no_step_marks_no_end(tmp_path: Path) -> None:
+    seen = run_afresh(
+        tmp_path,
+        TRAIN
+        + """
+import multiprocessing
+child = multiprocessing.get_context("fork").Process(target=print)
+child.start(); child.join()
+""",
+    )
+
+    assert len(seen.processes) == 1
+    assert ended_at(seen) == ["step"] * 3 + ["end"]

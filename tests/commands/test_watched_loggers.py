@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.commands.seen import Told, Watch
+from tuilab.commands.inside._tuilab_watch import layout
 
 pytestmark = pytest.mark.real_torch
 
@@ -140,3 +141,25 @@ w.add_scalar("words", "none"); w.add_scalar("many", torch.ones(3)); w.add_scalar
     assert seen.told == [Told(1.5, "odd", float("inf"), "tensorboard")]
     assert "missing 2 required positional arguments: 'tag' and 'scalar_value'" in seen.done.stdout
     assert seen.done.stdout.splitlines()[-3:] == ["words", "many", "odd"]
+
+
+def test_call_of_a_logger_is_timed_once_in_a_thread_that_trains(watch: Watch) -> None:
+    """A logger that another thread calls takes no time of a step."""
+    seen = watch(
+        LOADED
+        + WRITER
+        + """
+import threading
+module("torch.utils.tensorboard.writer", SummaryWriter=SummaryWriter); train()
+w = SummaryWriter()
+w.add_scalars("lr", {"a": 1, "b": 2.0}, 8); train()
+beside = threading.Thread(target=w.add_scalar, args=("beside", 0.5, 9))
+beside.start(); beside.join()
+train()
+"""
+    )
+
+    timed = [mark for mark in seen.marks if mark.kind == layout.LOGGER_CALL]
+    assert len(timed) == 1
+    assert [step.logging_ns for step in seen.steps] == [0, timed[0].ended - timed[0].began, 0]
+    assert [one.name for one in seen.told] == ["lr/a", "lr/b", "beside"]

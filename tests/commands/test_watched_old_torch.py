@@ -73,6 +73,19 @@ def test_an_old_torch_is_watched_and_the_users_sitecustomize_is_loaded_as_ever(
     assert [process.hello["torch"] for process in found.processes] == ["2.4.1", "2.4.1"]
 
 
+def test_warning_of_an_old_torch_names_the_script_that_imports_it(
+    tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "")
+    (init,) = tmp_path.glob("env/lib/*/site-packages/torch/__init__.py")
+    init.write_text(f"import warnings\nwarnings.warn('old', stacklevel=2)\n{TORCH}")
+    (tmp_path / "train.py").write_text("import torch\ntorch.SGD().step()\n")
+
+    found = run(tmp_path, str(python), str(tmp_path / "train.py"))
+    assert found.done.stderr.startswith(f"{tmp_path}/train.py:1: UserWarning: old")
+    assert found.kinds == "step"
+
+
 def test_an_error_of_the_users_sitecustomize_is_told_by_python_as_ever(
     tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import Watch, run_unwatched
-from tuilab.commands.inside._tuilab_watch import layout
+from tests.commands.seen import KINDS, Watch, run_unwatched
+from tuilab.commands.marks import Marks
+from tuilab.commands.ran import Ran
 from tuilab.commands.steps import BACKWARDS, Steps
+from tuilab.commands.unseen import why_unseen
 
 pytestmark = pytest.mark.real_torch
 
@@ -203,7 +205,8 @@ def test_of_a_step_with_a_closure_the_optimizer_has_what_comes_behind_the_backwa
         for _ in range(3): o.step(closure)
     """)
 
-    pairs = zip(seen.marks[::2], seen.marks[1::2], strict=True)
+    marks = [mark for mark in seen.marks if mark.kind in KINDS]
+    pairs = zip(marks[::2], marks[1::2], strict=True)
     assert [step.optimizer_ns for step in seen.steps] == [step.ended - back.ended for back, step in pairs]
     assert all((step.rest_ns or 0) > 0 for step in seen.steps[1:])
 
@@ -314,7 +317,7 @@ def test_what_is_computed_in_is_told_coarsest_first(watch: Watch) -> None:
     """)
 
     assert seen.processes[0].hello["dtype"] == "bfloat16"
-    assert seen.marks[-1].kind == layout.STEPPED
+    assert seen.kinds == "back step"
 
 
 def test_steps_after_hooks_of_the_backward_are_seen_in_torch(watch: Watch) -> None:
@@ -329,3 +332,40 @@ def test_steps_after_hooks_of_the_backward_are_seen_in_torch(watch: Watch) -> No
     """)
 
     assert [step.optimized for step in seen.steps] == [1] * 45
+
+
+SECOND_NS = 1_000_000_000
+LONG_FIRST_STEP = """
+    o = torch.optim.LBFGS(model.parameters(), lr=0.01, max_iter=30, tolerance_grad=0, tolerance_change=0)
+    evaluations = []
+    def closure():
+        evaluations.append(1)
+        if len(evaluations) == 7: {end}
+        o.zero_grad(); l = loss(); l.backward(); return l
+    for _ in range(2): o.step(closure)
+"""
+
+
+def test_first_step_that_does_not_end_is_told_as_that(watch: Watch, tmp_path: Path) -> None:
+    seen = watch(LONG_FIRST_STEP.format(end="os._exit(0)"))
+    steps, marks = Steps(), Marks(tmp_path)
+    marks.processes = {process.pid: process for process in seen.processes}
+
+    assert steps.take(seen.marks) + steps.finish() == []
+    why = why_unseen(marks, Ran(0), [steps])
+    assert (
+        why == "the first step of an optimizer had begun, and did not end; there were 6 backwards, 0 batches from DataLoaders"
+    )
+
+
+def test_backward_within_a_long_first_step_ends_no_step(watch: Watch) -> None:
+    """The first step of LBFGS takes longer than one waits for optimizers, and ends all the same."""
+    seen = watch(LONG_FIRST_STEP.format(end="pass"))
+    steps, found = Steps(), []
+    for at, mark in enumerate(seen.marks):
+        found += steps.take([mark._replace(began=at * SECOND_NS, ended=at * SECOND_NS)])
+    found += steps.finish()
+
+    assert seen.kinds.split().index("step") > 10  # seconds, after which no optimizer is waited for that has not begun
+    assert [step.optimized for step in found] == [1, 1]
+    assert steps.ends_with != BACKWARDS

@@ -4,10 +4,12 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from tuilab.commands.alerts import Creep, NotFinite, SlowRank, Stall, in_one
+from tuilab.commands.contention import Contention
+from tuilab.commands.core_time import has_high_pressure, worked_s
 from tuilab.commands.steps import Step
 from tuilab.record import events, presence
 from tuilab.record.journal.writer import Writer
@@ -15,7 +17,7 @@ from tuilab.record.journal.writer import Writer
 _READ_S = 1.0  # between two readings of memory, and looks at ranks
 _BUSY_SHARE = 0.2  # of a core
 _RANK_STEPS = 50
-_PAGE_BYTES, _TICKS_PER_S = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Trained:
@@ -33,17 +35,26 @@ class Trained:
         self.fresh = 0  # steps since the ranks were compared
 
 
+class Busy(NamedTuple):
+    """The core time of a command's processes up to a moment, in seconds."""
+
+    at: float
+    worked_s: float
+    waited_s: float  # for a core
+
+
 class Alarms:
     """All of them, of one command."""
 
-    def __init__(self, pid: int, journal: Writer, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, pid: int, contention: Contention, journal: Writer, clock: Callable[[], float] = time.monotonic) -> None:
         self._pid = pid
         self._journal = journal
         self._clock = clock
         self._trained: dict[int, Trained] = {}
         self._slow_rank = SlowRank()
         self._read_at = clock()
-        self._worked = clock(), 0.0  # when one looked last how long the processes had worked, and how long
+        self._contention = contention
+        self._busy_seen: Busy | None = None  # at the last look for a stall
 
     def step(self, pid: int, arm: str, steps: Sequence[Step], root: Callable[[int], str]) -> None:
         """Take the steps that a process made; `root` names what goes backward before an optimizer's step."""
@@ -57,6 +68,10 @@ class Alarms:
         one.count += len(steps)
         one.fresh += len(steps)
         one.last.extend(steps)
+
+    def leave(self, pid: int, arm: str, at_ns: int) -> None:
+        """Note when the script of a process ended."""
+        self._trained.setdefault(pid, Trained(pid, arm)).stall.leave(at_ns)
 
     def hear(self, pid: int | None = None) -> None:
         """Take note that a process marked something else, or that something was printed, by whichever."""
@@ -75,7 +90,8 @@ class Alarms:
         if now - self._read_at < _READ_S:
             return
         self._read_at = now
-        self._look_for_stall(now)
+        if self._contention.look():
+            self._look_for_stall(now)
         for one in self._trained.values():
             if (resident := resident_bytes(one.pid)) is not None:
                 self._tell("memory", [one.arm], one.resident.read(one.count, resident))
@@ -84,14 +100,24 @@ class Alarms:
     def _look_for_stall(self, now: float) -> None:
         near = [one for one in self._trained.values() if one.stall.is_near(now) and _is_there(one.pid)]
         if not near:
-            self._worked = now, -1.0
+            self._busy_seen = None
             return
-        (before, had_s), has_s = self._worked, worked_s(self._pid)
-        self._worked = now, has_s
-        is_busy = had_s < 0 or has_s - had_s > _BUSY_SHARE * (now - before)
-        told = {one.arm: text for one in near if (text := one.stall.look(now, is_busy=is_busy))}
-        if told:
-            self._tell("stall", [*told], next(iter(told.values())))
+        before, seen = self._busy_seen, Busy(now, worked_s(self._pid), self._contention.cores.threads.waited_s)
+        self._busy_seen = seen
+        works = lacks_core = False
+        if before is not None:
+            works = seen.worked_s - before.worked_s > _BUSY_SHARE * (now - before.at)
+            wanted_s = seen.worked_s - before.worked_s + seen.waited_s - before.waited_s
+            lacks_core = not works and wanted_s > _BUSY_SHARE * (now - before.at)
+            if not (works or self._contention.cores.is_known):
+                lacks_core = has_high_pressure()
+        is_busy = before is None or works or lacks_core
+        texts: dict[str, str] = {}
+        for trained in near:
+            if text := trained.stall.look(now, is_busy=is_busy, lacks_core=lacks_core):
+                texts[trained.arm] = text
+        if texts:
+            self._tell("stall", [*texts], next(iter(texts.values())))
 
     def _look_for_slow_rank(self) -> None:
         ranks = {one.arm: one for one in self._trained.values() if "rank" in one.arm}
@@ -104,16 +130,6 @@ class Alarms:
         if text:
             arm, words = in_one(arms, text)
             self._journal.append(events.Alerted(what=what, text=words, arm=arm))
-
-
-def worked_s(pid: int) -> float:
-    """Return how long a process and all below it have worked, in seconds of a core; those that ended, too."""
-    total = 0
-    with suppress(OSError):
-        for one in [pid, *presence.descendants(pid)]:
-            if fields := presence.stat_fields(one):
-                total += sum(map(int, fields[11:15]))
-    return total / _TICKS_PER_S
 
 
 def resident_bytes(pid: int) -> int | None:

@@ -34,6 +34,7 @@ class Stall:
 
     def __init__(self) -> None:
         self._usual_s: list[float] = []
+        self._left_ns: int | None = None  # when its script ended
         self._stepped_at: float | None = None
         self._heard_at = 0.0
         self._longest_s = 0.0  # pause between two steps so far
@@ -41,6 +42,8 @@ class Stall:
 
     def step(self, now: float, steps: Collection[Step]) -> str:
         """Take the steps that came; tell that they go on after a stall."""
+        if self._left_ns is not None and any(step.ended > self._left_ns for step in steps):
+            self._left_ns = None  # the main thread has ended, but other threads still train
         took = [(step.took_ns or 0) / 1e9 for step in steps if step.took_ns]
         self._usual_s = [*self._usual_s, *took][-1000:]
         paused_s = now - self._stepped_at if self._stepped_at is not None else 0.0
@@ -53,8 +56,15 @@ class Stall:
         """Take note that something else was marked or printed: it is not stuck."""
         self._heard_at = now
 
-    def look(self, now: float, *, is_busy: bool) -> str:
-        """Return that it stalls, once a stall."""
+    def leave(self, at_ns: int) -> None:
+        """Note when the script ended: after that a missing step is no stall."""
+        self._left_ns = at_ns
+
+    def look(self, now: float, *, is_busy: bool, lacks_core: bool = False) -> str:
+        """Return that the process stalls, once for each stall.
+
+        A process is busy if it works, and also if it could run but lacks a core.
+        """
         if self._stepped_at is None or self._is_told or not self.is_near(now):
             return ""
         silent_s, usual_s = now - max(self._stepped_at, self._heard_at), median(self._usual_s)
@@ -62,11 +72,15 @@ class Stall:
             return ""
         self._is_told = True
         does = "its processes work" if is_busy else "its processes wait"
+        if lacks_core:
+            does = "its processes wait for a core"
         return f"no step for {seconds(now - self._stepped_at)}, where one takes {seconds(usual_s)}; {does}"
 
     def is_near(self, now: float) -> bool:
         """Say whether there may be a stall, so that it is worth a look at what the processes do."""
-        return len(self._usual_s) >= _USUAL_OF and self._stepped_at is not None and now - self._stepped_at >= _STALL_S
+        if self._left_ns is not None or self._stepped_at is None:
+            return False
+        return len(self._usual_s) >= _USUAL_OF and now - self._stepped_at >= _STALL_S
 
     def _patience(self, usual_s: float) -> float:
         return max(_STALL_S, _STALL_TIMES * usual_s, _LONGER * self._longest_s)

@@ -1,8 +1,10 @@
 """What to look at next, in a sentence: the part of a step that most could be gained of, as far as it was measured."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
-from tuilab.commands.parts import BACKWARD, DATA, FORWARD, OPTIMIZER, REST, WITH_FORWARD
+from tuilab.commands.parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST, WITH_FORWARD
+from tuilab.text import plural
 
 LEAST = 20  # steps: a loader with workers brings batches in bursts, so that the mean of few says little
 _WAITING = 10  # percent: without any waits a step is then 1.1 times as fast, which a race of a few processes can still tell
@@ -10,8 +12,12 @@ _BESIDE = 20  # percent: of what has to be done some stays, so that twice as muc
 _LONGER = 3  # times: a forward by itself is mostly shorter than its backward, and hardly ever that much longer
 _COMPUTING = 50  # percent: then most of a step is what a GPU or other numbers would make faster
 
+_MORE_WORKERS = "more workers of the DataLoader"
+_LESS_WORK = "less work for an item, or batches that are prepared in advance"
+_LESSON = "`tuilab run loader-workers` has when workers pay"
 _ADVICE = {
-    DATA: (_WAITING, "more workers of the DataLoader, or less work for an item; `tuilab run loader-workers` has when they pay"),
+    DATA: (_WAITING, f"{_MORE_WORKERS}, or less work for an item; {_LESSON}"),
+    LOGGING: (_BESIDE, "fewer values that are logged, or not in every step"),
     OPTIMIZER: (_BESIDE, "an optimizer with fused=True; `tuilab run fuse-optimizer` has what that brings here"),
     REST: (
         _BESIDE,
@@ -21,7 +27,59 @@ _ADVICE = {
 _COMPUTE = "what computes; `tuilab ab` races it as it is against bfloat16, or against torch.compile"
 
 
-def next_step(shares: Mapping[str, float], steps: int, *, is_alone: bool = True) -> str:
+class Loading(NamedTuple):
+    """How a command loads its data, as far as the advice needs it."""
+
+    workers: int  # of the DataLoader with the most, in the process that the advice is about
+    is_iterable: bool  # whether a dataset yields its items
+    processes: int  # that load, in all of the command: workers, and training processes without any
+    cores: int  # that the command may use
+    is_starved: bool  # whether others use them
+
+
+def loading_of(
+    hello: Mapping[str, Any], others: Collection[Mapping[str, Any]], cores: int, *, is_starved: bool
+) -> Loading | None:
+    """Return how a process loads, by what it and the other training processes said; None if it used no DataLoader."""
+    own = _loaders(hello)
+    if not own:
+        return None
+    workers = max(loader["workers"] for loader in own)
+    processes = max(workers, 1)
+    for other in others:
+        processes += max([loader["workers"] for loader in _loaders(other)], default=0) or 1
+    said = hello.get("cores")
+    usable = min(said, cores) if isinstance(said, int) and said > 0 else cores
+    return Loading(workers, any(loader["is_iterable"] for loader in own), processes, usable, is_starved)
+
+
+def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a process said of its loaders, if it is what the watcher says: anybody may write into its marks."""
+    said = hello.get("loaders")
+    found = []
+    for facts in said if isinstance(said, list) else []:
+        workers = facts.get("workers") if isinstance(facts, dict) else None
+        if isinstance(workers, int) and 0 <= workers < 100_000:
+            found.append({"workers": workers, "is_iterable": facts.get("is_iterable") is True})
+    return found
+
+
+def _advice_on_data(loading: Loading | None) -> str:
+    """Return what to try against waits for data: more workers only if there are cores for them."""
+    if loading is None:
+        return _ADVICE[DATA][1]
+    if loading.is_starved:
+        return f"{_LESS_WORK}; more workers would find no free core"
+    if loading.processes >= loading.cores:
+        load = "process loads" if loading.processes == 1 else "processes load"
+        return f"{_LESS_WORK}; {loading.processes} {load} data already, and the command may use {plural(loading.cores, 'core')}"
+    has = f"{_MORE_WORKERS}, which has {loading.workers or 'none'} for {plural(loading.cores, 'core')}"
+    if loading.is_iterable:
+        has += ", if its IterableDataset divides the items among them"
+    return f"{has}, or less work for an item; {_LESSON}"
+
+
+def next_step(shares: Mapping[str, float], steps: int, *, is_alone: bool = True, loading: Loading | None = None) -> str:
     """Return the sentence; nothing where too little was measured, or no part stands out.
 
     The backward of one of several ranks computes, exchanges gradients and waits for the others: of what, nobody measured.
@@ -31,7 +89,8 @@ def next_step(shares: Mapping[str, float], steps: int, *, is_alone: bool = True)
     beside = {part: shares[part] for part, (least, _) in _ADVICE.items() if shares.get(part, 0) >= least}
     if beside:
         part = max(beside, key=lambda one: beside[one])
-        return f"to look at: {part}, {beside[part]:.0f} %: {_ADVICE[part][1]}"
+        advice = _advice_on_data(loading) if part == DATA else _ADVICE[part][1]
+        return f"to look at: {part}, {beside[part]:.0f} %: {advice}"
     both, backward = shares.get(WITH_FORWARD, 0), shares.get(BACKWARD, 0)
     if BACKWARD in shares and both >= max(_COMPUTING, _LONGER * backward):
         longer = f"{BACKWARD}, mostly longer than a forward, is {backward:.0f} %"

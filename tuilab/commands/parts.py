@@ -1,5 +1,6 @@
-"""Where the time of a step goes: waiting for data, forward, backward, the optimizer, and all the rest.
+"""Where the time of a step goes: waiting for data, forward, backward, the optimizer, logging, and all the rest.
 
+Logging is the time in loggers that are known. Where none is called, it is no part.
 The forward is told where a library calls it in one place; elsewhere it is in the rest, whose name says so.
 """
 
@@ -9,10 +10,12 @@ from statistics import median
 from tuilab.commands.steps import Step, Steps
 
 DATA, FORWARD, BACKWARD, OPTIMIZER, REST = "waits for data", "forward", "backward", "optimizer", "rest"
-PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, REST)
+LOGGING = "logging"
+PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, LOGGING, REST)
+UNTOLD = (FORWARD, LOGGING)  # parts of which nothing is said where none was seen
 WITH_FORWARD = "forward + rest"
 _CURVES = dict(
-    zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "rest_ms"), strict=True)
+    zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "logging_ms", "rest_ms"), strict=True)
 )  # named with their unit
 _LONG = 2  # times as long as most: torch still warms up
 
@@ -21,7 +24,7 @@ def parts_of(step: Step) -> dict[str, int]:
     """Return the nanoseconds of each part of a step; nothing of one whose begin is not known."""
     if step.took_ns is None or step.rest_ns is None:
         return {}
-    found = step.waited_ns, step.forward_ns, step.backward_ns, step.optimizer_ns, step.rest_ns
+    found = step.waited_ns, step.forward_ns, step.backward_ns, step.optimizer_ns, step.logging_ns, step.rest_ns
     return dict(zip(PARTS, found, strict=True))
 
 
@@ -30,6 +33,7 @@ def lacking(steps: Steps) -> dict[str, str]:
     if not (steps.waits or steps.backwards):
         return dict.fromkeys(PARTS, "nothing but steps was seen")
     seen = {DATA: steps.waits, FORWARD: steps.forwards, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
+    seen[LOGGING] = steps.loggings
     why = dict.fromkeys(PARTS, "none was seen") | {DATA: "no DataLoader was used", OPTIMIZER: "none was seen to step"}
     return {part: why[part] for part, count in seen.items() if not count}
 

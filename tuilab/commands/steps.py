@@ -10,7 +10,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from tuilab.commands.inside._tuilab_watch.layout import HAS_VALUE, SKIPPED, STEPPED, WAITED, WENT_BACK, WENT_FORWARD, WITHIN
+from tuilab.commands.inside._tuilab_watch.layout import (
+    HAS_VALUE,
+    LOGGER_CALL,
+    SKIPPED,
+    STEP_BEGAN,
+    STEPPED,
+    WAITED,
+    WENT_BACK,
+    WENT_FORWARD,
+    WITHIN,
+)
 from tuilab.commands.landing import Landing
 from tuilab.commands.marks import Mark
 
@@ -20,6 +30,7 @@ _MOST_HELD = 20_000  # marks
 _PATIENCE_S = 10.0
 _LONG, _PATIENCE = 4, 20  # so many times as many steps of optimizers as before, and so many more, until others end a step
 _OPTIMIZED = (STEPPED, SKIPPED)
+_OF_A_STEP = (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED, LOGGER_CALL)
 
 
 @dataclass
@@ -32,6 +43,7 @@ class Step:
     forward_ns: int = 0  # where a library tells it
     backward_ns: int = 0
     optimizer_ns: int = 0
+    logging_ns: int = 0  # in loggers that are known
     backwards: int = 0
     optimized: int = 0  # steps of optimizers
     skipped: int = 0  # of which GradScaler left out
@@ -55,7 +67,8 @@ class Step:
         """All else: also the forward, where nobody tells it."""
         if self.took_ns is None:
             return None
-        return max(self.took_ns - self.waited_ns - self.forward_ns - self.backward_ns - self.optimizer_ns, 0)
+        known_ns = self.waited_ns + self.forward_ns + self.backward_ns + self.optimizer_ns + self.logging_ns
+        return max(self.took_ns - known_ns, 0)
 
 
 class Steps:
@@ -66,10 +79,12 @@ class Steps:
         self.backwards = 0
         self.waits = 0
         self.forwards = 0
+        self.loggings = 0
         self.ends_with: int | None = None  # the optimizer whose step ends a step; None: not known yet
         self._is_chosen = False  # by the user
         self._most = 0  # steps of optimizers that a step had
         self._landing = Landing()
+        self._begun: set[int] = set()  # optimizers whose first step has begun
         self._within: set[int] = set()  # optimizers that step while something goes backward
         self._held: list[Mark] = []
         self._step: list[Mark] = []  # the marks of the step that goes on
@@ -82,6 +97,10 @@ class Steps:
     def take(self, marks: list[Mark]) -> list[Step]:
         """Return the steps that have ended since."""
         return self._take(self._landing.take(marks))
+
+    def is_in_first_step(self) -> bool:
+        """Say whether an optimizer has begun its first step, and none has ended a step."""
+        return bool(self._begun) and not self.counts
 
     def finish(self) -> list[Step]:
         """Return the steps that were not told from each other before the process ended."""
@@ -99,7 +118,10 @@ class Steps:
             self.backwards += mark.kind == WENT_BACK
             self.waits += mark.kind == WAITED
             self.forwards += mark.kind == WENT_FORWARD
-        self._held += [mark for mark in marks if mark.kind in (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED)]
+            self.loggings += mark.kind == LOGGER_CALL
+            if mark.kind == STEP_BEGAN:
+                self._begun.add(mark.name)
+        self._held += [mark for mark in marks if mark.kind in _OF_A_STEP]
         if self.ends_with is None and self._can_tell():
             self.ends_with = self._find_end()
         if self.ends_with is None:
@@ -107,16 +129,28 @@ class Steps:
             return []
         return self._cut()
 
+    def _counts_of_all(self) -> Counter[int]:
+        """Return the number of steps of each optimizer: 0 while its first step runs."""
+        counts: Counter[int] = Counter(dict.fromkeys(self._begun, 0))
+        counts.update(self.counts)
+        return counts
+
     def _can_tell(self) -> bool:
-        if self.counts and min(self.counts.values()) >= _LEAST:
+        counts = self._counts_of_all()
+        if counts and min(counts.values()) >= _LEAST:
+            return True
+        if len(self._held) > _MOST_HELD:
             return True
         is_late = bool(self._held) and self._held[-1].ended - self._held[0].began > _PATIENCE_S * 1e9
-        return len(self._held) > _MOST_HELD or (is_late and bool(self.counts or self.backwards > _LEAST))
+        if not is_late or self.is_in_first_step():
+            return False
+        return bool(self.counts or self.backwards > _LEAST)
 
     def _find_end(self) -> int | None:
         """Return what ends a step among the marks that are held; None if no optimizer stepped and nothing went backward."""
-        counts: Counter[int] = Counter()
-        last: dict[int, int] = {}
+        in_first_step = self._begun - self.counts.keys()
+        counts: Counter[int] = Counter(dict.fromkeys(in_first_step, 0))
+        last = dict.fromkeys(in_first_step, -1)
         has_backward = False
         for at, mark in enumerate(self._held):
             if mark.kind in _OPTIMIZED:
@@ -170,9 +204,12 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
     for at, mark in enumerate(marks):
         step.watched_ns += mark.number
         if mark.kind == WAITED:
-            step.waited_ns += mark.ended - mark.began
+            step.waited_ns += mark.ended - mark.began - _logging_ns(marks, at)
+        elif mark.kind == LOGGER_CALL:
+            step.logging_ns += mark.ended - mark.began
         elif mark.kind == WENT_FORWARD:
-            step.forward_ns += _took_ns(mark, step.is_on_gpu)
+            logging_ns = 0 if step.is_on_gpu else _logging_ns(marks, at)
+            step.forward_ns += max(_took_ns(mark, step.is_on_gpu) - logging_ns, 0)
         elif mark.kind == WENT_BACK:
             step.backward_ns += _own_ns(marks, at, step.is_on_gpu)
             step.backwards += 1
@@ -183,6 +220,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
     if step.gpu_ns is not None:  # waiting while it works costs nothing
         worked_ns = step.forward_ns + step.backward_ns + step.optimizer_ns
         step.waited_ns = min(step.waited_ns, max(step.gpu_ns - worked_ns, 0))
+        step.logging_ns = min(step.logging_ns, max(step.gpu_ns - worked_ns - step.waited_ns, 0))
     step.roots = _roots(marks)
     return step
 
@@ -201,9 +239,29 @@ def _own_ns(marks: list[Mark], at: int, is_on_gpu: bool) -> int:
     """
     outer = marks[at]
     inner = [mark for mark in takewhile(lambda mark: mark.began >= outer.began, reversed(marks[:at])) if mark.kind != WAITED]
-    if outer.kind in _OPTIMIZED and inner and inner[0].kind == WENT_BACK:
-        return (outer.gpu_since_ns or 0) if is_on_gpu else outer.ended - inner[0].ended
-    return max(_took_ns(outer, is_on_gpu) - sum(_took_ns(mark, is_on_gpu) for mark in inner if mark.kind != outer.kind), 0)
+    worked = [mark for mark in inner if mark.kind != LOGGER_CALL]
+    if outer.kind in _OPTIMIZED and worked and worked[0].kind == WENT_BACK:
+        if is_on_gpu:
+            return outer.gpu_since_ns or 0
+        after = inner[: inner.index(worked[0])]
+        return outer.ended - worked[0].ended - sum(mark.ended - mark.began for mark in after)
+    others = _outermost([mark for mark in inner if mark.kind != outer.kind])
+    return max(_took_ns(outer, is_on_gpu) - sum(_took_ns(mark, is_on_gpu) for mark in others), 0)
+
+
+def _outermost(marks: list[Mark]) -> list[Mark]:
+    """Return the marks that lie within no other mark; the marks come in reverse order."""
+    found: list[Mark] = []
+    for mark in marks:
+        if not found or mark.began < found[-1].began:
+            found.append(mark)
+    return found
+
+
+def _logging_ns(marks: list[Mark], at: int) -> int:
+    """Return how long loggers took within a mark."""
+    inner = takewhile(lambda mark: mark.began >= marks[at].began, reversed(marks[:at]))
+    return sum(mark.ended - mark.began for mark in inner if mark.kind == LOGGER_CALL)
 
 
 def _took_ns(mark: Mark, is_on_gpu: bool) -> int:

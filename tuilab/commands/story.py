@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 from statistics import fmean, median
 
 from tuilab.commands.marks import Process
-from tuilab.commands.next_step import next_step
-from tuilab.commands.parts import FORWARD, lacking, shares_of, steady
+from tuilab.commands.next_step import Loading, next_step
+from tuilab.commands.parts import UNTOLD, lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text import plural
 from tuilab.words import seconds
@@ -13,10 +13,10 @@ from tuilab.words import seconds
 _EVEN = 0.2  # of a mean, by which a median may be off
 
 
-def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator[str]:
+def story_of(process: Process, steps: Steps, last: Collection[Step], loading: Loading | None = None) -> Iterator[str]:
     """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out."""
     if timed := steady(last):
-        yield from _times(process, steps, timed)
+        yield from _times(process, steps, timed, loading)
         yield from _cost(timed)
     if last:
         yield _pattern(process, steps, last)
@@ -24,7 +24,7 @@ def story_of(process: Process, steps: Steps, last: Collection[Step]) -> Iterator
         yield f"GradScaler left out {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
 
 
-def _times(process: Process, steps: Steps, timed: Collection[Step]) -> Iterator[str]:
+def _times(process: Process, steps: Steps, timed: Collection[Step], loading: Loading | None) -> Iterator[str]:
     took_ns = [step.took_ns or 0 for step in timed]
     mean_ns, median_ns = fmean(took_ns), median(took_ns)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
@@ -34,8 +34,8 @@ def _times(process: Process, steps: Steps, timed: Collection[Step]) -> Iterator[
     lacks = lacking(steps)
     if shares := shares_of(timed, lacks):
         yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
-        yield from (f"{part}: n/a, {why}" for part, why in lacks.items() if part != FORWARD)
-        if advice := next_step(shares, len(timed), is_alone=not process.is_of_several):
+        yield from (f"{part}: n/a, {why}" for part, why in lacks.items() if part not in UNTOLD)
+        if advice := next_step(shares, len(timed), is_alone=not process.is_of_several, loading=loading):
             yield advice
 
 

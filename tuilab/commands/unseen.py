@@ -17,10 +17,13 @@ _OTHERS = ("jax", "tensorflow", "mlx")
 def why_unseen(marks: Marks, ran: Ran, seen: Collection[Steps]) -> str:
     """Return why nothing stepped: what was seen instead, or what kept the watcher out."""
     processes = marks.processes.values()
-    if failures := [failure for process in processes if (failure := failure_of_watcher(process))]:
+    failures = [failure for process in processes if (failure := failure_of_watcher(process))]
+    if failures:
         return failures[0]
     if greeted := [process for process in processes if process.has_torch]:
         versions = join(sorted({str(process.hello["torch"]) for process in greeted}))
+        if any(steps.is_in_first_step() for steps in seen):
+            return f"the first step of an optimizer had begun, and did not end{_what_else(seen)}"
         loaded = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
         return f"no optimizer of torch.optim stepped: {loaded}{_what_else(seen)}"
     programs = list(ran.programs.values())

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
+from tuilab.commands.contention import Contention
+from tuilab.commands.core_time import granted_cores
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
+from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.printed import Printed
 from tuilab.commands.parts import curves_of, lacking, shares_of
 from tuilab.commands.ran import Ran
@@ -26,6 +29,7 @@ from tuilab.words import size
 
 _TELL_S = 2.0  # between two accounts of where the time goes, and of how many steps there were
 _KEPT = 5_000  # of the last steps, for these accounts
+_ASIDE = (layout.LOGGED, layout.HELD, layout.SCRIPT_ENDED)  # marks that are no part of a step
 ROOT = "backward root"
 
 
@@ -68,7 +72,8 @@ class Watched:
     ) -> None:
         self._command = command
         self._ran = Ran(pid)
-        self._alarms = Alarms(pid, journal)
+        self._contention = Contention(pid)
+        self._alarms = Alarms(pid, self._contention, journal)
         self._marks = Marks(marks) if marks else None
         self._printed = printed
         self._journal = journal
@@ -141,11 +146,19 @@ class Watched:
                 self._alarms.hold(process.pid, mark.began)
         self._record_logged(process, [mark for mark in marks if mark.kind == layout.LOGGED])
         self._record_held(process, [mark for mark in marks if mark.kind == layout.HELD])
-        if all(mark.kind in (layout.LOGGED, layout.HELD) for mark in marks):
+        if all(mark.kind in _ASIDE for mark in marks):
+            self._take_end(process, marks)
             return
         lane = self._lane(process)
         self._choose(lane)
         self._record_steps(lane, lane.steps.take(marks))
+        self._take_end(process, marks)
+
+    def _take_end(self, process: Process, marks: list[Mark]) -> None:
+        """Note that the script of a process has ended: after that a missing step is no stall."""
+        for mark in marks:
+            if mark.kind == layout.SCRIPT_ENDED and process.pid in self.lanes:
+                self._alarms.leave(process.pid, self.lanes[process.pid].arm, mark.began)
 
     def _lane(self, process: Process) -> Lane:
         if process.pid not in self.lanes:
@@ -273,9 +286,13 @@ class Watched:
         if self._marks is None:
             return
         for lane in self.lanes.values():
-            if not self._arm and (story := "\n".join(story_of(lane.process, lane.steps, lane.last))):
+            if self._arm:
+                continue
+            if story := "\n".join(story_of(lane.process, lane.steps, lane.last, self._loading_of(lane))):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
         why_unseen = ""
+        if any(lane.count for lane in self.lanes.values()) and not self._arm:
+            self._tell_contention()
         if self._marks.is_gone:
             what = "what the command did from some point on"
             self._journal.append(events.Unavailable(what=what, reason="the folder that its marks are read from was removed"))
@@ -299,6 +316,17 @@ class Watched:
                 values = plural(process.unnamed, "value")
                 reason = f"the names of {values} were lost: the disk had no room, or there were more than 60,000 names"
                 self._journal.append(events.Unavailable(what=what, reason=reason))
+
+    def _loading_of(self, lane: Lane) -> Loading | None:
+        """Return how the process of a lane loads its data, with the other training processes in the count."""
+        others = [other.process.hello for other in self.lanes.values() if other is not lane]
+        cores = granted_cores(len(self._contention.usable))
+        return loading_of(lane.process.hello, others, cores, is_starved=self._contention.is_starved_by_others())
+
+    def _tell_contention(self) -> None:
+        """Record that the machine was busy: the step times are then longer than the script needs."""
+        if sentences := self._contention.sentences():
+            self._journal.append(events.TextShown(text="\n".join(sentences), title="machine"))
 
     def _tell_step_of(self) -> None:
         """Tell that no optimizer is called as --step-of says, and how those that stepped are."""

@@ -3,11 +3,16 @@
 from statistics import fmean
 
 from tuilab.commands.ab.settling import steady
-from tuilab.commands.parts import BACKWARD, DATA, FORWARD, OPTIMIZER, REST, lacking, parts_of
+from tuilab.commands.parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST, lacking, parts_of
 from tuilab.commands.running import Ended
 from tuilab.commands.watched import Lane
 
-_NAMES = {DATA: "data_s", BACKWARD: "backward_s", OPTIMIZER: "optimizer_s", REST: "rest_s"}  # the rest has the forward in it
+_NAMES = {
+    DATA: "data_s",
+    BACKWARD: "backward_s",
+    OPTIMIZER: "optimizer_s",
+    REST: "rest_s",
+}  # the rest has the forward and logging in it
 
 
 def account_of(ended: Ended) -> dict[str, float]:
@@ -34,7 +39,7 @@ def _of_steps(lane: Lane) -> dict[str, float]:
     lacks = lacking(lane.steps)
     parts = [parts_of(step) for step in steps]
     for one in parts:
-        one[REST] += one[FORWARD]
+        one[REST] += one[FORWARD] + one[LOGGING]
     account |= {told: fmean(one[name] for one in parts) / 1e9 for name, told in _NAMES.items() if name not in lacks}
     counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
     return account | {told: fmean(getattr(step, name) for step in steps) for name, told in counts.items()}

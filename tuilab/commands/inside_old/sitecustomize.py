@@ -39,7 +39,17 @@ def begin_behind(loader: Any) -> None:
         execute(module)
         import_watcher()
 
+    hide_from_warnings(exec_module)
     loader.exec_module = exec_module
+
+
+def hide_from_warnings(function: Any) -> None:
+    """Give a function a file name that warnings skip, so that what torch warns of names the script that imports torch."""
+    if not hasattr(function.__code__, "replace"):  # before Python 3.8
+        return
+    folder = os.path.join(os.path.dirname(_HERE), "inside", "_tuilab_watch", "importlib_bootstrap")
+    path = os.path.join(folder, *[os.pardir] * 3, os.path.basename(_HERE), os.path.basename(__file__))
+    function.__code__ = function.__code__.replace(co_filename=path)
 
 
 def import_watcher() -> None:

@@ -40,8 +40,10 @@ def log(step: float, values: dict[str, Any]) -> None:
 def _the_watcher(folder: str) -> Any:
     global _watcher
     if _watcher is None:
+        from .importlib_bootstrap import hide_frames
         from .watcher import Watcher
 
+        hide_frames()
         _watcher = Watcher(folder)
     return _watcher
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
+
+from .importlib_bootstrap import our_functions
 
 
 def is_compiling_of(torch: Any) -> Callable[[], bool]:
@@ -34,13 +35,8 @@ def keep_out(torch: Any) -> None:
 
 
 def _our_code() -> Iterator[CodeType]:
-    package = __name__.rpartition(".")[0]
-    for name, module in list(sys.modules.items()):
-        if name.startswith(package):
-            for one in vars(module).values():
-                for function in vars(one).values() if isinstance(one, type) else [one]:
-                    if isinstance(function, FunctionType) and (function.__module__ or "").startswith(package):
-                        yield from _with_inner(function.__code__)
+    for function in our_functions():
+        yield from _with_inner(function.__code__)
 
 
 def _with_inner(code: CodeType) -> Iterator[CodeType]:

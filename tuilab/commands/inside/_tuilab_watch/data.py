@@ -21,8 +21,20 @@ def watch(watcher: Any) -> None:
     if one is None or many is None or hasattr(one, "_is_watched"):
         return
     one.__next__ = _timed(watcher, one.__next__)
-    many.__iter__ = _timed(watcher, many.__iter__)
+    many.__iter__ = _timed(watcher, _seen(watcher, many.__iter__))
     one._is_watched = True
+
+
+def _seen(watcher: Any, begin: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(begin)
+    def seen(this: Any) -> Any:
+        try:
+            watcher.sees_loader(this)
+        except Exception as problem:
+            watcher.fail(problem)
+        return begin(this)
+
+    return seen
 
 
 def _timed(watcher: Any, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+_MOST_LOADERS = 8
 _COARSE = ("float32", "float16", "bfloat16")  # the coarsest last
 
 
@@ -15,6 +16,7 @@ class Hello:
 
     def __init__(self) -> None:
         self.dtype = ""
+        self.loaders: list[dict[str, Any]] = []  # the DataLoaders that were used, each kind once
 
     def words(self, torch: Any, mode: str) -> str:
         """Return them as JSON."""
@@ -28,6 +30,8 @@ class Hello:
             "world": world,
             "mode": mode,
             "dtype": self.dtype or "float32",
+            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
+            "loaders": self.loaders,
         }
         if torch is not None:
             facts["torch"], facts["threads"] = str(torch.__version__), torch.get_num_threads()
@@ -41,6 +45,20 @@ class Hello:
             self.dtype = name
             return True
         return False
+
+    def sees_loader(self, loader: Any) -> bool:
+        """Add the facts about a DataLoader; say whether they are new."""
+        facts = {"workers": int(loader.num_workers), "is_iterable": is_iterable(loader)}
+        if facts in self.loaders or len(self.loaders) >= _MOST_LOADERS:
+            return False
+        self.loaders.append(facts)
+        return True
+
+
+def is_iterable(loader: Any) -> bool:
+    """Say whether a loader has an IterableDataset: then each worker has to select its own items."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and isinstance(loader.dataset, data.IterableDataset)
 
 
 def rank_and_world() -> tuple[str, str]:

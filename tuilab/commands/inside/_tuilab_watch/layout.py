@@ -5,7 +5,8 @@ last file of a PID: a program that gets the same PID later, as by exec, begins w
 bytes, the last of which says what it is and is written last: 0 is none yet. A text stands in the slots behind its mark, which
 end with a byte of their own. All is little-endian, as the processors are that torch runs on.
 
-The number of a step, a forward, a backward and a wait is what watching took, in nanoseconds, since such a mark before.
+The number of a step, a forward, a backward, a wait and a call of a logger is what watching took since such a mark before, in
+nanoseconds.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ LANDED = 8  # a value that was on a GPU: a root, or whether a step was left out;
 WORKED = 9  # on a GPU: begin: as above; value: milliseconds; end: nanoseconds since the one before ended there, or -1
 HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved, value: most allocated; number: device; id: UUID
 WENT_FORWARD = 11  # with the loss, where a library calls that in one place
+SCRIPT_ENDED = 20  # the main thread has ended: from here on Python only shuts down, unless other threads still train
+STEP_BEGAN = 21  # id: the optimizer; it begins its first step
+LOGGER_CALL = 22  # a call of a logger; if a logger calls another one, only the outer call has a mark
 
 TEXT = 255  # 31 bytes of a text
 

@@ -1,20 +1,28 @@
-"""What the script tells its loggers, marked as it is told; of loggers that tell each other, the outermost is heard."""
+"""Marks the values that the script gives to its loggers, and how long the loggers take.
+
+If a logger calls another one, only the outer call is marked.
+"""
 
 from __future__ import annotations
 
 import functools
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import layout
+
+_now = time.monotonic_ns
 _LIGHTNING = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "lightning"))
 
 
 class Here(threading.local):
-    """Whether a logger is telling in this thread."""
+    """Whether this thread is in a logger whose values are marked, and in one that is timed."""
 
-    is_inside = False
+    is_heard = False
+    is_timed = False
 
 
 class Loggers:
@@ -27,26 +35,45 @@ class Loggers:
 
     def look(self) -> None:
         """Take over those that were loaded since."""
-        for owner, name, source, read in (*of_writers(), *of_lightning(), *of_others()):
+        for owner, name, source, read in (*of_writers(), *of_lightning(), *of_modules(), *of_others()):
             if owner is not None and name in vars(owner) and (id(owner), name) not in self._taken:
                 self._taken.add((id(owner), name))
                 setattr(owner, name, self._heard(vars(owner)[name], source, read))
 
-    def _heard(self, plain: Callable[..., Any], source: str, read: Callable[..., Any]) -> Callable[..., Any]:
+    def _heard(self, plain: Callable[..., Any], source: str, read: Callable[..., Any] | None) -> Callable[..., Any]:
+        """Return a function that is heard and timed; without `read` its values are heard elsewhere."""
         here, is_compiling = self._here, self._watcher.is_compiling
 
         @functools.wraps(plain)
         def heard(*given: Any, **more: Any) -> Any:
-            if is_compiling() or here.is_inside:
+            is_first_heard = read is not None and not here.is_heard
+            is_first_timed = not here.is_timed
+            if is_compiling() or not (is_first_heard or is_first_timed):
                 return plain(*given, **more)
-            here.is_inside = True
+            called = began = _now()
             try:
-                self._tell(source, read, given, more)
+                here.is_timed = True
+                if is_first_heard and read is not None:
+                    here.is_heard = True
+                    self._tell(source, read, given, more)
+                    began = _now()
                 return plain(*given, **more)
             finally:
-                here.is_inside = False
+                if is_first_heard:
+                    here.is_heard = False
+                if is_first_timed:
+                    here.is_timed = False
+                    self._time(called, began)
 
         return heard
+
+    def _time(self, called: int, began: int) -> None:
+        """Mark how long a logger took, if this thread trains: other threads log while the step continues."""
+        ended, watcher = _now(), self._watcher
+        if threading.get_ident() in watcher.threads:
+            spent_ns = min(watcher.spent_ns + began - called, layout.MOST)
+            watcher.mark(layout.LOGGER_CALL, began, ended, 0.0, spent_ns)
+            watcher.spent_ns = _now() - ended
 
     def _tell(self, source: str, read: Callable[..., Any], given: Any, more: Any) -> None:
         try:
@@ -76,6 +103,14 @@ def of_lightning() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
             if kind is not None:
                 kinds.extend(kind.__subclasses__())
                 yield kind, "log_metrics", source, read_metrics
+
+
+def of_modules() -> Iterator[tuple[Any, str, str, None]]:
+    """Yield the methods by which a module of Lightning logs; its values pass the connector later, and are marked there."""
+    for package, source in _LIGHTNING:
+        module = _find(f"{package}.core.module", "LightningModule")
+        yield module, "log", source, None
+        yield module, "log_dict", source, None
 
 
 def of_others() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import threading
 import time
 import weakref
 from types import FrameType
@@ -58,6 +59,7 @@ class Stepping:
         its own it is; of one that raised that stays until it steps again.
         """
         watcher, is_compiling, going, lasts = self._watcher, self._watcher.is_compiling, self._going, self._lasts
+        numbers = self._numbers
 
         def begins(optimizer: Any, given: Any, more: Any) -> None:
             if is_compiling():
@@ -72,6 +74,9 @@ class Stepping:
             event = None
             if watcher.gpu is not None:
                 event, began = watcher.gpu.event(), _now()
+            if key not in numbers:
+                self._tell_begin(optimizer, began)
+                began = _now()
             going[key] = began, began - called, event, 1
 
         def ended(optimizer: Any, given: Any, more: Any) -> None:
@@ -98,6 +103,15 @@ class Stepping:
 
         return begins, ended
 
+    def _tell_begin(self, optimizer: Any, began: int) -> None:
+        """Mark that the first step of an optimizer begins: a step of LBFGS may take minutes and many backwards."""
+        try:
+            with self._watcher.aside():
+                number = self.number(optimizer)
+            self._watcher.mark(layout.STEP_BEGAN, began, began, 0.0, 0, number)
+        except Exception as problem:
+            self._watcher.fail(problem)
+
     def _tell(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
         """Tell a step of which there is more to say: also the first of an optimizer, and with it whether it steps within."""
         try:
@@ -111,6 +125,7 @@ class Stepping:
     def _tell_more(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
         kind, flags = layout.STEPPED, 0 if self._within() == _NOBODY else layout.WITHIN
         number, gpu = self.number(optimizer), self._watcher.gpu
+        self._lasts[id(optimizer)] = layout.last_of(layout.STEPPED, number)
         found_inf = getattr(optimizer, "found_inf", None)
         if found_inf is not None and found_inf.is_cpu:
             kind = layout.SKIPPED if found_inf.item() else kind
@@ -131,7 +146,8 @@ class Stepping:
             self._count += 1
             number = self._watcher.name(f"{kind}\noptimizer {self._count}")
         self._alive[key] = weakref.ref(optimizer, lambda _: self._drop(key, free))
-        self._numbers[key], self._lasts[key] = number, layout.last_of(layout.STEPPED, number)
+        self._numbers[key] = number
+        self._watcher.threads.add(threading.get_ident())
         self._see(optimizer)
         return number
 

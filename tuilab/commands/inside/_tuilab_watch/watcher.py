@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 from . import backward, compiling, data, forward, gpu, layout
 from .aside import Unscaled, aside_of
+from .ending import call_at_end
 from .hello import Hello, watch_autocast
 from .loggers import Loggers
 from .ring import Ring
@@ -46,6 +48,8 @@ class Watcher:
         self._loggers = Loggers(self)
         self._stepping: Any = None
         self._has_failed = False
+        self._ended_after = -1  # steps
+        self.threads: set[int] = set()  # in which optimizers step
         os.register_at_fork(after_in_child=self._forget)
 
     def begin(self, torch: Any, *, is_all: bool) -> None:
@@ -58,6 +62,7 @@ class Watcher:
         self._tell_hello()
         self._stepping = Stepping(self)
         self._stepping.begin()
+        atexit.register(self.end)
         compiling.keep_out(torch)
         if is_all:
             backward.watch(self)
@@ -67,11 +72,20 @@ class Watcher:
 
     def look(self) -> None:
         """Hook into what the script has loaded by now."""
+        call_at_end(self.end)
         if self.is_all:
             self._stepping.watch_scalers()
             data.watch(self)
             forward.watch(self)
             self._loggers.look()
+
+    def end(self) -> None:
+        """Mark that the script has ended, if this process made any mark, and a step since the last such mark."""
+        if self.put == self._put_first or self._ended_after == self.steps:
+            return
+        self._ended_after = self.steps
+        now = time.monotonic_ns()
+        self.mark(layout.SCRIPT_ENDED, now, now)
 
     def log(self, step: float | None, values: Any, source: str = "tuilab.log") -> None:
         """Mark values of a step, as a logger was given them; without a step, of the one that the optimizers are at."""
@@ -103,6 +117,11 @@ class Watcher:
     def sees_dtype(self, dtype: Any) -> None:
         """Tell the coarsest dtype that is computed in."""
         if self._hello.sees(dtype):
+            self._tell_hello()
+
+    def sees_loader(self, loader: Any) -> None:
+        """Report how a DataLoader loads, if that is new."""
+        if self._hello.sees_loader(loader):
             self._tell_hello()
 
     def fail(self, problem: BaseException) -> None:
@@ -141,6 +160,7 @@ class Watcher:
         """A forked child tells of itself, and again what its names mean."""
         self._ring, self._names, self.gpu, self.put = None, {}, None, self._put_first
         self._has_failed = False
+        self._hello.loaders = []
         if self._stepping is not None:
             self._stepping.forget()
 

@@ -1,0 +1,114 @@
+"""How much core time the processes of a command had, and how long they waited for a core that others used.
+
+The kernel counts both for each thread, in /proc/PID/task/TID/schedstat: nanoseconds on a core, and nanoseconds in which the
+thread could run and had no core. A thread that sleeps, or waits for a disk or a lock, is in neither.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from tuilab.record import presence
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_COST = 100  # a reading comes no sooner than so many times as long as the last one took: 1 % of a core at most
+_MOST_THREADS = 10_000
+_HIGH_PRESSURE = 50.0  # percent of ten seconds in which some process of the box waited for a core
+_BUSY_TIMES = (0, 1, 2, 5, 6)  # user, nice, system, irq and softirq in a line of /proc/stat
+
+
+class Threads(NamedTuple):
+    """What the threads of some processes had together, in seconds."""
+
+    ran_s: float = 0.0
+    waited_s: float = 0.0
+
+
+class CoreTime:
+    """The core time of a process and of all below it, since it began."""
+
+    def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic, proc: Path = Path("/proc")) -> None:
+        self._pid = pid
+        self._clock = clock
+        self._proc = proc
+        self._seen: dict[tuple[int, int], tuple[int, int]] = {}  # by process and thread
+        self._next = 0.0
+        self.is_known = False  # whether the kernel has these files
+        self.threads = Threads()
+
+    def read(self) -> bool:
+        """Read what is new, unless the last reading took long and was just now; say whether it was read."""
+        began = self._clock()
+        if began < self._next:
+            return False
+        with suppress(OSError):
+            for pid in [self._pid, *presence.descendants(self._pid)]:
+                self._read_process(pid)
+        self._next = began + _COST * (self._clock() - began)
+        return True
+
+    def _read_process(self, pid: int) -> None:
+        with suppress(OSError):
+            for thread in os.listdir(self._proc / str(pid) / "task"):
+                if thread.isdecimal() and len(self._seen) < _MOST_THREADS:
+                    self._read_thread(pid, int(thread))
+
+    def _read_thread(self, pid: int, thread: int) -> None:
+        with suppress(OSError, ValueError, IndexError):
+            fields = (self._proc / f"{pid}/task/{thread}/schedstat").read_text().split()
+            ran_ns, waited_ns = int(fields[0]), int(fields[1])
+            had_ran_ns, had_waited_ns = self._seen.get((pid, thread), (0, 0))
+            if ran_ns < had_ran_ns:  # another thread has its number by now
+                had_ran_ns, had_waited_ns = 0, 0
+            self._seen[pid, thread] = ran_ns, waited_ns
+            ran_s = self.threads.ran_s + (ran_ns - had_ran_ns) / 1e9
+            waited_s = self.threads.waited_s + max(waited_ns - had_waited_ns, 0) / 1e9
+            self.threads = Threads(ran_s, waited_s)
+            self.is_known = True
+
+
+def worked_s(pid: int) -> float:
+    """Return how long a process and all below it have worked, in seconds of a core; those that ended, too."""
+    total = 0
+    with suppress(OSError):
+        for process in [pid, *presence.descendants(pid)]:
+            if fields := presence.stat_fields(process):
+                total += sum(map(int, fields[11:15]))
+    return total / _TICKS_PER_S
+
+
+def has_high_pressure(proc: Path = Path("/proc")) -> bool:
+    """Say whether some process of the box has waited for a core most of the time lately; no where it is not known."""
+    with suppress(OSError, ValueError, IndexError):
+        some = (proc / "pressure/cpu").read_text().split()
+        return float(some[1].removeprefix("avg10=")) > _HIGH_PRESSURE
+    return False
+
+
+def usable_cores() -> set[int]:
+    """Return the cores that this process may use, and with it the command."""
+    return os.sched_getaffinity(0)
+
+
+def granted_cores(usable: int) -> int:
+    """Return how many of the usable cores the control group grants: what runs beyond its quota is held back."""
+    from tuilab.probes.cpu import cpu_facts  # imported here: only the advice at the end needs it
+
+    quota = cpu_facts().get("quota_cores")
+    return min(usable, max(math.ceil(quota), 1)) if isinstance(quota, (int, float)) and quota > 0 else usable
+
+
+def used_s(cores: set[int], proc: Path = Path("/proc")) -> float | None:
+    """Return how long some cores have worked, by whoever; None where that is not known."""
+    total = 0
+    with suppress(OSError, ValueError, IndexError):
+        for line in (proc / "stat").read_text().splitlines():
+            name, *times = line.split()
+            if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in cores:
+                total += sum(int(times[at]) for at in _BUSY_TIMES)
+        return total / _TICKS_PER_S
+    return None
