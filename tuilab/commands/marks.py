@@ -16,6 +16,7 @@ _MOST_PROCESSES = 10_000  # of one command
 _TEXT_LIMIT = 4_000
 _SAID_LIMIT = 1_000
 _LARGEST = 2**62  # that a fact may be
+_MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
 _NO_WORD = "it could not write down why; the disk of the run may have no room"
 
@@ -187,6 +188,9 @@ def _plain_facts(said: dict[str, Any]) -> dict[str, Any]:
             facts[name] = value.encode(errors="replace").decode()
         elif isinstance(value, int) and abs(value) < _LARGEST:
             facts[name] = value
+        elif isinstance(value, list):
+            groups = [group for group in value[:_MOST_GROUPS] if isinstance(group, dict)]
+            facts[name] = [_plain_facts(group) for group in groups]
     return facts
 
 

@@ -18,10 +18,14 @@ _LONGEST = 4000  # bytes of a text
 _MOST_LATE = 1000  # texts that wait for room on the disk
 
 
+def _ignore(problem: OSError) -> None:
+    """Do nothing: nobody asked for troubles."""
+
+
 class Ring:
     """The marks of one process, file after file; the space of each is allocated first, so that a full disk is no SIGBUS."""
 
-    def __init__(self, folder: str, on_trouble: Callable[[OSError], object] = lambda problem: None) -> None:
+    def __init__(self, folder: str, on_trouble: Callable[[OSError], object] = _ignore) -> None:
         """Begin the first file; call `on_trouble` if that cannot be made, and try again with later marks."""
         self._folder = folder
         self._on_trouble = on_trouble
