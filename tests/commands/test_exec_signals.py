@@ -64,9 +64,8 @@ def test_sighup_ends_the_front_and_leaves_the_command(root: Path, tmp_path: Path
 
     process.send_signal(signal.SIGHUP)
     assert process.wait(60) == -signal.SIGHUP
-    process.communicate()
     go.write_text("go\n")
-
+    process.communicate()  # the command holds the pipes until it has ended
     run_dir = newest(root)
     assert run_dir is not None
     until(lambda: look(run_dir).summary.is_over)
