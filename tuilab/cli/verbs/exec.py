@@ -163,9 +163,16 @@ def _follow(order: RunOrder, outcome: "Outcome") -> int:
     watch, state = outcome.watched[-1]
     if watch.was_interrupted:
         return ExitCode.INTERRUPTED
-    if outcome.is_silent and watch.summary.reason.startswith(NOT_STARTED):
-        print(f"tuilab: {show(watch.summary.reason)}", file=sys.stderr)
-    return code_of(watch.summary, state)
+    code = code_of(watch.summary, state)
+    if outcome.is_silent and code == OURS and not _has_ended_itself(watch.summary):
+        print(f"tuilab: {show(watch.summary.reason or state)}", file=sys.stderr)
+    return code
+
+
+def _has_ended_itself(summary: RunSummary) -> bool:
+    """Say whether the command was started and ended, so that its exit code is its own."""
+    worker = summary.workers.get("worker-0")
+    return worker is not None and worker.exited is not None and not summary.reason.startswith(NOT_STARTED)
 
 
 def _is_one_file(one: int, other: int) -> bool:
