@@ -52,6 +52,7 @@ class Outcome:
     report: str = ""  # a file that is written at the end
     where: str = ""  # in a sweep: stands before all that is told of the run
     left: str = ""  # what is told to be left by an interrupt; empty: the run that is followed
+    pass_on: Callable[[RunSummary], object] | None = None  # called again and again while a run goes on
     result: TextIO | None = None  # where a result is printed; None: stdout
     watched: list[tuple[Watch, str]] = field(default_factory=list)  # the runs as they were read, and their states
     codes: list[ExitCode] = field(default_factory=list)
@@ -157,11 +158,16 @@ def follow_one(
     It is told in the language of its lesson, one of `scenarios`; what is for a program or a file is in English.
     """
     watch = Watch(run_dir, may_be_folded=not outcome.as_jsonl)
-    speak = speaker(tuple if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
+    translate = speaker(tuple if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
     talk: headless.Talk = headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
     if not outcome.is_quiet:
         is_live = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
         talk = (headless.Live if is_live else headless.Plain)(style_of(sys.stderr), outcome.where)
+
+    def speak(summary: RunSummary) -> None:
+        translate(summary)
+        if outcome.pass_on is not None:
+            outcome.pass_on(summary)
 
     def pass_on(items: Portion) -> None:
         if outcome.as_jsonl:

@@ -313,8 +313,10 @@ class Watched:
                 reason = f"{plural(process.lost, 'mark')} had no room on the disk"
                 self._journal.append(events.Unavailable(what=what, reason=reason))
             if process.unnamed:
-                values = plural(process.unnamed, "value")
-                reason = f"the names of {values} were lost: the disk had no room, or there were more than 60,000 names"
+                why = "the disk had no room, or there were more than 60,000 names"
+                if self._recorded:
+                    why = "the process that watched had read them, and was killed"
+                reason = f"the names of {plural(process.unnamed, 'value')} were lost: {why}"
                 self._journal.append(events.Unavailable(what=what, reason=reason))
 
     def _loading_of(self, lane: Lane) -> Loading | None:

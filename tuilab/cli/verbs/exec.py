@@ -13,6 +13,7 @@ Without screens its stdout and stderr appear as they are, and the result on stde
 
 Exits as the command does (128+n for signal n; 127 not found, 126 not executable), with 125 where tuilab itself failed, and with
 2 where an option is wrong. Ctrl-C interrupts it as at a terminal, with 30 s to save, and a second one ends it at once.
+Without screens SIGTERM, SIGUSR1 and SIGUSR2 are passed on to it.
 """
 
 import os
@@ -149,19 +150,29 @@ def _outcome(given: dict[str, Any]) -> "Outcome":
 def _follow(order: RunOrder, outcome: "Outcome") -> int:
     """Run it with its prints passed on, and end as it ends."""
     from tuilab.cli.follow import run_all
+    from tuilab.cli.passed_signals import PassedSignals
 
     assert order.command is not None
     is_for_programs = outcome.as_json or outcome.as_jsonl
     order.command.outputs = [os.dup(2 if is_for_programs else 1), os.dup(2)]
     order.command.is_joined = not is_for_programs and _is_one_file(1, 2)
     order.command.stdin = _hand_over_stdin()
-    run_all([order], outcome)
+    with PassedSignals() as signals:
+        outcome.pass_on = signals.pass_on
+        run_all([order], outcome)
     watch, state = outcome.watched[-1]
     if watch.was_interrupted:
         return ExitCode.INTERRUPTED
-    if outcome.is_silent and watch.summary.reason.startswith(NOT_STARTED):
-        print(f"tuilab: {show(watch.summary.reason)}", file=sys.stderr)
-    return code_of(watch.summary, state)
+    code = code_of(watch.summary, state)
+    if outcome.is_silent and code == OURS and not _has_ended_itself(watch.summary):
+        print(f"tuilab: {show(watch.summary.reason or state)}", file=sys.stderr)
+    return code
+
+
+def _has_ended_itself(summary: RunSummary) -> bool:
+    """Say whether the command was started and ended, so that its exit code is its own."""
+    worker = summary.workers.get("worker-0")
+    return worker is not None and worker.exited is not None and not summary.reason.startswith(NOT_STARTED)
 
 
 def _is_one_file(one: int, other: int) -> bool:
