@@ -111,13 +111,13 @@ def test_core_use_is_that_of_the_usable_cores(tmp_path: Path) -> None:
     assert used_s({0}, tmp_path) == 200 / os.sysconf("SC_CLK_TCK")
 
 
-def contended(ran_s: float, waited_s: float, used: float, own: float) -> list[str]:
-    """Return what is said after ten seconds on two cores, of which so many were used, and so many by the command."""
+def contended(ran_s: float, waited_s: float, used: float, own: float) -> Contention:
+    """Return the use of two cores over ten seconds: how many were used, and how many by the command."""
     shared = Contention(os.getpid())
     shared.usable = {0, 1}
     shared.first, shared.last = Machine(0.0, 100.0, 1.0), Machine(10.0, 100.0 + 10 * used, 1.0 + 10 * own)
     shared.cores.threads = Threads(ran_s, waited_s)
-    return shared.sentences()
+    return shared
 
 
 WAITED = (
@@ -132,14 +132,19 @@ WAITED = (
         (4.0, 6.0, 2.0, 1.9, ["the machine was busy: the command's own threads and processes compete for 2 cores", WAITED]),
         (4.0, 6.0, 0.9, 0.2, [WAITED]),
         (9.0, 1.0, 2.0, 1.0, []),
+        (9.0, 1.0, 0.9, 0.9, []),
         (1.0, 9.0, 2.0, 0.1, []),
     ],
-    ids=["others", "itself", "a limit of its own", "it had its core", "it hardly worked"],
+    ids=["others", "itself", "a limit of its own", "it had its core", "it left cores idle", "it hardly worked"],
 )
 def test_result_says_why_a_command_waited_for_a_core(
     ran_s: float, waited_s: float, used: float, own: float, said: list[str]
 ) -> None:
-    assert contended(ran_s, waited_s, used, own) == said
+    shared = contended(ran_s, waited_s, used, own)
+
+    assert shared.sentences() == said
+    assert shared.is_starved_by_others() == any("other processes" in sentence for sentence in said)
+    assert shared.are_cores_idle() == (not said and used < 1.5)
 
 
 class TrainedCommand:
