@@ -70,6 +70,18 @@ def test_thread_number_that_is_used_again_is_a_new_thread(tmp_path: Path) -> Non
     assert cores.threads == Threads(ran_s=2.5, waited_s=5.0)
 
 
+def test_thread_that_has_ended_stays_in_the_sum(tmp_path: Path) -> None:
+    thread = tmp_path / f"{os.getpid()}/task/77/schedstat"
+    thread.parent.mkdir(parents=True)
+    thread.write_text("2000000000 1000000000 3")
+    cores = CoreTime(os.getpid(), lambda: 0.0, tmp_path)
+    cores.read()
+    thread.unlink()
+    cores.read()
+
+    assert cores.threads == Threads(ran_s=2.0, waited_s=1.0)
+
+
 def test_reading_that_takes_long_is_not_repeated_at_once(tmp_path: Path) -> None:
     times = iter([10.0, 10.5, 11.0, 59.0, 61.0, 61.0])
     cores = CoreTime(os.getpid(), lambda: next(times), tmp_path)
@@ -99,13 +111,13 @@ def test_core_use_is_that_of_the_usable_cores(tmp_path: Path) -> None:
     assert used_s({0}, tmp_path) == 200 / os.sysconf("SC_CLK_TCK")
 
 
-def contended(ran_s: float, waited_s: float, used: float, own: float) -> list[str]:
-    """Return what is said after ten seconds on two cores, of which so many were used, and so many by the command."""
+def contended(ran_s: float, waited_s: float, used: float, own: float) -> Contention:
+    """Return the use of two cores over ten seconds: how many were used, and how many by the command."""
     shared = Contention(os.getpid())
     shared.usable = {0, 1}
     shared.first, shared.last = Machine(0.0, 100.0, 1.0), Machine(10.0, 100.0 + 10 * used, 1.0 + 10 * own)
     shared.cores.threads = Threads(ran_s, waited_s)
-    return shared.sentences()
+    return shared
 
 
 WAITED = (
@@ -120,17 +132,22 @@ WAITED = (
         (4.0, 6.0, 2.0, 1.9, ["the machine was busy: the command's own threads and processes compete for 2 cores", WAITED]),
         (4.0, 6.0, 0.9, 0.2, [WAITED]),
         (9.0, 1.0, 2.0, 1.0, []),
+        (9.0, 1.0, 0.9, 0.9, []),
         (1.0, 9.0, 2.0, 0.1, []),
     ],
-    ids=["others", "itself", "a limit of its own", "it had its core", "it hardly worked"],
+    ids=["others", "itself", "a limit of its own", "it had its core", "it left cores idle", "it hardly worked"],
 )
 def test_result_says_why_a_command_waited_for_a_core(
     ran_s: float, waited_s: float, used: float, own: float, said: list[str]
 ) -> None:
-    assert contended(ran_s, waited_s, used, own) == said
+    shared = contended(ran_s, waited_s, used, own)
+
+    assert shared.sentences() == said
+    assert shared.is_starved_by_others() == any("other processes" in sentence for sentence in said)
+    assert shared.are_cores_idle() == (not said and used < 1.5)
 
 
-class Trained:
+class TrainedCommand:
     """The alarms of a command that has made 50 steps of 100 ms, by a clock of their own."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,40 +179,42 @@ class Trained:
 
 
 @pytest.fixture
-def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trained:
-    return Trained(tmp_path, monkeypatch)
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainedCommand:
+    return TrainedCommand(tmp_path, monkeypatch)
 
 
-def test_process_that_waits_for_nothing_but_a_core_is_no_stall(trained: Trained) -> None:
+def test_process_that_waits_for_nothing_but_a_core_is_no_stall(trained: TrainedCommand) -> None:
     assert "no step" not in trained.wait(50, worked=0.1, waited=0.8)
     assert "its processes wait for a core" in trained.wait(20, worked=0.1, waited=0.8)
 
 
-def test_process_that_waits_for_data_for_ever_is_a_stall_on_a_busy_machine(trained: Trained) -> None:
+def test_process_that_waits_for_data_for_ever_is_a_stall_on_a_busy_machine(trained: TrainedCommand) -> None:
     assert 'its processes wait"' in trained.wait(8, worked=0.01, waited=0.1)
 
 
-def test_script_that_has_ended_misses_no_step(trained: Trained) -> None:
+def test_script_that_has_ended_misses_no_step(trained: TrainedCommand) -> None:
     trained.alarms.leave(os.getpid(), "", round(trained.now * 1e9))
 
     assert "no step" not in trained.wait(500)
 
 
-def test_step_that_is_told_late_leaves_an_ended_script_ended(trained: Trained) -> None:
+def test_step_that_is_told_late_leaves_an_ended_script_ended(trained: TrainedCommand) -> None:
     trained.alarms.leave(os.getpid(), "", round((trained.now + 5) * 1e9))
     trained.step()
 
     assert "no step" not in trained.wait(500)
 
 
-def test_thread_that_steps_on_after_the_script_can_stall(trained: Trained) -> None:
+def test_thread_that_steps_on_after_the_script_can_stall(trained: TrainedCommand) -> None:
     trained.alarms.leave(os.getpid(), "", round(trained.now * 1e9))
     trained.step(3)
 
     assert "no step for" in trained.wait(8)
 
 
-def test_high_pressure_counts_where_the_kernel_tells_of_no_thread(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_high_pressure_counts_where_the_kernel_tells_of_no_thread(
+    trained: TrainedCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trained.contention.cores.is_known = False
     monkeypatch.setattr("tuilab.commands.alarms.has_high_pressure", lambda: True)
 

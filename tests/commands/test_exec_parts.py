@@ -123,3 +123,16 @@ def test_the_result_tells_the_last_values_of_curves_those_of_patterns_too(
 
     told = dict(re.split(" {2,}", line) for line in done.stderr.splitlines() if line.startswith("last "))
     assert told["last acc (printed)"] == "0.5" and "last backward root" in " ".join(told) and "_ms" not in " ".join(told)
+
+
+def test_result_of_many_workers_advises_less_work_for_an_item(
+    tuilab: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+) -> None:
+    path = Path(trainer(tmp_path))
+    facts = '"threads": 1, "cores": 640, "loaders": [{"workers": 5000, "is_iterable": False}]'
+    path.write_text(path.read_text().replace('"threads": 1', facts))
+
+    done = tuilab("exec", "--json", "--", sys.executable, str(path))
+    (run,) = json.loads(done.stdout)["runs"]
+    assert "to look at: waits for data, 20 %: " in run["texts"][0]["text"]
+    assert "5000 processes load data already" in run["texts"][0]["text"]

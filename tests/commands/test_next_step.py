@@ -68,7 +68,7 @@ def loads(*workers: int, is_iterable: bool = False) -> dict[str, object]:
 def test_advice_on_data_looks_at_workers_and_cores(
     own: dict[str, object], others: list[dict[str, object]], cores: int, says: str
 ) -> None:
-    loading = loading_of(own, others, cores, is_starved=False)
+    loading = loading_of(own, others, cores)
 
     assert next_step({"waits for data": 40}, LEAST, loading=loading).startswith(f"to look at: waits for data, 40 %: {says}")
 
@@ -77,4 +77,14 @@ def test_advice_on_data_of_a_busy_machine_is_no_more_workers() -> None:
     loading = loading_of(loads(0), [], 4, is_starved=True)
 
     said = next_step({"waits for data": 40}, LEAST, loading=loading)
-    assert said.endswith("less work for an item, or batches that are prepared in advance; more workers would find no free core")
+    assert said.endswith(
+        "40 %: less work for an item, or batches that are prepared in advance; "
+        "other processes use the cores, so more workers help only if items wait, as for a disk"
+    )
+
+
+def test_advice_on_data_of_workers_that_leave_cores_idle_is_more_workers() -> None:
+    loading = loading_of(loads(2), [], 2, are_idle=True)
+
+    said = next_step({"waits for data": 40}, LEAST, loading=loading)
+    assert "40 %: more workers of the DataLoader, which has 2 for 2 cores with time left, or less work" in said

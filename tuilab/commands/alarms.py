@@ -35,7 +35,7 @@ class Trained:
         self.fresh = 0  # steps since the ranks were compared
 
 
-class Busy(NamedTuple):
+class Activity(NamedTuple):
     """The core time of a command's processes up to a moment, in seconds."""
 
     at: float
@@ -54,7 +54,7 @@ class Alarms:
         self._slow_rank = SlowRank()
         self._read_at = clock()
         self._contention = contention
-        self._busy_seen: Busy | None = None  # at the last look for a stall
+        self._activity: Activity | None = None  # at the last look for a stall
 
     def step(self, pid: int, arm: str, steps: Sequence[Step], root: Callable[[int], str]) -> None:
         """Take the steps that a process made; `root` names what goes backward before an optimizer's step."""
@@ -100,10 +100,10 @@ class Alarms:
     def _look_for_stall(self, now: float) -> None:
         near = [one for one in self._trained.values() if one.stall.is_near(now) and _is_there(one.pid)]
         if not near:
-            self._busy_seen = None
+            self._activity = None
             return
-        before, seen = self._busy_seen, Busy(now, worked_s(self._pid), self._contention.cores.threads.waited_s)
-        self._busy_seen = seen
+        before, seen = self._activity, Activity(now, worked_s(self._pid), self._contention.cores.threads.waited_s)
+        self._activity = seen
         works = lacks_core = False
         if before is not None:
             works = seen.worked_s - before.worked_s > _BUSY_SHARE * (now - before.at)

@@ -55,6 +55,11 @@ class Contention:
         use = self._use()
         return self.is_starved() and use is not None and self._is_full(use) and use.others >= self._others_from()
 
+    def are_cores_idle(self) -> bool:
+        """Say whether the cores were seen to have time left, and the command did not wait for them."""
+        use = self._use()
+        return use is not None and not self._is_full(use) and not self.is_starved()
+
     def sentences(self) -> list[str]:
         """Return who used the cores, and what that means for the times of steps; nothing if the command had its cores."""
         if not self.is_starved():

@@ -7,7 +7,7 @@ thread could run and had no core. A thread that sleeps, or waits for a disk or a
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,10 @@ _COST = 100  # a reading comes no sooner than so many times as long as the last 
 _MOST_THREADS = 10_000
 _HIGH_PRESSURE = 50.0  # percent of ten seconds in which some process of the box waited for a core
 _BUSY_TIMES = (0, 1, 2, 5, 6)  # user, nice, system, irq and softirq in a line of /proc/stat
+
+
+Thread = tuple[int, int]  # process and thread
+Times = tuple[int, int]  # nanoseconds on a core, and nanoseconds without one
 
 
 class Threads(NamedTuple):
@@ -35,7 +39,7 @@ class CoreTime:
         self._pid = pid
         self._clock = clock
         self._proc = proc
-        self._seen: dict[tuple[int, int], tuple[int, int]] = {}  # by process and thread
+        self._seen: dict[Thread, Times] = {}  # at the last reading
         self._next = 0.0
         self.is_known = False  # whether the kernel has these files
         self.threads = Threads()
@@ -45,26 +49,31 @@ class CoreTime:
         began = self._clock()
         if began < self._next:
             return False
-        with suppress(OSError):
-            for pid in [self._pid, *presence.descendants(self._pid)]:
-                self._read_process(pid)
+        before, self._seen = self._seen, {}
+        try:
+            pids = [self._pid, *presence.descendants(self._pid)]
+        except OSError:
+            self._seen = before
+            return False
+        for pid in pids:
+            self._read_process(pid, before)
         self._next = began + _COST * (self._clock() - began)
         return True
 
-    def _read_process(self, pid: int) -> None:
+    def _read_process(self, pid: int, before: Mapping[Thread, Times]) -> None:
         with suppress(OSError):
             for thread in os.listdir(self._proc / str(pid) / "task"):
                 if thread.isdecimal() and len(self._seen) < _MOST_THREADS:
-                    self._read_thread(pid, int(thread))
+                    self._read_thread((pid, int(thread)), before)
 
-    def _read_thread(self, pid: int, thread: int) -> None:
+    def _read_thread(self, key: Thread, before: Mapping[Thread, Times]) -> None:
         with suppress(OSError, ValueError, IndexError):
-            fields = (self._proc / f"{pid}/task/{thread}/schedstat").read_text().split()
+            fields = (self._proc / f"{key[0]}/task/{key[1]}/schedstat").read_text().split()
             ran_ns, waited_ns = int(fields[0]), int(fields[1])
-            had_ran_ns, had_waited_ns = self._seen.get((pid, thread), (0, 0))
+            had_ran_ns, had_waited_ns = before.get(key, (0, 0))
             if ran_ns < had_ran_ns:  # another thread has its number by now
                 had_ran_ns, had_waited_ns = 0, 0
-            self._seen[pid, thread] = ran_ns, waited_ns
+            self._seen[key] = ran_ns, waited_ns
             ran_s = self.threads.ran_s + (ran_ns - had_ran_ns) / 1e9
             waited_s = self.threads.waited_s + max(waited_ns - had_waited_ns, 0) / 1e9
             self.threads = Threads(ran_s, waited_s)

@@ -34,11 +34,17 @@ class Loading(NamedTuple):
     is_iterable: bool  # whether a dataset yields its items
     processes: int  # that load, in all of the command: workers, and training processes without any
     cores: int  # that the command may use
-    is_starved: bool  # whether others use them
+    is_starved: bool  # whether other processes use them
+    are_idle: bool  # whether they were seen to have time left
 
 
 def loading_of(
-    hello: Mapping[str, Any], others: Collection[Mapping[str, Any]], cores: int, *, is_starved: bool
+    hello: Mapping[str, Any],
+    others: Collection[Mapping[str, Any]],
+    cores: int,
+    *,
+    is_starved: bool = False,
+    are_idle: bool = False,
 ) -> Loading | None:
     """Return how a process loads, by what it and the other training processes said; None if it used no DataLoader."""
     own = _loaders(hello)
@@ -50,7 +56,7 @@ def loading_of(
         processes += max([loader["workers"] for loader in _loaders(other)], default=0) or 1
     said = hello.get("cores")
     usable = min(said, cores) if isinstance(said, int) and said > 0 else cores
-    return Loading(workers, any(loader["is_iterable"] for loader in own), processes, usable, is_starved)
+    return Loading(workers, any(loader["is_iterable"] for loader in own), processes, usable, is_starved, are_idle)
 
 
 def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -69,11 +75,13 @@ def _advice_on_data(loading: Loading | None) -> str:
     if loading is None:
         return _ADVICE[DATA][1]
     if loading.is_starved:
-        return f"{_LESS_WORK}; more workers would find no free core"
-    if loading.processes >= loading.cores:
+        return f"{_LESS_WORK}; other processes use the cores, so more workers help only if items wait, as for a disk"
+    if loading.processes >= loading.cores and not loading.are_idle:
         load = "process loads" if loading.processes == 1 else "processes load"
         return f"{_LESS_WORK}; {loading.processes} {load} data already, and the command may use {plural(loading.cores, 'core')}"
     has = f"{_MORE_WORKERS}, which has {loading.workers or 'none'} for {plural(loading.cores, 'core')}"
+    if loading.processes >= loading.cores:
+        has += " with time left"
     if loading.is_iterable:
         has += ", if its IterableDataset divides the items among them"
     return f"{has}, or less work for an item; {_LESSON}"

@@ -322,8 +322,14 @@ class Watched:
     def _loading_of(self, lane: Lane) -> Loading | None:
         """Return how the process of a lane loads its data, with the other training processes in the count."""
         others = [other.process.hello for other in self.lanes.values() if other is not lane]
-        cores = granted_cores(len(self._contention.usable))
-        return loading_of(lane.process.hello, others, cores, is_starved=self._contention.is_starved_by_others())
+        shared = self._contention
+        return loading_of(
+            lane.process.hello,
+            others,
+            granted_cores(len(shared.usable)),
+            is_starved=shared.is_starved_by_others(),
+            are_idle=shared.are_cores_idle(),
+        )
 
     def _tell_contention(self) -> None:
         """Record that the machine was busy: the step times are then longer than the script needs."""

@@ -85,7 +85,10 @@ class Watcher:
             return
         self._ended_after = self.steps
         now = time.monotonic_ns()
-        self.mark(layout.SCRIPT_ENDED, now, now)
+        try:
+            self.mark(layout.SCRIPT_ENDED, now, now)
+        except Exception as problem:
+            self.fail(problem)
 
     def log(self, step: float | None, values: Any, source: str = "tuilab.log") -> None:
         """Mark values of a step, as a logger was given them; without a step, of the one that the optimizers are at."""
