@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
+from tuilab.commands.core_time import CoreTimes
+from tuilab.commands.helpers import Helpers
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.output.printed import Printed
@@ -48,6 +50,8 @@ class Lane:
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
         self.times_s = array("d")  # of all steps but the first
+        self.core_times = CoreTimes()  # of the steps that have a time in `times_s`, of an arm in a race
+        self.helpers = Helpers(process.pid)
         self.roots: list[float] = []  # the first ones
         self.count, self.until_ns = recorded
         self.is_chosen = False  # what ends its steps, by the user
@@ -127,6 +131,8 @@ class Watched:
         """Look at what no mark tells."""
         if self._marks and not any(process.hello for process in self._marks.processes.values()):
             self._ran.look()
+        for lane in self.lanes.values():
+            lane.helpers.look()
         if not self._arm:  # in a race nobody looks on
             self._alarms.turn()
 
@@ -198,6 +204,8 @@ class Watched:
             lane.roots += [*step.roots.values()][: FIRST - len(lane.roots)]
             if step.took_ns:
                 lane.times_s.append(step.took_ns / 1e9)
+            if step.core_time and self._arm:
+                lane.core_times.add(len(lane.times_s), step.core_time)
         lane.last.extend(steps)
 
     def _root_name(self, lane: Lane, owner: int) -> str:

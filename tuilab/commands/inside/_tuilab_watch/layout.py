@@ -5,6 +5,10 @@ bytes, the last of which says what it is and is written last: 0 is none yet. A t
 end with a byte of their own. All is little-endian, as the processors are that torch runs on.
 
 The number of a step, a forward, a backward and a wait is what watching took, in nanoseconds, since such a mark before.
+
+A USED mark holds what the stepping thread and its process have used since they began. Its begin is the CPU time of the thread,
+its end that of the whole process, both in nanoseconds. Its number counts how often the thread gave its core away by itself (the
+last 32 bits). Its value is for how many nanoseconds the thread wanted a core and had none, or -1 if that was not read.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ LANDED = 8  # a value that was on a GPU: a root, or whether a step was left out;
 WORKED = 9  # on a GPU: begin: as above; value: milliseconds; end: nanoseconds since the one before ended there, or -1
 HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved, value: most allocated; number: device; id: UUID
 WENT_FORWARD = 11  # with the loss, where a library calls that in one place
+USED = 12  # of a core, before the STEPPED or SKIPPED of the same id; see below
 
 TEXT = 255  # 31 bytes of a text
 
@@ -38,7 +43,7 @@ HAS_VALUE = 1  # flags
 LATE = 2  # a LANDED comes
 TIMED = 4  # a WORKED comes
 WITHIN = 8  # a step that an optimizer took while something went backward
-
+FROM_WORKERS = 16  # a wait for data that other processes make
 
 MOST = 2**32 - 1  # that a number can be
 
@@ -46,6 +51,11 @@ MOST = 2**32 - 1  # that a number can be
 def last_of(kind: int, name: int = 0, flags: int = 0) -> int:
     """Return the last word of a mark, to which its number is added."""
     return kind << 56 | flags << 48 | name << 32
+
+
+def used_of(stepped: int) -> int:
+    """Return the last word of a USED mark, to which its number is added, from that of the step that follows."""
+    return last_of(USED, stepped >> 32 & 0xFFFF)
 
 
 def pieces_of(text: bytes) -> bytes:
