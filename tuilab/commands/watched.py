@@ -276,7 +276,7 @@ class Watched:
         if self._marks is None:
             return
         for lane in self.lanes.values():
-            if not self._arm and (story := "\n".join(story_of(lane.process, lane.steps, lane.last))):
+            if not self._arm and (story := self._story_of(lane)):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
         for process in self._marks.processes.values():
             if process.lost:
@@ -288,6 +288,9 @@ class Watched:
         elif not any(lane.count for lane in self.lanes.values()):
             self._journal.append(events.Unavailable(what="steps", reason=self.why_unseen()))
         self._tell_step_of()
+
+    def _story_of(self, lane: Lane) -> str:
+        return "\n".join(story_of(lane.process, lane.steps, lane.last, lane.helpers.cores))
 
     def _tell_step_of(self) -> None:
         """Tell that no optimizer is called as --step-of says, and how those that stepped are."""

@@ -132,7 +132,7 @@ def _why_not_on_cpu(blocks: Sequence[Block]) -> str:
 
 
 def _why_not_of_one_thread(thread_ns: float, whole_ns: float, waited_ns: float) -> str:
-    if not 0 < thread_ns:
+    if thread_ns <= 0:
         return "has no CPU time of its own"
     if whole_ns - thread_ns > _MOST_ELSEWHERE * whole_ns:
         return "works on more than one thread or process"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
-import sys
 import time
 from typing import Any
 
@@ -87,13 +86,16 @@ class CoreTime:
         thread = _thread.get_ident()
         if not self._thread:
             self._thread = thread
-        if thread != self._thread or not waits:  # a thread that never waited before: the kernel does not count
+        if thread != self._thread:
             self.end()
             return
         delay_ns = -1.0
         if waits != self._waits:
             self._waits = waits
             delay_ns = self._delay_ns()
+            if not waits and delay_ns < 0:  # a kernel that counts neither: such a thread may well have waited
+                self.end()
+                return
         self._watcher.put(thread_ns, process_ns, delay_ns, layout.used_of(stepped) + (waits & layout.MOST))
         self._due[stepped] = now + _EVERY_NS
 
