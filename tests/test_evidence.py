@@ -189,9 +189,7 @@ def test_commands_with_disturbed_steps_are_judged_on_cpu_time() -> None:
         ({"thread_ns": 0}, "a has no CPU time of its own"),
     ],
 )
-def test_commands_of_more_than_one_thread_keep_the_wall_clock_with_a_reason(
-    of_slower: dict[str, Any], reason: str
-) -> None:
+def test_commands_of_more_than_one_thread_keep_the_wall_clock_with_a_reason(of_slower: dict[str, Any], reason: str) -> None:
     found = gathered(commands_on_a_busy_box(of_slower=of_slower))
 
     assert found.measure == "wall"
