@@ -26,7 +26,7 @@ def test_steps_settle_by_other_times_if_there_are_any() -> None:
 
     assert found is not None
     assert (found.cut, found.is_settled) == (20, True)
-    assert found.step_s == sum(1.1**step for step in range(20, 100)) / 80
+    assert found.step_s == pytest.approx(sum(1.1**step for step in range(20, 100)) / 80)
 
 
 def test_noise_is_no_drift() -> None:

@@ -27,6 +27,7 @@ _MOST_WAITING = 0.1  # of the blocks, in which the thread gave its core away by 
 _MOST_WAITED = 0.01  # of the CPU time and the waiting of the steps of a command
 _RARE = 0.01  # a chance, below which it is none
 _LEAST_UNITS = 6  # processes of an arm, to compare what they got of a core
+_UNEQUAL = math.log(1.05)  # times as much of a core as the other arm: less is no reason to doubt
 
 
 class Choice(NamedTuple):
@@ -71,6 +72,8 @@ def unequal_cores(over: Mapping[str, Block], under: Mapping[str, Block]) -> tupl
     if len(differences) < _LEAST_UNITS or not all(map(math.isfinite, differences)):
         return None
     center = fmean(differences)
+    if abs(center) < _UNEQUAL:
+        return None
     if stats.p_value(abs(center), stats.standard_error(differences), len(differences) - 1) > _RARE:
         return None
     return ("over", "under") if center < 0 else ("under", "over")
