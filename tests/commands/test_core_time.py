@@ -14,8 +14,8 @@ import pytest
 from tests.commands.made_up import trainer
 from tests.commands.seen import Watch
 from tests.commands.test_ab import Tuilab, raced, verdicts
-from tuilab.commands.core_time import CoreTime, CoreTimes, Reading, Readings, total
-from tuilab.commands.helpers import Helpers
+from tuilab.commands.cpu.core_time import CoreTime, CoreTimes, Reading, Readings, total
+from tuilab.commands.cpu.helpers import Helpers
 from tuilab.commands.inside._tuilab_watch import core_time, layout
 from tuilab.commands.inside._tuilab_watch.data import has_workers
 from tuilab.commands.marks import Mark
@@ -230,9 +230,9 @@ def test_sleep_in_a_step_is_waiting_and_work_is_cpu_time(watch: Watch) -> None:
 def test_helpers_count_what_processes_below_used_since_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.0, 0.1, 1.0, 2.0])
     used = {7: 500, 8: 0}
-    monkeypatch.setattr("tuilab.commands.helpers.presence.descendants", lambda pid: [one for one in used if used[one]])
+    monkeypatch.setattr("tuilab.commands.cpu.helpers.presence.descendants", lambda pid: [one for one in used if used[one]])
     fields = lambda pid: ["S", *["0"] * 10, str(used[pid]), *["0"] * 7, "1"]  # noqa: E731
-    monkeypatch.setattr("tuilab.commands.helpers.presence.stat_fields", fields)
+    monkeypatch.setattr("tuilab.commands.cpu.helpers.presence.stat_fields", fields)
     helpers = Helpers(1, lambda: next(clock))
     ticks = os.sysconf("SC_CLK_TCK")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuilab.commands.core_time import Reading
+from tuilab.commands.cpu.core_time import Reading
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.files import open_regular
 

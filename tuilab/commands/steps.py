@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from tuilab.commands.core_time import CoreTime, Reading, Readings
+from tuilab.commands.cpu.core_time import CoreTime, Reading, Readings
 from tuilab.commands.inside._tuilab_watch.layout import (
     FROM_WORKERS,
     HAS_VALUE,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from statistics import fmean, median
 
-from tuilab.commands.core_time import total
+from tuilab.commands.cpu.core_time import total
 from tuilab.commands.marks import Process
 from tuilab.commands.next_step import next_step
 from tuilab.commands.parts import FORWARD, lacking, shares_of, steady

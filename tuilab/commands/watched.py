@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
-from tuilab.commands.core_time import CoreTimes
-from tuilab.commands.helpers import Helpers
+from tuilab.commands.cpu.core_time import CoreTimes
+from tuilab.commands.cpu.helpers import Helpers
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.output.printed import Printed

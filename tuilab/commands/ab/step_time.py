@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tuilab.commands.ab.settling import Steady, steady
-from tuilab.commands.core_time import CoreTime, total
+from tuilab.commands.cpu.core_time import CoreTime, total
 from tuilab.commands.running import Ended
 from tuilab.commands.watched import Lane
 from tuilab.judging.measure import is_of_one_thread
