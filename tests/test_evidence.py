@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tuilab.judging.controls import told
+from tests.tui.made_up import started
+from tuilab.judging.controls import doubt, told
 from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
@@ -147,6 +148,80 @@ def test_where_the_wall_is_disturbed_the_cpu_time_of_one_thread_is_taken_for_arm
     assert found.rounds == [[math.log(2)] * 10] * 6
     assert found.same == [[0.0] * 10] * 6
     assert found.delayed[0][0] == pytest.approx(math.log(1.05))
+
+
+def commands_on_a_busy_box(
+    disturbed: int = 15, command: bool = True, of_slower: dict[str, Any] | None = None, **more: Any
+) -> RunSummary:
+    """Return a race of two commands whose steps take 20 and 10 ms of CPU time, and five times that on the wall clock."""
+    items: list[tuple[str, Item]] = []
+    if command:
+        items.append(("supervisor", started(repeats=6, command=["python", "train.py"])))
+    for number in range(6):
+        records = []
+        for arm, control, own_ms in (("a", "", 20), ("b", "", 10), ("b", "same", 10)):
+            mine: dict[str, Any] = {"thread_ns": own_ms * MS, "cpu_ns": own_ms * MS, "waited_ns": 0}
+            mine |= {"steps": 20, "disturbed_steps": disturbed, **more}
+            if arm == "a":
+                mine |= of_slower or {}
+            wall_ns = own_ms * MS * (5 + (number * 3 + own_ms) % 4)
+            records.append(block(arm, 0, wall_ns, control=control, **mine))
+        items += repeat(number, *records, device="process", has_instances=True)
+    return fold(items)
+
+
+def test_commands_with_disturbed_steps_are_judged_on_cpu_time() -> None:
+    found = gathered(commands_on_a_busy_box())
+
+    assert (found.measure, found.choice.disturbed_share) == ("cpu", 0.75)
+    assert found.rounds == [[math.log(2)]] * 6
+    assert found.same == [[0.0]] * 6
+    assert told(found)[0] == "judged on CPU time: 75 % of the steps were disturbed"
+
+
+@pytest.mark.parametrize(
+    ("of_slower", "reason"),
+    [
+        ({"cpu_ns": 21 * MS}, "a works on more than one thread or process"),
+        ({"waited_ns": 1 * MS}, "a waits for 4.8 % of its time"),
+        ({"helped_by": "workers of a DataLoader"}, "a has workers of a DataLoader"),
+        ({"thread_ns": None}, "a has no CPU time of its own"),
+        ({"thread_ns": 0}, "a has no CPU time of its own"),
+    ],
+)
+def test_commands_of_more_than_one_thread_keep_the_wall_clock_with_a_reason(of_slower: dict[str, Any], reason: str) -> None:
+    found = gathered(commands_on_a_busy_box(of_slower=of_slower))
+
+    assert found.measure == "wall"
+    assert told(found)[0] == f"judged on the wall clock, though 75 % of the steps were disturbed: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("why", "more"),
+    [
+        ("calm", {"disturbed": 1}),
+        ("an older record", {"steps": None}),
+        ("an older record", {"steps": None, "thread_ns": None, "waited_ns": None, "disturbed_steps": None}),
+        ("no command", {"command": False}),
+    ],
+)
+def test_other_processes_keep_the_wall_clock_without_a_word(why: str, more: dict[str, Any]) -> None:
+    found = gathered(commands_on_a_busy_box(**more))
+
+    assert (found.measure, found.choice.why_wall, found.starved) == ("wall", "", "")
+    assert not any("judged on" in part for part in told(found))
+
+
+def test_command_that_gets_less_of_a_core_makes_no_verdict_on_cpu_time() -> None:
+    summary = commands_on_a_busy_box()
+    for (_, arm), blocks in summary.blocks.items():
+        for one in blocks:
+            one.wall_ns *= 4 if arm == "a" else 1
+
+    found = gathered(summary)
+
+    assert found.starved == "a gets less of a core than b: it may be its own doing"
+    assert doubt(CLAIM, found) == found.starved
 
 
 def test_where_hardly_a_block_is_disturbed_the_wall_clock_stays() -> None:

@@ -45,8 +45,9 @@ class Seen:
 
     done: "subprocess.CompletedProcess[str]"
     processes: list[Process]
-    marks: list[Mark]  # of all, one process after the other
+    marks: list[Mark]  # of all, one process after the other, without readings of CPU times
     by_process: list[list[Mark]]
+    with_readings: list[Mark]
 
     @property
     def kinds(self) -> str:
@@ -76,7 +77,7 @@ class Seen:
     @property
     def steps(self) -> list[Step]:
         steps = Steps()
-        return steps.take(self.marks) + steps.finish()
+        return steps.take(self.with_readings) + steps.finish()
 
 
 Watch = Callable[..., Seen]
@@ -121,4 +122,6 @@ def seen(folder: Path, done: "subprocess.CompletedProcess[str]") -> Seen:
     for process, news in marks.read(is_last=True):
         found.setdefault(process.pid, []).extend(news)
     processes = [process for process in marks.processes.values() if process.hello or process.trouble]
-    return Seen(done, processes, [mark for news in found.values() for mark in news], list(found.values()))
+    with_readings = [mark for news in found.values() for mark in news]
+    by_process = [[mark for mark in news if mark.kind != layout.USED] for news in found.values()]
+    return Seen(done, processes, [mark for news in by_process for mark in news], by_process, with_readings)

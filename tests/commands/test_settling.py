@@ -21,6 +21,14 @@ def test_steps_that_grow_slower_and_slower_never_settle_and_are_halved() -> None
     assert (found.cut, found.is_settled) == (50, False)
 
 
+def test_steps_settle_by_other_times_if_there_are_any() -> None:
+    found = steady([1.1**step for step in range(100)], [5.0] * 18 + [1.0] * 82)
+
+    assert found is not None
+    assert (found.cut, found.is_settled) == (20, True)
+    assert found.step_s == pytest.approx(sum(1.1**step for step in range(20, 100)) / 80)
+
+
 def test_noise_is_no_drift() -> None:
     lot = random.Random(1)
     found = steady([1 + abs(lot.gauss(0, 0.05)) for _ in range(400)])

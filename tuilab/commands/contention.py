@@ -3,7 +3,7 @@
 import time
 from typing import NamedTuple
 
-from tuilab.commands.core_time import CoreTime, Threads, usable_cores, used_s, worked_s
+from tuilab.commands.cpu.core_use import CoreUse, Threads, usable_cores, used_s, worked_s
 from tuilab.text import plural
 
 _LEAST_S = 2.0  # on a core: a command that works less, such as a shell, is too short to judge
@@ -31,7 +31,7 @@ class Contention:
     """The use of the cores by a command and by other processes, from the first reading to the last."""
 
     def __init__(self, pid: int) -> None:
-        self.cores = CoreTime(pid)
+        self.cores = CoreUse(pid)
         self._pid = pid
         self.usable = usable_cores()
         self.first: Machine | None = None

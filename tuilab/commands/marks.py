@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tuilab.commands.cpu.core_time import Reading
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.files import open_regular
 
@@ -33,6 +34,7 @@ class Mark(NamedTuple):
     kind: int
     gpu_ns: int | None = None  # how long it took on a GPU
     gpu_since_ns: int | None = None  # and how long it was there since the end of the one before
+    reading: Reading | None = None  # of the CPU time, when an optimizer had stepped
 
 
 @dataclass

@@ -42,8 +42,13 @@ def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
     """Return what is drawn of the times of a step, but for the parts that were not measured."""
     if step.took_ns is None:
         return {}
-    parts = {_CURVES[part]: ns for part, ns in parts_of(step).items() if part not in lacks}
-    return {name: ns / 1e6 for name, ns in {"step_ms": step.took_ns, **parts}.items()}
+    curves = {"step_ms": step.took_ns / 1e6}
+    if step.core_time and not step.is_on_gpu:
+        curves["cpu_ms"] = step.core_time.process_ns / step.core_time.steps / 1e6
+    for part, ns in parts_of(step).items():
+        if part not in lacks:
+            curves[_CURVES[part]] = ns / 1e6
+    return curves
 
 
 def steady(steps: Collection[Step]) -> list[Step]:

@@ -10,12 +10,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from tuilab.commands.cpu.core_time import CoreTime, Reading, Readings
 from tuilab.commands.inside._tuilab_watch.layout import (
+    FROM_WORKERS,
     HAS_VALUE,
     LOGGER_CALL,
     SKIPPED,
     STEP_BEGAN,
     STEPPED,
+    USED,
     WAITED,
     WENT_BACK,
     WENT_FORWARD,
@@ -31,6 +34,7 @@ _PATIENCE_S = 10.0
 _LONG, _PATIENCE = 4, 20  # so many times as many steps of optimizers as before, and so many more, until others end a step
 _OPTIMIZED = (STEPPED, SKIPPED)
 _OF_A_STEP = (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED, LOGGER_CALL)
+_LONGEST_NS = 2**62
 
 
 @dataclass
@@ -50,6 +54,7 @@ class Step:
     watched_ns: int = 0  # that watching took, of the host
     gpu_ns: int | None = None  # since the step before ended, on a GPU, if all of it was measured there
     roots: dict[int, float] = field(default_factory=dict)  # by the optimizer that stepped next: the sum
+    core_time: CoreTime | None = None  # of this step, and of those before that have none of their own
 
     @property
     def is_on_gpu(self) -> bool:
@@ -80,11 +85,14 @@ class Steps:
         self.waits = 0
         self.forwards = 0
         self.loggings = 0
+        self.has_workers = False  # a DataLoader has its batches made by other processes
         self.ends_with: int | None = None  # the optimizer whose step ends a step; None: not known yet
         self._is_chosen = False  # by the user
         self._most = 0  # steps of optimizers that a step had
         self._landing = Landing()
         self._begun: set[int] = set()  # optimizers whose first step has begun
+        self._read: dict[int, Reading] = {}  # by the optimizer whose step follows
+        self._readings = Readings()
         self._within: set[int] = set()  # optimizers that step while something goes backward
         self._held: list[Mark] = []
         self._step: list[Mark] = []  # the marks of the step that goes on
@@ -121,7 +129,8 @@ class Steps:
             self.loggings += mark.kind == LOGGER_CALL
             if mark.kind == STEP_BEGAN:
                 self._begun.add(mark.name)
-        self._held += [mark for mark in marks if mark.kind in _OF_A_STEP]
+            self.has_workers |= mark.kind == WAITED and bool(mark.flags & FROM_WORKERS)
+            self._hold(mark)
         if self.ends_with is None and self._can_tell():
             self.ends_with = self._find_end()
         if self.ends_with is None:
@@ -134,6 +143,17 @@ class Steps:
         counts: Counter[int] = Counter(dict.fromkeys(self._begun, 0))
         counts.update(self.counts)
         return counts
+
+    def _hold(self, mark: Mark) -> None:
+        """Keep a mark that is part of a step; a reading belongs to the step of the optimizer that follows."""
+        if mark.kind == USED:
+            delay_ns = mark.value if 0 <= mark.value < _LONGEST_NS else None
+            self._read[mark.name] = Reading(mark.began, mark.ended, mark.number, delay_ns)
+        elif mark.kind in _OPTIMIZED:
+            reading = self._read.pop(mark.name, None)
+            self._held.append(mark._replace(reading=reading) if reading else mark)
+        elif mark.kind in _OF_A_STEP:
+            self._held.append(mark)
 
     def _can_tell(self) -> bool:
         counts = self._counts_of_all()
@@ -180,6 +200,7 @@ class Steps:
             self._step.append(mark)
             if self._is_end(mark):
                 step = _step_of(self._step, self._ended)
+                step.core_time = self._readings.take(step.ended, mark.reading)
                 steps.append(step)
                 self._ended = mark.ended
                 self._step = []

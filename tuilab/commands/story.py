@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from statistics import fmean, median
 
+from tuilab.commands.cpu.core_time import total
 from tuilab.commands.marks import Process
 from tuilab.commands.next_step import Loading, next_step
 from tuilab.commands.parts import UNTOLD, lacking, shares_of, steady
@@ -11,12 +12,23 @@ from tuilab.text import plural
 from tuilab.words import seconds
 
 _EVEN = 0.2  # of a mean, by which a median may be off
+_CLEAR = 0.1  # of a step, by which its CPU time differs from it
+_LEAST_READ = 0.9  # of the steps, whose CPU time has to be known
 
 
-def story_of(process: Process, steps: Steps, last: Collection[Step], loading: Loading | None = None) -> Iterator[str]:
-    """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out."""
+def story_of(
+    process: Process,
+    steps: Steps,
+    last: Collection[Step],
+    loading: Loading | None = None,
+    helper_cores: float = 0.0,
+) -> Iterator[str]:
+    """Yield the sentences: how long a step takes and where that goes, what a step is, what was left out.
+
+    `helper_cores` is how many cores the processes below this one used in the mean.
+    """
     if timed := steady(last):
-        yield from _times(process, steps, timed, loading)
+        yield from _times(process, steps, timed, loading, helper_cores)
         yield from _cost(timed)
     if last:
         yield _pattern(process, steps, last)
@@ -24,19 +36,41 @@ def story_of(process: Process, steps: Steps, last: Collection[Step], loading: Lo
         yield f"GradScaler left out {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
 
 
-def _times(process: Process, steps: Steps, timed: Collection[Step], loading: Loading | None) -> Iterator[str]:
+def _times(
+    process: Process, steps: Steps, timed: Collection[Step], loading: Loading | None, helper_cores: float
+) -> Iterator[str]:
     took_ns = [step.took_ns or 0 for step in timed]
     mean_ns, median_ns = fmean(took_ns), median(took_ns)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
     told = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {plural(len(timed), 'step')}"
     is_uneven = abs(mean_ns - median_ns) > _EVEN * mean_ns  # as where workers of a loader bring batches in bursts
     yield told + (f"; the median is {seconds(median_ns / 1e9)}" if is_uneven else "")
+    if core_time := _core_time(timed, helper_cores):
+        yield core_time
     lacks = lacking(steps)
     if shares := shares_of(timed, lacks):
         yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
         yield from (f"{part}: n/a, {why}" for part, why in lacks.items() if part not in UNTOLD)
         if advice := next_step(shares, len(timed), is_alone=not process.is_of_several, loading=loading):
             yield advice
+
+
+def _core_time(timed: Collection[Step], helper_cores: float) -> str:
+    """Return the CPU time of a step, and how long it waited for a core; nothing where that is about the whole step."""
+    times = [step.core_time for step in timed if step.core_time and not step.is_on_gpu]
+    sums = total(times)
+    if sums is None or sums.steps < _LEAST_READ * len(timed):
+        return ""
+    own_s, wall_s, delayed_s = (ns / sums.steps / 1e9 for ns in (sums.process_ns, sums.wall_ns, sums.delayed_ns))
+    helpers_s = helper_cores * wall_s
+    if abs(own_s + helpers_s - wall_s) <= _CLEAR * wall_s:
+        return ""
+    sentence = f"CPU time of a step: {seconds(own_s)}"
+    if helpers_s > _CLEAR * own_s:
+        sentence += f", and {seconds(helpers_s)} of the processes below it"
+    if delayed_s > _CLEAR * wall_s:
+        sentence += f"; for {seconds(delayed_s)} ({100 * delayed_s / wall_s:.0f} %) no core was free for it"
+    return sentence
 
 
 def _cost(timed: Collection[Step]) -> Iterator[str]:

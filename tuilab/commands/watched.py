@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
 from tuilab.commands.contention import Contention
-from tuilab.commands.core_time import granted_cores
+from tuilab.commands.cpu.core_time import CoreTimes
+from tuilab.commands.cpu.core_use import granted_cores
+from tuilab.commands.cpu.helpers import Helpers
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.next_step import Loading, loading_of
@@ -52,6 +54,8 @@ class Lane:
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
         self.times_s = array("d")  # of all steps but the first
+        self.core_times = CoreTimes()  # of the steps that have a time in `times_s`, of an arm in a race
+        self.helpers = Helpers(process.pid)
         self.roots: list[float] = []  # the first ones
         self.count, self.until_ns = recorded
         self.is_chosen = False  # what ends its steps, by the user
@@ -134,6 +138,8 @@ class Watched:
         """Look at what no mark tells."""
         if self._marks and not any(process.has_torch for process in self._marks.processes.values()):
             self._ran.look()
+        for lane in self.lanes.values():
+            lane.helpers.look()
         if not self._arm:  # in a race nobody looks on
             self._alarms.turn()
 
@@ -213,6 +219,8 @@ class Watched:
             lane.roots += [*step.roots.values()][: FIRST - len(lane.roots)]
             if step.took_ns:
                 lane.times_s.append(step.took_ns / 1e9)
+            if step.core_time and self._arm:
+                lane.core_times.add(len(lane.times_s), step.core_time)
         lane.last.extend(steps)
 
     def _root_name(self, lane: Lane, owner: int) -> str:
@@ -286,9 +294,7 @@ class Watched:
         if self._marks is None:
             return
         for lane in self.lanes.values():
-            if self._arm:
-                continue
-            if story := "\n".join(story_of(lane.process, lane.steps, lane.last, self._loading_of(lane))):
+            if not self._arm and (story := self._story_of(lane)):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
         why_unseen = ""
         if any(lane.count for lane in self.lanes.values()) and not self._arm:
@@ -335,6 +341,10 @@ class Watched:
         """Record that the machine was busy: the step times are then longer than the script needs."""
         if sentences := self._contention.sentences():
             self._journal.append(events.TextShown(text="\n".join(sentences), title="machine"))
+
+    def _story_of(self, lane: Lane) -> str:
+        loading = self._loading_of(lane)
+        return "\n".join(story_of(lane.process, lane.steps, lane.last, loading, lane.helpers.cores))
 
     def _tell_step_of(self) -> None:
         """Tell that no optimizer is called as --step-of says, and how those that stepped are."""

@@ -104,7 +104,7 @@ def doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
         return f"only {finished} of {failed + finished} repeats were measured"
     if evidence.measure == "wall" and not evidence.disturbed_share <= _MOST_DISTURBED:
         return f"the machine is too noisy: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
-    return moved(claim, evidence)
+    return evidence.starved or moved(claim, evidence)
 
 
 def moved(claim: events.ClaimDeclared, evidence: Evidence, chance: float = _RARE) -> str:
@@ -172,8 +172,7 @@ def _change_of_some(rounds: Sequence[Sequence[float]], chance: float) -> float:
 def told(evidence: Evidence) -> list[str]:
     """Return what of the measurement a reader of the verdict should know, though nothing of it stands against one."""
     parts = []
-    if evidence.measure == "cpu":
-        parts.append(f"judged on CPU time: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed")
+    parts += _clock(evidence)
     if evidence.host_bound:
         verb = "is" if len(evidence.host_bound) == 1 else "are"
         shares = " and ".join(f"{100 * share:.0f} %" for share in evidence.host_bound.values())
@@ -191,3 +190,16 @@ def told(evidence: Evidence) -> list[str]:
     if evidence.unsettled_repeats:
         parts.append(f"warm-up did not settle in {plural(evidence.unsettled_repeats, 'repeat')}")
     return parts
+
+
+def _clock(evidence: Evidence) -> list[str]:
+    """Return which clock judged, where it was not plain that it is the wall clock."""
+    steps_share = evidence.choice.disturbed_share
+    if steps_share is None:
+        if evidence.measure == "cpu":
+            return [f"judged on CPU time: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"]
+        return []
+    disturbed = f"{100 * steps_share:.0f} % of the steps were disturbed"
+    if evidence.measure == "cpu":
+        return [f"judged on CPU time: {disturbed}"]
+    return [f"judged on the wall clock, though {disturbed}: {evidence.choice.why_wall}"]

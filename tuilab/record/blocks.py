@@ -61,8 +61,12 @@ def measure_of(summary: RunSummary) -> Measure:
     of, sample = ("step", "process") if is_of_commands else ("call", "block")
     if race and race.measure:
         return Measure(race.measure, race.unit, of, sample)
-    is_of_cpu = any(claim.verdict and claim.verdict.measure == "cpu" for claim in summary.claims.values())
-    return Measure(of=of, sample=sample, clock=" on the wall clock" if is_of_cpu else "")
+    return Measure(of=of, sample=sample, clock=" on the wall clock" if is_on_cpu(summary) else "")
+
+
+def is_on_cpu(summary: RunSummary) -> bool:
+    """Say whether a verdict of a run rests on CPU times."""
+    return any(claim.verdict and claim.verdict.measure == "cpu" for claim in summary.claims.values())
 
 
 def scale_of(unit: str) -> float:

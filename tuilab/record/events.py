@@ -484,6 +484,11 @@ class BlockTimed(Event):
     records: int = 0  # written while the time ran
     stream_ns: Count | None = None  # between the first and the last mark in the current stream of the GPU
     submitted_ns: Count | None = None  # until the last call had returned: what it took to tell the GPU
+    # of a command, of which a block is the mean of the steady steps of one process; cpu_ns then counts its helpers, too
+    steps: Count | None = None  # whose CPU time was read
+    disturbed_steps: Count | None = None  # of these: whose thread was kept from a core for more than a tenth of the time
+    waited_ns: Count | None = None  # of a step: in which its thread wanted no core
+    helped_by: str = ""  # other processes that take part in a step
 
 
 class RaceFinished(Event):

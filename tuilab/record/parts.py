@@ -120,6 +120,10 @@ class Block:
     thread_ns: int | None = None  # CPU time of the thread that made the calls
     waits: int | None = None  # times that it gave its core away by itself
     submitted_ns: int | None = None  # until the last call had returned, on a GPU
+    steps: int | None = None  # of a command, whose CPU time was read
+    disturbed_steps: int | None = None
+    waited_ns: int | None = None  # of such a step, in which its thread wanted no core
+    helped_by: str = ""  # other processes that take part in it
 
 
 class GivenDevice(NamedTuple):

@@ -103,14 +103,14 @@ def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[Piece]:
 def _timed(stream: str, item: events.BlockTimed, race: events.RaceStarted | None) -> Iterator[Piece]:
     """Yield a block: the time of a call, or what commands are held against each other by instead.
 
-    Behind it stands the CPU time of the thread that called, where a verdict may go by it.
+    The CPU time of the thread that called follows where a verdict may go by it.
     """
     marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
     notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]
     seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
     name, scale = (race.measure, scale_of(race.unit)) if race and race.measure else ("step_s", 1.0)
     yield _one("timed", name, item.arm, stream, item.round, item.t, scale * seconds, " ".join(notes))
-    if race and race.device == "cpu" and item.thread_ns is not None:
+    if race and race.device in ("cpu", "process") and item.thread_ns is not None:
         thread_s = item.thread_ns / item.loops / 1e9
         yield _one("timed", "thread_s", item.arm, stream, item.round, item.t, thread_s, " ".join(notes))
 

@@ -2,7 +2,7 @@
 
 from statistics import fmean
 
-from tuilab.commands.ab.settling import steady
+from tuilab.commands.ab.step_time import cpu_of, slowest, steady_of
 from tuilab.commands.parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST, lacking, parts_of
 from tuilab.commands.running import Ended
 from tuilab.commands.watched import Lane
@@ -25,17 +25,13 @@ def account_of(ended: Ended) -> dict[str, float]:
     return {**_of_steps(lane), **whole} if lane else whole
 
 
-def slowest(ended: Ended) -> Lane | None:
-    """Return the lane whose steady steps take longest, for which the others wait; None where nothing can be timed."""
-    timed = {lane: one.step_s for lane in ended.watched.lanes.values() if (one := steady(lane.times_s))}
-    return max(timed, key=lambda lane: timed[lane], default=None)
-
-
 def _of_steps(lane: Lane) -> dict[str, float]:
-    found = steady(lane.times_s)
+    found = steady_of(lane)
     assert found is not None
     steps = [step for step in lane.last if step.took_ns][-found.count :]
     account = {"step_s": found.step_s, "steps": float(found.count)}
+    if cpu := cpu_of(lane, found):
+        account["step_cpu_s"] = cpu.whole_ns / 1e9
     lacks = lacking(lane.steps)
     parts = [parts_of(step) for step in steps]
     for one in parts:

@@ -12,6 +12,8 @@ from tuilab.errors import TuilabError
 from tuilab.judging import stats
 from tuilab.judging.evidence import MIN_UNITS
 from tuilab.judging.looks import Look, decisive_look
+from tuilab.judging.measure import Measure, step_s
+from tuilab.record.blocks import is_on_cpu
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
@@ -79,9 +81,11 @@ def luck_of(summary: RunSummary, measure: str = "") -> float | None:
     """
     if not any(race.measure == name_of(measure) for _, race in summary.races):
         return None
+    judged_by: Measure = "cpu" if is_on_cpu(summary) else "wall"
     by_arm: dict[str, list[float]] = {}
     for (_, arm), blocks in summary.blocks.items():
-        by_arm.setdefault(arm, []).extend(math.log(block.step_s) for block in blocks if block.step_s > 0)
+        times = [step_s(block, judged_by) for block in blocks if judged_by == "wall" or block.thread_ns]
+        by_arm.setdefault(arm, []).extend(math.log(time_s) for time_s in times if time_s > 0)
     squares = [stats.spread(logs) ** 2 for logs in by_arm.values() if len(logs) >= 3]
     return math.sqrt(fmean(squares)) if squares else None
 

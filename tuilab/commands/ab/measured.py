@@ -3,8 +3,7 @@
 import math
 from typing import Literal, NamedTuple
 
-from tuilab.commands.ab.account import slowest
-from tuilab.commands.ab.settling import steady
+from tuilab.commands.ab.step_time import StepCpu, cpu_of, slowest, steady_of
 from tuilab.commands.running import Ended
 from tuilab.text import join, plural
 
@@ -19,6 +18,7 @@ class Measured(NamedTuple):
     amount: int = 1
     lacks: str = ""
     is_settled: bool = True
+    cpu: StepCpu | None = None  # of a step, where that is the amount
 
 
 def name_of(measure: str) -> str:
@@ -40,8 +40,9 @@ def measured(measure: str, ended: Ended) -> Measured:
 def _step(ended: Ended) -> Measured:
     """Return the steady time of a step, of several processes that of the slowest: the others wait for it."""
     lane = slowest(ended)
-    if lane and (found := steady(lane.times_s)):
-        return Measured(max(round(found.step_s * _BILLIONTHS), 1), is_settled=found.is_settled)
+    if lane and (found := steady_of(lane)):
+        amount = max(round(found.step_s * _BILLIONTHS), 1)
+        return Measured(amount, is_settled=found.is_settled, cpu=cpu_of(lane, found))
     count = max((lane.count for lane in ended.watched.lanes.values()), default=0)
     few = f"{plural(count, 'step')} were seen, which are too few to time one" if count else ended.watched.why_unseen()
     return Measured(lacks=few)

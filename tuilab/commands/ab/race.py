@@ -9,7 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from tuilab.commands.ab.account import account_of
-from tuilab.commands.ab.measured import measured, name_of, unit_of
+from tuilab.commands.ab.measured import Measured, measured, name_of, unit_of
+from tuilab.commands.ab.step_time import helpers_of
 from tuilab.commands.running import Ended, how_it_ended, run_watched
 from tuilab.commands.started import CannotStart
 from tuilab.commands.watched import ROOT
@@ -47,7 +48,7 @@ def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal
             settled.append(found.is_settled)
             learned[told_as] = ended.watched.first_roots()
             dtypes[told_as] = ended.watched.dtype()
-            journal.append(_block(arm.name, slot, control, found.amount, ended, seen, took_ns))
+            journal.append(_block(arm.name, slot, control, found, ended, seen, took_ns))
             if not control:
                 accounts[arm.name] = account_of(ended)
     done = events.RaceFinished(arms=names, is_settled=all(settled), learned=learned, dtypes=dtypes, accounts=accounts)
@@ -76,12 +77,16 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
 
 
 def _block(
-    arm: str, slot: int, control: events.Control, amount: int, ended: Ended, seen: Seen, took_ns: int
+    arm: str, slot: int, control: events.Control, found: Measured, ended: Ended, seen: Seen, took_ns: int
 ) -> events.BlockTimed:
     steps = max((lane.count for lane in ended.watched.lanes.values()), default=0) or 1
     block = events.BlockTimed(
-        arm=arm, round=0, slot=slot, loops=1, wall_ns=amount, cpu_ns=round(ended.cpu_s / steps * 1e9), control=control
+        arm=arm, round=0, slot=slot, loops=1, wall_ns=found.amount, cpu_ns=round(ended.cpu_s / steps * 1e9), control=control
     )
+    if found.cpu:
+        block.thread_ns, block.cpu_ns, block.waited_ns = found.cpu.thread_ns, found.cpu.whole_ns, found.cpu.waited_ns
+        block.steps, block.disturbed_steps = found.cpu.steps, found.cpu.disturbed_steps
+        block.helped_by = helpers_of(ended)
     block.pressure_us, block.steal_ticks, block.throttled = seen.pressure_us, seen.steal_ticks, seen.throttled
     block.is_disturbed = bool(seen.throttled) or is_robbed(seen.steal_ticks, took_ns, os.cpu_count() or 1)
     return block

@@ -22,17 +22,19 @@ class Steady:
         self.is_settled = is_settled
 
 
-def steady(times_s: Sequence[float]) -> Steady | None:
+def steady(times_s: Sequence[float], own_s: Sequence[float] | None = None) -> Steady | None:
     """Cut the warm-up off: windows of steps, until one takes as long as the next; None where there are too few steps.
 
-    The first window is always cut. Steps that never settle are halved, and told as that.
+    The first window is always cut. Steps that never settle are halved, and told as that. `own_s` are other times of the same
+    steps, by which they settle, such as their CPU time: on a busy machine the wall clock never does.
     """
     if len(times_s) < _LEAST:
         return None
+    settling_s = times_s if own_s is None else own_s
     window = max(_WINDOW, len(times_s) // 20)
     last = int(len(times_s) * _MOST_CUT)
     for cut in range(min(window, last), last + 1, window):
-        here, following = times_s[cut : cut + window], times_s[cut + window : cut + 2 * window]
+        here, following = settling_s[cut : cut + window], settling_s[cut + window : cut + 2 * window]
         if following and abs(median(here) / median(following) - 1) < _DRIFT:
             return _from(times_s, cut, is_settled=True)
     return _from(times_s, last, is_settled=False)

@@ -4,6 +4,7 @@ from collections.abc import Set
 from typing import Any
 
 from tuilab.record import events
+from tuilab.record.folding.arms_table import ARMS, arms_table
 from tuilab.record.folding.kept import keep
 from tuilab.record.holding import holds
 from tuilab.record.parts import Claim, RacedSetting
@@ -64,6 +65,8 @@ def question_answered(summary: RunSummary, stream: str, event: events.QuestionAn
 
 def verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
     claim_of(summary, event).verdict = event
+    if ARMS in summary.figures:  # it shows first what the verdict rests on
+        summary.figures[ARMS] = arms_table(summary)
 
 
 def claim_of(summary: RunSummary, event: events.AboutClaim) -> Claim:

@@ -17,6 +17,7 @@ def block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> N
     block = Block(
         event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records, event.t,
         event.loops, event.cpu_ns, event.thread_ns, event.waits, event.submitted_ns,
+        event.steps, event.disturbed_steps, event.waited_ns, event.helped_by,
     )  # fmt: skip
     if event.control:
         summary.controls.setdefault((stream, event.arm, event.control), []).append(block)

@@ -39,6 +39,7 @@ def _seen(watcher: Any, begin: Callable[..., Any]) -> Callable[..., Any]:
 
 def _timed(watcher: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     waited = layout.last_of(layout.WAITED)
+    waited_for_workers = layout.last_of(layout.WAITED, flags=layout.FROM_WORKERS)
 
     @functools.wraps(function)
     def timed(this: Any) -> Any:
@@ -48,7 +49,14 @@ def _timed(watcher: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             ended = _now()
             put, spent_ns = watcher.put, watcher.spent_ns
-            put(began, ended, 0.0, waited + (spent_ns if spent_ns < _MOST_NS else _MOST_NS))
+            last = waited_for_workers if has_workers(this) else waited
+            put(began, ended, 0.0, last + (spent_ns if spent_ns < _MOST_NS else _MOST_NS))
             watcher.spent_ns = _now() - ended
 
     return timed
+
+
+def has_workers(loader: Any) -> bool:
+    """Say whether a DataLoader, or what iterates over one, has its batches made by other processes."""
+    state = loader.__dict__
+    return bool(state.get("_num_workers") or state.get("num_workers"))

@@ -7,6 +7,9 @@ end with a byte of their own. All is little-endian, as the processors are that t
 
 The number of a step, a forward, a backward, a wait and a call of a logger is what watching took since such a mark before, in
 nanoseconds.
+A USED mark holds what the stepping thread and its process have used since they began. Its begin is the CPU time of the thread,
+its end that of the whole process, both in nanoseconds. Its number counts how often the thread gave its core away by itself (the
+last 32 bits). Its value is for how many nanoseconds the thread wanted a core and had none, or -1 if that was not read.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ WENT_FORWARD = 11  # with the loss, where a library calls that in one place
 SCRIPT_ENDED = 20  # the main thread has ended: from here on Python only shuts down, unless other threads still train
 STEP_BEGAN = 21  # id: the optimizer; it begins its first step
 LOGGER_CALL = 22  # a call of a logger; if a logger calls another one, only the outer call has a mark
+USED = 12  # of a core, before the STEPPED or SKIPPED of the same id; see below
 
 TEXT = 255  # 31 bytes of a text
 
@@ -43,7 +47,7 @@ HAS_VALUE = 1  # flags
 LATE = 2  # a LANDED comes
 TIMED = 4  # a WORKED comes
 WITHIN = 8  # a step that an optimizer took while something went backward
-
+FROM_WORKERS = 16  # a wait for data that other processes make
 
 MOST = 2**32 - 1  # that a number can be
 
@@ -51,6 +55,11 @@ MOST = 2**32 - 1  # that a number can be
 def last_of(kind: int, name: int = 0, flags: int = 0) -> int:
     """Return the last word of a mark, to which its number is added."""
     return kind << 56 | flags << 48 | name << 32
+
+
+def used_of(stepped: int) -> int:
+    """Return the last word of a USED mark, to which its number is added, from that of the step that follows."""
+    return last_of(USED, stepped >> 32 & 0xFFFF)
 
 
 def pieces_of(text: bytes) -> bytes:

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from . import layout
+from .core_time import CoreTime
 
 _now = time.monotonic_ns
 _LOOKS = frozenset((1, 2, 10, 100, 1000))  # after so many steps one looks again for what was loaded meanwhile
@@ -31,6 +32,7 @@ class Stepping:
         self._alive: dict[int, Any] = {}  # and: what takes it out of these
         self._free: dict[str, list[int]] = {}  # numbers, by class
         self._count = 0
+        self._core_time = CoreTime(watcher)
         self._within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)
 
     def begin(self) -> None:
@@ -44,6 +46,7 @@ class Stepping:
     def forget(self) -> None:
         """A forked child tells anew what its numbers mean."""
         self._count = 0
+        self._core_time.forget()
         for of_it in (self._going, self._numbers, self._lasts, self._alive, self._free):
             of_it.clear()
 
@@ -60,6 +63,7 @@ class Stepping:
         """
         watcher, is_compiling, going, lasts = self._watcher, self._watcher.is_compiling, self._going, self._lasts
         numbers = self._numbers
+        mark_core_time = self._core_time.mark
 
         def begins(optimizer: Any, given: Any, more: Any) -> None:
             if is_compiling():
@@ -94,6 +98,8 @@ class Stepping:
             spent_ns += watcher.spent_ns
             if spent_ns > _MOST_NS:
                 spent_ns = _MOST_NS
+            if watcher.gpu is None and key in lasts:
+                mark_core_time(now, lasts[key])
             if watcher.gpu is None and key in lasts and steps not in _LOOKS and "found_inf" not in optimizer.__dict__:
                 put = watcher.put
                 put(began, now, 0.0, lasts[key] + spent_ns)
@@ -117,6 +123,7 @@ class Stepping:
         try:
             if self._watcher.steps in _LOOKS:
                 self._watcher.look()
+                self._core_time.look()
             with self._watcher.aside():
                 self._tell_more(optimizer, began, ended, event, spent_ns)
         except Exception as problem:
@@ -152,7 +159,8 @@ class Stepping:
         return number
 
     def _see(self, optimizer: Any) -> None:
-        """Learn from a parameter what is computed in, and where."""
+        """Learn from its parameters what is computed in, and where."""
+        self._core_time.see(one for group in optimizer.param_groups for one in group["params"])
         first = next((one for group in optimizer.param_groups for one in group["params"]), None)
         if first is not None:
             self._watcher.sees_dtype(first.dtype)

@@ -32,7 +32,7 @@ class Threads(NamedTuple):
     waited_s: float = 0.0
 
 
-class CoreTime:
+class CoreUse:
     """The core time of a process and of all below it, since it began."""
 
     def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic, proc: Path = Path("/proc")) -> None:

@@ -1,0 +1,129 @@
+"""The CPU time of steps, from the readings that their process marks: what they used of a core, and what they waited for."""
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_OFF_CORE_SHARE = 0.1  # of a step, in which its thread was kept from a core: as of blocks in lab/races/sensors.py
+_MOST_WAITS = 2**32
+_LONGEST_NS = 2**62  # so that sums have room in a record
+
+
+class Reading(NamedTuple):
+    """What a process and the thread that steps in it had used when a step ended, in nanoseconds since they began."""
+
+    thread_ns: int
+    process_ns: int
+    waits: int  # times that the thread gave its core away by itself, of which the last 32 bits are known
+    delay_ns: float | None  # in which it wanted a core and had none; None: not read
+
+
+class CoreTime(NamedTuple):
+    """What steps used that one reading covers: nanoseconds of all of them together."""
+
+    steps: int
+    wall_ns: int
+    thread_ns: int
+    process_ns: int
+    delayed_ns: int  # in which the thread wanted a core and had none
+    waited_ns: int  # in which it wanted none
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.delayed_ns > _OFF_CORE_SHARE * self.wall_ns
+
+
+class Readings:
+    """Turns readings at the ends of steps into the CPU time between them."""
+
+    def __init__(self) -> None:
+        self._last: Reading | None = None
+        self._ended = 0  # when the step of the last reading did
+        self._steps = 0  # since then
+        self._delay_ns: float | None = None  # when it was read last
+        self._known_ns = 0  # delays since then, in which the thread never waited by itself
+
+    def take(self, ended: int, reading: Reading | None) -> CoreTime | None:
+        """Take the end of a step; return what was used since the reading before, if this step has one."""
+        self._steps += 1
+        if reading is None:
+            return None
+        used = self._since(ended, reading)
+        self._last, self._ended, self._steps = reading, ended, 0
+        return used
+
+    def _since(self, ended: int, reading: Reading) -> CoreTime | None:
+        last = self._last
+        if last is None:
+            self._delay_ns, self._known_ns = reading.delay_ns, 0
+            return None
+        wall_ns = ended - self._ended
+        thread_ns = reading.thread_ns - last.thread_ns
+        process_ns = reading.process_ns - last.process_ns
+        if not all(0 <= ns < _LONGEST_NS for ns in (wall_ns, thread_ns, process_ns)):  # marks that were made up
+            return None
+        off_core_ns = max(wall_ns - thread_ns, 0)
+        if (reading.waits - last.waits) % _MOST_WAITS == 0:
+            self._known_ns += off_core_ns
+            delayed_ns = off_core_ns
+        else:
+            delayed_ns = self._delayed_ns(reading, off_core_ns)
+        return CoreTime(self._steps, wall_ns, thread_ns, process_ns, delayed_ns, off_core_ns - delayed_ns)
+
+    def _delayed_ns(self, reading: Reading, off_core_ns: int) -> int:
+        """Return how much of the time off a core was a delay, of steps in which the thread waited by itself as well.
+
+        All of it counts as waiting where the kernel does not count delays.
+        """
+        before_ns, known_ns = self._delay_ns, self._known_ns
+        if reading.delay_ns is None:
+            return 0
+        self._delay_ns, self._known_ns = reading.delay_ns, 0
+        if before_ns is None:
+            return 0
+        delayed_ns = round(reading.delay_ns - before_ns) - known_ns
+        return min(max(delayed_ns, 0), off_core_ns)
+
+
+class CoreTimes:
+    """The CPU times of all steps of a process, each by the number of the step that ends with its reading."""
+
+    def __init__(self) -> None:
+        self._ends = array("q")  # steps that had ended
+        self._columns = {name: array("q") for name in CoreTime._fields}
+
+    def add(self, end: int, used: CoreTime) -> None:
+        """Add what the steps used that end with this one, counted from 1."""
+        self._ends.append(end)
+        for name, value in used._asdict().items():
+            self._columns[name].append(value)
+
+    def thread_s(self, count: int) -> list[float] | None:
+        """Return the seconds of CPU time of each of so many steps; None if some of them were not read.
+
+        What came before the first reading counts as the step after it.
+        """
+        found: list[float] = []
+        for end, steps, thread_ns in zip(self._ends, self._columns["steps"], self._columns["thread_ns"], strict=True):
+            step_s = thread_ns / steps / 1e9
+            is_first = not found
+            if end - steps > len(found) and not is_first:
+                return None
+            found += [step_s] * (end - len(found))
+        return found if len(found) == count else None
+
+    def since(self, first: int) -> list[CoreTime]:
+        """Return what was used by the steps from this one on, counted from 0."""
+        found = []
+        for end, *values in zip(self._ends, *self._columns.values(), strict=True):
+            used = CoreTime(*values)
+            if end - used.steps >= first:
+                found.append(used)
+        return found
+
+
+def total(times: Sequence[CoreTime]) -> CoreTime | None:
+    """Return the sum of several times; None of none."""
+    if not times:
+        return None
+    return CoreTime(*(sum(column) for column in zip(*times, strict=True)))

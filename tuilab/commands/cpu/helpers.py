@@ -1,0 +1,58 @@
+"""The CPU time of the processes below one that steps, such as the workers of a DataLoader: looked at now and then."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from tuilab.record import presence
+
+_EVERY_S = 0.25  # between two looks
+_MOST = 1000  # processes that are remembered
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class Helpers:
+    """What all of them have used since the first look; what one uses after the last look at it is not known."""
+
+    def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._pid = pid
+        self._clock = clock
+        self._next = self._looked = clock()
+        self._began: float | None = None  # when one looked first
+        self._first: dict[tuple[int, str], int] = {}  # ticks by pid and start time, when a process was seen first
+        self._last: dict[tuple[int, str], int] = {}
+
+    def look(self) -> None:
+        """Look at the processes, if it is time again."""
+        now = self._clock()
+        if now < self._next:
+            return
+        is_first = self._began is None
+        if self._began is None:
+            self._began = now
+        self._looked, self._next = now, now + _EVERY_S
+        with suppress(OSError):
+            for pid in presence.descendants(self._pid):
+                self._look_at(pid, is_first=is_first)
+
+    def _look_at(self, pid: int, *, is_first: bool) -> None:
+        with suppress(OSError):
+            fields = presence.stat_fields(pid)
+            if fields is None:
+                return
+            key = pid, fields[19]
+            if key not in self._last and len(self._last) >= _MOST:
+                return
+            used = int(fields[11]) + int(fields[12])
+            self._first.setdefault(key, used if is_first else 0)
+            self._last[key] = used
+
+    @property
+    def cores(self) -> float:
+        """How many cores these processes used in the mean; 0 if there were none."""
+        elapsed_s = self._looked - (self._looked if self._began is None else self._began)
+        if elapsed_s <= 0:
+            return 0.0
+        ticks = sum(used - self._first[key] for key, used in self._last.items())
+        return ticks / _TICKS_PER_S / elapsed_s
