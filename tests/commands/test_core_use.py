@@ -13,7 +13,7 @@ import pytest
 from tests.engine import until
 from tuilab.commands.alarms import Alarms
 from tuilab.commands.contention import Contention, Machine
-from tuilab.commands.cpu.core_use import CoreTime, Threads, has_high_pressure, used_s
+from tuilab.commands.cpu.core_use import CoreUse, Threads, has_high_pressure, used_s
 from tuilab.commands.steps import Step
 from tuilab.record.journal.writer import Writer
 
@@ -41,7 +41,7 @@ def running(code: str, core: int | None = None) -> Iterator[int]:
 def test_process_that_shares_a_core_waits_for_it() -> None:
     core = min(os.sched_getaffinity(0))
     with running(SPIN, core) as pid, running(SPIN, core):
-        cores = CoreTime(pid)
+        cores = CoreUse(pid)
 
         until(lambda: cores.read() and cores.threads.ran_s > 0.1 and cores.threads.waited_s > 0.1)
 
@@ -50,7 +50,7 @@ def test_process_that_shares_a_core_waits_for_it() -> None:
 def test_process_that_sleeps_wants_no_core() -> None:
     with running(SLEEP) as pid:
         until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("S"))
-        cores = CoreTime(pid, lambda: 0.0)
+        cores = CoreUse(pid, lambda: 0.0)
         assert cores.read()
         first = cores.threads
         assert cores.read()
@@ -60,7 +60,7 @@ def test_process_that_sleeps_wants_no_core() -> None:
 
 def test_thread_number_that_is_used_again_is_a_new_thread(tmp_path: Path) -> None:
     pid = os.getpid()
-    cores = CoreTime(pid, lambda: 0.0, tmp_path)
+    cores = CoreUse(pid, lambda: 0.0, tmp_path)
     for text in ("2000000000 1000000000 3", "500000000 4000000000 1"):
         thread = tmp_path / f"{pid}/task/77"
         thread.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def test_thread_that_has_ended_stays_in_the_sum(tmp_path: Path) -> None:
     thread = tmp_path / f"{os.getpid()}/task/77/schedstat"
     thread.parent.mkdir(parents=True)
     thread.write_text("2000000000 1000000000 3")
-    cores = CoreTime(os.getpid(), lambda: 0.0, tmp_path)
+    cores = CoreUse(os.getpid(), lambda: 0.0, tmp_path)
     cores.read()
     thread.unlink()
     cores.read()
@@ -84,13 +84,13 @@ def test_thread_that_has_ended_stays_in_the_sum(tmp_path: Path) -> None:
 
 def test_reading_that_takes_long_is_not_repeated_at_once(tmp_path: Path) -> None:
     times = iter([10.0, 10.5, 11.0, 59.0, 61.0, 61.0])
-    cores = CoreTime(os.getpid(), lambda: next(times), tmp_path)
+    cores = CoreUse(os.getpid(), lambda: next(times), tmp_path)
 
     assert [cores.read() for _ in range(4)] == [True, False, False, True]
 
 
 def test_machine_without_these_files_tells_nothing(tmp_path: Path) -> None:
-    cores = CoreTime(os.getpid(), proc=tmp_path)
+    cores = CoreUse(os.getpid(), proc=tmp_path)
     cores.read()
 
     assert (cores.is_known, cores.threads) == (False, Threads())
