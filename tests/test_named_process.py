@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from tests.engine import look, until, wait_for_stage, write_scenario
-from tuilab.engine import launch, named_process
+from tuilab.engine import launch
 from tuilab.errors import UsageError
 from tuilab.record import events, presence
 from tuilab.record.encoding import spell_out
+from tuilab.record.origin import named_process
 from tuilab.runs import sweeps
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -17,7 +17,7 @@ from tuilab.commands.started import CannotStart
 from tuilab.engine import messages
 from tuilab.engine.messages import CommandOrder, Farewell, WorkerOrder
 from tuilab.record import events
-from tuilab.record.hidden import cleaner
+from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
 
 _SWITCH_S = 0.0005  # that who passes on what is printed waits for who looks through it
@@ -32,8 +32,8 @@ def main() -> None:
     stay_when_stopped()
     sys.setswitchinterval(_SWITCH_S)
     run_dir = Path(order.run_dir)
-    clean = cleaner(order.params, order.secrets, order.command.said)
-    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", clean)
+    hide = Hiding(cleaner(order.params, order.secrets, order.command.said))
+    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", hide)
     if order.command.arms:
         farewell, code = race(order.command, order.repeat, run_dir, order.writer, journal)
     else:

@@ -12,7 +12,7 @@ from typing import IO
 from tuilab import first_process
 from tuilab.catalogue.params import check_values, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario
-from tuilab.engine import messages, named_process, processes
+from tuilab.engine import messages, processes
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.engine.spare import Spare, spawn_supervisor
 from tuilab.engine.turn import devices_of
@@ -21,7 +21,7 @@ from tuilab.interrupts import OneByOne
 from tuilab.judging.looks import PLANNED
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.record.live_run import Watch
-from tuilab.record.origin import carried
+from tuilab.record.origin import carried, named_process
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, store

@@ -28,7 +28,7 @@ from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
 from tuilab.record import events, unwritten
-from tuilab.record.hidden import cleaner
+from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
 from tuilab.text import plural
 
@@ -54,9 +54,8 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
     os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     place = order.place or Place("")
-    journal = Writer(
-        run_dir / "journal" / f"{order.writer}.jsonl", cleaner(order.params, order.secrets), ahead_ns=place.ahead_ns
-    )
+    hide = Hiding(cleaner(order.params, order.secrets))
+    journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", hide, ahead_ns=place.ahead_ns)
     if order.place:
         journal.append(events.RankPlaced(rank=order.rank, node=place.node, clock_error_ns=place.error_ns))
     farewell, code = _run(order, run_dir, journal, line)

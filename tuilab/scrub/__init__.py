@@ -47,6 +47,15 @@ def scrubber(environ: Mapping[str, str] | None = None, *, keeps_numbers: bool = 
     return lambda value: _walk(value, clean, str if keeps_numbers else str | int | float)
 
 
+def cleaner_of_texts(environ: Mapping[str, str] | None = None) -> Clean:
+    """Return what takes the values of secret variables, and what has the form of a token, out of a text of a record.
+
+    What stands behind the name of a secret stays: a traceback shows lines of code.
+    """
+    remove = remover(os.environ if environ is None else environ)
+    return lru_cache(_REMEMBERED)(lambda text: remove_forms(remove(text)))
+
+
 def scrubber_of(values: Iterable[str]) -> Callable[[Any], Any]:
     """Return a function that takes some values, and nothing else, out of plain data."""
     remove = removing({piece for value in values for piece in pieces(value)})
