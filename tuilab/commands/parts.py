@@ -3,7 +3,7 @@
 The forward is told where a library calls it in one place; elsewhere it is in the rest, whose name says so.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from statistics import median
 
 from tuilab.commands.steps import Step, Steps
@@ -11,7 +11,8 @@ from tuilab.commands.steps import Step, Steps
 DATA, FORWARD, BACKWARD, OPTIMIZER, REST = "waits for data", "forward", "backward", "optimizer", "rest"
 PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, REST)
 WITH_FORWARD = "forward + rest"
-_CURVES = dict(
+STEP = "step_ms"  # the curve of whole steps
+CURVES = dict(
     zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "rest_ms"), strict=True)
 )  # named with their unit
 _LONG = 2  # times as long as most: torch still warms up
@@ -38,8 +39,8 @@ def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
     """Return what is drawn of the times of a step, but for the parts that were not measured."""
     if step.took_ns is None:
         return {}
-    parts = {_CURVES[part]: ns for part, ns in parts_of(step).items() if part not in lacks}
-    return {name: ns / 1e6 for name, ns in {"step_ms": step.took_ns, **parts}.items()}
+    parts = {CURVES[part]: ns for part, ns in parts_of(step).items() if part not in lacks}
+    return {name: ns / 1e6 for name, ns in {STEP: step.took_ns, **parts}.items()}
 
 
 def steady(steps: Collection[Step]) -> list[Step]:
@@ -47,8 +48,13 @@ def steady(steps: Collection[Step]) -> list[Step]:
     timed = [step for step in steps if step.took_ns]
     if not timed:
         return []
-    usual = median(step.took_ns or 0 for step in timed)
-    return timed[next(at for at, step in enumerate(timed) if (step.took_ns or 0) < _LONG * usual) :]
+    return timed[first_usual([step.took_ns or 0 for step in timed]) :]
+
+
+def first_usual(times: Sequence[float]) -> int:
+    """Return the place of the first step that takes no longer than others do: torch has warmed up."""
+    usual = median(times)
+    return next(at for at, took in enumerate(times) if took < _LONG * usual)
 
 
 def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:
