@@ -23,7 +23,10 @@ _COUNTED = frozenset({"KEYS", "TOKENS"})
 _TYPED = frozenset({"CODE", "CRED", "CREDS", "LOGIN", "OTP", "PASS", "PASSCODE", "PIN", "PSK", "PW", "PWD"})
 _TYPED_PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|HTPASS|.(?:PASS|PWD)\Z")
 _FRIENDS = frozenset({"BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", "SURPASS", "TURKEY", "UNPASS"})
-_ABOUT = frozenset({"ERROR", "EXCEPTION", "WARNING", "LENGTH", "LEN", "COUNT", "SIZE"})  # KeyError, password_length
+_ABOUT = frozenset(  # what is said about a key or a password and is none: KeyError, password_length, key_name, token_type
+    {"ERROR", "EXCEPTION", "WARNING", "LENGTH", "LEN", "COUNT", "SIZE", "NAME", "NAMES", "TYPE", "TYPES"}
+)
+_OF_MODELS = frozenset({"KEY", "KEYS", "TOKEN", "TOKENS"})
 _KNOWN = 4096  # a log says the same few names over and over
 _PLACES = ("FILE", "PATH", "DIR", "SOCK", "HOME", "FOLDER", "ROOT")
 
@@ -50,6 +53,23 @@ def is_counted(name: str) -> bool:
     """Say whether a name is that of tokens or keys of a model, and of nothing that is doubtful besides: max_tokens."""
     doubtful = {word for word in _words(name) if _is_doubtful(word)}
     return bool(doubtful) and doubtful <= _COUNTED and not is_certain(name)
+
+
+@lru_cache(_KNOWN)
+def is_of_model(name: str) -> bool:
+    """Say whether a name is likely that of a token or a key of a model or of data: pad_token, lr-key, special_tokens.
+
+    A word in front of `token` or `key` says which one it is; a lone `--token` opens a door.
+    """
+    words = _words(name)
+    doubtful = {word for word in words if _is_doubtful(word)}
+    return len(words) > 1 and bool(doubtful) and doubtful <= _OF_MODELS and not is_certain(name) and not is_variable(name)
+
+
+@lru_cache(_KNOWN)
+def is_model_alone(name: str) -> bool:
+    """Say whether a name is `token`, `tokens`, `key` or `keys`, and nothing else."""
+    return name.strip("-_").upper() in _OF_MODELS
 
 
 @lru_cache(_KNOWN)
