@@ -100,10 +100,11 @@ def _records(subject: Subject, began_s: float) -> Iterator[Record]:
     firsts: dict[tuple[str, str], str] = {}  # the first process that has a curve, by arm and name
     for piece in pieces(subject.run_dir, subject.word):
         walls = [_wall_s(subject, t, began_s) for t in piece.times]
+        arm = "" if piece.kind == "sampled" else piece.arm  # of what was sampled, it is the GPU
         for tag, some in _curves(piece, walls):
-            first = firsts.setdefault((piece.arm, tag), piece.writer)
+            first = firsts.setdefault((arm, tag), piece.writer)
             shown = tag if piece.writer == first else f"{whole(piece.writer)}/{tag}"
-            yield _place(name, piece.arm), event_file.scalars(shown, *some)
+            yield _place(name, arm), event_file.scalars(shown, *some)
 
 
 def _place(name: str, arm: str) -> tuple[str, ...]:
@@ -114,6 +115,8 @@ def _place(name: str, arm: str) -> tuple[str, ...]:
 def _curves(piece: Piece, walls: list[float]) -> Iterator[tuple[str, Columns]]:
     """Yield the curves of a piece: blocks that are warm-ups, disturbed or of a control are curves of their own."""
     tag = f"{piece.kind}/{whole(piece.name)}"
+    if piece.kind == "sampled" and piece.arm:
+        tag = f"{piece.kind}/{whole(piece.arm)}/{whole(piece.name)}"
     if piece.kind != "timed":
         yield tag, _without_gaps(walls, piece)
         return
