@@ -65,6 +65,38 @@ def test_secret_in_quotes_leaves_source_that_parses(line: str, left: str) -> Non
     ast.parse(cleaned)
 
 
+HIDDEN_WELL = [  # lines in which a name and its secret do not stand side by side; the secret is 8Kq22Lm0xZ81
+    'PASSWORD = ("8Kq22Lm0xZ81")',
+    'password = (\n    "8Kq22Lm0xZ81"\n)',
+    'password = "a" if x else "8Kq22Lm0xZ81"',
+    'PASSWORD = os.environ.get("X") or "8Kq22Lm0xZ81"',
+    'PASSWORD = "short" "8Kq22Lm0xZ81"',
+    'password = "8Kq22Lm0xZ81".encode()',
+    'password = SecretStr("8Kq22Lm0xZ81")',
+    'passwords = [\n    "first one",\n    "8Kq22Lm0xZ81",\n]',
+    'user, password = "ada", "8Kq22Lm0xZ81"',
+    'x["api_key"] = y["k"] = "8Kq22Lm0xZ81"',
+    'assert token != "8Kq22Lm0xZ81"',
+    "password = " + " + '''two\n8Kq22Lm0xZ81'''",
+    'setattr(config, "password", "8Kq22Lm0xZ81")',
+    'run(["login", "--password", "8Kq22Lm0xZ81"])',
+    'parser.add_argument("--api-key", type=str, default="8Kq22Lm0xZ81", help="x")',
+    'def f(*, password: str | None = "8Kq22Lm0xZ81"): pass',
+    '\ufeffpassword = "8Kq22Lm0xZ81"',
+    'é = "ü"; password = "8Kq22Lm0xZ81"',
+    'password = "8Kq22Lm0xZ81"\r\nx = 1',
+    'k = "-----BEGIN PRIVATE KEY-----\\n" \\\n    "8Kq22Lm0xZ81\\n" \\\n    "-----END PRIVATE KEY-----\\n"',
+]
+
+
+@pytest.mark.parametrize("line", HIDDEN_WELL)
+def test_secret_away_from_its_name_goes_and_source_parses(line: str) -> None:
+    cleaned = clean_source(f"{line}\n", clean)
+
+    assert cleaned is not None and "8Kq22Lm0xZ81" not in cleaned and "(removed)" in cleaned
+    ast.parse(cleaned.removeprefix("\ufeff"))
+
+
 @pytest.mark.parametrize("line", EXPRESSIONS)
 def test_expression_stays_as_it_is(line: str) -> None:
     assert clean_source(f"{line}\n", clean) == f"{line}\n"

@@ -10,6 +10,7 @@ import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from tuilab.scrub.named_values import named_values, starts_of_lines
 from tuilab.text import GONE
 
 Clean = Callable[[str], str]
@@ -34,13 +35,18 @@ class _Piece(NamedTuple):
 
 def clean_source(source: str, clean: Clean) -> str | None:
     """Return Python source without what `clean` takes out of texts; None if it is no Python, or would not parse then."""
+    if source.startswith("\ufeff"):
+        cleaned_rest = clean_source(source[1:], clean)
+        return None if cleaned_rest is None else "\ufeff" + cleaned_rest
     if not _parses(source):
         return None
+    named = named_values(source)
     kept: list[str] = []
     at = 0
     for piece in _pieces(source):
         kept.append(source[at : piece.begin])
-        kept.append(_clean_piece(source[piece.begin : piece.end], piece, clean))
+        is_named = any(begin <= piece.begin and piece.end <= end for begin, end in named)
+        kept.append(_clean_piece(source[piece.begin : piece.end], piece, clean, is_named=is_named))
         at = piece.end
     cleaned = "".join([*kept, source[at:]])
     return cleaned if cleaned == source or _parses(cleaned) else None
@@ -56,7 +62,7 @@ def _parses(source: str) -> bool:
 
 def _pieces(source: str) -> Iterator[_Piece]:
     """Yield the texts, comments and numbers of a source in their order; an f-string is one piece."""
-    starts = _starts_of_lines(source)
+    starts = starts_of_lines(source)
     places: list[tuple[int, int]] = []  # of the tokens in front
     depth = 0  # of f-strings within each other
     begin = 0
@@ -81,25 +87,19 @@ def _pieces(source: str) -> Iterator[_Piece]:
             places.append((first, last))
 
 
-def _starts_of_lines(source: str) -> list[int]:
-    """Return where the lines begin, as the tokenizer counts them."""
-    starts = [0]
-    for line in io.StringIO(source, newline=""):
-        starts.append(starts[-1] + len(line))
-    return starts
-
-
 def _code_before(source: str, places: Sequence[tuple[int, int]], end: int) -> str:
     """Return the last tokens in front of a place, as they are written."""
     return source[places[-_BEFORE:][0][0] : end] if places else ""
 
 
-def _clean_piece(text: str, piece: _Piece, clean: Clean) -> str:
+def _clean_piece(text: str, piece: _Piece, clean: Clean, *, is_named: bool) -> str:
     if piece.kind == tokenize.COMMENT:
         cleaned = clean(text)
         is_comment = cleaned.startswith("#") and "\n" not in cleaned and "\r" not in cleaned
         return cleaned if is_comment else f"# {GONE}"
-    is_named = any(clean(before + text).endswith(_as_removed(text, piece.kind)) for before in _named_by(piece.before))
+    is_named = is_named or any(
+        clean(before + text).endswith(_as_removed(text, piece.kind)) for before in _named_by(piece.before)
+    )
     if piece.kind == tokenize.NUMBER:
         return GONE if is_named or clean(text) != text else text  # which is a name in brackets
     return _clean_text(text, clean, is_named=is_named)
