@@ -77,7 +77,7 @@ HIDDEN_WELL = [  # lines in which a name and its secret do not stand side by sid
     'user, password = "ada", "8Kq22Lm0xZ81"',
     'x["api_key"] = y["k"] = "8Kq22Lm0xZ81"',
     'assert token != "8Kq22Lm0xZ81"',
-    "password = " + " + '''two\n8Kq22Lm0xZ81'''",
+    "password = '''two\n8Kq22Lm0xZ81'''",
     'setattr(config, "password", "8Kq22Lm0xZ81")',
     'run(["login", "--password", "8Kq22Lm0xZ81"])',
     'parser.add_argument("--api-key", type=str, default="8Kq22Lm0xZ81", help="x")',
