@@ -540,6 +540,8 @@ OF_DOORS = [
     *(("--backup-key", "correct-horse-battery-staple"), ("--pad-token", TOKENS["Hugging Face"]), ("--password", "cosine")),
     *(("--admin-tokens", "hunter2"), ("--sort-key", "qwrtzpsdfg"), ("--ngrok-token", "abcdefghijklmnopqrstuvw")),
     *(("--secret-key", "labels"), ("--auth-key", "val_loss"), ("--label-key", "aB3dE5gH7jK9"), ("--webhook-key", "words")),
+    *(("--jupyter-token", "letmein"), ("--join-token", "rabbit"), ("--admin-key", "letmein"), ("--id-token", "letmein")),
+    *(("--openai-key", "letmein"), ("--cluster-token", "letmein"), ("--pad-token", "hunter22")),
 ]
 
 

@@ -70,12 +70,14 @@ def is_harmless(name: str, value: str) -> bool:
 def is_word_of_model(name: str, value: str) -> bool:
     """Say whether a value names a token or a key of a model, as in `--pad-token <pad>`, `--special-tokens bos,eos`.
 
-    A token that opens a door is drawn by lot: it is longer than a word, or has digits in it, or no vowels.
+    What stands in brackets is a token of a vocabulary under any such name. A word is one if the name says whose token it is:
+    people do choose `--jupyter-token letmein`.
     """
     words = [word.strip() for word in value.split(",")]
-    if not names.is_of_model(name):
-        return names.is_model_alone(name) and all(map(_BRACKETED.fullmatch, words))
-    return all(_BRACKETED.fullmatch(word) or _is_plain_word(word) for word in words)
+    if not names.may_be_of_model(name):
+        return False
+    is_of_model = names.is_of_model(name)
+    return all(_BRACKETED.fullmatch(word) or (is_of_model and _is_plain_word(word)) for word in words)
 
 
 def _is_plain_word(word: str) -> bool:

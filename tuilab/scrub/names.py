@@ -27,6 +27,29 @@ _ABOUT = frozenset(  # what is said about a key or a password and is none: KeyEr
     {"ERROR", "EXCEPTION", "WARNING", "LENGTH", "LEN", "COUNT", "SIZE", "NAME", "NAMES", "TYPE", "TYPES"}
 )
 _OF_MODELS = frozenset({"KEY", "KEYS", "TOKEN", "TOKENS"})
+_MODEL_WORDS = frozenset(  # in front of a token of a vocabulary, or a key of a batch, a table or a schedule
+    {"ADDED", "AUDIO", "BATCH", "BEGIN", "BLANK", "BOS", "BOUNDARY", "CAPTION", "CHAT", "CHECKPOINT", "CLASS", "CLS", "COLUMN"}
+    | {"DATA", "DATASET", "DECODER", "ENCODER", "END", "EOS", "EOT", "EXTRA", "FEATURE", "FILL", "FIM", "FORCED", "GROUP"}
+    | {"IMAGE", "IMG", "INDEX", "INPUT", "JSON", "LABEL", "LABELS", "LOSS", "LR", "MASK", "METRIC", "METRICS", "MIDDLE"}
+    | {"MONITOR", "NEWLINE", "OPTIMIZER", "OUTPUT", "PAD", "PADDING", "PLACEHOLDER", "POSITION", "PREFIX", "PROMPT", "QUERY"}
+    | {"ROW", "SAMPLE", "SCHEDULE", "SCHEDULER", "SCORE", "SEP", "SEQ", "SEQUENCE", "SORT", "SOT", "SPACE", "SPECIAL", "SRC"}
+    | {
+        "START",
+        "STATE",
+        "STOP",
+        "SUFFIX",
+        "TARGET",
+        "TEXT",
+        "TGT",
+        "UNK",
+        "VALUE",
+        "VIDEO",
+        "VOCAB",
+        "WEIGHT",
+        "WEIGHTS",
+        "WORD",
+    }
+)
 _KNOWN = 4096  # a log says the same few names over and over
 _PLACES = ("FILE", "PATH", "DIR", "SOCK", "HOME", "FOLDER", "ROOT")
 
@@ -56,20 +79,16 @@ def is_counted(name: str) -> bool:
 
 
 @lru_cache(_KNOWN)
-def is_of_model(name: str) -> bool:
-    """Say whether a name is likely that of a token or a key of a model or of data: pad_token, lr-key, special_tokens.
-
-    A word in front of `token` or `key` says which one it is; a lone `--token` opens a door.
-    """
-    words = _words(name)
-    doubtful = {word for word in words if _is_doubtful(word)}
-    return len(words) > 1 and bool(doubtful) and doubtful <= _OF_MODELS and not is_certain(name) and not is_variable(name)
+def may_be_of_model(name: str) -> bool:
+    """Say whether a name may be that of a token or a key of a model or of data: it says of no door, and of no password."""
+    doubtful = {word for word in _words(name) if _is_doubtful(word)}
+    return bool(doubtful) and doubtful <= _OF_MODELS and not is_certain(name) and not is_variable(name)
 
 
 @lru_cache(_KNOWN)
-def is_model_alone(name: str) -> bool:
-    """Say whether a name is `token`, `tokens`, `key` or `keys`, and nothing else."""
-    return name.strip("-_").upper() in _OF_MODELS
+def is_of_model(name: str) -> bool:
+    """Say whether a name says which token or key of a model or of data it is: pad_token, lr-key, special_tokens."""
+    return may_be_of_model(name) and not _MODEL_WORDS.isdisjoint(_words(name))
 
 
 @lru_cache(_KNOWN)
