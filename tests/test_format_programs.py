@@ -137,7 +137,7 @@ def accumulator(folder: Path) -> Any:
 
 
 def test_tensorboard_keeps_the_curves_of_arms_apart(subjects: list[Subject], tmp_path: Path) -> None:
-    root = written(subjects, tmp_path, ".tfevents") / subjects[2].run_dir.name / "supervisor"
+    root = written(subjects, tmp_path, ".tfevents") / subjects[2].run_dir.name
 
     found = {arm: [(one.step, one.value) for one in accumulator(root / folder_of(arm)).Scalars("logged/loss")] for arm in ALIKE}
 
@@ -147,13 +147,44 @@ def test_tensorboard_keeps_the_curves_of_arms_apart(subjects: list[Subject], tmp
 def test_tensorboard_reads_every_number_and_when_it_was_taken(subjects: list[Subject], tmp_path: Path) -> None:
     root = written(subjects[:1], tmp_path, ".tfevents") / "tour"
 
-    read = accumulator(root / "worker-0" / "careful").Scalars("logged/loss")
+    read = accumulator(root / "careful").Scalars("logged/loss")
 
     (piece,) = [one for one in full(subjects[:1])["runs"][0]["samples"]
                 if (one["name"], one["arm"], one["writer"]) == ("loss", "careful", "worker-0")]  # fmt: skip
     assert [one.step for one in read] == piece["place"]
     assert [one.value for one in read] == pytest.approx(piece["value"], rel=1e-6)
     assert [one.wall_time - 1.8e9 for one in read] == pytest.approx(piece["time_s"], abs=1e-5)
+
+
+def test_tensorboard_lists_one_run_for_each_arm(subjects: list[Subject], tmp_path: Path) -> None:
+    """The processes of an arm are groups of curves, and no runs of their own: six of them would be twenty entries."""
+    target = written(subjects[:1], tmp_path, ".tfevents")
+    summary = subjects[0].summary
+    arms = {"", *(arm for _, arm, _ in summary.series), *(arm for _, arm in summary.blocks)}
+    arms |= {arm for _, arm in summary.images}
+    writers = {writer for name, arm, writer in summary.series if (name, arm) == ("loss", "careful")}
+
+    found = {path.parent.relative_to(target) for path in target.rglob("events.*")}
+    tags = accumulator(target / "tour" / "careful").Tags()["scalars"]
+
+    assert found == {Path("tour", folder_of(arm)) if arm else Path("tour") for arm in arms}
+    assert len(writers) == 6
+    others = {f"{writer}/logged/loss" for writer in writers - {"worker-0"}}
+    assert {tag for tag in tags if tag.endswith("logged/loss")} == {"logged/loss", *others}
+
+
+def test_tensorboard_export_replaces_an_older_one_of_the_same_run(subjects: list[Subject], tmp_path: Path) -> None:
+    target = tmp_path / "report.tfevents"
+    old = target / "tour" / "worker-5" / "sum"
+    old.mkdir(parents=True)
+    (old / "events.out.tfevents.1.tuilab").write_bytes(b"old")
+    kept = target / "tour" / "mine.txt"
+    kept.write_text("mine")
+
+    written(subjects[:1], tmp_path, ".tfevents")
+
+    assert kept.read_text() == "mine"
+    assert not old.parent.exists()
 
 
 def test_tensorboard_reads_odd_steps_and_numbers(tmp_path: Path) -> None:
@@ -170,9 +201,9 @@ def test_tensorboard_reads_odd_steps_and_numbers(tmp_path: Path) -> None:
 def test_tensorboard_shows_pictures_texts_and_verdicts(subjects: list[Subject], tmp_path: Path) -> None:
     target = written(subjects, tmp_path, ".tfevents") / "tour"
 
-    run, pictures = accumulator(target), accumulator(target / "pictures")
+    run = accumulator(target)
 
-    (image,) = pictures.Images("ramp")
+    (image,) = run.Images("pictures/ramp")
     assert image.encoded_image_string.startswith(b"\x89PNG") and (image.width, image.height) == (8, 8)
     (verdicts,) = [one.tensor_proto.string_val[0].decode() for one in run.Tensors("verdicts")]
     assert "| SUPPORTED | two products take at least 1.5 times as long as one | two/one 1.99" in verdicts
@@ -191,8 +222,8 @@ def test_tensorboard_serves_runs_with_their_parameters(tmp_path: Path) -> None:
     target = written(subjects, tmp_path, ".tfevents")
 
     with served(target) as address:
-        until(lambda: len(asked(f"{address}/data/runs")) == 4)  # two runs with a process each
-        name = quote(f"{subjects[1].run_dir.name}/supervisor", safe="")
+        until(lambda: len(asked(f"{address}/data/runs")) == 2)
+        name = quote(subjects[1].run_dir.name, safe="")
         read = asked(f"{address}/data/plugin/scalars/scalars?run={name}&tag=logged%2Floss")
         experiment = asked(f"{address}/data/plugin/hparams/experiment", {"experimentName": "", "includeMetrics": True})
 

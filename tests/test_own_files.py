@@ -41,7 +41,7 @@ from tuilab.record import unwritten
 from tuilab.record.events import Record, StateChanged
 from tuilab.record.folding import folded
 from tuilab.record.live_run import read_run
-from tuilab.record.origin import carried
+from tuilab.record.origin import carried, taken_out
 from tuilab.record.origin.carried import Carrier
 from tuilab.record.origin.imported import mark_imported
 from tuilab.record.states import RunState
@@ -87,7 +87,7 @@ def ask_doctor() -> str:
 
 
 def ask_taken_out() -> str:
-    found = private.taken_out(Path("runs", RUN))
+    found = taken_out.taken_out(Path("runs", RUN))
     return private.words_of(found.places) if found else ""
 
 
@@ -192,7 +192,7 @@ def make_all(folder: Path) -> None:
     held_back.tell()
     mark_imported(run_dir)
     pack(run_dir, Path("run.tgz"))
-    (run_dir / private.FILE).write_bytes(msgspec.json.encode(private.TakenOut({"notes": 2}, "abc")))
+    (run_dir / taken_out.FILE).write_bytes(msgspec.json.encode(taken_out.TakenOut({"notes": 2}, "abc")))
     notes.add(run_dir, "kept", ["good"])
     carried.write(Path("runs", OTHER), Carrier(identity(is_alive=False), "far", is_over=True))
     carried.ask_to_stop(Path("runs", OTHER), at_once=True)

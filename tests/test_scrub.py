@@ -22,7 +22,7 @@ from tuilab.doctor import bundle
 from tuilab.errors import CannotRecord
 from tuilab.runs import store
 from tuilab.runs.archive.pack import pack
-from tuilab.scrub import GONE, environment_for_record, scrub, words_for_record
+from tuilab.scrub import GONE, environment_for_record, is_secret_value, scrub, words_for_record
 from tuilab.scrub.names import is_certain, is_secret, is_variable
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -525,3 +525,59 @@ def test_the_log_of_a_crashed_worker_goes_with_a_run(tmp_path: Path) -> None:
     pack(run_dir, tmp_path / "run.tgz")
     with tarfile.open(tmp_path / "run.tgz") as made:
         assert sorted(made.getnames()) == [f"{run_dir.name}/fault-worker-3-rank-1.log", f"{run_dir.name}/fault-worker-3.log"]
+
+
+OF_MODELS = [
+    *(("--lr-key", "cosine"), ("--pad-token", "<pad>"), ("--eos-token", "</s>"), ("--special-tokens", "bos,eos")),
+    *(("--eos-token", "<|endoftext|>"), ("--mask-token", "[MASK]"), ("--sep-token", "[SEP]"), ("--bos-token", "<s>")),
+    *(("--special-tokens", "<s>,</s>,<pad>"), ("--sort-key", "val_loss"), ("--label-key", "labels"), ("--image-key", "jpg")),
+    *(("--metric-keys", "loss,acc"), ("--key-name", "plain1"), ("--token-type", "bpe2"), ("--token", "<pad>")),
+    *(("--cls-token", "CLS"), ("--text-key", "json.text"), ("--max-tokens", "512")),
+]
+OF_DOORS = [
+    *(("--token", "hunter"), ("--token", "abcd-1234"), ("--key", "cosine"), ("--api-key", "cosine"), ("--hf-token", "words")),
+    *(("--access-token", "<pad>"), ("--hub-token", "x8Kq22Lm0"), ("--deploy-key", "plain"), ("--lr-key", "a1b2c3d4")),
+    *(("--backup-key", "correct-horse-battery-staple"), ("--pad-token", TOKENS["Hugging Face"]), ("--password", "cosine")),
+    *(("--admin-tokens", "hunter2"), ("--sort-key", "qwrtzpsdfg"), ("--ngrok-token", "abcdefghijklmnopqrstuvw")),
+    *(("--secret-key", "labels"), ("--auth-key", "val_loss"), ("--label-key", "aB3dE5gH7jK9"), ("--webhook-key", "words")),
+    *(("--jupyter-token", "letmein"), ("--join-token", "rabbit"), ("--admin-key", "letmein"), ("--id-token", "letmein")),
+    *(("--openai-key", "letmein"), ("--cluster-token", "letmein"), ("--pad-token", "hunter22")),
+]
+
+
+@pytest.mark.parametrize(("option", "value"), OF_MODELS)
+def test_option_of_a_model_keeps_its_word(option: str, value: str) -> None:
+    name = option.lstrip("-").replace("-", "_")
+
+    assert words_for_record(["train", option, value]) == ["train", option, value]
+    assert words_for_record(["train", f"{option}={value}"]) == ["train", f"{option}={value}"]
+    assert scrub({"argv": ["train", option, value]}, {}) == {"argv": ["train", option, value]}
+    assert scrub(f"train {option} {value} --rows 5", {}) == f"train {option} {value} --rows 5"
+    assert not is_secret_value(name, value)
+
+
+@pytest.mark.parametrize(("option", "value"), OF_DOORS)
+def test_option_of_a_door_loses_its_value(option: str, value: str) -> None:
+    assert words_for_record(["train", option, value]) == ["train", option, GONE]
+    assert value not in scrub(f"train {option} {value} --rows 5", {}).replace(option, "")
+    assert is_secret_value(option.lstrip("-").replace("-", "_"), value)
+
+
+@pytest.mark.parametrize("kind", ["html", "md"])
+def test_report_says_that_a_command_without_its_secret_does_not_repeat(
+    tuilab: Callable[..., "CompletedProcess[str]"], tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "probe.py"
+    path.write_text(
+        '"""A probe."""\ndef run(lab, password: str = "", pad_token: str = "") -> None:\n    lab.claim("one", True)\n'
+    )
+    words = ["run", str(path), "--headless", "--quiet", "--pad-token", "<pad>"]
+
+    tuilab(*words)
+    whole = tuilab("report", "last", "-o", "-", "--as", kind).stdout
+    tuilab(*words, "--password", "tulip-43")
+    cut = tuilab("report", "last", "-o", "-", "--as", kind).stdout
+
+    said = "This does not repeat the run as it stands: its words have a secret"
+    assert said not in whole and said in cut
+    assert GONE in cut and GONE not in whole

@@ -65,7 +65,7 @@ def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool 
     """Return what is in a regular file of at most `limit` bytes; with `is_ours` only of one that no other can have written."""
     fd, seen = open_seen(path, may_be_link=may_be_link)
     with open(fd, "rb") as file:
-        if is_ours and (seen.st_uid != os.geteuid() or seen.st_mode & 0o022):
+        if is_ours and not can_only_be_ours(seen):
             raise OSError(errno.EPERM, "another user may have written it")
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -190,6 +190,11 @@ def _is_locked(fd: int, until: float) -> bool:
             return True
         else:
             return True
+
+
+def can_only_be_ours(seen: os.stat_result) -> bool:
+    """Return whether nobody but this user (and root) can have written a file, or put one into a folder."""
+    return seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
 
 
 def identity(seen: os.stat_result) -> tuple[int, int]:

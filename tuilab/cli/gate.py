@@ -1,7 +1,7 @@
 """What `compare --fail-on` asks for: a gate that a change has to pass, as in CI."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -9,11 +9,13 @@ import click
 from tuilab.cli.options import ParamType
 from tuilab.errors import UsageError
 from tuilab.record.states import RunState
+from tuilab.reports.step_times import LEAST, is_watched, shifts_of_steps, times_of_steps
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.call_times import times_of_processes
+from tuilab.runs.comparing.claim_pairs import Shift
 from tuilab.runs.comparing.comparison import Comparison, regressions, slower, verdict_words
 from tuilab.runs.comparing.differences import facts_of
-from tuilab.text import plural, show
+from tuilab.text import brief, plural, show
 
 _SLOWER = re.compile(r"slower:(\d{1,4}(?:\.\d{1,3})?)%?")
 _BOX = ("environment", "model"), ("environment", "usable cores"), ("environment", "GPU of the run")
@@ -59,7 +61,9 @@ def stopped_by(gate: Gate, looks: Sequence[Subject], result: Comparison) -> list
         for at, look in enumerate(others, 2)
         if look.state != first.state and (gate.kind == "difference" or first.state == RunState.SUCCEEDED)
     ]
-    if gate.kind == "slower":
+    if gate.kind == "slower" and is_watched(first):
+        worse = _slower_steps(gate, looks)
+    elif gate.kind == "slower":
         _check_times(looks)
         worse = slower(result, gate.share)
     elif gate.kind == "difference":
@@ -70,11 +74,65 @@ def stopped_by(gate: Gate, looks: Sequence[Subject], result: Comparison) -> list
     return [f"{names}: {sentence}" for sentence in [*ended, *worse]]
 
 
+def undecided_by(gate: Gate, looks: Sequence[Subject]) -> list[str]:
+    """Return a sentence for each process of a watched command that may be slower than a gate allows, but not surely."""
+    if gate.kind != "slower" or not is_watched(looks[0]):
+        return []
+    sentences = []
+    for name, at, shift in _step_shifts(looks):
+        if shift.low <= 1 + gate.share < shift.high:
+            sentences.append(f"run {at}: {name} takes {_times_as_long(shift)}: not decided; tuilab ab races both commands")
+    return sentences
+
+
+def _slower_steps(gate: Gate, looks: Sequence[Subject]) -> list[str]:
+    """Return a sentence for each process of a watched command whose steps surely take longer by more than a share."""
+    _check_steps(looks)
+    _check_box(looks)
+    return [
+        f"run {at}: {name} takes {_times_as_long(shift)}"
+        for name, at, shift in _step_shifts(looks)
+        if shift.low > 1 + gate.share
+    ]
+
+
+def _times_as_long(shift: Shift) -> str:
+    return f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}] as long"
+
+
+def _step_shifts(looks: Sequence[Subject]) -> Iterator[tuple[str, int, Shift]]:
+    """Yield how the steps of later runs differ from those of the first: of which process, of which run, by how much."""
+    every = [times_of_steps(look) for look in looks]
+    for arm in every[0]:
+        for at, shift in enumerate(shifts_of_steps(looks, every, arm), 2):
+            if shift:
+                yield f"a step of {show(arm, 60)}" if arm else "a step", at, shift
+
+
+def _check_steps(looks: Sequence[Subject]) -> None:
+    """Refuse to hold the steps of commands against each other where there are too few."""
+    names = set(times_of_steps(looks[0]))
+    for look in looks:
+        if not is_watched(look):
+            raise UsageError(f"--fail-on slower: {show(look.id)} is no run of tuilab exec; compare runs of one kind")
+        times = times_of_steps(look)
+        if not times:
+            why = look.summary.unavailable.get("steps")
+            raise UsageError(f"--fail-on slower: no step of {show(look.id)} was timed{f' ({show(why, 200)})' if why else ''}")
+        if set(times) != names:
+            raise UsageError(f"--fail-on slower: {show(look.id)} has steps of other processes; compare runs of one command")
+        if few := [one.count for one in times.values() if one.count < LEAST]:
+            raise UsageError(
+                f"--fail-on slower: {show(look.id)} has {plural(few[0], 'step')} after its first ones, and {LEAST} are needed; "
+                "let it take more"
+            )
+
+
 def _check_times(looks: Sequence[Subject]) -> None:
     """Refuse to hold times against each other that say nothing about a change."""
-    boxes = []
+    _check_box(looks)
     for at, look in enumerate(looks, 1):
-        facts, times = facts_of(look.summary), times_of_processes(look.summary)
+        times = times_of_processes(look.summary)
         if at == 1 and not times:
             raise UsageError(f"--fail-on slower: {show(look.id)} timed nothing; leave it out")
         if alone := [arm for arm, found in times.items() if len(found) < 2]:
@@ -82,6 +140,13 @@ def _check_times(looks: Sequence[Subject]) -> None:
                 f"--fail-on slower: {show(look.id)} timed {show(alone[0], 60)} in one process, and how much processes differ "
                 "is not known; run it with --repeat 5"
             )
+
+
+def _check_box(looks: Sequence[Subject]) -> None:
+    """Refuse to hold times of other hardware against each other."""
+    boxes = []
+    for look in looks:
+        facts = facts_of(look.summary)
         boxes.append([facts.get(name, "") for name in _BOX])
         if other := next((pair for pair in zip(boxes[0], boxes[-1], strict=True) if pair[0] != pair[1]), None):
             raise UsageError(

@@ -4,7 +4,7 @@ Logging is the time in loggers that are known. Where none is called, it is no pa
 The forward is told where a library calls it in one place; elsewhere it is in the rest, whose name says so.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from statistics import median
 
 from tuilab.commands.steps import Step, Steps
@@ -14,7 +14,8 @@ LOGGING = "logging"
 PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, LOGGING, REST)
 UNTOLD = (FORWARD, LOGGING)  # parts of which nothing is said where none was seen
 WITH_FORWARD = "forward + rest"
-_CURVES = dict(
+STEP = "step_ms"  # the curve of whole steps
+CURVES = dict(
     zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "logging_ms", "rest_ms"), strict=True)
 )  # named with their unit
 _LONG = 2  # times as long as most: torch still warms up
@@ -42,12 +43,12 @@ def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
     """Return what is drawn of the times of a step, but for the parts that were not measured."""
     if step.took_ns is None:
         return {}
-    curves = {"step_ms": step.took_ns / 1e6}
+    curves = {STEP: step.took_ns / 1e6}
     if step.core_time and not step.is_on_gpu:
         curves["cpu_ms"] = step.core_time.process_ns / step.core_time.steps / 1e6
     for part, ns in parts_of(step).items():
         if part not in lacks:
-            curves[_CURVES[part]] = ns / 1e6
+            curves[CURVES[part]] = ns / 1e6
     return curves
 
 
@@ -56,11 +57,16 @@ def steady(steps: Collection[Step]) -> list[Step]:
     timed = [step for step in steps if step.took_ns]
     if not timed:
         return []
-    usual = median(step.took_ns or 0 for step in timed)
+    return timed[first_usual([step.took_ns or 0 for step in timed]) :]
+
+
+def first_usual(times: Sequence[float]) -> int:
+    """Return the place of the first step that takes no longer than others do: torch has warmed up."""
+    usual = median(times)
     first = 0
-    while (timed[first].took_ns or 0) >= _LONG * usual:
+    while times[first] >= _LONG * usual:
         first += 1
-    return timed[first:]
+    return first
 
 
 def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:

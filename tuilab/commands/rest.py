@@ -14,6 +14,7 @@ from tuilab.commands.output.printed import Printed
 from tuilab.commands.watched import Recorded, Watched
 from tuilab.engine.messages import CommandOrder
 from tuilab.record import events
+from tuilab.record.hidden import Hiding
 from tuilab.record.journal.reader import Reader
 from tuilab.record.journal.writer import Writer
 from tuilab.text import plural
@@ -32,7 +33,7 @@ def main() -> None:
 def bring(marks: Path, stream: Path) -> int:
     """Record the rest of the marks in a stream, and return how many steps that were."""
     recorded = recorded_in(stream)
-    journal = Writer(stream, goes_on=True)
+    journal = Writer(stream, Hiding(), goes_on=True)
     watched = Watched(CommandOrder(words=[]), marks, Printed([]), journal, recorded=recorded)
     watched.take_rest()
     count = sum(lane.count for lane in watched.lanes.values()) - sum(

@@ -18,7 +18,7 @@ from tuilab.commands.started import NOT_STARTED, OURS, CannotStart
 from tuilab.engine import messages
 from tuilab.engine.messages import CommandOrder, Farewell, WorkerOrder
 from tuilab.record import events
-from tuilab.record.hidden import cleaner
+from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
 from tuilab.runs.store import cannot_write
 
@@ -34,9 +34,9 @@ def main() -> None:
     stay_when_stopped()
     sys.setswitchinterval(_SWITCH_S)
     run_dir = Path(order.run_dir)
-    clean = cleaner(order.params, order.secrets, order.command.said)
+    hide = Hiding(cleaner(order.params, order.secrets, order.command.said))
     try:
-        journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", clean)
+        journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", hide)
     except OSError as problem:
         messages.send(line, Farewell(error=f"{NOT_STARTED}: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"))
         leave(OURS)

@@ -19,7 +19,7 @@ from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import BoxLacks, CannotRecord, UsageError
 from tuilab.files import read_regular
 from tuilab.record import events, presence
-from tuilab.record.hidden import cleaner
+from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
 from tuilab.record.verdicts import RULE
 from tuilab.runs import store
@@ -56,7 +56,7 @@ def open_run(order: RunOrder) -> OpenRun:
     run_dir = store.create(kind_of_run(order.scenario, order.topic if order.command else ""), Path(order.root))
     try:
         (run_dir / "scenario.py").write_bytes(source)
-        journal = Writer(run_dir / "journal" / "supervisor.jsonl", clean)
+        journal = Writer(run_dir / "journal" / "supervisor.jsonl", Hiding(clean))
         outputs = {at: Capture(run_dir / name, clean) for at, name in {1: "stdout.log", 2: "stderr.log"}.items()}
         first = first_records(_run_started(order, run_dir.name, source))
     except OSError as problem:

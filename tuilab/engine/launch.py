@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -20,7 +21,7 @@ from tuilab.interrupts import OneByOne
 from tuilab.judging.looks import PLANNED
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.record.live_run import Watch
-from tuilab.record.origin import carried
+from tuilab.record.origin import carried, named_process
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, store
@@ -211,7 +212,7 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     if not (watch.summary.records or watch.unreadable) and is_newborn(run_dir.name):
         raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")
     if watch.summary.run is None or state == RunState.LOST:
-        return _end_orphans(run_dir.name)
+        return _end_orphans(run_dir)
     if carried.read(run_dir):
         carried.ask_to_stop(run_dir, at_once=at_once)
         return f"asked {name} to stop{' at once' if at_once else ''}"
@@ -223,9 +224,16 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
 
 
 def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
+    """Signal the supervisor of a run; UsageError if it is another process, or cannot be signalled."""
     name = store.short_id(run_dir.name)
     try:
-        is_heard = _send(supervisor, number)
+        is_alive = not named_process.has_ended(supervisor.pid, supervisor.start)
+        if is_alive and not named_process.is_supervisor_of(run_dir, supervisor.pid):
+            raise UsageError(
+                f"{name} was not asked to stop: its record names process {supervisor.pid}, which does not write that record; "
+                f"another user may have put it there: see ls -ld {shlex.quote(show(str(run_dir)))}"
+            )
+        is_heard = is_alive and _send(supervisor, number)
     except PermissionError as problem:
         raise UsageError(f"{name} could not be asked to stop: it belongs to another user, who can stop it") from problem
     except OSError as problem:
@@ -236,10 +244,15 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
         raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; {step} shows how")
 
 
-def interrupt(front: Identity) -> bool:
-    """Have a process that was seen alive, and begins one run after another, end as by Ctrl-C; say whether it will."""
+def interrupt(front: Identity, run_dir: Path) -> bool:
+    """Have the process that begins the points of a sweep end as by Ctrl-C; return whether it will.
+
+    The run is the point that names the process. One that another user may have written is not believed.
+    """
     try:
-        return not processes.ignores(front.pid, signal.SIGINT) and _send(front, signal.SIGINT)
+        if processes.ignores(front.pid, signal.SIGINT) or not named_process.is_front_of_sweep(run_dir, front.pid):
+            return False
+        return _send(front, signal.SIGINT)
     except OSError:
         return False
 
@@ -250,11 +263,19 @@ def _send(process: Identity, number: int) -> bool:
     return is_heard
 
 
-def _end_orphans(run: str) -> str:
-    found = processes.names_left(run)
-    if not found:
-        return f"{store.short_id(run)} is lost; none of its processes is left"
+def _end_orphans(run_dir: Path) -> str:
+    """End what a dead supervisor left behind; return in words what that was.
+
+    Processes of a run are known by its name. Who plants a folder with the name of a run of ours is not to end that run.
+    """
+    run = run_dir.name
+    name = store.short_id(run)
+    left = processes.names_left(run)
+    if not left:
+        return f"{name} is lost; none of its processes is left"
+    if os.lstat(run_dir).st_uid != os.geteuid():
+        raise UsageError(f"{name} is lost, and its folder belongs to another user, who can end what is left of it")
     stubborn = processes.end_marked(run)
     if stubborn:
         raise ScenarioError(f"could not end {', '.join(map(show, stubborn))}")
-    return f"{store.short_id(run)} is lost; ended what was left of it: {', '.join(map(show, found))}"
+    return f"{name} is lost; ended what was left of it: {', '.join(map(show, left))}"

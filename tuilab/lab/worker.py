@@ -29,7 +29,7 @@ from tuilab.lab.prefix import has_ranks
 from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
 from tuilab.record import events, unwritten
-from tuilab.record.hidden import cleaner
+from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
 from tuilab.runs.store import cannot_write
 from tuilab.text import plural
@@ -54,10 +54,11 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     """Run what is ordered, say farewell on the line and end this process."""
     run_dir = Path(order.run_dir)
     place = order.place or Place("")
+    hide = Hiding(cleaner(order.params, order.secrets))
     stream = run_dir / "journal" / f"{order.writer}.jsonl"
     try:
         faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
-        journal = Writer(stream, cleaner(order.params, order.secrets), ahead_ns=place.ahead_ns)
+        journal = Writer(stream, hide, ahead_ns=place.ahead_ns)
     except OSError as problem:
         error = f"the scenario was not started: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
         _leave(line, Farewell(error=error, rank=order.rank), 1)

@@ -19,6 +19,7 @@ from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
 from tuilab.reports.boxes import claims_on_boxes
 from tuilab.reports.plain import dim_key, first_repeat, keyed
+from tuilab.reports.step_times import about_one_process, rows_of_commands
 from tuilab.reports.subject import Subject
 from tuilab.runs import store
 from tuilab.runs.comparing import comparison
@@ -80,6 +81,7 @@ def render(looks: Sequence[Subject], found: Comparison, style: Style, width: int
     """Return a comparison as text for people."""
     parts = [_runs(looks, found, style), _differences(found, source_changes(looks), style, width)]
     parts += [claims_on_boxes(found, style, width), _claims(found, style, width), _numbers(found, style)]
+    parts.append(_commands(looks, found, style, width))
     if has_chart:
         parts += _curves(looks, found, style, min(width, 100))
     return "\n\n".join(part for part in parts if part)
@@ -185,6 +187,21 @@ def _numbers(found: Comparison, style: Style) -> str:
     return "\n\n".join(blocks)
 
 
+def _commands(looks: Sequence[Subject], found: Comparison, style: Style, width: int) -> str:
+    """Return what watched commands cost beside each other, and what that can say."""
+    cells = command_cells(looks, found)
+    if not cells:
+        return ""
+    note = [style.dim(f"  {line}") for line in wrap(about_one_process(looks), max(width - 2, 30))]
+    return "\n".join([style.bold("Measured in one process each"), *_aligned(cells), *note])
+
+
+def command_cells(looks: Sequence[Subject], found: Comparison) -> list[list[str]]:
+    """Return the rows of watched commands: each number, with its ratio to that of the first run."""
+    rows = rows_of_commands(looks)
+    return [measured_cells(show(row.name, 60), row.values, row.spell, found.lacks, row.shifts) for row in rows]
+
+
 def differing(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> list[tuple[str, tuple[float | None, ...]]]:
     """Return the rows whose values are not the same in all runs."""
     return [(name, values) for name, values in table if len(set(values)) > 1]
@@ -253,6 +270,7 @@ def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
             "times_s": dict(found.times),
             "time_shifts": found.shifts,
             "memory": dict(found.sizes),
+            "commands": [{"name": row.name, "values": row.values, "shifts": row.shifts} for row in rows_of_commands(looks)],
             "curves": [_curve_fields(looks, name) for name in shared_names(looks, found)],
             "regressions": comparison.regressions(found),
         }

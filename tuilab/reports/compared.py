@@ -9,6 +9,7 @@ from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.compare_text import (
     axes_of,
+    command_cells,
     differing,
     going_on,
     in_order,
@@ -99,7 +100,7 @@ def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
         same=found.same,
         changes=tuple(source_changes(group)),
         claims=tuple(_claimed(pair) for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))[: room.claims]),
-        numbers=tuple(_numbers(found)[: room.claims]),
+        numbers=tuple((_numbers(found) + [tuple(row) for row in command_cells(group, found)])[: room.claims]),
         same_numbers=len(found.sizes) - len(differing(found.sizes)),
         overview=_overview(found.claims),
         charts=tuple(_chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]),

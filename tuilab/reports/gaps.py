@@ -1,10 +1,11 @@
 """What a report cannot show: what went wrong, what was lost, what was not measured. Nobody should have to guess."""
 
+from tuilab.record.origin.taken_out import taken_out
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import alert_words, device_notices, dropped_words, gpu_errors, leftover_words, lost_words, unmeasured
 from tuilab.reports.subject import Subject
-from tuilab.runs.private import taken_out, words_of
+from tuilab.runs.private import words_of, words_of_packed
 from tuilab.text import plural, show
 
 
@@ -77,7 +78,7 @@ def _taken_out(subject: Subject) -> list[str]:
     found = []
     if (earlier := taken_out(subject.run_dir)) is not None:
         digest = f"the record's digest was {show(earlier.digest, 40)}"
-        found.append(f"Before this run was packed: {words_of(earlier.places)}; {digest}.")
+        found.append(f"Before this run was packed: {words_of_packed(earlier.places)}; {digest}.")
     if subject.private and (words := words_of(subject.private.places)):
         found.append(f"{words[:1].upper()}{words[1:]}; --keep-private keeps them.")
     return found

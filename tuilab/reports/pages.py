@@ -10,7 +10,7 @@ from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.drawings.lines import NAME_LIMIT
 from tuilab.record.blocks import measure_of, noise_floor, noise_of
-from tuilab.record.events import ImageShown
+from tuilab.record.events import ImageShown, RunStarted
 from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
@@ -109,6 +109,7 @@ class Page:
     elapsed: str
     repeats: str
     command: str
+    why_not_again: str  # as where a secret was taken out of the command; nothing where it repeats the run
     deciding: str  # what likely decides what is open
     counts: str
     arms: tuple[str, ...]  # of a race of commands: what each is
@@ -154,6 +155,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_repeats(subject),
         command=command_line.rerun_line(run, summary.planned_repeats) if run else "",
+        why_not_again=_why_not_again(run),
         deciding=command_line.deciding_line(summary),
         counts="" if _is_watched(summary) else _counts(rows),
         arms=tuple(command_line.arms_of(run)) if run else (),
@@ -237,6 +239,12 @@ def _repeats(subject: Subject) -> str:
     ended, planned = len(subject.summary.finished_repeats()), subject.summary.planned_repeats
     words = f"{ended} of {plural(planned, 'repeat')}" if ended != planned else plural(planned, "repeat")
     return "" if _is_watched(subject.summary) else words + (", with --quick" if run.quick else "")
+
+
+def _why_not_again(run: RunStarted | None) -> str:
+    """Return that the command does not repeat the run as it stands, and why, in a sentence; nothing where it does."""
+    why = command_line.why_not_again(run) if run else ""
+    return f"This does not repeat the run as it stands: {why}." if why else ""
 
 
 def _is_watched(summary: RunSummary) -> bool:

@@ -249,7 +249,7 @@ def _memory_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
 
 def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
     rows = []
-    if peak := _rss_peak_bytes(summary):
+    if peak := rss_peak_bytes(summary):
         waiting = summary.resources.get("waiting_bytes")
         beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
         is_command = bool(summary.run and summary.run.command)  # which a process of ours starts, and stays beside
@@ -272,7 +272,7 @@ def _held_rows(summary: RunSummary) -> list[tuple[str, str]]:
     return [("  clocks", words)] if words else []
 
 
-def _rss_peak_bytes(summary: RunSummary) -> float:
+def rss_peak_bytes(summary: RunSummary) -> float:
     """Return the most that processes of a run had resident, as far as it was seen; 0: nothing was seen.
 
     Samples are of all of them, but now and then; of the largest by itself the kernel knows the most, however short it lived.

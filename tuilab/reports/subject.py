@@ -105,12 +105,13 @@ def _subject_of(watch: Watch, state: str, private: Private | None, cache: Ledger
     if run and run.command:
         scenario = Scenario(run.scenario, run.topic, scenario.path)  # its source is no scenario, and need be none
     noted = notes.read(run_dir)
+    source = data.decode(errors="replace")
     return Subject(
         run_dir,
         summary,
         state,
         private.scenario(scenario) if private else scenario,
-        handed_on(data.decode(errors="replace"), "scenario.py"),
+        private.source(source) if private else source,
         _source_note(run, data) or show(scenario.error),
         tuple(_reading_gaps(watch, state)),
         Notes([(when, handed_on(text, notes.FILE)) for when, text in noted.texts], handed_on(noted.tags, notes.FILE)),

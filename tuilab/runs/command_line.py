@@ -67,8 +67,9 @@ def _whole(run: "RunStarted") -> "RunStarted":
 
 
 def why_not_again(run: "RunStarted") -> str:
-    """Return why the line that makes a run again does not do so by itself; nothing where it does."""
-    has_gone = any(GONE in word for word in run.command)
+    """Return why the line that makes a run again does not do so as it stands; nothing where it does."""
+    values = [] if run.command else [value for value in changes(run).values() if isinstance(value, str)]
+    has_gone = any(GONE in word for word in [*run.command, *values])
     return f"its words have a secret, which is kept nowhere: put it where {GONE} stands" if has_gone else ""
 
 

@@ -7,21 +7,20 @@ equal, so that what belongs together still does. A record whose parts no longer 
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tuilab import user_data
 from tuilab.catalogue.scenario import Scenario
-from tuilab.record.events import Count, Logged
+from tuilab.record.events import Logged
 from tuilab.record.hidden import name_of, without
 from tuilab.record.journal.lines import Corrupt, Gap, Item
+from tuilab.record.origin.taken_out import SOURCE
 from tuilab.scrub import scrubber
+from tuilab.scrub.source import clean_source
 from tuilab.text import GONE, join, plural, show
 
-FILE = "taken-out.json"  # of an archive, and of the run that came out of it
-_LIMIT = 64 * 1024
+_SOURCE = "scenario.py"
 _PLACES = {  # what people call the records in which secrets stand
     "run_started": "parameters and command",
     "run_described": "parameters and command",
@@ -35,15 +34,8 @@ _PLACES = {  # what people call the records in which secrets stand
     "notes.jsonl": "notes",
     "stdout.log": "output",
     "stderr.log": "output",
-    "scenario.py": "source",
+    _SOURCE: SOURCE,
 }
-
-
-class TakenOut(msgspec.Struct):
-    """What an archive has not: how many secrets stood where, and the digest of the record with them."""
-
-    places: dict[str, Count]
-    digest: str
 
 
 class Private:
@@ -59,6 +51,15 @@ class Private:
         cleaned = self._scrub(value)
         if more := str(cleaned).count(GONE) - str(value).count(GONE):
             self.places[_PLACES.get(place, show(place, 40).replace("_", " "))] += more
+        return cleaned
+
+    def source(self, text: str) -> str:
+        """Return a source without what is private: Python that still parses, or a text of another kind."""
+        cleaned = clean_source(text, self._scrub)
+        if cleaned is None:
+            return str(self.of(text, _SOURCE))
+        if more := cleaned.count(GONE) - text.count(GONE):
+            self.places[_PLACES[_SOURCE]] += more
         return cleaned
 
     def word(self, text: str) -> str:
@@ -98,6 +99,6 @@ def words_of(places: Mapping[str, int]) -> str:
     return f"{plural(count, 'word')} taken out, for {looks}: {where}"
 
 
-def taken_out(run_dir: Path) -> TakenOut | None:
-    """Return what was taken out of a run before it was packed, if it came out of an archive from which something was."""
-    return user_data.read(run_dir / FILE, user_data.struct_of(TakenOut), _LIMIT)
+def words_of_packed(places: Mapping[str, int]) -> str:
+    """Return what an archive has not, in words."""
+    return words_of(places) or "the home folder in its source was replaced by ~"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tuilab.catalogue.grid import MOST
 from tuilab.errors import TuilabError, UsageError
+from tuilab.files import can_only_be_ours
 from tuilab.record import presence
 from tuilab.record.events import Identity, RunStarted, Sweep
 from tuilab.record.origin.imported import is_imported
@@ -33,6 +34,7 @@ class Begun:
     sweep: Sweep
     root: Path
     entries: list[Entry]  # of its runs, the oldest first
+    source: Path  # the run whose record says all this
     is_imported: bool = False  # what it would do is told by an archive alone
 
     @property
@@ -104,6 +106,11 @@ def as_begun(begun: Begun) -> Iterator[None]:
     sweep = begun.sweep
     if begun.is_imported:
         raise UsageError(f"{sweep.id} came out of an archive, and no command of one is run here; begin a sweep of your own")
+    if _distrust(begun.source):
+        raise UsageError(
+            f"{sweep.id}: another user may have written {show(str(begun.source))}, and its command is not run; "
+            "begin a sweep of your own"
+        )
     if any(GONE in word for word in sweep.argv):
         raise UsageError(f"{sweep.id} has a secret in its words, which is kept nowhere; begin it again")
     try:
@@ -130,9 +137,21 @@ def _is_meant(sweep: str, reference: str) -> bool:
 def _begun(entries: list[Entry], root: Path) -> Begun | None:
     """Return a sweep by its runs; None where none of them can be read any more."""
     newest_first = entries[::-1]
-    by_trust = sorted(newest_first, key=lambda entry: is_imported(root / entry.run))  # an archive says what it likes
-    found = next(((one, entry.run) for entry in by_trust if (one := _sweep_of(root / entry.run))), None)
-    return Begun(found[0], root, entries, is_imported(root / found[1])) if found else None
+    for entry in sorted(newest_first, key=lambda entry: _distrust(root / entry.run)):
+        run_dir = root / entry.run
+        if sweep := _sweep_of(run_dir):
+            return Begun(sweep, root, entries, run_dir, is_imported(run_dir))
+    return None
+
+
+def _distrust(run_dir: Path) -> int:
+    """Return how little a run is believed: 0 if it is ours, 1 if another user may have written it, 2 for an archive."""
+    if is_imported(run_dir):
+        return 2
+    try:
+        return int(not can_only_be_ours(os.lstat(run_dir)))
+    except OSError:
+        return 1
 
 
 def _sweep_of(run_dir: Path) -> Sweep | None:

@@ -5,7 +5,8 @@ record, which has to say as exactly as it can what ran.
 
 What nobody can find stays: a value of fewer than 6 characters away from its name; one that is split over two lines of a log by
 other text, coded three times, or in a way that is not known here; one that is told in a sentence. A number behind a name that
-counts tokens or keys is no secret, nor is `none`.
+counts tokens or keys is no secret, nor is `none`. A word behind `pad_token`, `lr_key` and the like names a token or a key of a
+model: people pronounce it, or it stands in brackets.
 """
 
 import os
@@ -15,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from tuilab.scrub import names
-from tuilab.scrub.fields import hides, hides_option, is_count, is_harmless, remove_fields
+from tuilab.scrub.fields import hides, hides_option, is_count, is_harmless, is_word_of_model, remove_fields
 from tuilab.scrub.forms import remove_forms, remove_random_words
 from tuilab.scrub.values import pieces, remover, removing
 from tuilab.text import GONE as GONE
@@ -47,6 +48,15 @@ def scrubber(environ: Mapping[str, str] | None = None, *, keeps_numbers: bool = 
     return lambda value: _walk(value, clean, str if keeps_numbers else str | int | float)
 
 
+def cleaner_of_texts(environ: Mapping[str, str] | None = None) -> Clean:
+    """Return what takes the values of secret variables, and what has the form of a token, out of a text of a record.
+
+    What stands behind the name of a secret stays: a traceback shows lines of code.
+    """
+    remove = remover(os.environ if environ is None else environ)
+    return lru_cache(_REMEMBERED)(lambda text: remove_forms(remove(text)))
+
+
 def scrubber_of(values: Iterable[str]) -> Callable[[Any], Any]:
     """Return a function that takes some values, and nothing else, out of plain data."""
     remove = removing({piece for value in values for piece in pieces(value)})
@@ -56,7 +66,7 @@ def scrubber_of(values: Iterable[str]) -> Callable[[Any], Any]:
 def is_secret_value(name: str, value: str) -> bool:
     """Say whether the text that was given for a parameter must not be recorded, for its name or for what it looks like."""
     is_told = names.is_secret(name) and not (names.is_counted(name) and is_count(value))
-    return is_told or _clean_for_record()(value) != value
+    return (is_told and not is_word_of_model(name, value)) or _clean_for_record()(value) != value
 
 
 def words_for_record(words: Sequence[str], secrets: Sequence[str] = ()) -> list[str]:

@@ -17,6 +17,11 @@ _DULL = frozenset(  # what is no secret whatever its name
 _NUMBER = re.compile(r"[+-]?(?P<whole>[\d_,]{0,30})(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?[kKMGTB%]?")
 _TO_BE_FILLED_IN = re.compile(r"\{\w{1,80}\}")
 _ENDS = "`'\").:;,"  # of a quotation, behind a number
+_BRACKETED = re.compile(r"</?[\w.-]{1,20}>|<\|[\w.-]{1,24}\|>|\[[A-Za-z_]{1,20}\]")  # <pad>, </s>, <|endoftext|>, [CLS]
+_PLAIN_WORD = re.compile(r"(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)(?:[_.-](?:[a-z]+|[A-Z]+|[A-Z][a-z]+))?")
+_VOWEL = re.compile(r"(?i)[aeiouy]")
+_LONGEST_WORD = 16  # characters
+_ABBREVIATED = 3  # letters: bos, cls, lr
 _FEW_DIGITS = 3  # which nobody takes for a password
 _COUNT_DIGITS = 15  # which nobody takes for a token: so many are counted of them
 _QUOTE = r"\\{0,8}['\"]"  # a backslash stands before it where one JSON is told in another
@@ -62,6 +67,26 @@ def is_harmless(name: str, value: str) -> bool:
     return value.casefold() in _DULL or _is_number(value, _FEW_DIGITS if names.is_typed(name) else _COUNT_DIGITS)
 
 
+def is_word_of_model(name: str, value: str) -> bool:
+    """Say whether a value names a token or a key of a model, as in `--pad-token <pad>`, `--special-tokens bos,eos`.
+
+    What stands in brackets is a token of a vocabulary under any such name. A word is one if the name says whose token it is:
+    people do choose `--jupyter-token letmein`.
+    """
+    words = [word.strip() for word in value.split(",")]
+    if not names.may_be_of_model(name):
+        return False
+    is_of_model = names.is_of_model(name)
+    return all(_BRACKETED.fullmatch(word) or (is_of_model and _is_plain_word(word)) for word in words)
+
+
+def _is_plain_word(word: str) -> bool:
+    """Say whether a word is one, or two, that people pronounce, or the few letters of an abbreviation."""
+    if len(word) > _LONGEST_WORD or not _PLAIN_WORD.fullmatch(word):
+        return False
+    return all(len(part) <= _ABBREVIATED or _VOWEL.search(part) for part in re.split(r"[_.-]", word))
+
+
 def is_count(value: str) -> bool:
     """Say whether a value counts, or is to be filled in: 8192, 128,256, {tokens}, and that with the end of a quotation."""
     value = value.rstrip(_ENDS)
@@ -83,6 +108,8 @@ def hides(name: str, value: str) -> bool:
 def hides_option(name: str, value: str) -> bool:
     """Say whether an option with this name was given a secret: whoever types `--token` means one that opens a door."""
     if names.is_counted(name) and is_count(value):
+        return False
+    if is_word_of_model(name, value):
         return False
     is_password = names.is_certain(name) and names.is_typed(name)
     return names.is_secret(name) and (is_password or not is_harmless(name, value))

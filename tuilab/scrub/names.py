@@ -23,7 +23,33 @@ _COUNTED = frozenset({"KEYS", "TOKENS"})
 _TYPED = frozenset({"CODE", "CRED", "CREDS", "LOGIN", "OTP", "PASS", "PASSCODE", "PIN", "PSK", "PW", "PWD"})
 _TYPED_PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|HTPASS|.(?:PASS|PWD)\Z")
 _FRIENDS = frozenset({"BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", "SURPASS", "TURKEY", "UNPASS"})
-_ABOUT = frozenset({"ERROR", "EXCEPTION", "WARNING", "LENGTH", "LEN", "COUNT", "SIZE"})  # KeyError, password_length
+_ABOUT = frozenset(  # what is said about a key or a password and is none: KeyError, password_length, key_name, token_type
+    {"ERROR", "EXCEPTION", "WARNING", "LENGTH", "LEN", "COUNT", "SIZE", "NAME", "NAMES", "TYPE", "TYPES"}
+)
+_OF_MODELS = frozenset({"KEY", "KEYS", "TOKEN", "TOKENS"})
+_MODEL_WORDS = frozenset(  # in front of a token of a vocabulary, or a key of a batch, a table or a schedule
+    {"ADDED", "AUDIO", "BATCH", "BEGIN", "BLANK", "BOS", "BOUNDARY", "CAPTION", "CHAT", "CHECKPOINT", "CLASS", "CLS", "COLUMN"}
+    | {"DATA", "DATASET", "DECODER", "ENCODER", "END", "EOS", "EOT", "EXTRA", "FEATURE", "FILL", "FIM", "FORCED", "GROUP"}
+    | {"IMAGE", "IMG", "INDEX", "INPUT", "JSON", "LABEL", "LABELS", "LOSS", "LR", "MASK", "METRIC", "METRICS", "MIDDLE"}
+    | {"MONITOR", "NEWLINE", "OPTIMIZER", "OUTPUT", "PAD", "PADDING", "PLACEHOLDER", "POSITION", "PREFIX", "PROMPT", "QUERY"}
+    | {"ROW", "SAMPLE", "SCHEDULE", "SCHEDULER", "SCORE", "SEP", "SEQ", "SEQUENCE", "SORT", "SOT", "SPACE", "SPECIAL", "SRC"}
+    | {
+        "START",
+        "STATE",
+        "STOP",
+        "SUFFIX",
+        "TARGET",
+        "TEXT",
+        "TGT",
+        "UNK",
+        "VALUE",
+        "VIDEO",
+        "VOCAB",
+        "WEIGHT",
+        "WEIGHTS",
+        "WORD",
+    }
+)
 _KNOWN = 4096  # a log says the same few names over and over
 _PLACES = ("FILE", "PATH", "DIR", "SOCK", "HOME", "FOLDER", "ROOT")
 
@@ -50,6 +76,19 @@ def is_counted(name: str) -> bool:
     """Say whether a name is that of tokens or keys of a model, and of nothing that is doubtful besides: max_tokens."""
     doubtful = {word for word in _words(name) if _is_doubtful(word)}
     return bool(doubtful) and doubtful <= _COUNTED and not is_certain(name)
+
+
+@lru_cache(_KNOWN)
+def may_be_of_model(name: str) -> bool:
+    """Say whether a name may be that of a token or a key of a model or of data: it says of no door, and of no password."""
+    doubtful = {word for word in _words(name) if _is_doubtful(word)}
+    return bool(doubtful) and doubtful <= _OF_MODELS and not is_certain(name) and not is_variable(name)
+
+
+@lru_cache(_KNOWN)
+def is_of_model(name: str) -> bool:
+    """Say whether a name says which token or key of a model or of data it is: pad_token, lr-key, special_tokens."""
+    return may_be_of_model(name) and not _MODEL_WORDS.isdisjoint(_words(name))
 
 
 @lru_cache(_KNOWN)

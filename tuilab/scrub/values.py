@@ -40,6 +40,8 @@ def removing(values: Collection[str]) -> Callable[[str], str]:
     folds = [_fold(spelling) for spelling in spellings]
     whole = [value for value in values if len(value) >= _WORD_LIMIT]
     every = "\0".join(whole)
+    if not spellings:
+        return lambda text: text
 
     def remove(text: str) -> str:
         folded = _folds(text)

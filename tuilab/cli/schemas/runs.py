@@ -101,6 +101,12 @@ class Curve(TypedDict):
     lines: list[Line]
 
 
+class OfCommands(TypedDict):
+    name: Annotated[str, Meta(description="steps in milliseconds, memory in bytes, the last value of a curve")]
+    values: Annotated[list[Maybe], Meta(description="in each run")]
+    shifts: Annotated[list[Shift | None], Meta(description="of each run after the first; none but of a step")]
+
+
 class Comparison(TypedDict):
     scenarios: list[str]
     runs: list[Compared]
@@ -111,6 +117,7 @@ class Comparison(TypedDict):
     times_s: Annotated[dict[str, list[Maybe]], Meta(description="of a call of each arm, in each run")]
     time_shifts: dict[str, list[Shift | None]]
     memory: dict[str, list[Maybe]]
+    commands: list[OfCommands]
     curves: list[Curve]
     regressions: list[str]
 
@@ -121,6 +128,7 @@ class Compare(TypedDict):
     comparisons: list[Comparison]
     not_in_all: Annotated[list[str], Meta(description="scenarios")]
     found: Annotated[list[str], Meta(description="what --fail-on found, in sentences")]
+    undecided: Annotated[list[str], Meta(description="what --fail-on could not decide, in sentences; it does not fail")]
 
 
 class Reached(Judged):
@@ -150,6 +158,7 @@ class Verify(Run):
     state: RunState
     is_over: bool
     wrong: list[str]
+    taken_out: Annotated[int | None, Meta(description="words of the source that the archive left out; null: it is as it ran")]
     rules: Annotated[list[str], Meta(description="that judged")]
     rule: Annotated[str, Meta(description="of this version")]
     recorded: list[Reached]

@@ -5,7 +5,7 @@ compared: the newest that succeeded, with the defaults where there is one. The f
 One run alone is compared with the baseline of its scenario, the newest with the tag baseline (tuilab note RUN --tag baseline).
 Exits 0, or 1 where --fail-on finds something: a regression is a claim that came out worse than in the first run or is gone, or
 a run that failed where the first did not; a difference is a claim with another verdict, another value, or an estimate beyond
-what the intervals allow; slower:5% is a call that surely takes 5 % longer.
+what the intervals allow; slower:5% is a call that surely takes 5 % longer, or a step of a command that tuilab exec watched.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from tuilab.cli import completion, options
-from tuilab.cli.gate import Gate, GateType, stopped_by
+from tuilab.cli.gate import Gate, GateType, stopped_by, undecided_by
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.encoding import for_programs
@@ -80,8 +80,13 @@ def command(
         compared.append((looks, comparison.compare([look.summary for look in looks], going_on(looks))))
     stopped = [(gate, words) for gate in gates for looks, result in compared for words in stopped_by(gate, looks, result)]
     found = [sentence for _, sentence in stopped]
+    undecided = [(gate, words) for gate in gates for looks, _ in compared for words in undecided_by(gate, looks)]
     code = ExitCode.REFUTED if found else ExitCode.DONE
-    document = for_programs(_document(compared, code, only, found)) if as_json or kind == "json" else ""
+    document = (
+        for_programs(_document(compared, code, only, found, [words for _, words in undecided]))
+        if as_json or kind == "json"
+        else ""
+    )
     if target:
         from tuilab.reports import files
 
@@ -97,6 +102,8 @@ def command(
         _print(compared, only, has_chart=plot or sys.stdout.isatty())
     for gate, sentence in stopped:
         click.echo(show(f"{gate.name}: {sentence}", 2000), err=bool(target))
+    for gate, sentence in undecided:
+        click.echo(show(f"{gate.name}: {sentence}", 2000), err=True)
     return code
 
 
@@ -112,9 +119,17 @@ def _format(target: str) -> str:
 Compared = Sequence[tuple[Sequence[Subject], comparison.Comparison]]
 
 
-def _document(compared: Compared, code: ExitCode, only: Sequence[str], found: Sequence[str]) -> dict[str, object]:
-    told = [fields(looks, result) for looks, result in compared]
-    return {"schema": "tuilab.compare/1", "exit_code": int(code), "comparisons": told, "not_in_all": only, "found": found}
+def _document(
+    compared: Compared, code: ExitCode, only: Sequence[str], found: Sequence[str], undecided: Sequence[str]
+) -> dict[str, object]:
+    return {
+        "schema": "tuilab.compare/1",
+        "exit_code": int(code),
+        "comparisons": [fields(looks, result) for looks, result in compared],
+        "not_in_all": only,
+        "found": found,
+        "undecided": undecided,
+    }
 
 
 def _print(compared: Compared, only: Sequence[str], *, has_chart: bool) -> None:

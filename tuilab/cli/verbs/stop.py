@@ -43,7 +43,7 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
 
     found = sweeps.find(reference, root)
     front = found.front
-    is_ended = front is not None and launch.interrupt(front)
+    is_ended = front is not None and launch.interrupt(front, found.source)
     done = [(root / one.run, _stop(root / one.run, at_once=at_once)) for one in reversed(found.going_on)]
     if as_json:
         runs = [{**store.fields(run_dir), "done": words} for run_dir, words in done]

@@ -11,13 +11,14 @@ import msgspec
 
 from tuilab import __version__
 from tuilab.catalogue.imports import SOURCE_LIMIT
-from tuilab.files import open_regular
+from tuilab.files import open_regular, read_regular
 from tuilab.judging.honest.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
 from tuilab.record import unwritten
 from tuilab.record.events import VerdictReached
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.live_run import Watch, presence
+from tuilab.record.origin.taken_out import words_taken_from_source
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE
@@ -38,6 +39,7 @@ class Findings:
     state: str = ""
     is_over: bool = False
     wrong: list[str] = field(default_factory=list)
+    taken_out: int | None = None  # words of the source that its archive left out, as it says itself; None: it is as it ran
 
     @property
     def rules(self) -> list[str]:
@@ -103,7 +105,20 @@ def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> Non
             findings.wrong.append(
                 f"{show(name)}: {plural(count, 'record')} could not be written, with values that were on a GPU"
             )
-    if summary.run is not None and _digest(run_dir / "scenario.py", SOURCE_LIMIT) != summary.run.source_sha256:
+    _examine_source(run_dir, summary, findings)
+
+
+def _examine_source(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
+    """Compare the source with the one that ran, or with what an archive says to have left of it."""
+    path = run_dir / "scenario.py"
+    if summary.run is None or _digest(path, SOURCE_LIMIT) == summary.run.source_sha256:
+        return
+    try:
+        source = read_regular(path, SOURCE_LIMIT)
+    except OSError:
+        source = b""
+    findings.taken_out = words_taken_from_source(run_dir, source)
+    if findings.taken_out is None:
         findings.wrong.append("scenario.py is not the source that ran")
 
 

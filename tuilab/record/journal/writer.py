@@ -17,24 +17,24 @@ from zlib import crc32
 from tuilab.files import identity, open_regular, set_apart
 from tuilab.record.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.record.events import Event
-from tuilab.record.hidden import Clean, without
 from tuilab.record.journal.lines import last_number
 
 _APART = 980  # behind the other descriptors of tuilab that stand apart: a crash is told to a number, whoever has it by then
 _MOST = 2**63 - 1
 Encode = Callable[[Event], bytes]
+Hide = Callable[[Event], Event]
 
 
 class Writer:
     """Appends records to one stream; safe for threads and signal handlers, useless after a fork (one process, one stream)."""
 
-    def __init__(self, path: Path, clean: Clean | None = None, *, goes_on: bool = False, ahead_ns: int = 0) -> None:
+    def __init__(self, path: Path, hide: Hide | None = None, *, goes_on: bool = False, ahead_ns: int = 0) -> None:
         """Begin a stream; or go on with that of a process that has ended. The clock of its run may be ahead of ours."""
         new = 0 if goes_on else os.O_CREAT | os.O_EXCL
         flags = os.O_WRONLY | os.O_APPEND | new | os.O_CLOEXEC | os.O_NOFOLLOW
         self._path = path
         self._ahead_ns = ahead_ns
-        self._clean = clean  # takes out what must not be recorded
+        self._hide = hide  # takes out what must not be recorded
         self._fd = set_apart(os.open(path, flags, 0o600), _APART)
         self._file = identity(os.fstat(self._fd))
         self._position = os.lseek(self._fd, 0, os.SEEK_END)  # where the last record ended: a shorter file is another one
@@ -59,8 +59,8 @@ class Writer:
             try:
                 event.n, event.t = self._next, monotonic_ns() + self._ahead_ns
                 body = encode(event)
-                if self._clean and (clean := without(event, self._clean)) is not event:
-                    body = encode_anything(clean)
+                if self._hide and (shown := self._hide(event)) is not event:
+                    body = encode_anything(shown)
                 line = b"%08x %b\n" % (crc32(body), body)
                 if len(line) > LINE_LIMIT:
                     return self._drop(event, encode)

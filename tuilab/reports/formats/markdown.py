@@ -198,7 +198,7 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
             f"{f'**{escape(title)}**' if title else ''}\n\n{fence(text)}" for title, text in page.texts
         ).strip(),
         "lesson": "" if is_many else _lesson(page, level),
-        "again": f"{level}# Run it again\n\n{fence(page.command, 'sh')}" if page.command else "",
+        "again": _again(page, level),
         "deciding": f"To decide what is open:\n\n{fence(page.deciding, 'sh')}" if page.deciding else "",
         "params": "" if is_many else _params(page, level),
         "environment": "\n\n".join(_facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment),
@@ -213,6 +213,13 @@ def _claims(page: Page) -> str:
         (f"{c.mark} {c.verdict}", c.text, "; ".join(filter(None, (c.estimate, c.claimed, c.why)))) for c in page.claims
     ]  # fmt: skip
     return _table(("Verdict", "Claim", "Measured"), rows)
+
+
+def _again(page: Page, level: str) -> str:
+    if not page.command:
+        return ""
+    parts = [f"{level}# Run it again", fence(page.command, "sh"), escape(page.why_not_again)]
+    return "\n\n".join(filter(None, parts))
 
 
 def _failure(page: Page) -> str:

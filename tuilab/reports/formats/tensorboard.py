@@ -1,7 +1,13 @@
-"""Runs as a folder for TensorBoard: below it one for each run, process and arm, with curves, pictures, texts and parameters."""
+"""Runs as a folder for TensorBoard: below it one for each run, and in that one for each arm.
+
+TensorBoard lists each folder as a run of its own, and lays curves of one name over each other. So the arms of a race are laid
+over each other, each by its first process. What the other processes have is in groups of curves that are called like them.
+"""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +26,7 @@ from tuilab.reports.subject import Subject
 from tuilab.scratch import scratch
 from tuilab.text import show, show_lines
 
+_OURS = re.compile(r"events\.out\.tfevents\.\d+\.tuilab")
 _LONGEST = 200  # bytes of the name of a folder, beside its digest: file systems take 255
 
 Columns = tuple[list[float], list[int], list[Any]]  # when, the step, the value
@@ -60,10 +67,12 @@ def _write(subject: Subject, root: Path) -> None:
 
 
 def _move(fresh: Path, target: Path) -> None:
-    """Put the files where they are wanted; what else lies there stays."""
+    """Put the files where they are wanted; what else lies there stays, but for what was written of the same runs before."""
     if not os.path.exists(target):
         fresh.rename(target)
         return
+    for run in sorted(fresh.iterdir()):
+        _remove_ours(target / run.name)
     for folder, _, names in os.walk(fresh):
         place = target / Path(folder).relative_to(fresh)
         place.mkdir(exist_ok=True)
@@ -71,22 +80,43 @@ def _move(fresh: Path, target: Path) -> None:
             os.replace(Path(folder) / name, place / name)
 
 
+def _remove_ours(run: Path) -> None:
+    """Remove the files that an export left of a run, and the folders that are empty then."""
+    for folder, _, names in os.walk(run, topdown=False):
+        for name in names:
+            if _OURS.fullmatch(name):
+                os.unlink(os.path.join(folder, name))
+        with suppress(OSError):  # something else is in it
+            os.rmdir(folder)
+
+
 def _records(subject: Subject, began_s: float) -> Iterator[Record]:
     name = subject.run_dir.name
     yield from (((name,), record) for record in _of_run(subject, began_s))
     for image in subject.summary.images.values():
         if data := png(image):
-            tag, wall_s = whole(image.title), _wall_s(subject, image.t, began_s)
-            yield (name, "pictures", image.arm), event_file.picture(tag, data, image.rows, image.cols, wall_s, image.step)
+            tag, wall_s = f"pictures/{whole(image.title)}", _wall_s(subject, image.t, began_s)
+            yield _place(name, image.arm), event_file.picture(tag, data, image.rows, image.cols, wall_s, image.step)
+    firsts: dict[tuple[str, str], str] = {}  # the first process that has a curve, by arm and name
     for piece in pieces(subject.run_dir, subject.word):
         walls = [_wall_s(subject, t, began_s) for t in piece.times]
+        arm = "" if piece.kind == "sampled" else piece.arm  # of what was sampled, it is the GPU
         for tag, some in _curves(piece, walls):
-            yield (name, piece.writer, piece.arm), event_file.scalars(tag, *some)
+            first = firsts.setdefault((arm, tag), piece.writer)
+            shown = tag if piece.writer == first else f"{whole(piece.writer)}/{tag}"
+            yield _place(name, arm), event_file.scalars(shown, *some)
+
+
+def _place(name: str, arm: str) -> tuple[str, ...]:
+    """Return the names of the folders that something of a run belongs in."""
+    return (name, arm) if arm else (name,)
 
 
 def _curves(piece: Piece, walls: list[float]) -> Iterator[tuple[str, Columns]]:
     """Yield the curves of a piece: blocks that are warm-ups, disturbed or of a control are curves of their own."""
     tag = f"{piece.kind}/{whole(piece.name)}"
+    if piece.kind == "sampled" and piece.arm:
+        tag = f"{piece.kind}/{whole(piece.arm)}/{whole(piece.name)}"
     if piece.kind != "timed":
         yield tag, _without_gaps(walls, piece)
         return
@@ -141,8 +171,8 @@ def _claims(subject: Subject, began_s: float) -> Iterator[bytes]:
 def _names(subject: Subject) -> str:
     """Return what the folders are called whose names could not hold it."""
     summary = subject.summary
-    names = [name for _, arm, writer in summary.series for name in (arm, writer)]
-    names += [name for writer, arm in summary.blocks for name in (arm, writer)]
+    names = [arm for _, arm, _ in summary.series]
+    names += [arm for _, arm in summary.blocks]
     names += [arm for _, arm in summary.images]
     rows = [(folder_of(name), name) for name in dict.fromkeys(names) if name and folder_of(name) != name]
     return _table(("Folder", "What it is"), rows)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tuilab.record.folding import folded
-from tuilab.record.origin import carried
+from tuilab.record.origin import carried, taken_out
 from tuilab.record.origin.imported import IMPORTED
-from tuilab.runs import notes, private
+from tuilab.runs import notes
 
 MOST_BYTES = 4 << 30  # of all files of a run together
 MOST_FILES = 10_000
 FOLDERS = frozenset({"journal", "artifacts"})
-_PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", notes.FILE, private.FILE})
+_PLAIN = frozenset({"scenario.py", "stdout.log", "stderr.log", "supervisor.log", notes.FILE, taken_out.FILE})
 _FAULT = re.compile(r"(?a:fault-worker-\d{1,9}(?:-rank-\d{1,9})?\.log)")  # of a worker that crashed
 
 

@@ -1,6 +1,7 @@
 """Packs a run into an archive, without what nobody should hand on."""
 
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -18,6 +19,7 @@ from zlib import crc32
 
 import msgspec
 
+from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.files import new_file, open_regular
 from tuilab.record.digest import digest_of
@@ -26,14 +28,17 @@ from tuilab.record.events import Unknown
 from tuilab.record.hidden import clean_bytes
 from tuilab.record.journal.lines import Corrupt, Gap, parse
 from tuilab.record.journal.reader import BARREN_LINES
+from tuilab.record.origin import taken_out
+from tuilab.record.origin.taken_out import TakenOut
 from tuilab.record.states import RunState
-from tuilab.runs import notes, private
+from tuilab.runs import notes
 from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, names
-from tuilab.runs.private import Private, TakenOut
+from tuilab.runs.private import Private
 from tuilab.text import plural, show
 from tuilab.words import size
 
 _IN_MEMORY = 16 << 20  # bytes of a file
+_SOURCE = "scenario.py"
 _LINE = 2 * LINE_LIMIT  # what is longer is no record
 _PIECE = 4 << 20  # bytes of a text that are looked at together: more than a run prints, so a secret is cut in no file of ours
 
@@ -45,6 +50,8 @@ class Packed:
     files: int = 0
     secrets: Private = field(default_factory=Private)
     unread: list[str] = field(default_factory=list)
+    source_sha256: str = ""  # of the source as it is in the archive
+    is_source_whole: bool = True  # nothing of it was taken out or replaced
 
 
 def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
@@ -92,7 +99,7 @@ def _refuse_what_none_unpacks(run_dir: Path) -> None:
 def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None, packed: Packed) -> None:
     with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
         for name in names(run_dir):
-            if name == private.FILE:
+            if name == taken_out.FILE:
                 continue
             try:
                 fd = open_regular(run_dir / name)
@@ -100,21 +107,30 @@ def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None
                 packed.unread.append(name)
                 continue
             with io.BufferedReader(_Source(fd, name)) as file, _clean(name, file, secrets) as clean:
+                if name == _SOURCE:
+                    packed.source_sha256 = _digest(clean)
+                    packed.is_source_whole = clean is file or packed.source_sha256 == _digest(file)
                 modified = int(os.fstat(fd).st_mtime)
                 _add(archive, f"{run_dir.name}/{name}", clean, modified)
                 packed.files += 1
-        if told := _taken_out(run_dir, secrets):
-            _add(archive, f"{run_dir.name}/{private.FILE}", io.BytesIO(msgspec.json.encode(told)), int(time.time()))
+        if told := _taken_out(run_dir, packed, secrets):
+            _add(archive, f"{run_dir.name}/{taken_out.FILE}", io.BytesIO(msgspec.json.encode(told)), int(time.time()))
             packed.files += 1
 
 
-def _taken_out(run_dir: Path, secrets: Private | None) -> TakenOut | None:
+def _digest(file: IO[bytes]) -> str:
+    file.seek(0)
+    return hashlib.sha256(file.read(SOURCE_LIMIT)).hexdigest()
+
+
+def _taken_out(run_dir: Path, packed: Packed, secrets: Private | None) -> TakenOut | None:
     """Return what is not in the archive, now or since the run was packed before."""
-    before = private.taken_out(run_dir)
-    if not secrets or not secrets.places:
+    before = taken_out.taken_out(run_dir)
+    if not secrets or (packed.is_source_whole and not secrets.places):
         return before
     digest = before.digest if before else digest_of(run_dir, RunState.LOST)
-    return TakenOut(dict(Counter(before.places if before else {}) + secrets.places), digest)
+    places = Counter(before.places if before else {}) + secrets.places
+    return TakenOut(dict(places), digest, packed.source_sha256)
 
 
 def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], modified: int) -> None:
@@ -132,11 +148,28 @@ def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
     clean = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by who adds it)
     is_lines = folder or short == notes.FILE
     try:
-        clean.writelines(_lines(file, secrets, short) if is_lines else _texts(file, secrets, short))
+        if name == _SOURCE:
+            clean.writelines(_source(file, secrets))
+        else:
+            clean.writelines(_lines(file, secrets, short) if is_lines else _texts(file, secrets, short))
     except BaseException:
         clean.close()
         raise
     return clean
+
+
+def _source(file: BinaryIO, secrets: Private) -> Iterator[bytes]:
+    """Yield a source as one text if it is no longer than one that runs; else, and if it is no UTF-8, in pieces."""
+    data = file.read(SOURCE_LIMIT + 1)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(data) > SOURCE_LIMIT:
+        file.seek(0)
+        yield from _texts(file, secrets, _SOURCE)
+    else:
+        yield secrets.source(text).encode()
 
 
 def _lines(file: BinaryIO, secrets: Private, short: str) -> Iterator[bytes]:

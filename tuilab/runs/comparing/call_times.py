@@ -29,10 +29,10 @@ def times_of_processes(summary: RunSummary) -> dict[str, list[float]]:
 
 def shifts_of(first: Times, others: Sequence[Times]) -> dict[str, tuple[Shift | None, ...]]:
     """Return, by arm, how each later run's times differ from the first one's; None where one of them has too few processes."""
-    return {arm: tuple(_shift(times, other.get(arm, ())) for other in others) for arm, times in first.items()}
+    return {arm: tuple(shift_between(times, other.get(arm, ())) for other in others) for arm, times in first.items()}
 
 
-def _shift(first: Sequence[float], other: Sequence[float]) -> Shift | None:
+def shift_between(first: Sequence[float], other: Sequence[float]) -> Shift | None:
     """Return the ratio of two times with the interval of Welch."""
     if len(first) < 2 or len(other) < 2:
         return None

@@ -42,6 +42,8 @@ def command(run: str, rejudge: bool, as_json: bool, root: str | None) -> int:
     click.echo(f"record {digest_of(run_dir, found.state)}")
     for sentence in found.wrong:
         click.echo(f"wrong: {sentence}")
+    if found.taken_out is not None:
+        click.echo(_taken_out(found.taken_out))
     if found.unknown:
         click.echo(f"passed over: {plural(found.unknown, 'record')} of kinds that this version does not know")
     if others := [name for name in found.rules if name != RULE]:
@@ -54,10 +56,18 @@ def command(run: str, rejudge: bool, as_json: bool, root: str | None) -> int:
     return code
 
 
+def _taken_out(count: int) -> str:
+    """Return what the archive of a run says of its source, in a sentence."""
+    if not count:
+        return "the home folder in scenario.py was replaced by ~ before the run was packed, says its archive"
+    words = f"{plural(count, 'word')} of scenario.py {'was' if count == 1 else 'were'} taken out"
+    return f"{words} before the run was packed, says its archive; the rest cannot be compared with the source that ran"
+
+
 def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
     """Return what was found, with the verdicts as they stand and as this version reaches them."""
     about = {**store.fields(run_dir), "digest": digest_of(run_dir, found.state)}
-    names = "records", "streams", "artifacts", "unknown", "state", "is_over", "wrong", "rules"
+    names = "records", "streams", "artifacts", "unknown", "state", "is_over", "wrong", "taken_out", "rules"
     judged = {name: [verdict_fields(one) for one in getattr(found, name)] for name in ("recorded", "again")}
     return {**about, **{name: getattr(found, name) for name in names}, "rule": RULE, **judged}
 

@@ -1,0 +1,80 @@
+"""Checks of a process that a run's files name by pid and start time, before it is signalled.
+
+Every user of a box can read the pid and the start time of every process. So in a folder of runs that others may write, a
+planted record can name any process. What nobody else can fake is what that process itself has open.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from tuilab.files import can_only_be_ours, identity
+from tuilab.record.presence import GONE, start_time, stat_fields
+
+_RECORD = "supervisor.jsonl"
+_WRITABLE = 0o200  # in the mode of a link in /proc/PID/fd: the file is open for writing
+_PARENT = 1  # field of /proc/PID/stat, counted from the state
+
+
+def record_of(run_dir: Path) -> Path:
+    """Return the stream that the supervisor of a run keeps open."""
+    return run_dir / "journal" / _RECORD
+
+
+def is_supervisor_of(run_dir: Path, pid: int) -> bool:
+    """Return whether a process is the supervisor of a run: it has the run's record open for writing.
+
+    OSError if that cannot be seen. In a sandbox that hides what processes have open, a child of this process is trusted.
+    """
+    try:
+        return _has_open_for_writing(pid, record_of(run_dir))
+    except OSError:
+        if _is_child_of_ours(pid):
+            return True
+        raise
+
+
+def is_front_of_sweep(run_dir: Path, pid: int) -> bool:
+    """Return whether a process that a run names begins the points of its sweep: the run is ours, and so is the process.
+
+    A front has no file of the run open. So only a record that no other user can have written is believed.
+    """
+    record = record_of(run_dir)
+    try:
+        if not all(can_only_be_ours(os.lstat(path)) for path in (run_dir, record.parent, record)):
+            return False
+        is_own_process = os.stat(f"/proc/{pid}").st_uid == os.geteuid()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return is_own_process and b"sweep" in words and any(os.path.basename(word) == b"tuilab" for word in words)
+
+
+def has_ended(pid: int, start: int) -> bool:
+    """Return whether the process that had this pid and start time is gone; OSError if that cannot be seen."""
+    return start_time(pid) != start
+
+
+def _has_open_for_writing(pid: int, path: Path) -> bool:
+    """Return whether a process writes a file; one with a second name may be another run's, so it is refused."""
+    seen = os.lstat(path)
+    if not stat.S_ISREG(seen.st_mode) or seen.st_nlink != 1:
+        return False
+    folder = f"/proc/{pid}/fd"
+    for number in os.listdir(folder):
+        link = f"{folder}/{number}"
+        try:
+            # Only files of this name are looked at: a file on a disk that does not answer would be waited for.
+            is_of_that_name = os.path.basename(os.readlink(link)).startswith(path.name)
+            if not is_of_that_name or not os.lstat(link).st_mode & _WRITABLE:
+                continue
+            if identity(os.stat(link)) == identity(seen):
+                return True
+        except GONE:  # it was closed meanwhile
+            continue
+    return False
+
+
+def _is_child_of_ours(pid: int) -> bool:
+    fields = stat_fields(pid)
+    return fields is not None and int(fields[_PARENT]) == os.getpid()
