@@ -16,8 +16,7 @@ from tuilab.words import number
 
 _NAME_SHARE = 3  # names take at most a third of the width
 _GAP = 2  # columns between a value and what stands behind it
-_WIDE_ROOM = 24  # columns of a bar, above which text may stand behind it rather than below
-_LEAST_ROOM = 8  # columns that are left to a bar at least
+_LEAST_ROOM = 12  # columns that are left to a bar at least, if text is written behind it
 _FROM_ZERO = 0.7  # values that differ by more than this share one axis from 0, so that lengths compare
 
 
@@ -55,7 +54,7 @@ def draw_spreads(
     names = _put_names(canvas, spreads, symbols, stride)
     room = width - names - max(map(len, texts)) - 1
     asides = [plain(spread.aside, symbols) for spread in spreads]
-    aside_columns = _aside_columns(asides, room, stride)
+    aside_columns = _aside_columns(asides, room)
     room -= aside_columns
     axis = spread_axis(known, unit, max(room // 14, 2))
     if (base := base_of(known, noise)) is None:
@@ -103,13 +102,12 @@ def _put_names(canvas: Canvas, spreads: Sequence[Spread], symbols: Symbols, stri
     return max(len(cells(name)) for name in names) + 1
 
 
-def _aside_columns(asides: Sequence[str], room: int, stride: int) -> int:
+def _aside_columns(asides: Sequence[str], room: int) -> int:
     """Return the columns that texts behind the values take; 0 if they go below the values, or have no room at all."""
     widest = max(map(len, asides), default=0)
     if not widest:
         return 0
-    left = room - widest - _GAP
-    return widest + _GAP if left >= (_LEAST_ROOM if stride == 1 else _WIDE_ROOM) else 0
+    return widest + _GAP if room - widest - _GAP >= _LEAST_ROOM else 0
 
 
 def _put_spread(canvas: Canvas, spread: Spread, axis: Axis, left: int, room: int, y: int, symbols: Symbols) -> None:

@@ -16,11 +16,17 @@ from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import DrawingPane
 
 
+_WIDE = 56  # columns of a pane in which both clocks fit into a row
+
+
 class TimingsPane(DrawingPane):
     """A row for each arm: median, middle half, least and greatest block."""
 
     def __init__(self) -> None:
         super().__init__("Time of a step")
+        self._row_count = 0
+        self._foot_rows = 1
+        self._has_asides = False
 
     def show(self, run: Shown, view: View) -> None:
         times = arm_times(run.summary)
@@ -36,12 +42,25 @@ class TimingsPane(DrawingPane):
             return draw_spreads(spreads, width, height, symbols, unit=measure.unit, noise=noise)
 
         counts = tuple((row.arm, row.clock, row.aside, len(row.times)) for row in rows)
-        self.need(len(rows) + 1 + (noise is not None))
+        self._row_count = len(rows)
+        self._foot_rows = 1 + (noise is not None)
+        self._has_asides = any(row.aside for row in rows)
+        self._need_rows()
         self.drawing.show(paint, (counts, noise))
         first = [one for found in run.summary.blocks.values() for one in found if not (one.is_warmup or one.is_rerun)]
         disturbed = sum(block.is_disturbed for block in first)
         words = f"{disturbed} of {plural(len(first), 'block')} disturbed" if disturbed else ""
         self.note(Content.styled(words, "$text-warning"))
+
+    def on_resize(self) -> None:
+        self._need_rows()
+
+    def _need_rows(self) -> None:
+        """Need two rows an arm if the time on the other clock has no room behind the one on the judged clock."""
+        if self._has_asides and self.outer_size.width < _WIDE:
+            self.need(2 * self._row_count + 2)
+        else:
+            self.need(self._row_count + self._foot_rows)
 
 
 def _spread(row: ChartRow, look: int) -> Spread:
