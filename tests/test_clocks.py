@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -16,10 +18,12 @@ from tuilab.reports.compare_text import fields, render
 from tuilab.reports.document import document
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.formats.pyperf import pyperf
+from tuilab.reports.formats.trace import trace
 from tuilab.reports.plain import render as render_result
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs.comparing.comparison import compare, slower
 
+Tuilab = Callable[..., CompletedProcess[str]]
 MS = 1_000_000
 WALL_MS = {"index": 31.6, "unbind": 1.76, "sum": 0.5}
 CPU_MS = {"index": 1.27, "unbind": 1.26, "sum": 0.4}
@@ -187,3 +191,17 @@ async def test_timings_pane_draws_the_judged_clock_and_names_the_other(tmp_path:
 
     assert "1.27 ms" in picture
     assert "wall clock 31.6 ms" in picture
+
+
+def test_verify_names_the_clock_of_a_ratio(root: Path, tuilab: Tuilab) -> None:
+    subject = timed_run(root, {"index/unbind": CPU})
+    result = tuilab("verify", subject.id, "--rejudge")
+
+    assert "INCONCLUSIVE  1.01 [0.739, 1.39] in CPU time" in result.stdout
+
+
+def test_trace_has_the_cpu_time_of_each_block(tmp_path: Path) -> None:
+    subject = timed_run(tmp_path, {"index/unbind": CPU})
+    told = [one["args"] for one in trace([subject])["traceEvents"] if one.get("cat") == "block"]
+
+    assert [one["thread_s"] for one in told[:3]] == pytest.approx([0.00127] * 3)

@@ -15,7 +15,6 @@ from tuilab.tui.state.following import Shown
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import DrawingPane
 
-
 _WIDE = 56  # columns of a pane in which both clocks fit into a row
 
 
