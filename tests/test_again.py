@@ -112,7 +112,9 @@ def test_a_failure_in_one_frame_is_told_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("measure", "told"), [("cpu", "2 ms a call on the wall clock, median"), ("wall", "2 ms a call, median")]
 )
-def test_times_say_of_which_clock_they_are_where_the_verdict_rests_on_another(tmp_path: Path, measure: str, told: str) -> None:
+def test_times_without_cpu_time_name_the_wall_clock_if_the_verdict_rests_on_cpu_time(
+    tmp_path: Path, measure: str, told: str
+) -> None:
     race = events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={})
     blocks = [events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=2_000_000, cpu_ns=1) for arm in ("a", "b")]
     claim = events.ClaimDeclared(text="slower", over="a", under="b", op="at_least", bound=1.5)

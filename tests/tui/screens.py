@@ -14,6 +14,7 @@ from textual.worker import Worker, WorkerCancelled
 
 from tuilab.engine.messages import RunOrder
 from tuilab.tui.app import TuilabApp
+from tuilab.tui.screens.following import FollowingPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.session import Desk
@@ -21,6 +22,8 @@ from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.textual_parts import rendered
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
+PATIENCE_S = 120.0  # on a machine with many busy processes a page takes seconds
+_SOON_S = 0.002  # between two looks at a screen that is busy
 _PATIENT = ("question", "live")  # workers that wait for the user, or for as long as a screen is open
 
 
@@ -121,8 +124,7 @@ async def open_run(pilot: "Pilot[int]", run_dir: Path) -> RunPage:
     await pilot.pause()
     page = pilot.app.screen
     assert isinstance(page, RunPage)
-    while not page.following.is_caught_up:
-        await pilot.pause(0.01)
+    await eventually(pilot, lambda: page.following.is_caught_up, "the end of the record")
     page.show_panes()
     await pilot.pause()
     await pilot.pause()
@@ -137,15 +139,29 @@ async def press(pilot: "Pilot[int]", *keys: str) -> None:
 
 
 async def settle(pilot: "Pilot[int]") -> None:
-    """Wait until no screen reads anything any more, or moves."""
-    while True:
+    """Wait until no screen reads anything any more, or moves; what was typed has acted by then."""
+    is_settled = False
+    while not is_settled:
         await pilot.pause()
-        if workers := [worker for worker in pilot.app.workers if worker.group not in _PATIENT]:
+        await pilot.app.animator.wait_until_complete()  # what was scrolled to is on its way
+        await pilot.pause()
+        workers = [worker for worker in pilot.app.workers if worker.group not in _PATIENT]
+        if workers:
             await asyncio.gather(*map(_over, workers))
-        elif not getattr(pilot.app.screen, "is_reading", False):
-            break
-    await pilot.app.animator.wait_until_complete()  # what was scrolled to is on its way
-    await pilot.pause()
+        is_settled = not (workers or is_busy(pilot))
+        if not is_settled:
+            await asyncio.sleep(_SOON_S)
+
+
+def is_busy(pilot: "Pilot[int]") -> bool:
+    """Say whether the open screen still reads, has not shown what it read, or has not acted on a key yet."""
+    app = pilot.app
+    if app.is_running and getattr(app, "is_hearing", False):
+        return True
+    page = app.screen
+    if isinstance(page, FollowingPage) and page.is_current and not page.reader.is_frozen:
+        return not page.following.is_caught_up or page.reader.has_news
+    return bool(getattr(page, "is_reading", False))
 
 
 async def _over(worker: Worker[object]) -> None:
@@ -166,7 +182,17 @@ def said(pilot: "Pilot[int]") -> list[str]:
     return pilot.app.said
 
 
-async def shown(pilot: "Pilot[int]", words: str, patience_s: float = 60.0) -> str:
+async def eventually(
+    pilot: "Pilot[Any]", condition: Callable[[], bool], what: str = "", patience_s: float = PATIENCE_S
+) -> None:
+    """Wait until a condition holds; fail with what the screen shows if it never does."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what or 'what was waited for'} never came:\n{text(pilot)}"
+        await pilot.pause(0.01)
+
+
+async def shown(pilot: "Pilot[int]", words: str, patience_s: float = PATIENCE_S) -> str:
     """Wait until the screen shows these words, and return what it shows."""
     deadline = time.monotonic() + patience_s
     while words not in (seen := text(pilot)):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.made_up import make_run, started
-from tests.tui.screens import app_on, open_run, opened
+from tests.tui.screens import app_on, eventually, open_run, opened
 from tests.tui.terminals import terminal
 from tuilab.record.events import Event, Logged, StateChanged
 from tuilab.record.journal.writer import Writer
@@ -75,8 +75,7 @@ async def test_the_first_nan_and_the_end_of_a_run_call_once(root: Path, monkeypa
             wanted = page.following.summary.records + len(records)
             for record in records:
                 journal.append(record)
-            while page.following.summary.records < wanted:
-                await pilot.pause(0.01)
+            await eventually(pilot, lambda: page.following.summary.records >= wanted, "the records")
 
         await take_in(Logged(s=1, v={"loss": 2.0}))
         before = "".join(sent)

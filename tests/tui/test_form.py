@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.tui.made_up import FAST, started, write
-from tests.tui.screens import NotingApp, drive, press, settle, text
+from tests.tui.screens import NotingApp, drive, eventually, press, settle, text
 from tuilab.catalogue import catalog, source
 from tuilab.catalogue.scenario import Scenario
 from tuilab.runs.past_runs import PastRun
@@ -389,12 +389,14 @@ def test_nothing_blinks(folder: Path, root: Path) -> None:
     drive(body, folder, root)
 
 
-def test_what_quick_means_is_told_whole(folder: Path, root: Path) -> None:
+def test_focused_quick_field_shows_all_of_its_meaning(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        def form_words() -> str:
+            lines = [line.rpartition("││")[2].strip("│ ") for line in text(pilot).splitlines()]
+            return " ".join(" ".join(lines).split())
+
         await press(pilot, "f")
         app.page.query_one("#quick").focus()
-        await settle(pilot)
-        words = " ".join(" ".join(line.rpartition("││")[2].strip("│ ") for line in text(pilot).splitlines()).split())
-        assert "smaller sizes, one process, seconds" in words
+        await eventually(pilot, lambda: "smaller sizes, one process, seconds" in form_words(), "the meaning of quick")
 
     drive(body, folder, root, size=(80, 24))

@@ -8,7 +8,7 @@ import pytest
 from tests.idle import AHEAD_S
 from tests.tui.made_up import finished, started
 from tests.tui.pictures import recorded
-from tests.tui.screens import ShownApp, app_on, opened, press, said, shown
+from tests.tui.screens import ShownApp, app_on, eventually, opened, said, shown
 from tuilab.cli.headless import live_line
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
@@ -140,7 +140,8 @@ async def test_a_finished_run_that_is_still_read_says_how_far_and_how_it_ended_a
         assert isinstance(pilot.app, ShownApp)
         pilot.app.open_run(run_dir)
         seen = await shown(pilot, "succeeded")
-        await press(pilot, "s")
+        await pilot.press("s")  # without settling: this run is read as long as the test wants
+        await eventually(pilot, lambda: bool(said(pilot)), "an answer to the key")
 
         assert "starting" not in seen
         assert "stop" not in seen.splitlines()[-1] and "freeze" not in seen.splitlines()[-1]

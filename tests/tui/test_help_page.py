@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from tests.seldom import seldom
 from tests.tui.made_up import HOSTILE, finished, make_run, started
-from tests.tui.screens import UNSAFE, app_on, open_run, opened, press, settle, text
+from tests.tui.screens import UNSAFE, app_on, eventually, open_run, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
 from tuilab.catalogue.scenario import Scenario
 from tuilab.record.events import Logged, StateChanged
@@ -192,8 +192,7 @@ async def chosen(pilot: "Pilot[int]") -> None:
     """Wait until the palette has found something, and take it."""
     from textual.command import CommandList
 
-    while not pilot.app.screen.query_one(CommandList).option_count:
-        await pilot.pause(0.05)
+    await eventually(pilot, lambda: bool(pilot.app.screen.query_one(CommandList).option_count), "a command")
     await press(pilot, "enter")
 
 

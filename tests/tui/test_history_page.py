@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from tests.seldom import seldom
 from tests.tui.made_up import finished, hostile, make_run, started
-from tests.tui.screens import UNSAFE, opened, press, said, settle, shown, text
+from tests.tui.screens import UNSAFE, eventually, opened, press, said, settle, shown, text
 from tuilab.engine import launch
 from tuilab.record import events, presence
 from tuilab.runs import ledger, notes, store
@@ -343,8 +343,7 @@ async def test_nothing_is_listed_again_while_nothing_comes(three: Path, monkeypa
     async with opened(three, "h") as pilot:
         looked.clear()
         listed.clear()
-        while not (looked or listed):
-            await pilot.pause(0.05)
+        await eventually(pilot, lambda: bool(looked or listed), "another look at the folder")
         await settle(pilot)
 
         assert listed == []

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, PLAIN, finished, make_run, note_done, started, write
-from tests.tui.screens import NotingApp, NotingDesk, ShownApp, drive, opened, press, settle, shown, text
+from tests.tui.screens import NotingApp, NotingDesk, ShownApp, drive, eventually, opened, press, settle, shown, text
 from tuilab.catalogue.scenario import Stated
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import match
@@ -669,8 +669,8 @@ def test_the_driver_that_wsl_borrows_from_windows_is_one(tmp_path: Path) -> None
 def test_while_a_lesson_is_read_a_process_gets_ready_for_its_run(folder: Path, root: Path) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         assert isinstance(app.desk, NotingDesk)
-        while not app.desk.prepared:
-            await pilot.pause(0.05)
+        desk = app.desk
+        await eventually(pilot, lambda: desk.prepared > 0, "a process that gets ready")
 
     drive(body, folder, root)
 
@@ -684,8 +684,7 @@ async def test_who_only_looks_at_a_run_has_no_process_made_ready_until_the_lab_i
         lab.make_ready()
         assert desk.prepared == 0
         await press(pilot, "escape")
-        while not desk.prepared:
-            await pilot.pause(0.05)
+        await eventually(pilot, lambda: desk.prepared > 0, "a process that gets ready")
 
 
 def test_a_paragraph_with_wide_characters_is_broken_as_those_are_read() -> None:

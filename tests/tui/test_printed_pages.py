@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine import until
 from tests.tui.made_up import HOSTILE, finished
-from tests.tui.screens import UNSAFE, NotingApp, NotingDesk, app_on, opened, press, said, settle, text
+from tests.tui.screens import UNSAFE, NotingApp, NotingDesk, app_on, eventually, opened, press, said, settle, text
 from tuilab.catalogue import catalog
 from tuilab.cli.front_page import VERBS
 from tuilab.doctor import Finding
@@ -77,8 +77,9 @@ async def test_answers_are_shown_as_they_come(root: Path, answers: dict[str, Any
     async with opened(app_on(root)) as pilot:
         pilot.app.action_open_doctor()  # type: ignore[attr-defined]
         await pilot.pause()
-        while "all is well with stopping" not in pilot.app.screen.query_one(Printout).as_text():
-            await pilot.pause(0.01)
+        await eventually(
+            pilot, lambda: "all is well with stopping" in pilot.app.screen.query_one(Printout).as_text(), "an answer"
+        )
         early = text(pilot).splitlines()[0]
         waits.set_result(FINDINGS["lab"])
         await settle(pilot)
@@ -122,7 +123,7 @@ async def test_the_doctor_can_be_left_while_it_asks(root: Path, answers: dict[st
 @pytest.mark.parametrize("word", ["doctor", "advise", "calibrate"])
 async def test_the_palette_opens_them_wherever_one_is(root: Path, answers: dict[str, Any], word: str) -> None:
     async with opened(app_on(root), "h", "ctrl+p", *word) as pilot:
-        await pilot.pause(0.3)
+        await settle(pilot)
         await press(pilot, *(["enter"] if isinstance(pilot.app.screen, TextualPalette) else []))
         await press(pilot, *(["enter"] if isinstance(pilot.app.screen, TextualPalette) else []))
 

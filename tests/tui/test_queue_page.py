@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from tests.tui.made_up import make_run, started
-from tests.tui.screens import app_on, open_run, opened, press, settle, shown, text
+from tests.tui.screens import app_on, eventually, open_run, opened, press, settle, shown, text
 from tuilab.engine.messages import RunOrder
 from tuilab.record import presence
 from tuilab.record.events import StateChanged
@@ -141,5 +141,4 @@ async def test_a_run_that_is_queued_says_behind_whom_it_waits_as_the_queue_is_no
         told = await shown(pilot, "the queue is paused: none begins")
         assert f"place 1 of 2, behind mine/first {store.short_id(first)};" in told
         queue.leave(root, run_dir.name)
-        while "place 1" in text(pilot):
-            await pilot.pause(0.05)
+        await eventually(pilot, lambda: "place 1" not in text(pilot), "the end of the place")

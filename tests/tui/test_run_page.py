@@ -11,7 +11,7 @@ import pytest
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, finished, judged, make_run, started, write
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
-from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, said, settle, shown, text
+from tests.tui.screens import NotingDesk, ShownApp, app_on, eventually, open_run, opened, press, said, settle, shown, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
@@ -199,8 +199,7 @@ async def test_each_chart_is_drawn_once_for_a_record_and_once_for_a_key(
         monkeypatch.setattr("tuilab.tui.widgets.chart.draw", draw_and_note)
         counts = {}
         journal.append(Logged(s=30, v={"loss": 0.01, "x": 30.0}))
-        while page.following.summary.series["loss", "", "worker-0"].count < 31:
-            await pilot.pause(0.05)
+        await eventually(pilot, lambda: page.following.summary.series["loss", "", "worker-0"].count == 31, "the last record")
         counts["a record"], drawn[:] = sorted(drawn), []
         for press in ("left", "left", "plus", "o", "t"):
             await pilot.press(press)
@@ -258,8 +257,7 @@ async def test_a_run_that_is_over_is_played_again(tmp_path: Path) -> None:
         page = await open_run(pilot, recorded("tour", tmp_path))
         whole = page.following.summary.records
         await pilot.press("space")
-        while not page.following.is_caught_up:
-            await pilot.pause(0.01)
+        await eventually(pilot, lambda: page.following.is_caught_up, "the end of the record")
         await pilot.press("space")  # pause
         first = page.following.summary.records
         await pilot.press("full_stop", "full_stop", "full_stop", "full_stop", "full_stop")
@@ -516,7 +514,7 @@ async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_ove
         told = []
         for run_dir in (over, going):
             await open_run(pilot, run_dir)
-            await pilot.pause(0.6)
+            await settle(pilot)
             told.append(text(pilot).splitlines()[-1].strip())
             await pilot.press("escape")
 
@@ -575,7 +573,6 @@ async def test_a_gpu_of_the_run_has_a_pane_with_what_it_did_what_held_it_and_who
     make_run(tmp_path, started(), *busy_gpu())
 
     async with opened(tmp_path, "h", "enter", size=size) as pilot:
-        await pilot.pause(0.3)
         shown = text(pilot)
         await pilot.press("tab", "z")
         await pilot.pause()
@@ -596,7 +593,6 @@ async def test_a_gpu_that_is_lost_is_told_first_of_all_on_a_small_screen_too(tmp
     make_run(tmp_path, started(), notice, *before, *lost, end)
 
     async with opened(tmp_path, "h", "enter", size=(80, 24)) as pilot:
-        await pilot.pause(0.3)
         shown = text(pilot)
 
     assert "GPU 1 reported Xid 79" in shown.splitlines()[0]
@@ -607,7 +603,6 @@ async def test_a_gpu_that_is_not_the_runs_has_no_pane(tmp_path: Path) -> None:
     make_run(tmp_path, started(), *(record for record in busy_gpu() if record is not GIVEN))
 
     async with opened(tmp_path, "h", "enter", size=(80, 24)) as pilot:
-        await pilot.pause(0.3)
         assert "1980 MHz" not in text(pilot) and "  2 other GPUs: d ─" in text(pilot)
 
 
@@ -617,7 +612,6 @@ async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tm
     make_run(tmp_path, started(), *TWO_GPUS, GIVEN, readings, held, StateChanged(state="succeeded"))
 
     async with opened(tmp_path, "h", "enter", size=(160, 40)) as pilot:
-        await pilot.pause(0.3)
         own = text(pilot)
         await pilot.press("d")
         await pilot.pause()

@@ -15,6 +15,8 @@ from tuilab.text import show, told_apart
 from tuilab.words import number
 
 _NAME_SHARE = 3  # names take at most a third of the width
+_GAP = 2  # columns between a value and what stands behind it
+_LEAST_ROOM = 12  # columns that are left to a bar at least, if text is written behind it
 _FROM_ZERO = 0.7  # values that differ by more than this share one axis from 0, so that lengths compare
 
 
@@ -29,6 +31,7 @@ class Spread:
     least: float
     greatest: float
     look: int = 0
+    aside: str = ""  # more to show behind the value, in grey: the median on the other clock
 
 
 def draw_spreads(
@@ -50,6 +53,9 @@ def draw_spreads(
     stride = 2 if height >= 2 * len(spreads) + 2 else 1
     names = _put_names(canvas, spreads, symbols, stride)
     room = width - names - max(map(len, texts)) - 1
+    asides = [plain(spread.aside, symbols) for spread in spreads]
+    aside_columns = _aside_columns(asides, room)
+    room -= aside_columns
     axis = spread_axis(known, unit, max(room // 14, 2))
     if (base := base_of(known, noise)) is None:
         noise = None
@@ -58,7 +64,10 @@ def draw_spreads(
     for y, (spread, text) in enumerate(zip(spreads, texts, strict=True)):
         if spread in known and room >= 3:
             _put_spread(canvas, spread, axis, names, room, stride * y, symbols)
-        canvas.put(width - len(text), stride * y, text, "value")
+        canvas.put(width - aside_columns - len(text), stride * y, text, "value")
+        if aside_columns or stride > 1:
+            below = 0 if aside_columns else 1
+            canvas.put(max(width - len(asides[y]), 0), stride * y + below, asides[y], "muted")
     _put_foot(canvas, axis, noise, names, room, stride * len(spreads), symbols)
     return canvas.picture()
 
@@ -91,6 +100,14 @@ def _put_names(canvas: Canvas, spreads: Sequence[Spread], symbols: Symbols, stri
     for y, (name, spread) in enumerate(zip(names, spreads, strict=True)):
         canvas.put(0, stride * y, name, ARMS[spread.look % len(ARMS)])
     return max(len(cells(name)) for name in names) + 1
+
+
+def _aside_columns(asides: Sequence[str], room: int) -> int:
+    """Return the columns that texts behind the values take; 0 if they go below the values, or have no room at all."""
+    widest = max(map(len, asides), default=0)
+    if not widest:
+        return 0
+    return widest + _GAP if room - widest - _GAP >= _LEAST_ROOM else 0
 
 
 def _put_spread(canvas: Canvas, spread: Spread, axis: Axis, left: int, room: int, y: int, symbols: Symbols) -> None:

@@ -51,7 +51,6 @@ class Measure(NamedTuple):
     unit: str = "s"
     of: str = "call"
     sample: str = "block"
-    clock: str = ""  # that these are times of, where a verdict rests on those of another one
 
 
 def measure_of(summary: RunSummary) -> Measure:
@@ -61,7 +60,7 @@ def measure_of(summary: RunSummary) -> Measure:
     of, sample = ("step", "process") if is_of_commands else ("call", "block")
     if race and race.measure:
         return Measure(race.measure, race.unit, of, sample)
-    return Measure(of=of, sample=sample, clock=" on the wall clock" if is_on_cpu(summary) else "")
+    return Measure(of=of, sample=sample)
 
 
 def is_on_cpu(summary: RunSummary) -> bool:
@@ -75,7 +74,10 @@ def scale_of(unit: str) -> float:
 
 
 def times_of(summary: RunSummary) -> dict[str, list[float]]:
-    """Return, by arm, the seconds of a call in every block of every repeat that counts; or what was measured instead."""
+    """Return, by arm, the wall-clock seconds of a call in every block that counts; or what was measured instead.
+
+    A view shows the times of `clocks.arm_times`, which begin with the clock that the verdict was judged on.
+    """
     found: dict[str, list[float]] = {}
     scale = scale_of(measure_of(summary).unit)
     for (_, arm), blocks in in_order(summary).items():

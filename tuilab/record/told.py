@@ -12,6 +12,7 @@ from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clock_words import ratio_clock_words
 from tuilab.record.verdicts import Verdict
 from tuilab.text import brief, brief_beside, join, join_first, percent, plural, shorten, show
 from tuilab.words import clock, extent, number, size, unit_of
@@ -80,7 +81,9 @@ def evidence(claim: Claim, summary: RunSummary) -> str:
         low, high = (brief_beside(limit, end) if end is not None else "n/a" for end in (reached.low, reached.high))
         bound = f"{claim.declared.op.replace('_', ' ')} {limit:g}"
         ratio = f"{claim.declared.over}/{claim.declared.under}"
-        measured = f"{ratio} {brief(reached.estimate)} [{low}, {high}], claimed {bound}"
+        clock = ratio_clock_words(claim, summary)
+        judged = f"{ratio} {brief(reached.estimate)} [{low}, {high}]{' ' if clock else ''}{clock}"
+        measured = f"{judged}, claimed {bound}"
         return "; ".join(filter(None, (measured, reached.why, noise_words(noise_of(claim, summary)))))
     return reason_words(claim.outcome, reached.why)
 

@@ -24,7 +24,7 @@ from tuilab.reports.subject import Subject
 from tuilab.runs import store
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, time_rows, verdict_words
 from tuilab.runs.comparing.differences import Difference, box_of
 from tuilab.runs.run_name import RunName
 from tuilab.text import brief, plural, shorten, show
@@ -177,7 +177,7 @@ def shift_words(at: int, shift: Shift) -> str:
 def _numbers(found: Comparison, style: Style) -> str:
     blocks = []
     if found.times:
-        rows = [measured_cells(name, values, seconds, found.lacks, found.shifts.get(name, ())) for name, values in found.times]
+        rows = [measured_cells(row.label, row.values, seconds, found.lacks, row.shifts) for row in time_rows(found)]
         blocks.append("\n".join([style.bold(f"Time of a {found.of}, the median"), *_aligned(rows)]))
     if found.sizes:
         rows = [measured_cells(name, values, spell_of(name), found.lacks) for name, values in differing(found.sizes)]
@@ -269,6 +269,9 @@ def fields(looks: Sequence[Subject], found: Comparison) -> dict[str, Any]:
             "claims": claims,
             "times_s": dict(found.times),
             "time_shifts": found.shifts,
+            "cpu_times_s": dict(found.cpu_times),
+            "cpu_time_shifts": found.cpu_shifts,
+            "judged_on_cpu": sorted(found.judged_on_cpu),
             "memory": dict(found.sizes),
             "commands": [{"name": row.name, "values": row.values, "shifts": row.shifts} for row in rows_of_commands(looks)],
             "curves": [_curve_fields(looks, name) for name in shared_names(looks, found)],

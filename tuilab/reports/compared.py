@@ -24,7 +24,7 @@ from tuilab.reports.pages import Room, look_of, when_of
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
-from tuilab.runs.comparing.comparison import Comparison, key_words, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, key_words, time_rows, verdict_words
 from tuilab.runs.comparing.differences import Difference, box_of
 from tuilab.text import plural, show
 from tuilab.words import seconds, spell_of
@@ -140,8 +140,7 @@ def _told(side: Side | None) -> Told:
 
 def _numbers(found: Comparison) -> list[tuple[str, ...]]:
     times = [
-        measured_cells(f"time of a call, {name}", values, seconds, found.lacks, found.shifts.get(name, ()))
-        for name, values in found.times
+        measured_cells(f"time of a call, {row.label}", row.values, seconds, found.lacks, row.shifts) for row in time_rows(found)
     ]
     sizes = [measured_cells(name, values, spell_of(name), found.lacks) for name, values in differing(found.sizes)]
     return [tuple(row) for row in (*times, *sizes)]

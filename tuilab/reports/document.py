@@ -12,6 +12,7 @@ from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.parts import Claim, Neighbours
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clocks import cpu_times
 from tuilab.record.told import why_not_judged
 
 SCHEMA = "tuilab.result/1"
@@ -162,9 +163,10 @@ def _race(writer: str, arm: str, blocks: list[Any], measure: Measure) -> dict[st
     """Return what was measured of an arm: the time of a step, or what commands are held against each other by instead."""
     values = [block.step_s * scale_of(measure.unit) for block in counted(blocks)]
     if measure.unit == "s":
-        return {"writer": writer, "arm": arm, "step_s": values, "measured": None}
+        thread_s = cpu_times(counted(blocks))
+        return {"writer": writer, "arm": arm, "step_s": values, "thread_s": thread_s, "measured": None}
     measured = {"name": measure.name, "unit": measure.unit, "values": values}
-    return {"writer": writer, "arm": arm, "step_s": [], "measured": measured}
+    return {"writer": writer, "arm": arm, "step_s": [], "thread_s": [], "measured": measured}
 
 
 def _failure(summary: RunSummary) -> dict[str, Any] | None:

@@ -15,12 +15,13 @@ from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clock_words import ratio_clock_words
 from tuilab.record.told import evidence, noise_words
 from tuilab.record.tracebacks import as_named, frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports import plain
 from tuilab.reports.charts.geometry import Chart, draw
-from tuilab.reports.charts.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads
+from tuilab.reports.charts.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads, times_title
 from tuilab.reports.charts.spreads import Interval, Timings, draw_interval, draw_spreads
 from tuilab.reports.figures import Shapes, shapes_of, that_fit
 from tuilab.reports.gaps import gaps
@@ -162,7 +163,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         claims=rows[: room.claims],
         charts=tuple(draw(panel, share, room.places) for panel in panels),
         machine=tuple(draw(panel, share, room.places) for panel in machine),
-        timings=draw_spreads(spreads(summary)[:24], noise_floor(summary), measure_of(summary)),
+        timings=_timings(summary),
         pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
         has_arms=ARMS in summary.figures,
         figures=() if is_brief else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
@@ -207,7 +208,10 @@ def claim_row(claim: Claim, summary: RunSummary, before: str = "") -> ClaimRow:
         return ClaimRow(claim.text, **look, estimate="", claimed="", why=evidence(claim, summary), interval=None)
     low, high = (brief_beside(declared.bound, end) if end is not None else "n/a" for end in (reached.low, reached.high))
     confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
+    clock = ratio_clock_words(claim, summary)
     estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"
+    if clock:
+        estimate += f" {clock}"
     claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
     noise, interval = noise_of(claim, summary), None
     floor = noise_words(noise, "noise floor") or "no noise floor"
@@ -217,6 +221,12 @@ def claim_row(claim: Claim, summary: RunSummary, before: str = "") -> ClaimRow:
         interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, own)
     why = "; ".join(filter(None, (reached.why, before)))
     return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=why, interval=interval)
+
+
+def _timings(summary: RunSummary) -> Timings:
+    """Return the chart of the times of the arms."""
+    rows = spreads(summary)[:24]
+    return draw_spreads(rows, noise_floor(summary), measure_of(summary), title=times_title(summary))
 
 
 def environment_of(subject: Subject) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:

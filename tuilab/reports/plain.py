@@ -11,7 +11,7 @@ from tuilab.drawings.shade import shade
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.text_chart import line_chart
 from tuilab.judging import prediction
-from tuilab.record.blocks import Measure, has_times, measure_of, times_of
+from tuilab.record.blocks import has_times, measure_of
 from tuilab.record.digest import digest_of
 from tuilab.record.events import CLAIM_LIMIT, AxesNamed, TableShown
 from tuilab.record.folding.arms_table import ARMS
@@ -20,6 +20,8 @@ from tuilab.record.parts import Claim
 from tuilab.record.series import Series, siblings
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clock_words import time_words
+from tuilab.record.timing.clocks import WALL, arm_times
 from tuilab.record.told import (
     alert_words,
     device_notices,
@@ -39,7 +41,7 @@ from tuilab.record.tracebacks import as_named, frames, own_frame, parts_of
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import command_line, store
 from tuilab.text import clip, plural, show, show_lines, told_apart
-from tuilab.words import number, seconds, size, spell_of
+from tuilab.words import seconds, size, spell_of
 from tuilab.wrapping import cells, spans, wrap
 
 _TEXT_LINES = 30
@@ -213,20 +215,17 @@ def _race_rows(summary: RunSummary, name_width: int) -> list[tuple[str, str]]:
     if ARMS in summary.figures:
         return []
     rows = []
-    times = list(times_of(summary).items())[:12]
+    times = list(arm_times(summary).items())[:12]
     measure = measure_of(summary)
     samples = (measure.sample, "processes" if measure.sample == "process" else "")
     names = told_apart([arm for arm, _ in times], name_width)
-    for arm, found in times:
-        usual, first = median(found), median(summary.first_calls.get(arm, [0.0]))
-        once = f", the first one {seconds(first)}" if first > 3 * usual else ""
-        rows.append((names[arm], f"{_amount(usual, measure)}, median of {plural(len(found), *samples)}{once}"))
+    for arm, one in times:
+        first = median(summary.first_calls.get(arm, [0.0]))  # which is timed on the wall clock alone
+        once = ""
+        if first > 3 * median(one.on(WALL)):
+            once = f", the first one {seconds(first)}{' on the wall clock' if one.clock != WALL else ''}"
+        rows.append((names[arm], f"{time_words(one, measure)}, median of {plural(len(one.times), *samples)}{once}"))
     return rows
-
-
-def _amount(value: float, measure: Measure) -> str:
-    of = f"a {measure.of}{measure.clock}" if measure.unit == "s" else show(measure.name, 60)
-    return f"{number(value, measure.unit, 3)} {of}"
 
 
 def _setting_rows(summary: RunSummary) -> list[tuple[str, str]]:

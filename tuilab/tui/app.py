@@ -157,9 +157,12 @@ class TuilabApp(PacedApp[int]):
             self.tell(str(problem))
 
     def show_instead(self, run_dir: Path) -> None:
-        """Show a run in the place of the one that is shown."""
-        self.pop_screen()
-        self.open_run(run_dir)
+        """Show a run in the place of the one that is shown; nothing if a question or another screen covers that run."""
+        from tuilab.tui.screens.run import RunPage
+
+        if isinstance(self.screen, RunPage):
+            self.pop_screen()
+            self.open_run(run_dir)
 
     def open_form(self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False) -> None:
         """Go back to the Lab screen, with the form of a scenario filled in."""

@@ -48,6 +48,7 @@ class Commands(Provider):
 
     async def startup(self) -> None:
         """Read the catalogue when the palette is opened."""
+        self._has_acted = False
         self._usable = [scenario for scenario in self._lab.desk.scenarios if not scenario.error]
 
     async def discover(self) -> Hits:
@@ -57,7 +58,7 @@ class Commands(Provider):
             name = f"open {show(scenario.id, 60)}"
             more = "the same" if self._lab.desk.is_read_only else "or run it; the same"
             told = Content.assemble(name, (f"  {more} for every other scenario", "dim"))
-            yield DiscoveryHit(told, partial(self._open, scenario), name)
+            yield DiscoveryHit(told, self._guarded(partial(self._open, scenario)), name)
         for key, command in self.commands():
             yield DiscoveryHit(Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")), command, key.help)
 
@@ -80,7 +81,8 @@ class Commands(Provider):
     def _themes_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for name in themes.NAMES:
             if score := _score(words, f"theme {name}"):
-                yield Hit(score, _marked(words, f"theme {name}"), partial(self._lab.choose_theme, name), f"theme {name}")
+                choose = self._guarded(partial(self._lab.choose_theme, name))
+                yield Hit(score, _marked(words, f"theme {name}"), choose, f"theme {name}")
 
     def _scenarios_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for scenario in self._usable:
@@ -91,7 +93,7 @@ class Commands(Provider):
                     score = score or _score(words, f"{name} {scenario.topic} {title}") / 4
                 if score:
                     told = Content.assemble(_marked(words, name), "  ", (title, "dim"))
-                    yield Hit(score, told, partial(act, scenario), name)
+                    yield Hit(score, told, self._guarded(partial(act, scenario)), name)
 
     def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
         """Tell where a command is that this screen has not, or the command line that does it."""
@@ -112,18 +114,33 @@ class Commands(Provider):
         for key in sorted(keys.values(), key=lambda key: _ORDER.index(key.action)):
             is_command = key.key not in _MOVES and not key.action.startswith(_NO_COMMANDS)
             if is_command and not (is_read_only and changes(key, places)):
-                yield key, partial(self._do, key.action)
+                yield key, self._guarded(partial(self._do, key.action))
         told = {(key.key, key.word) for key in keys.values()} | {(key.key, "") for key in every}
         for key in (key for place in places for key in KEYS[place] if not key.action and key.key not in _MOVES):
             if (key.key, key.word) not in told and not (is_read_only and changes(key, places)):
                 told.add((key.key, key.word))
-                yield key, partial(self._press, key.key)
+                yield key, self._guarded(partial(self._press, key.key))
 
     @property
     def _verbs(self) -> list[tuple[str, Callable[[Scenario], None]]]:
         """What may be done with a scenario."""
         run = [] if self._lab.desk.is_read_only else [("run", self._run)]
         return [("open", self._open), *run]
+
+    def _guarded(self, act: Callable[[], object]) -> Callable[[], object]:
+        """Return a command that acts once, and only while the screen is active that the palette was opened on.
+
+        Textual runs a command after it has closed the palette. A second click may have chosen a command by then, and
+        other input may have opened another screen.
+        """
+
+        def run() -> object:
+            if self._has_acted or self.app.screen_stack[-1:] != [self.screen]:
+                return None
+            self._has_acted = True
+            return act()
+
+        return run
 
     async def _press(self, key: str) -> None:
         """Do what a key does that is only told here."""

@@ -56,6 +56,7 @@ class Side(TypedDict):
     op: Annotated[str, Meta(description="of a claim about a ratio")]
     is_open: Annotated[bool, Meta(description="no verdict yet, and the run goes on")]
     gpu_words: str
+    clock: Annotated[str, Meta(description="that a ratio was judged on: wall or cpu; empty: not about a ratio")]
 
 
 class Moment(Run):
@@ -116,6 +117,11 @@ class Comparison(TypedDict):
     claims: list[Pair]
     times_s: Annotated[dict[str, list[Maybe]], Meta(description="of a call of each arm, in each run")]
     time_shifts: dict[str, list[Shift | None]]
+    cpu_times_s: Annotated[
+        dict[str, list[Maybe]], Meta(description="the same in CPU time; empty if no verdict rests on CPU time")
+    ]
+    cpu_time_shifts: dict[str, list[Shift | None]]
+    judged_on_cpu: Annotated[list[str], Meta(description="arms that every run judged on CPU time")]
     memory: dict[str, list[Maybe]]
     commands: list[OfCommands]
     curves: list[Curve]

@@ -12,6 +12,7 @@ from tuilab.judging.judgement import Judgement
 from tuilab.probes import same_box
 from tuilab.record.parts import RacedSetting
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clocks import CPU
 from tuilab.reports.advice.advised import Advice, Advised, Unused
 from tuilab.reports.advice.validity import Facts
 from tuilab.reports.advice.winner import choose
@@ -137,7 +138,8 @@ def _times(judged: Judgement) -> str:
     if judged.estimate is None:
         return "n/a"
     between = f" [{brief(judged.low)}, {brief(judged.high)}]" if judged.low is not None and judged.high is not None else ""
-    return f"{brief(judged.estimate)}{between}"
+    on_clock = " in CPU time" if judged.measure == CPU else ""
+    return f"{brief(judged.estimate)}{between}{on_clock}"
 
 
 def _source(one: Advised) -> list[str]:

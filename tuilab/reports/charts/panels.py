@@ -8,11 +8,13 @@ from typing import NamedTuple
 from tuilab.drawings.lines import NAME_LIMIT, Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.probes.gpu.nvml import throttle_names
-from tuilab.record.blocks import times_of
+from tuilab.record.blocks import measure_of
 from tuilab.record.events import AxesNamed
 from tuilab.record.gpus.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus
 from tuilab.record.series import Series, is_log_x, is_log_y, siblings
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clock_words import chart_rows, clock_title
+from tuilab.record.timing.clocks import arm_times
 from tuilab.record.usage import IDLE, UNCOUNTED
 from tuilab.text import show
 from tuilab.words import unit_of
@@ -91,11 +93,20 @@ def spreads(summary: RunSummary) -> list[Spread]:
     """Return, for each arm that raced, the median of its blocks, the middle half, the least and the greatest."""
     looks = summary.arms_in_order()
     found = []
-    for arm, seen in times_of(summary).items():
-        low, _, high = quantiles(seen, n=4, method="inclusive") if len(seen) > 1 else (seen[0],) * 3
-        look = looks.index(arm) if arm in looks else 0
-        found.append(Spread(show(arm, NAME_LIMIT), median(seen), low, high, min(seen), max(seen), look))
+    for row in chart_rows(arm_times(summary)):
+        times = row.times
+        low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else (times[0],) * 3
+        look = looks.index(row.arm) if row.arm in looks else 0
+        label = show(row.arm, NAME_LIMIT)
+        if row.clock:
+            label += f", {row.clock}"
+        found.append(Spread(label, median(times), low, high, min(times), max(times), look, row.aside))
     return found
+
+
+def times_title(summary: RunSummary) -> str:
+    """Return the title of the chart of what `spreads` returns."""
+    return clock_title(arm_times(summary).values(), measure_of(summary))
 
 
 def names_of(summary: RunSummary) -> list[str]:

@@ -9,7 +9,7 @@ from tuilab.drawings.spreads import Spread, base_of, spread_axis
 from tuilab.record.blocks import Measure, NoiseFloor
 from tuilab.record.told import noise_words
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
-from tuilab.text import show, told_apart
+from tuilab.text import told_apart
 from tuilab.words import number
 
 _TIME = Measure()
@@ -47,15 +47,21 @@ class Timings:
     left: int = 8
     right: int = 560
 
+    @property
+    def has_asides(self) -> bool:
+        """Whether a row shows the median on the other clock."""
+        return any(row.spread.aside for row in self.rows)
 
-def draw_spreads(found: Sequence[Spread], noise: NoiseFloor | None, measure: Measure = _TIME) -> Timings:
+
+def draw_spreads(
+    found: Sequence[Spread], noise: NoiseFloor | None, measure: Measure = _TIME, *, title: str = "time of a call"
+) -> Timings:
     """Return the shapes of the arms' times, or of what was measured instead, over one axis."""
     unit = measure.unit
     known = [one for one in found if all(map(math.isfinite, (one.least, one.greatest)))]
     if not known:
         return Timings((), (), None, "", 0)
     axis = spread_axis(known, unit, 5)
-    title = f"time of a {measure.of}{measure.clock}" if unit == "s" else show(measure.name, 60)
     frame = Timings((), (), None, "", _ROW * len(known) + 38, title)
 
     def place(value: float) -> float:

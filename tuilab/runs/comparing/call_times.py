@@ -11,6 +11,7 @@ from statistics import median
 from tuilab.judging.stats import spread, t_quantile
 from tuilab.record.blocks import counted
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clocks import CPU, WALL, cpu_times
 from tuilab.runs.comparing.claim_pairs import Shift
 
 CONFIDENCE = 0.99  # of each arm: a run has several, and one that fails for nothing is one too many
@@ -18,11 +19,13 @@ CONFIDENCE = 0.99  # of each arm: a run has several, and one that fails for noth
 Times = Mapping[str, Sequence[float]]
 
 
-def times_of_processes(summary: RunSummary) -> dict[str, list[float]]:
-    """Return, by arm, the seconds that a call took in each process."""
+def times_of_processes(summary: RunSummary, clock: str = WALL) -> dict[str, list[float]]:
+    """Return, by arm, the seconds that a call took in each process on a clock."""
     found: dict[str, list[float]] = {}
     for (_, arm), blocks in summary.blocks.items():
-        if times := [block.step_s for block in counted(blocks)]:
+        those = counted(blocks)
+        times = cpu_times(those) if clock == CPU else [block.step_s for block in those]
+        if times:
             found.setdefault(arm, []).append(median(times))
     return found
 

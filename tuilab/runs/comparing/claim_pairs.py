@@ -8,6 +8,7 @@ from statistics import NormalDist
 from tuilab.judging.exact import in_words
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clocks import CPU, clock_of
 from tuilab.runs.comparing.differences import LENGTH
 from tuilab.text import brief, brief_beside, show
 
@@ -26,6 +27,7 @@ class Side:
     gpu: str = ""  # on which it was measured, in words; empty: on none
     is_open: bool = False  # there is no verdict yet, and the run goes on
     bound: float | None = None  # of a claim about a ratio
+    clock: str = ""  # that a ratio was judged on; empty: it says nothing of one
 
     @property
     def ratio_words(self) -> str:
@@ -35,7 +37,8 @@ class Side:
         if self.low is None or self.high is None:
             return f"{brief(self.estimate)}, no interval: {show(self.why.partition(';')[0], 100)}"
         low, high = (brief(end) if self.bound is None else brief_beside(self.bound, end) for end in (self.low, self.high))
-        return f"{brief(self.estimate)} [{low}, {high}]"
+        on_clock = " in CPU time" if self.clock == CPU else ""
+        return f"{brief(self.estimate)} [{low}, {high}]{on_clock}"
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ def side_of(claim: Claim, *, is_going_on: bool = False) -> Side:
         return Side(measured=measured, why=claim.needs, is_open=is_going_on)
     op, bound = (claim.declared.op, claim.declared.bound) if claim.declared else ("", None)
     numbers = reached.estimate, reached.low, reached.high
-    return Side(reached.verdict, *numbers, measured, reached.why, op, claim.gpu, bound=bound)
+    return Side(reached.verdict, *numbers, measured, reached.why, op, claim.gpu, bound=bound, clock=clock_of(claim))
 
 
 def _shift(first: Claim | None, other: Claim | None) -> Shift | None:

@@ -4,12 +4,14 @@ The first run is the one that the others are compared with.
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import unified_diff
 from statistics import median
+from typing import NamedTuple
 
 from tuilab.record.blocks import measure_of, times_of
 from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clocks import CLOCK_NAMES, CPU, WALL, ArmTimes, arm_times, cpu_times_of
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.comparing.call_times import shifts_of, times_of_processes
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side, are_apart, pairs_of
@@ -41,6 +43,9 @@ class Comparison:
     lacks: tuple[str, ...]  # what stands for a number that a run has not, with the reason
     series: tuple[str, ...]  # names of curves that more than one run has
     of: str = "call"  # what the times are of
+    cpu_times: tuple[tuple[str, tuple[float | None, ...]], ...] = ()  # medians on CPU time; none if no verdict rests on it
+    cpu_shifts: Mapping[str, tuple[Shift | None, ...]] = field(default_factory=dict)
+    judged_on_cpu: frozenset[str] = frozenset()  # the arms that every run which has them judged on CPU time
     boxes: tuple[str, ...] = ()  # where each was made, if not all were made on one box
 
 
@@ -48,6 +53,9 @@ def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> C
     """Return what differs between runs; `going_on` are the places of those that have not said all yet."""
     differences, same = differing(summaries, going_on)
     first, *others = map(times_of_processes, summaries)
+    of_arms = [arm_times(summary) for summary in summaries]
+    has_cpu = any(one.clock == CPU for times in of_arms for one in times.values())
+    first_cpu, *others_cpu = [times_of_processes(summary, CPU) if has_cpu else {} for summary in summaries]
     boxes = tuple(map(box_of, summaries))
     return Comparison(
         names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
@@ -60,6 +68,9 @@ def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> C
         lacks=tuple(f"{ABSENT}: not yet" if at in going_on else absent(run, "parameter") for at, run in enumerate(summaries)),
         series=_shared_series(summaries),
         of=measure_of(summaries[0]).of,
+        cpu_times=_table([_middles(cpu_times_of(summary)) if has_cpu else {} for summary in summaries]),
+        cpu_shifts=shifts_of(first_cpu, others_cpu),
+        judged_on_cpu=frozenset(_judged_on_cpu(of_arms)),
         boxes=boxes if len(set(boxes)) > 1 else (),
     )
 
@@ -119,16 +130,53 @@ def regressions(found: Comparison) -> list[str]:
     return sentences
 
 
+class TimeRow(NamedTuple):
+    """The median times of an arm on one clock, in every run."""
+
+    arm: str
+    clock: str  # empty: every time of the comparison is on the wall clock
+    values: tuple[float | None, ...]
+    shifts: tuple[Shift | None, ...]
+
+    @property
+    def label(self) -> str:
+        """The arm, and the clock if there are several."""
+        return f"{self.arm}, {CLOCK_NAMES[self.clock]}" if self.clock else self.arm
+
+
+def time_rows(found: Comparison) -> list[TimeRow]:
+    """Return the rows of times. If a verdict rests on CPU time, an arm has a row for each clock, the judged one first."""
+    cpu_times = dict(found.cpu_times)
+    rows = []
+    for arm, values in found.times:
+        wall = TimeRow(arm, WALL if cpu_times else "", values, found.shifts.get(arm, ()))
+        if arm not in cpu_times:
+            rows.append(wall)
+            continue
+        cpu = TimeRow(arm, CPU, cpu_times[arm], found.cpu_shifts.get(arm, ()))
+        rows += [cpu, wall] if arm in found.judged_on_cpu else [wall, cpu]
+    return rows
+
+
 def slower(found: Comparison, share: float) -> list[str]:
-    """Return a sentence for each arm whose calls take longer in a later run, surely by more than a share, or are gone."""
+    """Return a sentence for each arm whose calls take longer in a later run, surely by more than a share, or are gone.
+
+    The times are those on the clock that the verdicts of all runs rest on, else on the wall clock.
+    """
     sentences = []
-    for arm, medians in found.times:
-        for at, shift in enumerate(found.shifts.get(arm, ()), 1):
-            if medians[at] is None:
-                sentences.append(f"run {at + 1}: a call of {arm} was not timed")
+    seen: set[str] = set()
+    for row in time_rows(found):
+        if row.arm in seen:
+            continue  # a second row is on the clock that was not judged
+        seen.add(row.arm)
+        of_clock = " of CPU time" if row.clock == CPU else ""
+        for at, shift in enumerate(row.shifts, 1):
+            if row.values[at] is None:
+                sentences.append(f"run {at + 1}: a call of {row.arm} was not timed")
             elif shift is not None and shift.low > 1 + share:
                 change = f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]"
-                sentences.append(f"run {at + 1}: a call of {arm} takes {seconds(medians[at] or 0)} ({change})")
+                takes = f"takes {seconds(row.values[at] or 0)}{of_clock}"
+                sentences.append(f"run {at + 1}: a call of {row.arm} {takes} ({change})")
     return sentences
 
 
@@ -153,7 +201,22 @@ def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
 def _medians(summary: RunSummary) -> dict[str, float]:
     """Return the median time of a call of each arm."""
     is_time = measure_of(summary).unit == "s"
-    return {arm: median(found) for arm, found in times_of(summary).items()} if is_time else {}
+    return _middles(times_of(summary)) if is_time else {}
+
+
+def _middles(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Return the median time of each arm."""
+    return {arm: median(found) for arm, found in times.items()}
+
+
+def _judged_on_cpu(of_runs: Sequence[Mapping[str, ArmTimes]]) -> set[str]:
+    """Return the arms that have CPU time as their first clock in every run that timed them."""
+    on_cpu: set[str] = set()
+    on_wall: set[str] = set()
+    for times in of_runs:
+        for arm, one in times.items():
+            (on_cpu if one.clock == CPU else on_wall).add(arm)
+    return on_cpu - on_wall
 
 
 def _sizes(summary: RunSummary) -> dict[str, float]:

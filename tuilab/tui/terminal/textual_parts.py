@@ -19,13 +19,15 @@ from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
 from textual.command import CommandPalette, SearchIcon
 from textual.drivers.linux_driver import LinuxDriver
+from textual.errors import NoWidget
+from textual.events import Click
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widget import Widget
 
-from tuilab.tui.terminal.pointing import Pointed
+from tuilab.tui.terminal.steady_screen import SteadyScreen
 
 Part = tuple[int, int, list[Segment]]  # column and row where it begins
 _Placed = Sequence[tuple[Widget, Region, Region]]  # where it is, and what of the screen it may be seen in
@@ -142,7 +144,7 @@ class TextualApp(App[ReturnType]):
         self.show_mistake()
 
 
-class TextualScreen(Pointed[ScreenResultType]):
+class TextualScreen(SteadyScreen[ScreenResultType]):
     """Textual's screen."""
 
     is_placed_anew = True  # since its changes were taken
@@ -194,15 +196,22 @@ class TextualScreen(Pointed[ScreenResultType]):
         self.show_changes()
 
 
-class TextualModal(ModalScreen[ScreenResultType], Pointed[ScreenResultType]):
+class TextualModal(ModalScreen[ScreenResultType], SteadyScreen[ScreenResultType]):
     """Textual's screen above another one."""
 
 
-class TextualPalette(CommandPalette, Pointed[None]):
+class TextualPalette(CommandPalette, SteadyScreen[None]):
     """Textual's palette."""
 
     def on_mount(self) -> None:
         self.query_one(SearchIcon).icon = "›"  # which every terminal has a sign for
+
+    def on_click(self, event: Click) -> None:
+        """Ignore a click outside the screen: it was made before the terminal shrank, and Textual finds no widget there."""
+        try:
+            self.get_widget_at(event.screen_x, event.screen_y)
+        except NoWidget:
+            event.prevent_default()
 
     def _action_command_list(self, action: str) -> None:
         """Move in the list, unless it has no lines: none was found yet, or the terminal has no room for one."""

@@ -14,6 +14,7 @@ from tuilab.errors import ExitCode
 from tuilab.judging.honest.integrity import Findings, examine
 from tuilab.record.digest import digest_of
 from tuilab.record.events import VerdictReached
+from tuilab.record.timing.clocks import CPU
 from tuilab.record.verdicts import NOT_JUDGED, RULE
 from tuilab.reports.document import verdict_fields
 from tuilab.runs import store
@@ -90,5 +91,6 @@ def _words(one: VerdictReached) -> str:
     """Return a verdict with its numbers."""
     interval = ""
     if one.estimate is not None and one.low is not None and one.high is not None:
-        interval = f"{brief(one.estimate)} [{brief(one.low)}, {brief(one.high)}]; "
+        on_clock = " in CPU time" if one.measure == CPU else ""
+        interval = f"{brief(one.estimate)} [{brief(one.low)}, {brief(one.high)}]{on_clock}; "
     return f"{one.verdict}  {interval}{show(one.why)}".rstrip()

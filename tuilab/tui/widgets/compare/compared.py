@@ -8,7 +8,7 @@ from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
 from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, time_rows, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.listing.entry import Entry
 from tuilab.runs.store import short_id
@@ -101,7 +101,9 @@ def number_sections(found: Comparison) -> list[Section]:
         title = Content.styled(
             f"Time of a {found.of}, the median of all {'processes' if found.of == 'step' else 'blocks'}", "bold"
         )
-        sections.append(Section(title, [_numbers(name, values, seconds, found.lacks) for name, values in found.times], heads))
+        sections.append(
+            Section(title, [_numbers(row.label, row.values, seconds, found.lacks) for row in time_rows(found)], heads)
+        )
     if found.sizes:
         rows = [_numbers(name, values, spell_of(name), found.lacks) for name, values in found.sizes]
         sections.append(Section(Content.styled("Measured with lab.memory", "bold"), rows, heads))

@@ -1,0 +1,1 @@
+"""The times of arms, on the clocks that they were taken by."""

@@ -1,0 +1,113 @@
+"""The clock that a verdict was judged on, and the times of the arms on it: every view shows these times first.
+
+A verdict rests on the wall clock or, on a disturbed machine, on the CPU time of the thread that made the calls. Where any
+verdict of a run rests on CPU time, a view names the clock of each time and shows the other clock second.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tuilab.record.blocks import counted, in_order, measure_of, scale_of
+from tuilab.record.parts import Block, Claim
+from tuilab.record.summary import RunSummary
+from tuilab.record.verdicts import Verdict
+
+WALL, CPU = "wall", "cpu"
+CLOCK_NAMES = {WALL: "wall clock", CPU: "CPU time"}  # for people
+
+
+class ArmTimes(NamedTuple):
+    """The times of a call of one arm, in every block that counts, on the clock that its verdict was judged on."""
+
+    times: list[float]
+    clock: str = WALL
+    others: Sequence[float] = ()  # on the other clock; empty: not recorded, or no verdict rests on CPU time
+    judged: tuple[str, ...] = ()  # the clocks that verdicts about the arm rest on
+    is_named: bool = False  # some verdict of the run rests on CPU time, so that a view names the clock
+
+    @property
+    def other_clock(self) -> str:
+        """The clock of `others`."""
+        return WALL if self.clock == CPU else CPU
+
+    @property
+    def is_judged_on_both(self) -> bool:
+        """Whether some verdict about the arm rests on the wall clock and another one on CPU time."""
+        return len(self.judged) > 1 and bool(self.others)
+
+    def on(self, clock: str) -> Sequence[float]:
+        """Return the times on a clock; none if they were not recorded."""
+        return self.times if clock == self.clock else self.others
+
+
+def clock_of(claim: Claim) -> str:
+    """Return the clock that the verdict of a claim about a ratio rests on; nothing where there is none."""
+    reached = claim.verdict
+    if claim.declared is None or reached is None or reached.verdict == Verdict.NOT_TESTABLE:
+        return ""
+    if reached.measure == CPU:
+        return CPU
+    return WALL if reached.estimate is not None else ""
+
+
+def judged_clocks(summary: RunSummary) -> dict[str, tuple[str, ...]]:
+    """Return, by arm, the clocks that the verdicts about it rest on, in the order of the claims."""
+    judged: dict[str, tuple[str, ...]] = {}
+    for claim in summary.claims.values():
+        clock = clock_of(claim)
+        if not clock or claim.declared is None:
+            continue
+        for arm in (claim.declared.over, claim.declared.under):
+            clocks = judged.get(arm, ())
+            if clock not in clocks:
+                judged[arm] = (*clocks, clock)
+    return judged
+
+
+def arm_times(summary: RunSummary) -> dict[str, ArmTimes]:
+    """Return, by arm, the times of a call in every block of every repeat that counts; or what was measured instead."""
+    scale = scale_of(measure_of(summary).unit)
+    judged = judged_clocks(summary)
+    all_clocks = {clock for clocks in judged.values() for clock in clocks}
+    times: dict[str, ArmTimes] = {}
+    for arm, blocks in _counted_by_arm(summary).items():
+        wall = [block.step_s * scale for block in blocks]
+        if CPU not in all_clocks:
+            times[arm] = ArmTimes(wall)
+            continue
+        cpu = cpu_times(blocks)
+        clocks = judged.get(arm, ())
+        is_cpu_first = clocks[0] == CPU if clocks else all_clocks == {CPU}
+        if is_cpu_first and cpu:
+            times[arm] = ArmTimes(cpu, CPU, wall, clocks, is_named=True)
+        else:
+            times[arm] = ArmTimes(wall, WALL, cpu, clocks, is_named=True)
+    return times
+
+
+def cpu_times_of(summary: RunSummary) -> dict[str, list[float]]:
+    """Return, by arm, the CPU times of a call in every block that counts, for the arms whose blocks recorded them."""
+    found = {}
+    for arm, blocks in _counted_by_arm(summary).items():
+        if times := cpu_times(blocks):
+            found[arm] = times
+    return found
+
+
+def _counted_by_arm(summary: RunSummary) -> dict[str, list[Block]]:
+    """Return, by arm, the blocks that count; no arm without any."""
+    blocks_by_arm: dict[str, list[Block]] = {}
+    for (_, arm), blocks in in_order(summary).items():
+        if those := counted(blocks):
+            blocks_by_arm.setdefault(arm, []).extend(those)
+    return blocks_by_arm
+
+
+def cpu_times(blocks: Sequence[Block]) -> list[float]:
+    """Return the CPU time of a call in each block; nothing if a block did not record it, as in old journals."""
+    times = []
+    for block in blocks:
+        if not block.thread_ns:
+            return []
+        times.append(block.thread_ns / block.loops / 1e9)
+    return times

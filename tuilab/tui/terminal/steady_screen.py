@@ -1,0 +1,25 @@
+"""A screen that late events do not harm: clicks, keys and calls that were meant for what was open before."""
+
+from textual.await_complete import AwaitComplete
+from textual.geometry import Offset
+from textual.screen import Screen, ScreenResultType
+from textual.widget import Widget
+
+
+class SteadyScreen(Screen[ScreenResultType]):
+    """A screen that ignores the mouse over removed widgets, and closes itself but no other screen."""
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """Return the widget at a place of the screen, unless that widget is being removed."""
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        return (widget, offset) if widget is None or widget.is_attached else (None, None)
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        """Close this screen if it is on top.
+
+        Textual closes whichever screen is on top. A second key or click that was on its way to a dialog when it closed
+        would close the screen below.
+        """
+        if self.app.screen_stack[-1:] != [self]:
+            return AwaitComplete()
+        return super().dismiss(result)
