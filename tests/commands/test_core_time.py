@@ -12,8 +12,8 @@ import pytest
 
 from tests.engine import until
 from tuilab.commands.alarms import Alarms
-from tuilab.commands.contention import Contention, Machine
-from tuilab.commands.core_time import CoreTime, Threads, has_high_pressure, used_s
+from tuilab.commands.cores.contention import Contention, Machine
+from tuilab.commands.cores.core_time import CoreTime, Threads, has_high_pressure, used_s
 from tuilab.commands.steps import Step
 from tuilab.record.journal.writer import Writer
 

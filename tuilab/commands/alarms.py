@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alerts import Creep, NotFinite, SlowRank, Stall, in_one
-from tuilab.commands.contention import Contention
-from tuilab.commands.core_time import has_high_pressure, worked_s
+from tuilab.commands.cores.contention import Contention
+from tuilab.commands.cores.core_time import has_high_pressure, worked_s
 from tuilab.commands.steps import Step
 from tuilab.record import events, presence
 from tuilab.record.journal.writer import Writer

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
-from tuilab.commands.contention import Contention
-from tuilab.commands.core_time import granted_cores
+from tuilab.commands.cores.contention import Contention
+from tuilab.commands.cores.core_time import granted_cores
 from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark, Marks, Process
 from tuilab.commands.next_step import Loading, loading_of

@@ -3,7 +3,7 @@
 import time
 from typing import NamedTuple
 
-from tuilab.commands.core_time import CoreTime, Threads, usable_cores, used_s, worked_s
+from tuilab.commands.cores.core_time import CoreTime, Threads, usable_cores, used_s, worked_s
 from tuilab.text import plural
 
 _LEAST_S = 2.0  # on a core: a command that works less, such as a shell, is too short to judge
