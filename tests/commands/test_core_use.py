@@ -12,7 +12,7 @@ import pytest
 
 from tests.engine import until
 from tuilab.commands.alarms import Alarms
-from tuilab.commands.contention import Contention, Machine
+from tuilab.commands.cpu.contention import Contention, Machine
 from tuilab.commands.cpu.core_use import CoreUse, Threads, has_high_pressure, used_s
 from tuilab.commands.steps import Step
 from tuilab.record.journal.writer import Writer

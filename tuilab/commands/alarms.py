@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alerts import Creep, NotFinite, SlowRank, Stall, in_one
-from tuilab.commands.contention import Contention
+from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_use import has_high_pressure, worked_s
 from tuilab.commands.steps import Step
 from tuilab.record import events, presence

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.commands.alarms import Alarms
-from tuilab.commands.contention import Contention
+from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
