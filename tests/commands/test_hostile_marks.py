@@ -112,5 +112,5 @@ def test_a_value_without_a_name_is_counted(tmp_path: Path) -> None:
         one.finish(0)
         records = read_stream(stream)
     reasons = [record.reason for record in records if isinstance(record, Unavailable)]
-    assert reasons[0].startswith("the names of 1 value were lost")
+    assert any(reason.startswith("the names of 1 value were lost") for reason in reasons)
     assert not any(isinstance(record, Logged) for record in records)
