@@ -380,3 +380,14 @@ def test_30_values_of_a_command_without_room_for_marks_are_said_to_be_lost(site:
 
     assert done.returncode == 0
     assert "the watcher failed: OSError: [Errno 28] No space left on device" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("inodes", range(8, 14))
+def test_31_a_scenario_on_a_disk_without_inodes_runs_or_says_why_not(site: Site, inodes: int) -> None:
+    path = write_scenario(site.folder, "lab.log(1, loss=0.5)")
+    with tiny_disk(site, f"size=8m,nr_inodes={inodes}"):
+        done = site.run("run", str(path), "--headless")
+
+    said = " ".join(done.stderr.split() + done.stdout.split())
+    assert done.returncode == 0 or "No space left on device" in said
+    assert "Traceback" not in said

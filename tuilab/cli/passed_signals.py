@@ -6,6 +6,7 @@ SIGHUP is not passed on: a run outlives its terminal.
 
 import signal
 import sys
+import time
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -16,6 +17,7 @@ from tuilab.record import presence
 from tuilab.record.summary import RunSummary
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+_PATIENCE_S = 5.0  # with a command that does not start
 _PARENT = 1  # the field of a process's parent, behind its name in /proc/PID/stat
 
 
@@ -23,7 +25,7 @@ class PassedSignals:
     """Within, signals are kept until the command runs, and passed on to it once each."""
 
     def __init__(self) -> None:
-        self._waiting: set[int] = set()
+        self._waiting: dict[int, float] = {}  # signals, and when each came
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "PassedSignals":
@@ -45,14 +47,18 @@ class PassedSignals:
         try:
             command = _command_of(summary)
             while command and self._waiting:
-                processes.send(*command, self._waiting.pop())
+                processes.send(*command, self._waiting.popitem()[0])
         except OSError as problem:  # /proc does not show the processes
             self._waiting.clear()
             why = problem.strerror or str(problem)
             print(f"tuilab: a signal could not be passed on to the command: {why}; end it: tuilab stop last", file=sys.stderr)
 
     def _keep(self, number: int, frame: FrameType | None) -> None:
-        self._waiting.add(number)
+        """Keep a signal; if it comes again and there is still no command to pass it on to, it ends this process."""
+        came = self._waiting.setdefault(number, time.monotonic())
+        if time.monotonic() - came > _PATIENCE_S:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
 
 def _command_of(summary: RunSummary) -> tuple[int, int] | None:

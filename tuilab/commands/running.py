@@ -56,7 +56,11 @@ def stay_when_stopped() -> None:
 
 def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: CommandArm = _AS_IT_IS, told_as: str = "") -> Ended:
     """Run a command, or an arm of it, to its end; CannotStart where it cannot be started."""
-    is_watched = command.watch != "nothing" and _can_make(marks, journal)
+    is_watched = command.watch != "nothing"
+    why_blind = _make_folder(marks) if is_watched else ""
+    if why_blind:  # the command is more than what is seen of it
+        is_watched = False
+        journal.append(events.Unavailable(what="steps", reason=why_blind))
     try:
         child = start(
             command_of(arm, command.words),
@@ -74,6 +78,7 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
         printed, said = Printed(command.metrics), Tail()
         streams = _pass_on(child, command.outputs, printed, said)
         watched = Watched(command, marks if is_watched else None, printed, journal, told_as, child.pid)
+        watched.why_blind = why_blind
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
         Turns(lambda: watched.finish(code), journal).take()
@@ -88,15 +93,13 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
     return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank)
 
 
-def _can_make(marks: Path, journal: Writer) -> bool:
-    """Make the folder for marks; if the disk refuses, record why and say so: the command then runs unwatched."""
+def _make_folder(marks: Path) -> str:
+    """Make the folder for marks; return why the disk refuses it, or nothing."""
     try:
         marks.mkdir(mode=0o700)
     except OSError as problem:
-        reason = f"the folder for marks cannot be made: {problem.strerror}; the command ran unwatched"
-        journal.append(events.Unavailable(what="steps", reason=reason))
-        return False
-    return True
+        return f"the folder for marks cannot be made: {problem.strerror}; the command ran unwatched"
+    return ""
 
 
 def _which(arm: CommandArm, command: CommandOrder) -> str:

@@ -89,6 +89,7 @@ class Watched:
         self._held_count = -1
         self.lanes: dict[int, Lane] = {}
         self.last: dict[str, float] = {}  # value of each curve
+        self.why_blind = ""  # why there is no folder for marks
 
     def turn(self, *, is_last: bool = False) -> None:
         """Record what is new."""
@@ -132,7 +133,7 @@ class Watched:
     def why_unseen(self) -> str:
         """Return why no step was seen."""
         lanes = [lane.steps for lane in self.lanes.values()]
-        return why_unseen(self._marks, self._ran, lanes) if self._marks else "nothing was watched"
+        return why_unseen(self._marks, self._ran, lanes) if self._marks else self.why_blind or "nothing was watched"
 
     def _look(self) -> None:
         """Look at what no mark tells."""
