@@ -168,7 +168,8 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("1, equals=1)", '1, equals=1, at={"row_count": 500})',
          (13, "Try next refutes [row-1] by another row_count, but by its at= it is claimed for other values; "
               "leave row_count out of at=")),
-        ("return x\n", "return x\n" + "\n" * 220, (258, "the file has 258 lines; 20 to 250 can be read at once and say enough")),
+        ("return x\n", "return x\n" + "\n" * 220,
+         (258, "the file has 258 lines; 20 to 250 can be read at once and say enough")),
         ("500,", "None,", (33, "row_count: None is not a literal number, truth value or text")),
     ],
 )  # fmt: skip
