@@ -74,6 +74,8 @@ EXACT: dict[str, dict[str, Any]] = {
         "per-row": BOUNDED,
         "no-sum": ["NotImplementedError", "NotImplementedError"],
         "wide": BOUNDED,
+        "mixed": BOUNDED,
+        "few-bits": BOUNDED,
     },
     "tf32": {
         "whole": [True, 2050],
@@ -84,7 +86,11 @@ EXACT: dict[str, dict[str, Any]] = {
         "split": BOUNDED,
         "distance": BOUNDED,
         "distance-f32": BOUNDED,
-        "default": [True, "highest"],
+        "cut-off": BOUNDED,
+        "default": [True, False],
+        "inherits": ["tf32", "ieee"],
+        "mixed": "RuntimeError",
+        "together": [True, False],
     },
     "tar-vs-files": {
         "opens": [400, 1],
