@@ -4,9 +4,10 @@
 Python needs a whole number to select by, and select the row. Nobody wrote the read down. On a CPU it is a call like the others;
 on a GPU each one waits until all that was launched before is done, once for every row of the batch.
 
-TorchScript runs the same loop without Python. It keeps the index in its tensor, so the reads are gone, and a quarter of the
-operators with them. But each operator is dispatched as before, and that is most of what it costs: the source gained 10 %, a CPU
-of today less. Two claims say that the two are close, one for each side. `torch.jit.script` is deprecated by now; what it says is shown below.
+TorchScript runs the same loop without Python. It keeps the index in its tensor, so the reads are gone, and a
+quarter of the operators with them. But each operator is dispatched as before, and that is most of what it
+costs: the source gained 10 %, a CPU of today less. Two claims say that the two are close, one for each side.
+`torch.jit.script` is deprecated by now; what it says is shown below.
 
 `x[arange, index]` asks for all rows in one operator. The form of the source flattens x first and adds an offset to each index.
 That is its bug: an index that is out of range for its own matrix is a good one for the flat table, and takes a row of a

@@ -81,9 +81,7 @@ def product(x, dtype, fast=False):  # (n, k) -> (n, n)
     kept = (x * scale).to(dtype)
     whole = F.ScalingType.TensorWise
     back = 1 / scale
-    return F.scaled_mm(
-        kept, kept.t(), back, whole, back, whole, output_dtype=torch.float32, use_fast_accum=fast
-    )
+    return F.scaled_mm(kept, kept.t(), back, whole, back, whole, output_dtype=torch.float32, use_fast_accum=fast)
 
 
 def exact_product(x, dtype):  # (n, k) -> (n, n), float64
