@@ -22,6 +22,7 @@ MISTAKES = [
     Mistake("channels-last", "lambda x: planes + x", "lambda x: x + planes", "lost"),
     Mistake("channels-last", "convolution.to(memory_format=LAST)", "convolution", "weights"),
     Mistake("grad-clip", "lr=rate", "lr=0", "explodes, too-large, rare, low-rate, hundred-times, sooner, alone"),
+    Mistake("grad-clip", "(means - means.mean()) / means.std(correction=0)", "means", "untrained, sooner, alone"),
     Mistake("grad-clip", '"low, clipped": (LOW_RATE, 1)', '"low, clipped": (LOW_RATE, math.inf)', "alone"),
     Mistake("grad-clip", '"high, clipped": (high, 1)', '"high, clipped": (high, math.inf)', "hundred-times, sooner"),
     Mistake("grad-clip", '"ten times": (10 * LOW_RATE, math.inf)', '"ten times": (10 * LOW_RATE, 1)', "ten-times"),
