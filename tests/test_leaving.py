@@ -66,10 +66,11 @@ def test_a_worker_that_does_not_come_to_an_orderly_end_is_ended(tuilab: Tuilab, 
 
 def test_fork_server_that_is_slow_to_leave_is_not_left_behind(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     """torch makes it slow on a busy machine; here it would wait for an hour."""
-    (tmp_path / "slow_to_leave.py").write_text("import atexit, time\natexit.register(time.sleep, 3600)\n")
+    module = f"import atexit, time\nopen({str(tmp_path / 'loaded')!r}, 'w')\natexit.register(time.sleep, 3600)\n"
+    (tmp_path / "slow_to_leave.py").write_text(module)
     body = f"""
-import multiprocessing, sys
-sys.path.insert(0, {str(tmp_path)!r})
+import multiprocessing
+os.environ["PYTHONPATH"] = {str(tmp_path)!r}  # the server of Python 3.11 takes no other path
 multiprocessing.set_forkserver_preload(["slow_to_leave"])
 child = multiprocessing.get_context("forkserver").Process(target=os.getpid)
 child.start()
@@ -82,6 +83,7 @@ lab.text(str(child.exitcode))
     assert run_dir is not None
     summary = look(run_dir).summary
     assert [text.text for text in summary.texts] == ["0"]
+    assert (tmp_path / "loaded").exists()
     assert (done.returncode, summary.leftovers) == (0, [])
 
 
