@@ -99,7 +99,7 @@ def train_all(lab, keep):
 
 def run(
     lab: Lab,
-    ranks: int = 2,  # processes, 2, 4 or 8
+    ranks: int = 2,  # processes; of 3, 5, 6 or 7 the last one holds padding, 2..8
     keep: bool = False,  # until backward what forward has gathered
 ) -> None:
     forms = lab.ranks(ranks, train_all, keep)[-1]
@@ -115,7 +115,7 @@ def run(
     lab.claim("ddp", sum(held), equals=4 * LAYERS * MIB, unit="B")
     lab.claim("fsdp", part := forms["FSDP"][0], equals=[nbytes / 2 for nbytes in held], unit="B", answers=sum(part) / MIB)
     lab.claim("same", max(forms[form][2] for form in moved), at_most=1e-5)
-    lab.claim("wire", [moved["DDP"] / LAYERS, moved["FSDP"] / LAYERS], equals=[2, 3])
-    lab.claim("kept", [moved["FSDP, kept"] / LAYERS, moved["FSDP, default"] / LAYERS], equals=[2, 2])
-    lab.claim("unit", largest, equals=[MIB, LAYERS * MIB], unit="B")
+    lab.claim("wire", [moved["DDP"] / LAYERS, moved["FSDP"] / LAYERS], equals=[2, 3], tolerance=0.05)
+    lab.claim("kept", [moved["FSDP, kept"] / LAYERS, moved["FSDP, default"] / LAYERS], equals=[2, 2], tolerance=0.05)
+    lab.claim("unit", [nbytes / MIB for nbytes in largest], equals=[1, LAYERS], tolerance=0.05, unit="MiB")
     lab.claim("late", [forms["late"][3], forms["DDP"][3] > 0.001], equals=[0, True])
