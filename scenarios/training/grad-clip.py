@@ -1,4 +1,4 @@
-"""Clip the norm of the gradient: one bad step stays short, and the rate can be a hundred times higher.
+"""Clip the norm of the gradient, and the rate can be a hundred times higher.
 
 A recurrent net multiplies by the same weights at each step of a sequence. A factor of 1.08 is 101 after 60
 steps, and the first gradient has a norm of hundreds of thousands. After one step along it every loss is nan.
