@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,6 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
 
     (folder / "scenario.py").write_text(source)
     journal = Writer(folder / "worker-0.jsonl")
-    order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder), quick=True)
     threads = torch.get_num_threads()
     ours, theirs = messages.pair()
     spec = importlib.util.spec_from_file_location("scenario", folder / "scenario.py")
@@ -63,12 +62,25 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
         spec.loader.exec_module(module)
         run = module.run
         own = {"device": "cpu"} if "device" in inspect.signature(run).parameters else {}
+        order = messages.WorkerOrder(
+            run_dir=str(folder),
+            writer="worker-0",
+            source_dir=str(folder),
+            quick=True,
+            params=_defaults_of(run) | params,
+        )
         run(Lab(journal, folder, line, order, "cpu"), **own, **params)
     journal.close()
     torch.set_num_threads(threads)
     del sys.modules["scenario"]
     found = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
     return {claim.key: claim for claim in found}
+
+
+def _defaults_of(run: Callable[..., Any]) -> dict[str, Any]:
+    """Return the default of each parameter of a scenario."""
+    parameters = list(inspect.signature(run).parameters.values())[1:]  # without the lab
+    return {one.name: one.default for one in parameters}
 
 
 def check_values(folder: Path, lesson: str, values: Mapping[str, Any]) -> None:

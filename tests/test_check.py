@@ -161,7 +161,15 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
          (36, "what runs once is a function; write @lab.once above it, without parentheses")),
         ("    lab.claim(f", "    @lab.once\n    def exact(x):\n        lab.text(x)\n    lab.claim(f",
          (37, "exact runs where it stands, so it takes no parameters; it sees the names of run")),
-        ("return x\n", "return x\n" + "\n" * 90, (128, "the file has 128 lines; 20 to 120 can be read at once and say enough")),
+        ("1, equals=1)", '1, equals=1, at={"rows": 500})',
+         (36, "at= names rows, which is no parameter of run; there are row_count")),
+        ("1, equals=1)", '1, equals=1, at={"row_count": [5, 50]})',
+         (36, "at= leaves out the default of row_count, so add 500: no run as it comes tests this")),
+        ("1, equals=1)", '1, equals=1, at={"row_count": 500})',
+         (13, "Try next refutes [row-1] by another row_count, but by its at= it is claimed for other values; "
+              "leave row_count out of at=")),
+        ("return x\n", "return x\n" + "\n" * 220,
+         (258, "the file has 258 lines; 20 to 250 can be read at once and say enough")),
         ("500,", "None,", (33, "row_count: None is not a literal number, truth value or text")),
     ],
 )  # fmt: skip
@@ -248,7 +256,7 @@ def test_very_many_claims_are_not_held_against_each_other(tmp_path: Path, where:
 
 
 def test_a_short_file_is_told_so(tmp_path: Path) -> None:
-    assert (2, "the file has 2 lines; 20 to 120 can be read at once and say enough") in findings(
+    assert (2, "the file has 2 lines; 20 to 250 can be read at once and say enough") in findings(
         tmp_path, '"""T."""\ndef run(lab): pass\n'
     )
 

@@ -71,8 +71,8 @@ CODES = {
     "tuilab doctor --bundle box.tar.gz": {0, 1, 2},
     "tuilab doctor --gpu": {0, 1, 2, 3},  # whether there is a GPU
     "tuilab doctor --gpu cuda:1": {0, 1, 2, 3},
-    "tuilab sweep row-reduce --set rows=20,2000 --quick": {1},  # one claim is of the 500 rows of the lesson
-    "tuilab sweep row-reduce --set rows=20,100,500,2000 --quick --report rows.html": {1},
+    "tuilab sweep row-reduce --set rows=20,2000 --quick": {0, 1},  # what a claim about time comes to is the box's affair
+    "tuilab sweep row-reduce --set rows=20,100,500,2000 --quick --report rows.html": {0, 1},
     "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},

@@ -91,7 +91,7 @@ def test_an_option_that_a_claim_needs_is_no_lack_of_the_box_in_any_view(tmp_path
     assert ("claim", "– compiled, it is one kernel  needs: --compile") in news(read_subject(goes_on).summary, Style())
     (group,) = opening_of([read_subject(over)]).groups
     assert (group.heading, group.findings[0].measured) == ("Not tested here, and why", "needs: --compile")
-    assert group.about == "Where an option is named, a run with it tests them; else the box lacks it."
+    assert group.about == "If the reason names an option or a value, a run with it tests the claim."
 
 
 def test_what_authors_write_where_nothing_can_be_written_ends_as_any_result_does(tmp_path: Path) -> None:

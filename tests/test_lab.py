@@ -52,7 +52,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     (tmp_path / "artifacts").mkdir()
     (tmp_path / "scenario.py").write_text(LESSON)
     ours, theirs = messages.pair()
-    order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True)
+    params: dict[str, Any] = {"rows": 20, "fast": True, "scale": 2.0}
+    order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True, params=params)
     with ours, theirs, closing(Writer(tmp_path / "worker-0.jsonl")) as writer:
         yield Lab(writer, tmp_path, messages.WorkerLine(ours), order)
 
@@ -314,6 +315,64 @@ def test_a_wrong_argument_of_a_claim_is_refused_at_the_call(
         lab.claim(**{"key": "slow", "got": 1, **wrong})
 
     assert not recorded(events.ClaimMeasured)
+
+
+CLAIMS_AT: list[Callable[[Lab, dict[str, Any]], None]] = [
+    lambda lab, at: lab.claim("gpu", 1, equals=2, at=at),
+    lambda lab, at: lab.claim_ratio("gpu", "slow/fast", at_least=2, cores=2, at=at),
+    lambda lab, at: lab.claim("gpu", lacks="a CUDA device", at=at),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS_AT)
+@pytest.mark.parametrize(
+    ("at", "needs"),
+    [
+        ({"rows": 500}, "claimed for rows=500"),
+        ({"rows": [500, 100]}, "claimed for rows=500 or 100"),
+        ({"fast": False, "rows": 20}, "claimed for fast=false, rows=20"),
+        ({"scale": 0.5, "fast": True}, "claimed for scale=0.5, fast=true"),
+    ],
+)
+def test_claim_about_other_values_is_recorded_as_not_testable(
+    lab: Lab, recorded: Recorded, claim: Callable[[Lab, Any], None], at: dict[str, Any], needs: str
+) -> None:
+    claim(lab, at)
+
+    (record,) = recorded(events.ClaimNotTestable)
+    assert (record.key, record.needs) == ("gpu", needs)
+    assert not recorded(events.ClaimMeasured) and not recorded(events.ClaimDeclared)
+
+
+@pytest.mark.parametrize("at", [None, {"rows": 20}, {"rows": (500, 20)}, {"scale": 2, "fast": True}])
+def test_claim_about_the_values_of_the_run_is_recorded_as_usual(lab: Lab, recorded: Recorded, at: Any) -> None:
+    lab.claim("slow", 1, equals=2, at=at)
+    lab.claim_ratio("gpu", "slow/fast", at_least=2, at=at)
+
+    assert len(recorded(events.ClaimMeasured)) == len(recorded(events.ClaimDeclared)) == 1
+    assert not recorded(events.ClaimNotTestable)
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ({}, "at takes a dict of parameters and their values"),
+        ("rows", "at takes a dict of parameters and their values"),
+        ({"row": 500}, "at names 'row', which is no parameter of run; did you mean rows?"),
+        ({5: 500}, "at names 5, which is no parameter of run"),
+        ({"rows": []}, "at takes numbers, words, True or False for rows, not []"),
+        ({"rows": None}, "at takes numbers, words, True or False for rows, not None"),
+        ({"rows": [[500]]}, "at takes numbers, words, True or False for rows"),
+    ],
+)
+@pytest.mark.parametrize("claim", CLAIMS_AT)
+def test_wrong_at_of_a_claim_is_refused_at_the_call(
+    lab: Lab, recorded: Recorded, claim: Callable[[Lab, Any], None], at: Any, words: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+        claim(lab, at)
+
+    assert not recorded(events.ClaimMeasured) and not recorded(events.ClaimNotTestable)
 
 
 def test_a_claim_about_an_arm_that_never_raced_is_told_with_those_that_did(lab: Lab) -> None:

@@ -64,6 +64,29 @@ def test_a_worker_that_does_not_come_to_an_orderly_end_is_ended(tuilab: Tuilab, 
     assert (look(run_dir).summary.state, look(run_dir).summary.reason) == ("killed", "ended by SIGALRM")
 
 
+def test_fork_server_that_is_slow_to_leave_is_not_left_behind(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    """torch makes it slow on a busy machine; here it would wait for an hour."""
+    module = f"import atexit, time\nopen({str(tmp_path / 'loaded')!r}, 'w')\natexit.register(time.sleep, 3600)\n"
+    (tmp_path / "slow_to_leave.py").write_text(module)
+    body = f"""
+import multiprocessing
+os.environ["PYTHONPATH"] = {str(tmp_path)!r}  # the server of Python 3.11 takes no other path
+multiprocessing.set_forkserver_preload(["slow_to_leave"])
+child = multiprocessing.get_context("forkserver").Process(target=os.getpid)
+child.start()
+child.join()
+lab.text(str(child.exitcode))
+"""
+    done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
+
+    run_dir = newest(root)
+    assert run_dir is not None
+    summary = look(run_dir).summary
+    assert [text.text for text in summary.texts] == ["0"]
+    assert (tmp_path / "loaded").exists()
+    assert (done.returncode, summary.leftovers) == (0, [])
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_what_multiprocessing_keeps_for_spawned_processes_ends_with_the_worker(
     tuilab: Tuilab, root: Path, tmp_path: Path, method: str

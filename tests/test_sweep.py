@@ -216,6 +216,37 @@ def test_a_claim_is_told_along_the_values(tuilab: Tuilab, probe: str, root: Path
     assert sorted(run["sweep"]["point"]["rows"] for run in described(report)["runs"]) == [10, 100, 1000]
 
 
+@pytest.mark.parametrize(
+    ("rows", "holds"),
+    [("1,2,10", "holds at rows=10"), ("1,2", "n/a: claimed for rows=10"), ("10,20", "holds at rows=10")],
+)
+def test_claim_about_one_value_counts_at_no_other_point(
+    tuilab: Tuilab, probe: str, tmp_path: Path, rows: str, holds: str
+) -> None:
+    path = Path(probe)
+    path.write_text(path.read_text().replace("at_most=100", 'equals=10, at={"rows": 10}'))
+
+    done = tuilab("sweep", probe, "--set", f"rows={rows}", "--report", "told.html")
+
+    assert done.returncode == 0, done.stderr
+    others = len(rows.split(",")) - ("10" in rows.split(","))
+    for text in (done.stdout, (tmp_path / "told.html").read_text()):
+        assert holds in text and "✗" not in text and "REFUTED" not in text
+        assert text.count("n/a: claimed for rows=10") >= others
+        assert "as written for" not in text and "not decided" not in text
+
+
+def test_run_with_another_value_shows_the_claim_as_not_applicable(tuilab: Tuilab, probe: str) -> None:
+    path = Path(probe)
+    path.write_text(path.read_text().replace("at_most=100", 'equals=10, at={"rows": 10}'))
+
+    done = tuilab("run", probe, "--rows", "20", "--headless")
+
+    assert done.returncode == 0, done.stderr
+    assert "– NOT TESTABLE HERE  it is small  n/a: claimed for rows=10" in done.stdout
+    assert "needs:" not in done.stdout + done.stderr
+
+
 def test_each_point_is_a_run_like_any_other(tuilab: Tuilab, probe: str, root: Path) -> None:
     told = swept(tuilab, probe, "--set", "rows=10,20", "--set", "fast=yes,no")
 

@@ -57,9 +57,12 @@ def look_around(line):
 def start_worker(method):
     context = multiprocessing.get_context(method)
     ours, theirs = context.Pipe()
+    process = context.Process(target=look_around, args=(theirs,), daemon=True)
     with LOCK:
-        context.Process(target=look_around, args=(theirs,), daemon=True).start()
-    return ours.recv()
+        process.start()
+    seen = ours.recv()
+    process.join()
+    return seen
 
 
 def compute(threads):
@@ -76,6 +79,7 @@ def after_openmp(threads):
         child.join(patience_s)
         hung.append(child.is_alive())
         child.kill()
+        child.join()
     torch.set_num_threads(1)
     return hung
 
@@ -115,6 +119,8 @@ def run(
     if device.type == "cuda":
         torch.zeros(1, device=device)
         ours, theirs = multiprocessing.Pipe()
-        FORK.Process(target=lambda: theirs.send(lab.raises(torch.zeros(1).cuda)), daemon=True).start()
+        child = FORK.Process(target=lambda: theirs.send(lab.raises(torch.zeros(1).cuda)), daemon=True)
+        child.start()
         told = ours.recv()
+        child.join()
     lab.claim("cuda", told.split(":")[0], equals="RuntimeError", lacks="" if told else "a CUDA device")

@@ -3,8 +3,9 @@
 DDP has all in every rank: with Adam in float32 4 bytes for a parameter, 4 for its gradient and 8 for two means (4 more without
 `gradient_as_bucket_view`). FSDP cuts every tensor along its first dimension, and each rank keeps its part of all four. Forward
 gathers the weights of a layer when it comes to it and frees them behind it. Backward gathers them again, and its reduce-scatter
-leaves each rank its part of the sum. DDP's all-reduce is a reduce-scatter and an all-gather: each number goes over the wire
-twice. FSDP gathers twice and scatters once. `reshard_after_forward=False` keeps what forward has gathered until backward. Then
+leaves each rank its part of the sum. DDP's all-reduce is a reduce-scatter and an all-gather, so here it counts as two
+transfers. The calls and their bytes are measured, that count is a model: a ring of N ranks moves (N - 1) / N of it. FSDP
+gathers twice and scatters once. `reshard_after_forward=False` keeps what forward has gathered until backward. Then
 it is twice, too, and all weights are there meanwhile. What is gathered together is what one `fully_shard` was called for: the
 layers first, then the model. Called for the model alone it gathers all at once, and does not free it until backward: of the
 outermost module that is the default. An optimizer that was made before holds the old parameters.
@@ -14,8 +15,8 @@ outermost module that is the default. An optimizer that was made before holds th
 - [ddp] with DDP each rank holds 16 MiB, four times the parameters
 - [fsdp] with FSDP it holds half as much, of parameters, of gradients and of Adam's means
 - [same] after 3 steps the weights of all forms end within 1e-5 of those of DDP
-- [wire] a step moves each parameter twice with DDP, three times with FSDP
-- [kept] twice if FSDP keeps what forward has gathered, as it does by default if it is called for the model alone
+- [wire] in a step DDP all-reduces each parameter once, which counts as 2; FSDP gathers it twice and scatters it once: 3
+- [kept] the count is 2 if FSDP keeps what forward has gathered, as it does by default if it is called for the model alone
 - [unit] with a call for each layer the largest transfer is 1 MiB, with one for the model 4 MiB
 - [late] an optimizer that was made before fully_shard changes no weight
 ## Try next
@@ -98,7 +99,7 @@ def train_all(lab, keep):
 
 def run(
     lab: Lab,
-    ranks: int = 2,  # processes, 2, 4 or 8
+    ranks: int = 2,  # processes; of 3, 5, 6 or 7 the last one holds padding, 2..8
     keep: bool = False,  # until backward what forward has gathered
 ) -> None:
     forms = lab.ranks(ranks, train_all, keep)[-1]
@@ -114,7 +115,7 @@ def run(
     lab.claim("ddp", sum(held), equals=4 * LAYERS * MIB, unit="B")
     lab.claim("fsdp", part := forms["FSDP"][0], equals=[nbytes / 2 for nbytes in held], unit="B", answers=sum(part) / MIB)
     lab.claim("same", max(forms[form][2] for form in moved), at_most=1e-5)
-    lab.claim("wire", [moved["DDP"] / LAYERS, moved["FSDP"] / LAYERS], equals=[2, 3])
-    lab.claim("kept", [moved["FSDP, kept"] / LAYERS, moved["FSDP, default"] / LAYERS], equals=[2, 2])
-    lab.claim("unit", largest, equals=[MIB, LAYERS * MIB], unit="B")
+    lab.claim("wire", [moved["DDP"] / LAYERS, moved["FSDP"] / LAYERS], equals=[2, 3], tolerance=0.05)
+    lab.claim("kept", [moved["FSDP, kept"] / LAYERS, moved["FSDP, default"] / LAYERS], equals=[2, 2], tolerance=0.05)
+    lab.claim("unit", [nbytes / MIB for nbytes in largest], equals=[1, LAYERS], tolerance=0.05, unit="MiB")
     lab.claim("late", [forms["late"][3], forms["DDP"][3] > 0.001], equals=[0, True])

@@ -96,13 +96,13 @@ def run(
         "computed again in backward", [(choice, *calls) for choice, calls in again.items()], head=("", "addmm", "norm", "GELU")
     )
     lab.claim("plain", held["plain"], equals=10, tolerance=0.1)
-    lab.claim("full", held["full"], equals=1)
-    lab.claim("products", held["products"], equals=6, answers=True)
-    lab.claim("first", held["first"], equals=5)
+    lab.claim("full", held["full"], equals=1, tolerance=0.01)
+    lab.claim("products", held["products"], equals=6, tolerance=0.01, answers=True)
+    lab.claim("first", held["first"], equals=5, tolerance=0.01)
     lab.claim("repeated", [again[choice][0] for choice in ("full", "plain", "products", "first")], equals=[blocks, 0, 0, 0])
     cheap = [again[choice][1:] for choice in ("plain", "full", "products", "first")]
     lab.claim("cheap", cheap, equals=[[0, 0], *[[blocks, blocks]] * 3])
-    lab.claim("wrong-name", [held["wrong name"], again["wrong name"][0]], equals=[1, blocks])
+    lab.claim("wrong-name", [held["wrong name"], again["wrong name"][0]], equals=[1, blocks], tolerance=0.01)
     lab.claim("hooks", [seen[choice] for choice in ("full", "products", "first", "wrong name")], equals=[1] * 4)
     same = [torch.equal(*pair) for choice in held for pair in zip(gradients[choice], gradients["plain"], strict=True)]
     lab.claim("gradients", all(same))

@@ -4,9 +4,10 @@
 Python needs a whole number to select by, and select the row. Nobody wrote the read down. On a CPU it is a call like the others;
 on a GPU each one waits until all that was launched before is done, once for every row of the batch.
 
-TorchScript runs the same loop without Python. It keeps the index in its tensor, so the reads are gone, and a quarter of the
-operators with them. But each operator is dispatched as before, and that is most of what it costs: the source gained 10 %, a CPU
-of today less. `torch.jit.script` is deprecated by now; what it says is shown below.
+TorchScript runs the same loop without Python. It keeps the index in its tensor, so the reads are gone, and a
+quarter of the operators with them. But each operator is dispatched as before, and that is most of what it
+costs: the source gained 10 %, a CPU of today less. Two claims say that the two are close, one for each side.
+`torch.jit.script` is deprecated by now; what it says is shown below.
 
 `x[arange, index]` asks for all rows in one operator. The form of the source flattens x first and adds an offset to each index.
 That is its bug: an index that is out of range for its own matrix is a good one for the flat table, and takes a row of a
@@ -24,6 +25,7 @@ A loop over a batch of 64 matrices collects `x[i][index[i]]` and stacks them. Ho
 - [refused] on a CPU the loop and the indexed form raise an IndexError for the same index
 - [negative] for the index -1 the flattened form returns the last row of the matrix before, the indexed one that of its own
 - [script-time] the loop takes at most 1.5 times as long as its script
+- [script-loss] and the script takes at most 1.2 times as long as the loop
 - [index-time] the loop takes at least 100 times as long as the indexed form for a whole batch
 ## Try next
 `--picks 8`: eight rows of each matrix. An index of eight numbers is no whole number, so Python reads none, and the loop calls
@@ -115,6 +117,7 @@ def run(
 
     lab.stage("timing")
     lab.claim_ratio("script-time", "loop/script", at_most=1.5, lacks="" if device.type == "cpu" else "--device cpu")
+    lab.claim_ratio("script-loss", "script/loop", at_most=1.2, lacks="" if device.type == "cpu" else "--device cpu")
     lab.claim_ratio("index-time", "loop/indexed", at_least=100)
     raced = {name: lambda arm=arms[name]: arm(x, index) for name in ("loop", "script", "indexed")}
     lab.race(**raced, same=0.0, seconds=0.3)

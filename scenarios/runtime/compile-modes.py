@@ -4,8 +4,8 @@ A compiled graph holds for what was so when it was made: types, devices, sizes, 
 none. These are its guards, and every call checks them. Where one fails, the function is compiled again. From sizes
 torch.compile learns: the dimension that has changed becomes a symbol, and the second graph is for all its values. So an epoch
 with a smaller last batch costs two graphs, once. `dynamic=True` begins with symbols and needs one. A batch of 1 is a graph of
-its own either way, because size 1 broadcasts. `dynamic=False` makes a graph for each size, up to a limit of 8 for a function:
-sizes that come later run uncompiled, and only the log says so.
+its own either way, because size 1 broadcasts. `dynamic=False` makes a graph for each size, up to a limit of 8 for a function
+(`recompile_limit`; `accumulated_recompile_limit` is 256): sizes that come later run uncompiled, and only the log says so.
 
 A graph costs seconds once a backend writes kernels for it: that is left to `--compile`, and one that writes none is enough to
 count. A mode is a set of options: "reduce-overhead" is CUDA graphs, so on a CPU it is the default by another name, and

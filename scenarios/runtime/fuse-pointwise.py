@@ -4,9 +4,10 @@ GELU written out, x * 0.5 * (1 + erf(x / sqrt(2))), is five operators. Each read
 there, and three results are kept for backward. Nothing of that is needed: a kernel that has a number of x in a register takes
 all five steps, and backward can take them again from x. Such operators are bound by their bytes: fewer bytes are less time.
 
-Who fuses? The library, for what has a name: `F.gelu`. The guide says `@torch.jit.script`, and means a GPU; the fuser of
-TorchScript is not built in for a CPU, and the script calls the same five operators. `torch.compile` writes one kernel for
-both, where there is a C++ compiler, once it has compiled for some seconds. (The guide writes 1.41421 for the root: six digits.)
+Who fuses? The library, for what has a name: `F.gelu`. The guide says `@torch.jit.script`, and means a GPU.
+For a CPU TorchScript fuses only if torch was built with LLVM, which the wheels are not: the script calls the
+same five operators. `torch.compile` writes one kernel for both, where there is a C++ compiler, once it has
+compiled for some seconds. (The guide writes 1.41421 for the root: six digits.)
 
 The other example of the guide is an RNN cell. nn.LSTMCell is not fused on a CPU; nn.LSTM is one operator for all steps.
 ## Predict

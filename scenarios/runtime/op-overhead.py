@@ -1,9 +1,10 @@
 """A call for one number takes as long as a call for a thousand: small tensors pay by the call.
 
-Before an operator touches a number, Python reads its arguments, the dispatcher finds the kernel for device, dtype and layout,
-the allocator makes a tensor and autograd a node; on a GPU a kernel is launched. That takes a microsecond or several, and
-nothing of it depends on how many numbers there are. So the time of a call over its size is a flat line that later becomes a
-ramp. On the flat part smaller tensors save nothing, and only fewer calls help. On the ramp the bytes count.
+Before an operator touches a number, Python reads its arguments, the dispatcher finds the kernel for device,
+dtype and layout, the allocator makes a tensor and, if an input requires a gradient, autograd a node; on a GPU
+a kernel is launched. That takes a microsecond or several, and nothing of it depends on how many numbers there
+are. So the time of a call over its size is a flat line that later becomes a ramp. On the flat part smaller
+tensors save nothing, and only fewer calls help. On the ramp the bytes count.
 
 The first chart shows both. A view is a call without any work: it stays on the floor at every size. Where `add` leaves the
 floor depends on the box: at some ten thousand numbers on one core, far later on a GPU, which works on many at once and is

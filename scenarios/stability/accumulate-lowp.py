@@ -5,7 +5,9 @@ of 0.03125 between 32 and 64, bfloat16 already between 4 and 8. A term smaller t
 so is the next one: the sum stands still. Nothing is inf or nan, and no warning comes.
 
 `torch.sum` does not do that. It reads 16 bits, adds in float32, and rounds once at the end; so does a product of matrices, on
-Tensor Cores in hardware: float16 times float16 goes exactly into float32, and is added there. The wide sum has more range, too.
+Tensor Cores in hardware: float16 times float16 goes exactly into float32, and is added there. A GPU may split a long product of
+float16, and add the parts in float16, unless `torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False`: the
+default is True. The wide sum has more range, too.
 300 * 300 is 90,000 and inf in float16, but in the middle of a product of matrices it is an ordinary number. A loop of your own
 has a wide sum only if you give it one, and an optimizer is such a loop: its weight is the sum, its update the term. That is why
 mixed precision keeps weights in float32, and casts them for each forward.

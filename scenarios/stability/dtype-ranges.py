@@ -26,7 +26,7 @@ In bfloat16, how far from 1 is the next larger number?
 - [patterns] of its 65,536 patterns float16 has 2046 for nan, and bfloat16 254
 - [rounding] from 1 to 2 a conversion from float32 is off by 2^-11 at most in float16, and by 2^-8 in bfloat16
 - [seventy] 70000 is inf in float16 and 70144 in bfloat16
-- [overflow] the largest float32 is inf in bfloat16, and the largest that is not is 3.39618e38
+- [overflow] the largest float32 is inf in bfloat16, and the largest that is not is above 3.39617e38
 ## Try next
 `--cut`: for bfloat16 the last 16 bits of a float32 are dropped and not rounded. The largest float32 no longer overflows, 70000
 is 69632, and a conversion is off by up to a whole step, not half of one. refutes: rounding, seventy, overflow

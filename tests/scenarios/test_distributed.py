@@ -35,7 +35,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "fsdp": [2 << 20, 2 << 20, 4 << 20],
         "wire": [2.0, 3.0],
         "kept": [2.0, 2.0],
-        "unit": [1 << 20, 4 << 20],
+        "unit": [1.0, 4.0],
         "late": [0.0, True],
     },
     "load-balance": {"raises": ["RuntimeError", 2], "join": [3, 2, True], "half": [1, 2, 1.5]},

@@ -27,7 +27,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "cprofile": [3, 1, 0],
         "renamed": [True, False, ""],
     },
-    "lightning": {"steps": 4, "rest": [3, True], "mixed": ["torch.bfloat16", "torch.float32"]},
+    "lightning": {"rest": [3, True], "mixed": ["torch.bfloat16", "torch.float32"]},
 }
 
 

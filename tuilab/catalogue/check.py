@@ -14,7 +14,7 @@ from tuilab.catalogue.stated import SECTIONS
 from tuilab.probes.settings import VARIABLES
 from tuilab.text import show
 
-LINES = (20, 120)  # at least and at most
+LINES = (20, 250)  # at least and at most
 
 _ERROR_LINE = re.compile(r"line (\d+): (.*)", re.DOTALL)
 _QUESTION = re.compile(r"\b(?:how (?!do|does|did|is|are|can|will|would|to)\w+|what|which|[0-9]+)\b[^?]{0,300}\?", re.IGNORECASE)

@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tuilab.catalogue.findings import File, Finding
-from tuilab.catalogue.scenario import Stated
+from tuilab.catalogue.params import option_of, spell
+from tuilab.catalogue.scenario import Stated, Value
 from tuilab.catalogue.source import CLAIMING, called_method, is_about_ratio, literal_text, race_arms, text_of
 from tuilab.catalogue.stated import KEY_RULE, SECTION, bullets, changes_of, fits, is_key, match, stated
-from tuilab.text import show
+from tuilab.text import did_you_mean, show
 
+_OF_BOTH = {"key", "at_most", "at_least", "lacks", "at", "advises", "answers"}
 TAKES = {  # the arguments of a call that claims
-    "claim": {"key", "got", "equals", "at_most", "at_least", "between", "tolerance", "unit", "lacks", "advises", "answers"},
-    "claim_ratio": {"key", "ratio", "at_most", "at_least", "margin", "cores", "lacks", "advises", "answers"},
+    "claim": _OF_BOTH | {"got", "equals", "between", "tolerance", "unit"},
+    "claim_ratio": _OF_BOTH | {"ratio", "margin", "cores"},
 }
 
 _MOST = 200  # bullets, and calls: each is held against each other
@@ -65,6 +67,7 @@ def _check_calls(file: File) -> Iterator[Finding]:
                 yield Finding(call.lineno, "the key of this claim is not a literal, so nobody can tell which bullet it is")
             continue
         yield from _check_key(call, word, every)
+        yield from _check_at(file, call)
         if _is_plain_key(word) and any(literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]):
             yield Finding(call.lineno, f"the key [{show(word, 60)}] was claimed before; a claim is made once in a run")
         early = [arm for race in file.calls("race") if _is_later(places, race, call) for arm in race_arms(race)]
@@ -89,7 +92,7 @@ def check_refuted(file: File) -> Iterator[Finding]:
     for change in changes_of(text):
         line = file.line_of("refutes:", after=file.line_of(f"`{change.options}`") - 1)
         for word in change.refutes:
-            if why := _why_not_refuted(file, word):
+            if why := _why_not_refuted(file, word, change.options):
                 yield Finding(line, why)
 
 
@@ -105,7 +108,7 @@ def _why_no_key(bullet: str, text: str) -> str:
     return f"a blank is missing after [{meant[1]}], so it is no key yet"
 
 
-def _why_not_refuted(file: File, word: str) -> str:
+def _why_not_refuted(file: File, word: str, options: str) -> str:
     """Return why a word after `refutes:` cannot stand there, or nothing."""
     if not _is_plain_key(word):
         return f'"{show(word, 60)}" after refutes: is no key ({KEY_RULE}); write keys with commas between them'
@@ -115,7 +118,61 @@ def _why_not_refuted(file: File, word: str) -> str:
     calls = [call for call in file.calls("claim", "claim_ratio") if match(literal_text(call) or "", [claim])]
     if calls and all(map(is_about_ratio, calls)):
         return f"Try next refutes [{word}], which is about time: what becomes of it depends on the box, so say it in words"
+    name = _changed_at(calls, options)
+    if name:
+        return (
+            f"Try next refutes [{word}] by another {name}, but by its at= it is claimed for other values; "
+            f"leave {name} out of at="
+        )
     return ""
+
+
+def _changed_at(calls: Sequence[ast.Call], options: str) -> str:
+    """Return the first parameter of `at=` that options change to a value which `at=` does not name."""
+    words = options.split()
+    for name, values in _claimed_for(calls).items():
+        option = option_of(name)
+        if option not in words:
+            continue
+        given = words[words.index(option) + 1 :][:1] or ["true"]
+        if not any(spell(value) == given[0] for value in values or []):
+            return name
+    return ""
+
+
+def _check_at(file: File, call: ast.Call) -> Iterator[Finding]:
+    """A claim that is made for some values of a parameter is made for its default."""
+    params = {param.name: param for param in file.scenario.params}
+    for name, values in _claimed_for([call]).items():
+        if name not in params:
+            hint = did_you_mean(name, params)
+            yield Finding(call.lineno, f"at= names {show(name, 60)}, which is no parameter of run{hint}")
+        elif values is not None and params[name].default not in values:
+            usual = spell(params[name].default)
+            yield Finding(call.lineno, f"at= leaves out the default of {name}, so add {usual}: no run as it comes tests this")
+
+
+def _claimed_for(calls: Sequence[ast.Call]) -> dict[str, list[Value] | None]:
+    """Return the parameters that `at=` names, each with its values if these are literals."""
+    found: dict[str, list[Value] | None] = {}
+    nodes = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "at"]
+    for node in nodes:
+        if not isinstance(node, ast.Dict):
+            continue
+        for key, value in zip(node.keys, node.values, strict=True):
+            name = text_of(key) if key is not None else None
+            if name:
+                found[name] = _literals(value)
+    return found
+
+
+def _literals(node: ast.expr) -> list[Value] | None:
+    """Return the value of a literal, or those of a list of literals; None for an expression."""
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _check_key(call: ast.Call, word: str, every: Sequence[Stated]) -> Iterator[Finding]:

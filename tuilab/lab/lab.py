@@ -91,7 +91,10 @@ class Lab:
         self._holdings = Holdings(self.record, is_timing=bool(self._arm))  # an arm of its own times itself
         self._scalars = ScalarLog(journal, run_dir, order.writer, self._arm, self._holdings)
         self._races = Races(self, self._holdings)
-        self._claims = Claims(run_dir / "scenario.py", journal.append, self._races.raced, self._once, self.effective_cores)
+        source = run_dir / "scenario.py"
+        self._claims = Claims(
+            source, journal.append, self._races.raced, self._once, self.effective_cores, order.params
+        )  # fmt: skip
         journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
 
     # ---- what happens
@@ -328,6 +331,7 @@ class Lab:
         tolerance: float = 0.0,
         unit: str = "",
         lacks: str = "",
+        at: Mapping[str, Any] | None = None,
         advises: str = "",
         answers: float | None = None,
         **old: Any,
@@ -336,11 +340,12 @@ class Lab:
 
         With a value alone it must be True. Where the box `lacks` what the claim needs, it is not testable here, whatever the
         value. `answers` is the number that the question under `## Predict` asks for; True says that it is the value itself.
-        `advises` is an old form, from which nothing follows: `lab.advise`.
+        `at` names the values of parameters that the claim is about, as {"rows": 500}: in a run with other values it is
+        shown as n/a, and counts for nothing. `advises` is an old form, from which nothing follows: `lab.advise`.
         """
         bounds = Bounds(equals, at_most, at_least, between)
         extras = Extras(advises, answers)
-        self._claims.claim(key, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks, extras=extras, others=old)
+        self._claims.claim(key, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks, at=at, extras=extras, others=old)
 
     def claim_ratio(
         self,
@@ -352,17 +357,18 @@ class Lab:
         margin: float = 0.03,
         cores: int = 0,
         lacks: str = "",
+        at: Mapping[str, Any] | None = None,
         advises: str = "",
         answers: bool = False,
     ) -> None:
         """Claim how many times longer one arm of a race still to come takes than another, as in `ratio="loop/sum"`.
 
         A claim about work in parallel says how many `cores` it needs: on a busier box it is inconclusive. One that `answers`
-        the question under `## Predict` does so with its estimate.
+        the question under `## Predict` does so with its estimate. `at` is the same as in `lab.claim`.
         """
         bounds = {"at_most": at_most, "at_least": at_least}
         extras = Extras(advises, flag("answers", answers) or None)
-        self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, extras=extras)
+        self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, at=at, extras=extras)
 
     def advise(
         self,

@@ -13,7 +13,7 @@ from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clock_words import ratio_clock_words
-from tuilab.record.verdicts import Verdict
+from tuilab.record.verdicts import Verdict, is_about_other_values
 from tuilab.text import brief, brief_beside, join, join_first, percent, plural, shorten, show
 from tuilab.words import clock, extent, number, size, unit_of
 
@@ -89,8 +89,12 @@ def evidence(claim: Claim, summary: RunSummary) -> str:
 
 
 def reason_words(verdict: str, why: str) -> str:
-    """Return why a verdict is what it is; one that could not be reached `needs: --compile`."""
-    return f"needs: {why}" if verdict == Verdict.NOT_TESTABLE else why
+    """Return why a verdict is what it is: `needs: --compile`, or `n/a: claimed for rows=500`."""
+    if is_about_other_values(verdict, why):
+        return f"n/a: {why}"
+    if verdict == Verdict.NOT_TESTABLE:
+        return f"needs: {why}"
+    return why
 
 
 def for_how_long(lasted: str, state: str) -> str:

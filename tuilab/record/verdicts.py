@@ -19,6 +19,8 @@ class Verdict(StrEnum):
     NOT_TESTABLE = "NOT TESTABLE HERE"
 
 
+CLAIMED_FOR = "claimed for "  # begins the reason of a claim that is about other values than the run has
+
 DECISIONS = frozenset({Verdict.SUPPORTED, Verdict.WEAKER, Verdict.REFUTED, Verdict.NO_DIFFERENCE})
 WORST_FIRST = (
     Verdict.INVALID,
@@ -29,6 +31,11 @@ WORST_FIRST = (
     Verdict.SUPPORTED,
     Verdict.NOT_TESTABLE,
 )
+
+
+def is_about_other_values(verdict: str, reason: str) -> bool:
+    """Say whether a claim was not judged because it is about other values than the run has."""
+    return verdict == Verdict.NOT_TESTABLE and reason.startswith(CLAIMED_FOR)
 
 
 def is_against(verdict: str, bound: float | None = None) -> bool:

@@ -26,7 +26,7 @@ _GROUPS = (
     ("Does not hold on this box", "", "does not hold"),
     ("A control failed", "What was measured says nothing about these claims, and so nothing for them.", "control failed"),
     ("Not decided", "Measured, but the measurement carries no answer; more repeats or a quieter box may.", "not decided"),
-    ("Not tested here, and why", "Where an option is named, a run with it tests them; else the box lacks it.", _NOT_TESTED),
+    ("Not tested here, and why", "If the reason names an option or a value, a run with it tests the claim.", _NOT_TESTED),
     (_EXACT, "Counts, values and bytes: the same on every machine that computes rightly.", "exactly"),
 )  # fmt: skip
 

@@ -63,7 +63,6 @@ MISTAKES = [
         "error(sum(a.to(dtype)[:, i : i + 1] @ b.to(dtype)[i : i + 1] for i in range(n)), right)",
         "bfloat16, rounded, flat",
     ),
-    Mistake("matmul-dtypes", "3 * a.to(dtype).nbytes", "a.to(dtype).nbytes", "operations"),
     Mistake("dims-of-8", "torch.empty(1024, width", "torch.empty(1024, 2 * width", "aligned"),
     Mistake("dims-of-8", "(0, columns, 0, rows))", "(0, columns, 0, rows), value=1.0)", "zeros"),
     Mistake("dims-of-8", "0.0, -torch.inf", "0.0, -1.0", "masked"),

@@ -3,7 +3,6 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
-    Mistake("embedding-bound", "4 * batch, 8 * batch]", "4 * batch, 4 * batch]", "weights"),
     Mistake("embedding-bound", '"no-flops", dense.flops', '"no-flops", lab.count(conv, image).flops', "no-flops"),
     Mistake("embedding-bound", "64, 64, 3, padding=1", "64, 64, 1", "conv"),
     Mistake("embedding-bound", "sparse=sparse) for", "sparse=True) for", "dense"),

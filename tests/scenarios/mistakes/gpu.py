@@ -17,7 +17,6 @@ MISTAKES = [
     Mistake("create-on-device", "(torch.zeros(ROWS), torch.tensor", "(torch.tensor(0.0), torch.tensor", "forgotten"),
     Mistake("conv-algos", "w.flip(2, 3)", "w", "agree"),
     Mistake("conv-algos", "for form in (fft, winograd)]", "for form in (fft, library)]", "bits"),
-    Mistake("conv-algos", "w.flatten(1) @ patches)", "w.flatten(1) @ patches.clone())", "workspace"),
     Mistake("conv-algos", "@ into.t()", "@ into.t() @ torch.eye(4).to(x)", "winograd"),
     Mistake("cuda-graphs", "x = batches[number]", "x = recorded.copy_(batches[number])", "assigned"),
     Mistake("cuda-graphs", "graph.replay(), y)[1]", "graph.replay(), step(x))[1]", "python, result, number, weights"),

@@ -41,7 +41,7 @@ MISTAKES = [
     Mistake("selective-ckpt", '"wrong name": [MM]', '"wrong name": [ADDMM]', "wrong-name"),
     Mistake("selective-ckpt", "        return net(x)\n", "        return net(2 * x)\n", "plain, gradients"),
     Mistake("selective-ckpt", "counted.saved_bytes)", "counted.live_bytes)", "hooks"),
-    Mistake("sdpa-backends", ".softmax(-1) @ v", ".softmax(-1).exp() @ v", "written, math, short, same"),
+    Mistake("sdpa-backends", ".softmax(-1) @ v", ".softmax(-1).exp() @ v", "written, math, same"),
     Mistake("sdpa-backends", "dropout_p=0.1)\n", "dropout_p=0.0)\n", "asked"),
     Mistake("sdpa-backends", "(attention, q[0], k[0], v[0])", "(attention, q, k, v)", "fallback"),
     Mistake("sdpa-backends", "need_weights=weights", "need_weights=False", "module"),

@@ -21,7 +21,11 @@ MISTAKES = [
     Mistake("channels-last", "lambda x: x + planes", "lambda x: planes + x", "kept"),
     Mistake("channels-last", "lambda x: planes + x", "lambda x: x + planes", "lost"),
     Mistake("channels-last", "convolution.to(memory_format=LAST)", "convolution", "weights"),
-    Mistake("grad-clip", "lr=rate", "lr=0", "explodes, trained, too-large, low-rate, middle-rate, high-rate, not-sooner, rare"),
+    Mistake("grad-clip", "lr=rate", "lr=0", "explodes, too-large, rare, low-rate, hundred-times, sooner, alone"),
+    Mistake("grad-clip", "(means - means.mean()) / means.std(correction=0)", "means", "untrained, sooner, alone"),
+    Mistake("grad-clip", '"low, clipped": (LOW_RATE, 1)', '"low, clipped": (LOW_RATE, math.inf)', "alone"),
+    Mistake("grad-clip", '"high, clipped": (high, 1)', '"high, clipped": (high, math.inf)', "hundred-times, sooner"),
+    Mistake("grad-clip", '"ten times": (10 * LOW_RATE, math.inf)', '"ten times": (10 * LOW_RATE, 1)', "ten-times"),
     Mistake(
         "grad-clip",
         "partial(nn.utils.clip_grad_norm_, max_norm=10.0)",
@@ -31,5 +35,4 @@ MISTAKES = [
     Mistake("grad-clip", "clip_grad_value_, clip_value=10.0", "clip_grad_norm_, max_norm=10.0", "by-value"),
     Mistake("grad-clip", "clip_grad_norm_(weight, 1.0)", "clip_grad_norm_(weights, 1.0)", "groups, direction"),
     Mistake("grad-clip", "error_if_nonfinite=True", "error_if_nonfinite=False", "raised"),
-    Mistake("grad-clip", "for loss in high) /", "for loss in low) /", "not-sooner"),
 ]

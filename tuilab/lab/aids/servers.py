@@ -1,10 +1,12 @@
 """The processes that multiprocessing keeps for what it spawns: a server that forks, and one that clears away.
 
-Each ends when the last that knows it has closed its line, and has a folder or a lock to remove. An orderly exit sees to that;
-a worker leaves without one.
+Each ends when the last process that knows it has closed its line, and has a folder or a lock to remove. An orderly exit sees
+to that; a worker leaves without one.
 """
 
 import contextlib
+import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -24,9 +26,17 @@ def end_servers() -> None:
 def _end() -> None:
     from multiprocessing import forkserver, resource_tracker, util
 
-    server: Any = forkserver._forkserver  # multiprocessing tells of none of these three ends
+    server: Any = forkserver._forkserver  # multiprocessing has no public call for any of these three ends
     tracker: Any = resource_tracker._resource_tracker
     finalizers: Any = util
+    _kill(server)
     for end in (server._stop, finalizers._run_finalizers, tracker._stop):
         with contextlib.suppress(Exception):  # what one cannot end does not keep the next
             end()
+
+
+def _kill(server: Any) -> None:
+    """Kill a fork server: an orderly exit of one that has loaded torch takes seconds on a busy machine."""
+    if server._forkserver_pid is not None:
+        with contextlib.suppress(OSError):
+            os.kill(server._forkserver_pid, signal.SIGKILL)

@@ -1,13 +1,17 @@
 """What a scenario claims: the record of a claim out of a call's arguments."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
+from tuilab.catalogue.params import spell
+from tuilab.catalogue.scenario import Value
 from tuilab.catalogue.stated import OLD_FORM, new_form
 from tuilab.judging.flaw import flaw
 from tuilab.lab.claims.measured import claimed_bound, measured, two_arms
 from tuilab.lab.given import MOST_CORES, checked, number, told, whole, words
 from tuilab.record import events
+from tuilab.record.verdicts import CLAIMED_FOR
+from tuilab.text import did_you_mean
 
 _OF_RATIOS = {"ratio", "margin", "cores"}
 
@@ -51,6 +55,34 @@ def refuse(others: Mapping[str, Any]) -> None:
     if others:
         hint = "; a claim about two arms of a race is lab.claim_ratio" if others.keys() & _OF_RATIOS else ""
         raise TypeError(f"claim takes no {', '.join(others)} here{hint}")
+
+
+def other_values(at: Any, params: Mapping[str, Value]) -> str:
+    """Return `claimed for rows=500` if `at` names other values than the run has, else an empty text."""
+    if at is None:
+        return ""
+    if not isinstance(at, Mapping) or not at:
+        raise TypeError(f'at takes a dict of parameters and their values, as {{"rows": 500}}, not {told(at)}')
+    terms = []
+    is_elsewhere = False
+    for name, value in at.items():
+        if name not in params:
+            hint = did_you_mean(str(name), params)
+            raise ValueError(f"at names {told(name)}, which is no parameter of run{hint}")
+        values = _values_at(name, value)
+        if params[name] not in values:
+            is_elsewhere = True
+        spelled = " or ".join(spell(one) for one in values)
+        terms.append(f"{name}={spelled}")
+    return f"{CLAIMED_FOR}{', '.join(terms)}" if is_elsewhere else ""
+
+
+def _values_at(name: str, value: Any) -> Sequence[Value]:
+    """Return the values of a parameter for which a claim is made: one, or those of a list."""
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    if not values or not all(isinstance(one, int | float | str) for one in values):
+        raise TypeError(f"at takes numbers, words, True or False for {name}, not {told(value)}")
+    return values
 
 
 def exact_claim(about: About, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str) -> Record:

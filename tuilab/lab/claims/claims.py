@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from tuilab.catalogue.scenario import Stated
+from tuilab.catalogue.scenario import Stated, Value
 from tuilab.catalogue.source import read_stated
 from tuilab.catalogue.stated import SECTION, is_key, named
 from tuilab.lab.claims.claimed import (
@@ -18,6 +18,7 @@ from tuilab.lab.claims.claimed import (
     answer_of,
     exact_claim,
     not_testable,
+    other_values,
     ratio_claim,
     refuse,
 )
@@ -35,29 +36,31 @@ class Claims:
 
     def __init__(
         self, source: Path, append: Callable[[events.Event], object], raced: Set[str], once: Once,
-        measure_cores: Callable[[int], object],
+        measure_cores: Callable[[int], object], params: Mapping[str, Value],
     ) -> None:  # fmt: skip
         self._source = source
         self._append = append
         self._raced = raced
         self._once = once
         self._measure_cores = measure_cores
+        self._params = params  # the values of this run, by name
         self._stated: Sequence[Stated] | None = None  # read with the first claim
         self._keys: set[str] = set()
         self._awaited: dict[str, events.ClaimDeclared] = {}  # by claim: whose arms have still to race
 
     def claim(
-        self, key: str, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str, extras: Extras,
-        others: Mapping[str, Any],
+        self, key: str, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str, at: Any,
+        extras: Extras, others: Mapping[str, Any],
     ) -> None:  # fmt: skip
         """Claim something about a value; of `others` only those of the old form, in which a ratio was claimed here, too."""
         self._tell_of_old_advice(extras)
         if "ratio" in others and got is bounds.equals is bounds.between is None and not (tolerance or unit):
             about = self._about(key, "claim_ratio", is_old=True)
             low, high = bounds.at_least, bounds.at_most
-            return self._claim_ratio(about, at_least=low, at_most=high, lacks=lacks, extras=extras, **others)
+            return self._claim_ratio(about, at_least=low, at_most=high, lacks=lacks, at=at, extras=extras, **others)
         refuse(others)
         about = self._about(key, "claim")
+        lacks = other_values(at, self._params) or lacks
         return self._add(exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks), extras)
 
     def claim_ratio(self, key: str, ratio: str, **given: Any) -> None:
@@ -118,10 +121,12 @@ class Claims:
         return found
 
     def _claim_ratio(
-        self, about: About, ratio: str, *, margin: float = 0.03, cores: int = 0, extras: Extras, **given: Any
-    ) -> None:
+        self, about: About, ratio: str, *, margin: float = 0.03, cores: int = 0, extras: Extras, lacks: str,
+        at: Any, **given: Any,
+    ) -> None:  # fmt: skip
         self._once.refuse("claim_ratio")
-        record = ratio_claim(about, ratio, self._raced, margin=margin, cores=cores, **given)
+        lacks = other_values(at, self._params) or lacks
+        record = ratio_claim(about, ratio, self._raced, margin=margin, cores=cores, lacks=lacks, **given)
         self._add(record, extras)
         if isinstance(record, events.ClaimDeclared) and record.cores:
             self._measure_cores(record.cores)

@@ -9,7 +9,7 @@ from tuilab.catalogue.stated import match
 from tuilab.record.events import Sweep
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
-from tuilab.record.verdicts import Verdict
+from tuilab.record.verdicts import Verdict, is_about_other_values
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.charts.spreads import Interval
 from tuilab.reports.pages import claim_row
@@ -50,6 +50,12 @@ class Told:
     found: str
     interval: Interval | None
     claim: Claim
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the claim is about other values than this point has."""
+        reached = self.claim.verdict
+        return reached is not None and is_about_other_values(reached.verdict, reached.why)
 
     @property
     def holds(self) -> bool | None:
@@ -222,12 +228,23 @@ def _along(
     holds = []
     for words, at in groups_of(points, axis, varied).items():
         group = sorted(at, key=lambda i: x_of(points[i], axis))
-        places = [(point_words(points[i], [axis] if axis else varied), known[i]) for i in group]
-        where = holds_where(places, is_ordered=bool(axis))
+        places = []
+        for i in group:
+            if i < len(told) and told[i].is_elsewhere:
+                continue
+            places.append((point_words(points[i], [axis] if axis else varied), known[i]))
+        where = holds_where(places, is_ordered=bool(axis)) if places else _claimed_elsewhere(told)
         holds.append(f"{words}: {where}" if words else where)
     panel = panel_of([(one.point, one.claim) for one in told], axis, varied)
     text = told[0].claim.text if key == told[0].claim.claim_id else key
-    return Along(text, _about(text, claims[0][1]), tuple(told[i] for i in order), tuple(holds), panel)
+    about = "" if any(one.is_elsewhere for one in told) else _about(text, claims[0][1])
+    return Along(text, about, tuple(told[i] for i in order), tuple(holds), panel)
+
+
+def _claimed_elsewhere(told: Sequence[Told]) -> str:
+    """Return the sentence for a claim that is about none of the values of a sweep."""
+    reasons = [one.claim.verdict.why for one in told if one.is_elsewhere and one.claim.verdict]
+    return f"n/a: {reasons[0]}"
 
 
 def _about(text: str, subject: Subject) -> str:

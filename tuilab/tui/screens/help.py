@@ -21,7 +21,7 @@ _VERDICTS = {
     Verdict.REFUTED: "The measurement says otherwise.",
     Verdict.INCONCLUSIVE: "It cannot be told yet; how much more it needs is said.",
     Verdict.INVALID: "A control failed, or the two did not compute the same: no verdict can be trusted.",
-    Verdict.NOT_TESTABLE: "This box, or this run, lacks something; what, is said.",
+    Verdict.NOT_TESTABLE: "The machine lacks something, or other values are meant.",
 }
 _STATES = {
     RunState.QUEUED: "It waits until others have done with the device that it needs for itself.",
