@@ -1,16 +1,36 @@
-"""Machines that disturb a simulated race in a known way, written from docs/verdicts.md alone.
+"""How often verdicts about time are false on simulated machines, where the true ratio is known.
 
-A machine is a function of a timeline: it returns how each block was disturbed. A fair machine treats
-both arms alike in the long run, a one-sided machine does not. Times are in blocks: an undisturbed
-block of either arm takes 1, whatever the true ratio of the arms is, because a slow arm has fewer calls.
+    python -m benchmarks.simulated_verdicts [COUNT]
+
+The machines disturb a race in a known way. They follow docs/verdicts.md and nothing else, so that
+they are independent of the rule, and of the simulation in the tests. A fair machine treats both
+arms alike in the long run, a one-sided machine does not. The blocks of COUNT runs (200) a machine
+and question become records, which are judged as those of a real run are. Each question has a line:
+the mean of the machines, and the worst machine.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
+
+from benchmarks.pairs import Row
+from benchmarks.pairs import line as row_line
+from tuilab.judging.judge_run import judge
+from tuilab.record import events
+from tuilab.record.parts import Block, Claim, Worker
+from tuilab.record.summary import RunSummary
+from tuilab.record.verdicts import DECISIONS, Verdict
+
+FULL = {"runs": 200}
+TINY = {"runs": 1}
 
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -24,7 +44,8 @@ ENTRANTS = 4
 
 CYCLES = 8  # of two rounds each
 BLOCKS_OF_CYCLE = 1 + 2 * ENTRANTS  # the first one is not timed
-BLOCK_S = 0.025  # so that 16 rounds of four blocks take about 2 seconds
+LOOPS = 1000  # calls of the upper arm in a block
+BLOCK_S = 0.010  # the length of a block on a CPU
 MARKED_SHARE = 0.1  # of a block off its core: from here on the sensors mark it
 
 
@@ -83,17 +104,14 @@ class Disturbance:
 
     slowdown: Numbers  # natural logarithm; CPU time and wall time grow alike
     away: Numbers  # time off the core, in blocks: only wall time grows
-    is_stolen: Flags  # the hypervisor took time
     tick: float = 0.0  # of the clock, in blocks
     effect: float = 0.0  # by which the true logarithm of over/under differs from that of the work
 
 
-@dataclass
+@dataclass(frozen=True)
 class Machine:
     name: str
     disturb: Callable[[Timeline], Disturbance]
-    is_fair: bool = True
-    tags: tuple[str, ...] = field(default=())
 
 
 def draw_timeline(random: np.random.Generator, processes: int, base: int) -> Timeline:
@@ -117,7 +135,6 @@ def quiet(line: Timeline) -> Disturbance:
     return Disturbance(
         slowdown=block_noise + line.per_entrant(placement),
         away=np.zeros(line.shape),
-        is_stolen=np.zeros(line.shape, bool),
     )
 
 
@@ -240,19 +257,25 @@ def thermal_ramp(line: Timeline) -> Disturbance:
     return disturbance
 
 
-def hypervisor_steal(line: Timeline) -> Disturbance:
-    """Let the hypervisor take 40 % of the time in bursts; the guest counts it as CPU time."""
+def hypervisor_steal(line: Timeline, is_reported: bool) -> Disturbance:
+    """Let the hypervisor take 20 to 60 % of the time in bursts of four blocks.
+
+    If the hypervisor reports what it takes, the kernel leaves that out of CPU time. Otherwise no
+    sensor can see it.
+    """
     disturbance = quiet(line)
-    changes = line.random.random(line.shape)
+    processes, blocks = line.shape
     is_burst = np.zeros(line.shape, bool)
-    state = line.random.random(line.shape[0]) < 0.2
-    for block in range(line.shape[1]):
-        leaves = changes[:, block] < np.where(state, 0.25, 0.0625)
-        state = state ^ leaves
+    state = line.random.random(processes) < 0.2
+    for block in range(blocks):
+        chance = np.where(state, 0.25, 0.0625)
+        state = state ^ (line.random.random(processes) < chance)
         is_burst[:, block] = state
-    share = line.random.uniform(0.2, 0.6, line.shape)
-    disturbance.slowdown += np.where(is_burst, -np.log(1 - share), 0)
-    disturbance.is_stolen = is_burst
+    share = np.where(is_burst, line.random.uniform(0.2, 0.6, line.shape), 0)
+    if is_reported:
+        disturbance.away = share / (1 - share)
+    else:
+        disturbance.slowdown -= np.log(1 - share)
     return disturbance
 
 
@@ -354,7 +377,8 @@ def fair_machines() -> list[Machine]:
         Machine("slow process of both", slow_process),
         Machine("coarse clock", coarse_clock),
         Machine("thermal ramp", thermal_ramp),
-        Machine("hypervisor steal", hypervisor_steal),
+        Machine("hypervisor steal", partial(hypervisor_steal, is_reported=True)),
+        Machine("hidden steal", partial(hypervisor_steal, is_reported=False)),
         Machine("SMT sibling", busy_sibling),
         Machine("skewed, both", partial(skewed_variation, culprits=(OVER, UNDER))),
         Machine("skewed, over", partial(skewed_variation, culprits=(OVER,))),
@@ -373,6 +397,246 @@ def one_sided_machines() -> list[Machine]:
             Machine(f"slow blocks 20 %, {side}", partial(slow_blocks, culprit=culprit)),
             Machine(f"one process of 12, {side}", partial(seldom_slow_process, culprit=culprit)),
         ]
-    for machine in machines:
-        machine.is_fair = False
     return machines
+
+
+# ---- what is asked
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a run is carried out."""
+
+    name: str
+    looks: tuple[int, ...]  # numbers of processes after which the run is judged
+    process_sd: float | None = None  # as `tuilab calibrate` measured it; None: never calibrated
+
+    @property
+    def processes(self) -> int:
+        return self.looks[-1]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A claim, and the true ratio that it is asked of."""
+
+    plan: Plan
+    operator: events.Operator
+    bound: float
+    true_ratio: float
+    wrong: frozenset[Verdict]
+
+    @property
+    def name(self) -> str:
+        words = self.operator.replace("_", " ")
+        return f"{self.plan.name}, {words} {self.bound:g}, true {self.true_ratio:.4g}"
+
+    @property
+    def base(self) -> int:
+        """Return the arm that the controls repeat: the first one within 1.4 times the fastest."""
+        return OVER if self.true_ratio <= ABOUT_AS_FAST else UNDER
+
+
+ABOUT_AS_FAST = 1.4
+SIX = Plan("six repeats", (6,))
+QUICK = Plan("quick", (1,))
+CALIBRATED = Plan("quick, calibrated at 2 %", (1,), process_sd=0.02)
+BUDGET = Plan("budget", (6, 8, 12, 16, 24, 40))
+CLAIMS: list[tuple[events.Operator, float]] = [("at_most", 1.1), ("at_least", 1.3), ("at_least", 100.0)]
+
+
+def list_questions() -> list[Question]:
+    questions = []
+    for plan in (SIX, QUICK, CALIBRATED, BUDGET):
+        for operator, bound in CLAIMS:
+            # At its bound a ratio is on neither side, so that every decision is wrong.
+            questions.append(Question(plan, operator, bound, bound, DECISIONS))
+        for operator, bound in CLAIMS:
+            for factor in (1.05, 2.0):
+                right = Verdict.REFUTED if operator == "at_most" else Verdict.SUPPORTED
+                wrong = DECISIONS - {right}
+                questions.append(Question(plan, operator, bound, factor * bound, wrong))
+        no_difference = frozenset({Verdict.NO_DIFFERENCE})
+        questions.append(Question(plan, "at_least", 1.3, 1.03, no_difference))
+    return questions
+
+
+# ---- from disturbances to records
+
+
+@dataclass(frozen=True)
+class Times:
+    """The timed blocks of many processes: arrays of process and block."""
+
+    entrants: Indices
+    rounds: Indices  # of a block, alike in all processes
+    wall_ns: Indices
+    thread_ns: Indices
+    is_disturbed: Flags
+    loops: list[int]  # of an entrant
+
+
+def measure(machine: Machine, line: Timeline, true_ratio: float) -> Times:
+    """Return what a race on this machine measures."""
+    disturbance = machine.disturb(line)
+    work_ratio = true_ratio / np.exp(disturbance.effect)
+    loops = [LOOPS, round(LOOPS * work_ratio)]
+    loops += [loops[line.base], loops[line.base]]
+    work = np.ones(ENTRANTS)
+    work[UNDER] = loops[UNDER] / (LOOPS * work_ratio)  # calls are whole
+    work[AGAIN] = work[line.base]
+    work[DELAYED] = 1.05 * work[line.base]
+
+    cpu = work[line.entrants] * np.exp(disturbance.slowdown)
+    wall = cpu + disturbance.away
+    is_disturbed = disturbance.away > MARKED_SHARE * wall
+    if disturbance.tick:
+        cpu = read_clock(line, cpu, disturbance.tick)
+        wall = read_clock(line, wall, disturbance.tick)
+
+    timed = line.is_timed
+    return Times(
+        entrants=line.entrants[:, timed],
+        rounds=line.rounds[timed],
+        wall_ns=to_ns(wall[:, timed]),
+        thread_ns=to_ns(cpu[:, timed]),
+        is_disturbed=is_disturbed[:, timed],
+        loops=loops,
+    )
+
+
+def read_clock(line: Timeline, lengths: Numbers, tick: float) -> Numbers:
+    """Return lengths as a coarse clock shows them, which begin at any moment between two ticks."""
+    begin = line.random.uniform(0, tick, lengths.shape)
+    return tick * np.floor((begin + lengths) / tick)
+
+
+def to_ns(blocks: Numbers) -> Indices:
+    return np.rint(blocks * BLOCK_S * 1e9).astype(np.int64)
+
+
+def start_run(question: Question) -> RunSummary:
+    """Return the record of a run that has just begun."""
+    identity = events.Identity(host="", boot="", pid=1, start=1)
+    plan = question.plan
+    started = events.RunStarted(
+        format=1, run="", scenario="", topic="", title="", source_sha256="", params={}, wall_ns=0,
+        supervisor=identity, tuilab="", repeats=plan.processes, luck=plan.process_sd,
+    )  # fmt: skip
+    if len(plan.looks) > 1:
+        started.looks = list(plan.looks)
+    declared = events.ClaimDeclared(text="claim", over="over", under="under", op=question.operator, bound=question.bound)
+    claims = {"claim": Claim(text="claim", declared=declared)}
+    return RunSummary(run=started, claims=claims)
+
+
+def add_process(summary: RunSummary, times: Times, process: int, repeat: int, base: int) -> None:
+    """Add the blocks of one process to the record of a run, as one repeat."""
+    writer = f"worker-{repeat}"
+    worker_started = events.WorkerStarted(writer=writer, pid=1, start=1, repeat=repeat)
+    worker_exited = events.WorkerExited(writer=writer, code=0)
+    summary.workers[writer] = Worker(started=worker_started, exited=worker_exited)
+
+    arms = ["over", "under"]
+    loops = {"over": times.loops[OVER], "under": times.loops[UNDER]}
+    started = events.RaceStarted(arms=arms, threads=1, device="cpu", loops=loops, base=arms[base], delay=0.05)
+    summary.races.append((writer, started))
+
+    blocks: list[list[Block]] = [[] for _ in range(ENTRANTS)]
+    measured = zip(
+        times.entrants[process].tolist(),
+        times.rounds.tolist(),
+        times.wall_ns[process].tolist(),
+        times.thread_ns[process].tolist(),
+        times.is_disturbed[process].tolist(),
+        strict=True,
+    )
+    for entrant, turn, wall_ns, thread_ns, is_disturbed in measured:
+        calls = times.loops[entrant]
+        block = Block(
+            round=turn, step_s=wall_ns / calls / 1e9, is_disturbed=is_disturbed, wall_ns=wall_ns,
+            loops=calls, cpu_ns=thread_ns, thread_ns=thread_ns, waits=0,
+        )  # fmt: skip
+        blocks[entrant].append(block)
+    summary.blocks[writer, "over"] = blocks[OVER]
+    summary.blocks[writer, "under"] = blocks[UNDER]
+    summary.controls[writer, arms[base], "same"] = blocks[AGAIN]
+    summary.controls[writer, arms[base], "delayed"] = blocks[DELAYED]
+    summary.differences.append((writer, events.RaceFinished(arms=arms, is_same=True)))
+
+
+# ---- verdicts
+
+
+def count_verdicts(machine: Machine, question: Question, runs: int) -> Counter[str]:
+    """Return how many of so many runs on a machine end with each verdict."""
+    random = np.random.default_rng(zlib.crc32(f"{machine.name}, {question.name}".encode()))
+    processes = question.plan.processes
+    line = draw_timeline(random, runs * processes, question.base)
+    times = measure(machine, line, question.true_ratio)
+    verdicts: Counter[str] = Counter()
+    for run in range(runs):
+        verdicts[run_verdict(question, times, first_process=run * processes)] += 1
+    return verdicts
+
+
+def run_verdict(question: Question, times: Times, first_process: int) -> str:
+    """Return the verdict of a run that is stopped by whoever watches it, at the first decision."""
+    summary = start_run(question)
+    verdict = ""
+    measured = 0
+    for look in question.plan.looks:
+        for repeat in range(measured, look):
+            add_process(summary, times, first_process + repeat, repeat, question.base)
+        measured = look
+        (reached,) = judge(summary)
+        verdict = reached.verdict
+        if verdict in DECISIONS:
+            break
+    return verdict
+
+
+def share_of(verdicts: Counter[str], words: frozenset[Verdict]) -> float:
+    """Return the share of some verdicts among all, in percent."""
+    count = sum(verdicts[word] for word in words)
+    return 100 * count / verdicts.total()
+
+
+# ---- the table
+
+
+def rows(place: Path, *, runs: int) -> Iterator[Row]:
+    for question in list_questions():
+        counts = {}
+        for machine in fair_machines():
+            counts[machine.name] = count_verdicts(machine, question, runs)
+        yield from summarise(question, counts)
+        for machine in one_sided_machines():
+            verdicts = count_verdicts(machine, question, runs)
+            wrong = share_of(verdicts, question.wrong)
+            yield Row(f"{question.name}: {machine.name}, wrong", f"% of {runs}", [wrong])
+
+
+def summarise(question: Question, counts: dict[str, Counter[str]]) -> Iterator[Row]:
+    """Return what the fair machines come to: the mean, and the worst of them by name."""
+    runs = next(iter(counts.values())).total()
+    wrong = {name: share_of(verdicts, question.wrong) for name, verdicts in counts.items()}
+    decided = {name: share_of(verdicts, DECISIONS) for name, verdicts in counts.items()}
+    worst = max(wrong, key=lambda name: wrong[name])
+    slowest = min(decided, key=lambda name: decided[name])
+    mean_unit = f"% of {runs * len(counts)}"
+    unit = f"% of {runs}"
+    yield Row(f"{question.name}: wrong", mean_unit, [fmean(wrong.values())], goal="at most 5 %")
+    yield Row(f"{question.name}: {worst}, wrong", unit, [wrong[worst]], goal="at most 8 %")
+    yield Row(f"{question.name}: decided", mean_unit, [fmean(decided.values())])
+    yield Row(f"{question.name}: {slowest}, decided", unit, [decided[slowest]])
+
+
+def main(words: Sequence[str]) -> None:
+    runs = int(words[0]) if words else FULL["runs"]
+    for row in rows(Path(), runs=runs):
+        print(row_line(row), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
