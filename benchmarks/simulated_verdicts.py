@@ -105,6 +105,7 @@ class Disturbance:
     slowdown: Numbers  # natural logarithm; CPU time and wall time grow alike
     away: Numbers  # time off the core, in blocks: only wall time grows
     tick: float = 0.0  # of the clock, in blocks
+    arms_wait: bool = False  # for a lock or a disk, now and then: then CPU time is no measure
     effect: float = 0.0  # by which the true logarithm of over/under differs from that of the work
 
 
@@ -156,7 +157,9 @@ def two_states(line: Timeline, leave: float) -> Flags:
     processes, _ = line.shape
     first = line.random.random((processes, 1)) < 0.5
     changes = line.random.random(line.shape) < leave
-    return first ^ (np.cumsum(changes, axis=1) % 2 == 1)
+    has_changed = np.cumsum(changes, axis=1) % 2 == 1
+    state: Flags = first ^ has_changed
+    return state
 
 
 def bimodal_turbo(line: Timeline) -> Disturbance:
@@ -176,12 +179,13 @@ def cron_job(line: Timeline) -> Disturbance:
     return disturbance
 
 
-def stalls(line: Timeline, share: float) -> Disturbance:
+def stalls(line: Timeline, share: float, arms_wait: bool = False) -> Disturbance:
     """Take the core away from this share of the blocks, for a heavy-tailed time."""
     disturbance = quiet(line)
     is_stalled = line.random.random(line.shape) < share
     length = 0.1 * (1 + line.random.pareto(1.1, line.shape))
     disturbance.away = np.where(is_stalled, length, 0)
+    disturbance.arms_wait = arms_wait
     return disturbance
 
 
@@ -367,6 +371,7 @@ def fair_machines() -> list[Machine]:
         Machine("cron job", cron_job),
         Machine("stalls in 3 %", partial(stalls, share=0.03)),
         Machine("stalls in 25 %", partial(stalls, share=0.25)),
+        Machine("stalls in 25 %, arms wait", partial(stalls, share=0.25, arms_wait=True)),
         Machine("position in the round", position),
         Machine("processes 5 % / 1 %, over", partial(process_variation, culprit=OVER)),
         Machine("processes 5 % / 1 %, under", partial(process_variation, culprit=UNDER)),
@@ -474,6 +479,7 @@ class Times:
     thread_ns: Indices
     is_disturbed: Flags
     loops: list[int]  # of an entrant
+    waits: int  # of each block
 
 
 def measure(machine: Machine, line: Timeline, true_ratio: float) -> Times:
@@ -502,6 +508,7 @@ def measure(machine: Machine, line: Timeline, true_ratio: float) -> Times:
         thread_ns=to_ns(cpu[:, timed]),
         is_disturbed=is_disturbed[:, timed],
         loops=loops,
+        waits=int(disturbance.arms_wait),
     )
 
 
@@ -555,7 +562,7 @@ def add_process(summary: RunSummary, times: Times, process: int, repeat: int, ba
         calls = times.loops[entrant]
         block = Block(
             round=turn, step_s=wall_ns / calls / 1e9, is_disturbed=is_disturbed, wall_ns=wall_ns,
-            loops=calls, cpu_ns=thread_ns, thread_ns=thread_ns, waits=0,
+            loops=calls, cpu_ns=thread_ns, thread_ns=thread_ns, waits=times.waits,
         )  # fmt: skip
         blocks[entrant].append(block)
     summary.blocks[writer, "over"] = blocks[OVER]
@@ -619,17 +626,20 @@ def rows(place: Path, *, runs: int) -> Iterator[Row]:
 
 def summarise(question: Question, counts: dict[str, Counter[str]]) -> Iterator[Row]:
     """Return what the fair machines come to: the mean, and the worst of them by name."""
-    runs = next(iter(counts.values())).total()
-    wrong = {name: share_of(verdicts, question.wrong) for name, verdicts in counts.items()}
-    decided = {name: share_of(verdicts, DECISIONS) for name, verdicts in counts.items()}
+    wrong = {}
+    decided = {}
+    runs = 0
+    for name, verdicts in counts.items():
+        wrong[name] = share_of(verdicts, question.wrong)
+        decided[name] = share_of(verdicts, DECISIONS)
+        runs += verdicts.total()
     worst = max(wrong, key=lambda name: wrong[name])
     slowest = min(decided, key=lambda name: decided[name])
-    mean_unit = f"% of {runs * len(counts)}"
     unit = f"% of {runs}"
-    yield Row(f"{question.name}: wrong", mean_unit, [fmean(wrong.values())], goal="at most 5 %")
-    yield Row(f"{question.name}: {worst}, wrong", unit, [wrong[worst]], goal="at most 8 %")
-    yield Row(f"{question.name}: decided", mean_unit, [fmean(decided.values())])
-    yield Row(f"{question.name}: {slowest}, decided", unit, [decided[slowest]])
+    yield Row(f"{question.name}: wrong", unit, [fmean(wrong.values())], goal="at most 5 %")
+    yield Row(f"{question.name}: wrong at most", f"%, {worst}", [wrong[worst]], goal="at most 8 %")
+    yield Row(f"{question.name}: decided", unit, [fmean(decided.values())])
+    yield Row(f"{question.name}: decided at least", f"%, {slowest}", [decided[slowest]])
 
 
 def main(words: Sequence[str]) -> None:
