@@ -23,7 +23,7 @@ from benchmarks.processes import keep_children
 
 NAMES = (
     "command_line", "screens", "live", "opening", "scalars", "headless", "library", "watching", "reports", "verdict_rates",
-    "instructions",
+    "simulated_verdicts", "instructions",
 )  # fmt: skip
 Sizes = dict[str, float]
 
