@@ -37,15 +37,18 @@ class Question:
     def interval(self) -> tuple[float, float, float]:
         """Return the mean and the ends of the interval that is compared with the bound and the margin.
 
-        On CPU time it reaches over the intervals of all blocks and of the undisturbed ones.
+        On CPU time it reaches over the intervals of all blocks and of the undisturbed ones, and
+        as far beyond the latter as the two views differ.
         """
-        lows = []
-        highs = []
-        for units in self._views():
-            _, low, high = units.interval(self.confidence)
-            lows.append(low)
-            highs.append(high)
-        return fmean(self.units.values), min(lows) - self.offset, max(highs) + self.offset
+        center, low, high = self.units.interval(self.confidence)
+        if self.undisturbed is not None:
+            undisturbed, undisturbed_low, undisturbed_high = self.undisturbed.interval(self.confidence)
+            # Undisturbed blocks pay, too, for a short preemption and for that of the block before
+            # them. They are taken to pay as much as the disturbed ones pay more than they do.
+            beyond = undisturbed - center
+            low = min(low, undisturbed_low + min(beyond, 0.0))
+            high = max(high, undisturbed_high + max(beyond, 0.0))
+        return center, low - self.offset, high + self.offset
 
     def edges(self) -> list[float]:
         """Return where one verdict ends and another begins: one of them may be the true ratio."""
