@@ -269,6 +269,7 @@ CALLS = {
     "claim.unit": Call(lambda lab, v: lab.claim("c", 1, equals=1, unit=v), as_plain, events.ClaimMeasured, lambda r: r.unit),
     "claim.lacks": Call(lambda lab, v: lab.claim("c", True, lacks=v)),
     "claim.answers": Call(lambda lab, v: lab.claim("c", True, answers=v)),
+    "claim.at": Call(lambda lab, v: lab.claim("c", True, at=v)),
     "claim.advises": Call(lambda lab, v: lab.claim("c", True, advises=v)),
     "advise.name": Call(lambda lab, v: lab.advise(v, TWO, default=2, about="x")),
     "advise.values": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", {1: v, 2: v}, default=2, about="x")),
@@ -296,6 +297,7 @@ CALLS = {
     ),
     "claim_ratio.lacks": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, lacks=v)),
     "claim_ratio.answers": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, answers=v)),
+    "claim_ratio.at": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, at=v)),
     "claim_ratio.advises": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, advises=v)),
 }  # fmt: skip
 

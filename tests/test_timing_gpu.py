@@ -186,7 +186,7 @@ def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(cuda: "Fa
     claim = events.ClaimDeclared(text="c", over="one", under="two", op="at_most", bound=1.1)
     _, lab = race({name: lambda: cuda.work(5000 * US) for name in ("one", "two")})
 
-    assert distrust(claim, replace(gathered(claim, lab), process_sd=0.0)) == words
+    assert distrust(claim, replace(gathered(claim, lab), process_sd=0.0, disturbed_share=0.0)) == words
 
 
 def test_a_long_step_fills_a_block_alone(cuda: "FakeCuda") -> None:

@@ -51,7 +51,9 @@ class PassedSignals:
         except OSError as problem:  # /proc does not show the processes
             self._waiting.clear()
             why = problem.strerror or str(problem)
-            print(f"tuilab: a signal could not be passed on to the command: {why}; end it: tuilab stop last", file=sys.stderr)
+            print(
+                f"tuilab: a signal could not be passed on to the command: {why}; send it to the command itself", file=sys.stderr
+            )
 
     def _keep(self, number: int, frame: FrameType | None) -> None:
         """Keep a signal; if it comes again and there is still no command to pass it on to, it ends this process."""

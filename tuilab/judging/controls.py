@@ -129,6 +129,8 @@ def _changing(claim: events.ClaimDeclared, evidence: Evidence, chance: float) ->
     An arm that warms up slowly does that, in all processes or in some of them. The first shows in
     the mean of the changes, the second in the changes of single processes.
     """
+    if len(evidence.rounds) < MIN_UNITS and not evidence.is_single_process:
+        return ""
     # Both tests together may find a change by chance as often as one of them alone.
     change_of_all = _change_of_all(evidence.rounds, chance / 2)
     change_of_some = _change_of_some(evidence.rounds, chance / 2)

@@ -18,7 +18,7 @@ Clean = Callable[[str], str]
 _BEFORE = 12  # tokens in front of a text that may name it: `os.environ["API_KEY"] = "..."` has eight
 _SHORTEST = 4  # characters of a part of an f-string that may be a part of a secret
 _SCHEMES = frozenset({"basic", "bearer", "token"})  # words in front of what a header holds
-_ANNOTATED = re.compile(r"(?P<name>\w+)\s*:[^=:]+=\s*\Z")  # `password: str = `
+_ANNOTATED = re.compile(r"(?P<name>\w{1,200})\s{0,9}:[^=:]{1,200}=\s{0,9}\Z")  # `password: str = `
 _SKIPPED = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT})
 _FSTRING_START = getattr(tokenize, "FSTRING_START", -1)  # from Python 3.12 on an f-string is several tokens
 _FSTRING_END = getattr(tokenize, "FSTRING_END", -1)
