@@ -297,9 +297,9 @@ class Watched:
         for lane in self.lanes.values():
             if not self._arm and (story := self._story_of(lane)):
                 self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
-        why_unseen = ""
         if any(lane.count for lane in self.lanes.values()) and not self._arm:
             self._tell_contention()
+        why_unseen = ""
         if self._marks.is_gone:
             what = "what the command did from some point on"
             self._journal.append(events.Unavailable(what=what, reason="the folder that its marks are read from was removed"))

@@ -174,7 +174,7 @@ def _change_of_some(rounds: Sequence[Sequence[float]], chance: float) -> float:
 def told(evidence: Evidence) -> list[str]:
     """Return what of the measurement a reader of the verdict should know, though nothing of it stands against one."""
     parts = []
-    parts += _clock(evidence)
+    parts += _describe_clock(evidence)
     if evidence.host_bound:
         verb = "is" if len(evidence.host_bound) == 1 else "are"
         shares = " and ".join(f"{100 * share:.0f} %" for share in evidence.host_bound.values())
@@ -194,7 +194,7 @@ def told(evidence: Evidence) -> list[str]:
     return parts
 
 
-def _clock(evidence: Evidence) -> list[str]:
+def _describe_clock(evidence: Evidence) -> list[str]:
     """Return which clock judged, where it was not plain that it is the wall clock."""
     steps_share = evidence.choice.disturbed_share
     if steps_share is None:

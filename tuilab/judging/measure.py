@@ -13,12 +13,11 @@ from statistics import fmean, median
 from typing import Literal, NamedTuple
 
 from tuilab.judging import stats
-from tuilab.record.parts import Block
+from tuilab.record.parts import CALM_SHARE, Block
 from tuilab.text import percent, show
 
 Measure = Literal["wall", "cpu"]
 
-CALM_SHARE = 0.05  # of the blocks that may be disturbed before the wall clock is left
 _MOST_ELSEWHERE = 0.01  # of the CPU time, of other threads of the process
 _SUBMITTING = 0.95  # of a block, in which the GPU was told what to do
 _KEPT_UP = 0.75  # of the time of a call, that a GPU works which waits for the calls; clocks may fall by more than a tenth
@@ -83,8 +82,9 @@ def step_s(block: Block, measure: Measure) -> float:
     """Return the time of one call."""
     if measure == "wall":
         return block.step_s
-    assert block.thread_ns is not None  # else it would not have been chosen
-    return block.thread_ns / block.loops / 1e9
+    thread_s = block.thread_s
+    assert thread_s is not None  # else it would not have been chosen
+    return thread_s
 
 
 def host_bound_share(blocks: Sequence[Block], gpu_ns: Sequence[int]) -> float | None:

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from tuilab.judging import stats
 from tuilab.judging.evidence import MIN_UNITS, Evidence
-from tuilab.judging.measure import CALM_SHARE
+from tuilab.record.parts import CALM_SHARE
 from tuilab.text import plural
 
 UNKNOWN_SD = 0.05  # between processes, on a machine that was never calibrated

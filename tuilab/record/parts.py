@@ -7,6 +7,8 @@ from tuilab.record import events
 from tuilab.record.verdicts import NOT_JUDGED, is_against
 from tuilab.words import gpu_words
 
+CALM_SHARE = 0.05  # of the blocks or steps that may be disturbed before the wall clock is left
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -124,6 +126,16 @@ class Block:
     disturbed_steps: int | None = None
     waited_ns: int | None = None  # of such a step, in which its thread wanted no core
     helped_by: str = ""  # other processes that take part in it
+
+    @property
+    def thread_s(self) -> float | None:
+        """The CPU time of one call, in seconds; None if it was not recorded."""
+        return self.thread_ns / self.loops / 1e9 if self.thread_ns else None
+
+    @property
+    def has_disturbed_steps(self) -> bool:
+        """Whether too many steps of a command were disturbed: its block is all of them together."""
+        return bool(self.steps) and (self.disturbed_steps or 0) > CALM_SHARE * (self.steps or 0)
 
 
 class GivenDevice(NamedTuple):

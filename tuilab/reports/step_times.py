@@ -13,6 +13,7 @@ from itertools import pairwise
 from statistics import NormalDist, fmean
 
 from tuilab.commands.parts import CURVES, STEP, first_usual
+from tuilab.judging.units import UNKNOWN_SD
 from tuilab.reports.plain import rss_peak_bytes
 from tuilab.reports.samples import pieces
 from tuilab.reports.subject import Subject
@@ -23,7 +24,6 @@ from tuilab.words import seconds, size, unit_of
 
 LEAST = 20  # steps, from which on there is an interval
 _STRETCHES = 10
-_USUAL_LUCK = 0.05  # by which a process is off by itself, where that was never measured
 _LABELS = {STEP: "a step", **{curve: part for part, curve in CURVES.items()}}
 _MOST_CURVES = 12
 
@@ -93,7 +93,7 @@ def shift_of_steps(looks: Sequence[Subject], first: StepTimes, other: StepTimes)
 def _luck(look: Subject) -> float:
     """Return how far off a process of a run is by itself, as a standard deviation of logarithms."""
     luck = look.summary.run.luck if look.summary.run else None
-    return _USUAL_LUCK if luck is None else luck
+    return UNKNOWN_SD if luck is None else luck
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,8 @@ def _judged(summary: RunSummary, arms: Sequence[str]) -> list[_Row]:
     on_wall = _Clock(measure.name, measure.unit, "", lambda block: block.step_s * scale_of(measure.unit))
     if measure.unit != "s":
         return _rows_of(summary, arms, on_wall)
-    on_cpu = _Clock(_STEP_CPU, "s", " of CPU time", _thread_s)
-    if not any(_thread_s(block) for blocks in summary.blocks.values() for block in blocks):
+    on_cpu = _Clock(_STEP_CPU, "s", " of CPU time", lambda block: block.thread_s)
+    if not any(block.thread_s for blocks in summary.blocks.values() for block in blocks):
         return _rows_of(summary, arms, on_wall._replace(name=_STEP))
     on_wall = on_wall._replace(name=_STEP_ON_WALL, of=" on the wall clock")
     if is_on_cpu(summary):
@@ -80,11 +80,6 @@ def _times(summary: RunSummary, arm: str, clock: _Clock) -> dict[str, float]:
         if value:
             times[writer] = value
     return times
-
-
-def _thread_s(block: Block) -> float | None:
-    """Return the CPU time of a step, if that was read."""
-    return block.thread_ns / block.loops / 1e9 if block.thread_ns else None
 
 
 def _ratio(base: Mapping[str, float], other: Mapping[str, float]) -> str:

@@ -107,7 +107,8 @@ def cpu_times(blocks: Sequence[Block]) -> list[float]:
     """Return the CPU time of a call in each block; nothing if a block did not record it, as in old journals."""
     times = []
     for block in blocks:
-        if not block.thread_ns:
+        thread_s = block.thread_s
+        if thread_s is None:
             return []
-        times.append(block.thread_ns / block.loops / 1e9)
+        times.append(thread_s)
     return times

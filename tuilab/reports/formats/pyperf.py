@@ -53,7 +53,7 @@ def _benchmarks(subject: Subject, name: str) -> list[dict[str, Any]]:
 
 def _on_cpu(blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks that recorded CPU time, with that as the time of a call."""
-    return [replace(block, step_s=block.thread_ns / block.loops / 1e9) for block in blocks if block.thread_ns]
+    return [replace(block, step_s=block.thread_s) for block in blocks if block.thread_s is not None]
 
 
 def _runs(blocks: Sequence[Block]) -> list[dict[str, Any]]:

@@ -61,8 +61,8 @@ def _block(block: Block, first_t: int) -> Event:
     """Return when a block began, how long it took, and what is to be known of it."""
     told = {"round": block.round, "step_s": block.step_s, "loops": block.loops, "warm-up": block.is_warmup,
             "disturbed": block.is_disturbed, "rerun": block.is_rerun}  # fmt: skip
-    if block.thread_ns:
-        told["thread_s"] = block.thread_ns / block.loops / 1e9
+    if block.thread_s is not None:
+        told["thread_s"] = block.thread_s
     return {"ts": (block.t - block.wall_ns - first_t) / 1e3, "dur": block.wall_ns / 1e3, "args": told}
 
 
