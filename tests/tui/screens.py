@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -160,6 +161,8 @@ def is_busy(pilot: "Pilot[int]") -> bool:
         return True
     page = app.screen
     if isinstance(page, FollowingPage) and page.is_current and not page.reader.is_frozen:
+        if not os.path.lexists(page.run_dir):  # there is nothing to read, and nothing will come
+            return False
         return not page.following.is_caught_up or page.reader.has_news
     return bool(getattr(page, "is_reading", False))
 
