@@ -16,7 +16,7 @@ The race has the numbers between one and all, too: where one of them is surely f
 torchrun starts two ranks, and OMP_NUM_THREADS is not set. How many threads has a rank?
 ## Look for
 - [one-thread] OMP_NUM_THREADS=1 leaves torch one thread
-- [too-late] set to one more after torch is imported it leaves that number as it is, and a program started then takes it
+- [too-late] if it is set to another number after torch is imported, torch keeps its number, and a program started then takes it
 - [by-hand] a second process that is started by hand takes a thread for each core, too
 - [torchrun] under torchrun the first of two ranks has one thread
 - [matmul] for one program alone one thread takes at least 1.5 times as long for a large matmul as all
@@ -40,13 +40,17 @@ from torch.utils.benchmark import Timer
 from tuilab import Lab
 
 
+def another(threads):
+    return 2 if threads == 1 else 1
+
+
 def look_around(lab):
-    """Return how many threads torch has, how many after OMP_NUM_THREADS is one more, and how many a new program has then."""
+    """Return how many threads torch has, how many after OMP_NUM_THREADS is another number, and how many a new program has."""
     threads = torch.get_num_threads()
     for size in (32, 128, 512):
         timer = Timer("a @ a", globals={"a": torch.rand(size, size)}, num_threads=threads)
         lab.log(size, gflop_per_s=2e-9 * size**3 / timer.blocked_autorange(min_run_time=0.02).median)
-    os.environ["OMP_NUM_THREADS"] = str(threads + 1)
+    os.environ["OMP_NUM_THREADS"] = str(another(threads))
     asking = [sys.executable, "-c", "import torch; print(torch.get_num_threads())"]
     started = subprocess.run(asking, capture_output=True, text=True, check=True)
     return threads, torch.get_num_threads(), int(started.stdout)
@@ -95,7 +99,7 @@ def run(
         lab.stage(f"OMP_NUM_THREADS={threads}")
         given, later, started = lab.arm("told", look_around, env=told)()
         lab.claim("one-thread", given, equals=1)
-        lab.claim("too-late", [later, started], equals=[given, given + 1])
+        lab.claim("too-late", [later, started], equals=[given, another(given)])
         lab.stage("a process more, and two ranks")
         lab.claim("by-hand", lab.arm("by hand", look_around, prefix=["env"])()[0], between=(every, len(cpus)))
         prefix = ["torchrun", "--standalone", "--nproc-per-node=2"]

@@ -120,6 +120,7 @@ def inherited_precision():
 def read_old_after_new():
     """Allow TF32 by a new switch, and read the old switch."""
     with switches_kept():
+        PRODUCTS.allow_tf32 = False  # the default
         PRODUCTS.fp32_precision = "tf32"
         return PRODUCTS.allow_tf32
 
