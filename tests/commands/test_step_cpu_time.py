@@ -220,7 +220,8 @@ def test_sleep_in_a_step_is_waiting_and_work_is_cpu_time(watch: Watch) -> None:
     times = [step.core_time for step in seen.steps]
     known = [one for one in times[2:] if one]
     assert times[:2] == [None, None] and len(known) == 4
-    assert all(one.thread_ns >= 2 * MS and one.process_ns >= one.thread_ns * 0.99 for one in known)
+    # The work lies between two readings. The clocks of one reading are not read at the same time.
+    assert all(one.thread_ns >= 2 * MS and one.process_ns >= 2 * MS for one in known)
     assert known[2].waited_ns >= 29 * MS
 
 
