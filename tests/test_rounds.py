@@ -1,6 +1,7 @@
 """The rounds of a race: when the warm-up is over."""
 
 from functools import partial
+from itertools import count
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ import torch
 from tests.raced import Recorder
 from tuilab.lab.device import door
 from tuilab.lab.races.rounds import Rounds, Slot, has_settled
+from tuilab.lab.races.sensors import Reading, Sensors
+from tuilab.probes.core_work import Work
 from tuilab.record.events import BlockTimed
 from tuilab.record.order import CYCLE
 
@@ -33,6 +36,33 @@ def test_times_have_settled_when_the_last_three_are_those_before(times: list[flo
 def test_on_a_gpu_four_blocks_tell(times: list[float], expected: bool | None) -> None:
     """More than six of 50 ms would not fit the third of a race of two seconds."""
     assert has_settled({"arm": times}, 2) is expected
+
+
+@pytest.mark.parametrize("others_used", [0.1, 1.9])
+def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
+    others_used: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two cores, the processes of the run used the rest."""
+    seconds = count()
+    delays_ns = count(step=10**12)
+
+    def read_work(pid: int, cores: set[int]) -> Work:
+        now = next(seconds)
+        return Work(at=now, used_s=2.0 * now, own_s=(2.0 - others_used) * now)
+
+    def read_sensors(sensors: Sensors) -> Reading:
+        return Reading(0, None, None, None, None, None, run_delay_ns=next(delays_ns))
+
+    monkeypatch.setattr("tuilab.lab.races.other_work.usable_cores", lambda: {0, 1})
+    monkeypatch.setattr("tuilab.lab.races.other_work.read_work", read_work)
+    monkeypatch.setattr(Sensors, "read", read_sensors)
+    lab = Recorder()
+
+    Rounds(lab, [Slot("arm", lambda: None, loops=1, calm_share=0.1)], 5, 0.0, threads=1, device=door(torch.device("cpu"))).run()
+
+    blocks = lab.of(BlockTimed)
+    assert {block.others_share for block in blocks} == {others_used / 2}
+    assert {block.is_disturbed for block in blocks} == {others_used > 1}
 
 
 def test_each_cycle_begins_with_an_untimed_block_of_the_arm_that_comes_first() -> None:

@@ -95,6 +95,15 @@ def test_thread_that_waited_for_a_core_a_tenth_of_the_time_is_disturbed(
     assert is_disturbed(CALM._replace(run_delay_ns=delay_ns), timed, 1.0, 1) is expected
 
 
+@pytest.mark.parametrize(("others_share", "expected"), [(None, True), (0.0, False), (0.24, False), (0.25, True), (1.0, True)])
+def test_thread_that_waited_for_processes_of_its_own_run_is_not_disturbed(others_share: float | None, expected: bool) -> None:
+    """An arm with loader workers waits for them on a quiet machine as well."""
+    timed = Timed(wall_ns=10_000_000, cpu_ns=5_000_000, thread_ns=5_000_000, waits=70)
+    waited = CALM._replace(run_delay_ns=3_000_000, others_share=others_share)
+
+    assert is_disturbed(waited, timed, calm_share=0.5, threads=1) is expected
+
+
 def test_run_delay_is_that_of_the_thread_that_reads() -> None:
     with Sensors() as sensors:
         delay_ns = sensors.read().run_delay_ns

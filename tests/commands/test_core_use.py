@@ -12,9 +12,10 @@ import pytest
 
 from tests.engine import until
 from tuilab.commands.alarms import Alarms
-from tuilab.commands.cpu.contention import Contention, Machine
-from tuilab.commands.cpu.core_use import CoreUse, Threads, has_high_pressure, used_s
+from tuilab.commands.cpu.contention import Contention
+from tuilab.commands.cpu.core_use import CoreUse, Threads, has_high_pressure
 from tuilab.commands.steps import Step
+from tuilab.probes.core_work import Work, used_s
 from tuilab.record.journal.writer import Writer
 
 has_schedstat = pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel has no schedstat")
@@ -115,7 +116,7 @@ def contended(ran_s: float, waited_s: float, used: float, own: float) -> Content
     """Return the use of two cores over ten seconds: how many were used, and how many by the command."""
     shared = Contention(os.getpid())
     shared.usable = {0, 1}
-    shared.first, shared.last = Machine(0.0, 100.0, 1.0), Machine(10.0, 100.0 + 10 * used, 1.0 + 10 * own)
+    shared.first, shared.last = Work(0.0, 100.0, 1.0), Work(10.0, 100.0 + 10 * used, 1.0 + 10 * own)
     shared.cores.threads = Threads(ran_s, waited_s)
     return shared
 

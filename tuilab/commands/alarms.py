@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from tuilab.commands.alerts import Creep, NotFinite, SlowRank, Stall, in_one
 from tuilab.commands.cpu.contention import Contention
-from tuilab.commands.cpu.core_use import has_high_pressure, worked_s
+from tuilab.commands.cpu.core_use import has_high_pressure
 from tuilab.commands.steps import Step
+from tuilab.probes.core_work import worked_s
 from tuilab.record import events, presence
 from tuilab.record.journal.writer import Writer
 

@@ -1,30 +1,14 @@
 """Finds out whether a command waited for cores, and who used them."""
 
 import time
-from typing import NamedTuple
 
-from tuilab.commands.cpu.core_use import CoreUse, Threads, usable_cores, used_s, worked_s
+from tuilab.commands.cpu.core_use import CoreUse, Threads
+from tuilab.probes.core_work import OTHERS_SHARE, Use, Work, read_work, usable_cores, use_between
 from tuilab.text import plural
 
 _LEAST_S = 2.0  # on a core: a command that works less, such as a shell, is too short to judge
 _WAITED_SHARE = 0.2  # of the time in which a core was wanted: from there on times are a quarter longer than they need to be
 _FULL_SHARE = 0.75  # of the usable cores
-_OTHERS_SHARE = 0.25  # of the usable cores: what tuilab uses itself is less
-
-
-class Machine(NamedTuple):
-    """The core time used up to a moment, in seconds."""
-
-    at: float
-    used_s: float
-    own_s: float  # for the command, and for the process that watches it
-
-
-class Use(NamedTuple):
-    """How many of the usable cores were used on average."""
-
-    all: float
-    others: float  # by processes that are not of the command
 
 
 class Contention:
@@ -34,8 +18,8 @@ class Contention:
         self.cores = CoreUse(pid)
         self._pid = pid
         self.usable = usable_cores()
-        self.first: Machine | None = None
-        self.last: Machine | None = None
+        self.first: Work | None = None
+        self.last: Work | None = None
 
     def look(self) -> bool:
         """Read who uses the cores; say whether that was done, because a slow reading is not repeated at once."""
@@ -52,12 +36,12 @@ class Contention:
 
     def is_starved_by_others(self) -> bool:
         """Say whether it waited because other processes used the cores."""
-        use = self._use()
+        use = use_between(self.first, self.last)
         return self.is_starved() and use is not None and self._is_full(use) and use.others >= self._others_from()
 
     def are_cores_idle(self) -> bool:
         """Say whether the cores were seen to have time left, and the command did not wait for them."""
-        use = self._use()
+        use = use_between(self.first, self.last)
         return use is not None and not self._is_full(use) and not self.is_starved()
 
     def sentences(self) -> list[str]:
@@ -67,7 +51,7 @@ class Contention:
         share = 100 * waited_share(self.cores.threads)
         waited = f"the command waited for a core {share:.0f} % of the time it wanted one"
         effect = f"{waited}, so its steps took longer than they would on a quiet machine"
-        use, cores = self._use(), plural(len(self.usable), "core")
+        use, cores = use_between(self.first, self.last), plural(len(self.usable), "core")
         if use is None or not self._is_full(use):
             return [effect]  # a limit of its control group may hold it back
         if self.is_starved_by_others():
@@ -78,22 +62,14 @@ class Contention:
         return use.all >= _FULL_SHARE * len(self.usable)
 
     def _others_from(self) -> float:
-        return _OTHERS_SHARE * len(self.usable)
+        return OTHERS_SHARE * len(self.usable)
 
-    def _use(self) -> Use | None:
-        """Return how many cores were used on average; None if that is not known."""
-        first, last = self.first, self.last
-        if first is None or last is None or last.at <= first.at:
+    def _read(self) -> Work | None:
+        """Return the work so far: the command and the process that watches it are not others."""
+        work = read_work(self._pid, self.usable)
+        if work is None:
             return None
-        seconds = last.at - first.at
-        used = (last.used_s - first.used_s) / seconds
-        return Use(used, used - (last.own_s - first.own_s) / seconds)
-
-    def _read(self) -> Machine | None:
-        used = used_s(self.usable)
-        if used is None:
-            return None
-        return Machine(time.monotonic(), used, worked_s(self._pid) + time.process_time())
+        return work._replace(own_s=work.own_s + time.process_time())
 
 
 def waited_share(threads: Threads) -> float:

@@ -14,11 +14,9 @@ from typing import NamedTuple
 
 from tuilab.record import presence
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _COST = 100  # a reading comes no sooner than so many times as long as the last one took: 1 % of a core at most
 _MOST_THREADS = 10_000
 _HIGH_PRESSURE = 50.0  # percent of ten seconds in which some process of the box waited for a core
-_BUSY_TIMES = (0, 1, 2, 5, 6)  # user, nice, system, irq and softirq in a line of /proc/stat
 
 
 Thread = tuple[int, int]  # process and thread
@@ -80,16 +78,6 @@ class CoreUse:
             self.is_known = True
 
 
-def worked_s(pid: int) -> float:
-    """Return how long a process and all below it have worked, in seconds of a core; those that ended, too."""
-    total = 0
-    with suppress(OSError):
-        for process in [pid, *presence.descendants(pid)]:
-            if fields := presence.stat_fields(process):
-                total += sum(map(int, fields[11:15]))
-    return total / _TICKS_PER_S
-
-
 def has_high_pressure(proc: Path = Path("/proc")) -> bool:
     """Say whether some process of the box has waited for a core most of the time lately; no where it is not known."""
     with suppress(OSError, ValueError, IndexError):
@@ -98,26 +86,9 @@ def has_high_pressure(proc: Path = Path("/proc")) -> bool:
     return False
 
 
-def usable_cores() -> set[int]:
-    """Return the cores that this process may use, and with it the command."""
-    return os.sched_getaffinity(0)
-
-
 def granted_cores(usable: int) -> int:
     """Return how many of the usable cores the control group grants: what runs beyond its quota is held back."""
     from tuilab.probes.cpu import cpu_facts  # imported here: only the advice at the end needs it
 
     quota = cpu_facts().get("quota_cores")
     return min(usable, max(math.ceil(quota), 1)) if isinstance(quota, (int, float)) and quota > 0 else usable
-
-
-def used_s(cores: set[int], proc: Path = Path("/proc")) -> float | None:
-    """Return how long some cores have worked, by whoever; None where that is not known."""
-    total = 0
-    with suppress(OSError, ValueError, IndexError):
-        for line in (proc / "stat").read_text().splitlines():
-            name, *times = line.split()
-            if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in cores:
-                total += sum(int(times[at]) for at in _BUSY_TIMES)
-        return total / _TICKS_PER_S
-    return None

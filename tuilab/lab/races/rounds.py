@@ -6,7 +6,8 @@ from statistics import median
 from typing import NamedTuple
 
 from tuilab.lab.device import Clock, Device
-from tuilab.lab.races.sensors import Sensors, is_disturbed
+from tuilab.lab.races.other_work import OtherWork
+from tuilab.lab.races.sensors import Sensors, is_disturbed, is_starved
 from tuilab.lab.races.timing import Call, time_block
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.record import events
@@ -57,6 +58,7 @@ class Rounds:
 
     def run(self) -> Timings:
         """Warm up until the times have settled, or for a third of the time; then time until it is used up."""
+        self._other_work = OtherWork()
         with Sensors() as self._sensors:
             return self._run()
 
@@ -74,6 +76,7 @@ class Rounds:
                     return Timings(self._times, int(median(self._record_ns)), is_settled)
             places = order_of_round(self._seed, turn, len(self._slots))
             if turn % CYCLE == 0:
+                self._other_work.look()
                 self._lead_in(self._slots[places[0]])
             for place, number in enumerate(places):
                 self._run_slot(self._slots[number], turn, place, is_warmup)
@@ -113,6 +116,8 @@ class Rounds:
         before, written = self._sensors.read(), self._lab.records_written
         timed = time_block(slot.call, slot.loops, self._device, self._clock(slot) if slot.control == "delayed" else None)
         seen = self._sensors.read().since(before)
+        if is_starved(seen, timed.wall_ns):
+            seen = seen._replace(others_share=self._other_work.share())
         block = events.BlockTimed(arm=slot.arm, round=turn, slot=place, loops=slot.loops, **timed._asdict(), **seen._asdict())
         block.control = slot.control
         block.records = self._lab.records_written - written

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from tuilab.probes.core_work import OTHERS_SHARE
+
 if TYPE_CHECKING:  # of commands it is used without torch
     from tuilab.lab.races.timing import Timed
 
@@ -26,6 +28,7 @@ class Seen(NamedTuple):
     core_steal_ticks: int | None  # of the core that this thread was on both times; None if it was moved
     throttled: int | None
     run_delay_ns: int | None  # in which this thread wanted a core and had none
+    others_share: float | None = None  # of the usable cores, used by other processes; asked only if the thread had to wait
 
 
 class Reading(NamedTuple):
@@ -104,7 +107,9 @@ def is_disturbed(seen: Seen, timed: "Timed", calm_share: float, threads: int) ->
     # A thread that gave its core away by itself, for a lock, a disk, a sleep, may have been off it for that alone: what an arm
     # does is no disturbance of it. Threads that share their work wait for each other all the time, and so for one that was off.
     is_own_doing = threads == 1 and bool(timed.waits)
-    if seen.throttled or is_robbed(seen.core_steal_ticks, timed.wall_ns) or is_starved(seen, timed.wall_ns):
+    if seen.throttled or is_robbed(seen.core_steal_ticks, timed.wall_ns):
+        return True
+    if is_starved(seen, timed.wall_ns) and not _is_starved_by_its_own(seen):
         return True
     return is_off_core and not is_own_doing
 
@@ -116,6 +121,11 @@ def is_starved(seen: Seen, wall_ns: int) -> bool:
     lock, a disk, a sleep. An arm that waits shows in no other way that the machine is busy.
     """
     return (seen.run_delay_ns or 0) > _OFF_CORE_SHARE * wall_ns
+
+
+def _is_starved_by_its_own(seen: Seen) -> bool:
+    """Return whether other processes left enough of the cores, so that those of this run had them."""
+    return seen.others_share is not None and seen.others_share < OTHERS_SHARE
 
 
 def is_robbed(ticks: int | None, wall_ns: int, cores: int = 1) -> bool:

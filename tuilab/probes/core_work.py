@@ -1,0 +1,76 @@
+"""How long the cores have worked, and how much of that was the work of other processes."""
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from tuilab.record import presence
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_BUSY_TIMES = (0, 1, 2, 5, 6)  # user, nice, system, irq and softirq in a line of /proc/stat
+
+# Of the usable cores: other processes that use so much may keep a run from a core. What tuilab
+# uses itself, to watch the run, is less.
+OTHERS_SHARE = 0.25
+
+
+class Work(NamedTuple):
+    """The core time that was used up to a moment, in seconds."""
+
+    at: float
+    used_s: float  # by all processes
+    own_s: float  # by those that are not others
+
+
+class Use(NamedTuple):
+    """How many of the usable cores were used on average."""
+
+    all: float
+    others: float
+
+
+def usable_cores() -> set[int]:
+    """Return the cores that this process may use, and with it all that it starts."""
+    return os.sched_getaffinity(0)
+
+
+def read_work(pid: int, cores: set[int]) -> Work | None:
+    """Return the work of some cores so far, and that of a process and all below it; None if it is not known."""
+    used = used_s(cores)
+    if used is None:
+        return None
+    return Work(time.monotonic(), used, worked_s(pid))
+
+
+def use_between(first: Work | None, last: Work | None) -> Use | None:
+    """Return how many cores were used between two readings; None if that is not known."""
+    if first is None or last is None or last.at <= first.at:
+        return None
+    seconds = last.at - first.at
+    used = (last.used_s - first.used_s) / seconds
+    own = (last.own_s - first.own_s) / seconds
+    return Use(used, used - own)
+
+
+def worked_s(pid: int) -> float:
+    """Return how long a process and all below it have worked, in seconds of a core; those that ended, too."""
+    total = 0
+    with suppress(OSError):
+        for process in [pid, *presence.descendants(pid)]:
+            if fields := presence.stat_fields(process):
+                total += sum(map(int, fields[11:15]))
+    return total / _TICKS_PER_S
+
+
+def used_s(cores: set[int], proc: Path = Path("/proc")) -> float | None:
+    """Return how long some cores have worked, by whoever; None where that is not known."""
+    total = 0
+    with suppress(OSError, ValueError, IndexError):
+        for line in (proc / "stat").read_text().splitlines():
+            name, *times = line.split()
+            if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in cores:
+                total += sum(int(times[at]) for at in _BUSY_TIMES)
+        return total / _TICKS_PER_S
+    return None
