@@ -7,7 +7,7 @@ Everything is drawn from fixed seeds, so that each run is the same in every proc
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
 
@@ -314,6 +314,20 @@ def race_commands(change: Change) -> None:
         block.wall_ns = round(block.wall_ns * slower)
 
 
+def race_a_third_arm(change: Change) -> None:
+    """Let the base be a third arm, which is in no claim."""
+    base_of_worker = {worker: race.base for worker, race in change.run.races}
+    for worker, base in base_of_worker.items():
+        blocks = change.run.blocks.get((worker, base), [])
+        change.run.blocks[worker, "third"] = [replace(block) for block in blocks]
+        for control in ("same", "delayed"):
+            controlled = change.run.controls.pop((worker, base, control), None)
+            if controlled is not None:
+                change.run.controls[worker, "third", control] = controlled
+    change.start_races(arms=["over", "under", "third"], base="third")
+    change.finish_races(arms=["over", "under", "third"])
+
+
 def race_curves(change: Change) -> None:
     """Let the arms be judged by the last value of a curve."""
     assert change.run.run is not None
@@ -361,17 +375,14 @@ def _gpu_state(draw: random.Random, at: int, *, is_throttled: bool) -> GpuState:
 
 CHANGES: list[Callable[[Change], None]] = [
     *[bring_close] * 4,
-    *[race_commands] * 3,
-    *[claim_more, disturb, vary_less, race_on_a_gpu] * 2,
+    *[bias_a_control, race_a_third_arm, race_commands] * 3,
+    *[claim_more, disturb, drift, hide_the_delay, race_on_a_gpu, vary_less] * 2,
     add_warm_up,
-    bias_a_control,
     calibrate,
     claim_late,
     claim_otherwise,
     compute_something_else,
-    drift,
     fail_repeats,
-    hide_the_delay,
     keep_few_rounds,
     lose_blocks,
     lose_controls,
