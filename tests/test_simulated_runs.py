@@ -11,7 +11,7 @@ from tests.simulated_runs import simulated_runs
 from tuilab.judging.judge_run import judge
 from tuilab.record.verdicts import RULE, Verdict
 
-RECORDED = Path(__file__).parent / "goldens" / "simulated_verdicts.txt"
+RECORDED = Path(__file__).with_name("simulated_verdicts.txt")
 COUNT = 2000
 IN_A_LINE = 40
 NO_VERDICT = "."
