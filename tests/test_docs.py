@@ -194,10 +194,6 @@ def test_every_page_of_the_manual_is_in_its_index_and_the_readme_leads_there() -
     assert "docs/index.md" in links(CHECKOUT / "README.md")
 
 
-def test_the_readme_is_read_in_a_few_minutes() -> None:
-    assert len(README.splitlines()) <= 120
-
-
 def test_the_manual_lists_every_exit_code_in_the_words_of_the_help() -> None:
     listed = (CHECKOUT / "docs" / "running.md").read_text().partition("## Exit codes")[2].replace("`", "")
     shown = group.tuilab.get_help(click.Context(group.tuilab, info_name="tuilab"))
