@@ -301,12 +301,11 @@ def test_delay_is_the_mean_of_the_delays_of_all_processes() -> None:
 
 def test_undisturbed_blocks_are_those_of_which_no_sensor_spoke() -> None:
     disturbed = {"is_disturbed": True, "waits": 0, "wall_ns": 900}
-    calm = {"waits": 0, "wall_ns": 400}
     records = [
-        block("a", 0, cpu_ns=200, thread_ns=200, **calm),
+        block("a", 0, 200, cpu_ns=200, thread_ns=200, waits=0),
         block("a", 1, cpu_ns=260, thread_ns=260, **disturbed),
         block("b", 0, cpu_ns=100, thread_ns=100, **disturbed),
-        block("b", 1, cpu_ns=100, thread_ns=100, **calm),
+        block("b", 1, 100, cpu_ns=100, thread_ns=100, waits=0),
     ]
 
     found = gathered([*repeat(0, *records), *repeat(1, *records[:2], *records[2:3])])
@@ -320,3 +319,50 @@ def test_block_that_took_no_time_makes_a_claim_invalid() -> None:
     summary = fold(repeat(0, CLAIM, block("a", 1, 400), block("b", 1, 0)))
 
     assert [found.verdict for found in judge(summary)] == ["INVALID"]
+
+
+def test_undisturbed_blocks_tell_on_the_wall_clock_as_well() -> None:
+    """One arm may have been disturbed more than the other."""
+    rounds = [
+        block("a", 0, 200 * MS),
+        block("b", 0, 100 * MS),
+        block("a", 1, 800 * MS, is_disturbed=True),
+        block("b", 1, 100 * MS),
+    ]
+
+    found = gathered(repeat(0, *rounds, *(block(arm, 2, 100 * MS) for arm in "ab")))
+
+    assert found.measure == "wall"
+    assert found.undisturbed == [pytest.approx(math.log(2) / 2)]
+
+
+def test_undisturbed_blocks_are_not_looked_at_if_all_are_undisturbed() -> None:
+    assert gathered(repeat(0, block("a"), block("b"))).undisturbed == []
+
+
+@pytest.mark.parametrize(("off_core_ms", "expected"), [(1.9, math.log(2.5)), (2.1, math.log(2))])
+def test_block_with_an_unmarked_preemption_is_not_undisturbed(off_core_ms: float, expected: float) -> None:
+    """It is judged on CPU time, of which a short preemption costs some as well."""
+    own = {"waits": 0, "thread_ns": 100 * MS, "cpu_ns": 100 * MS}
+    slow = {"waits": 0, "thread_ns": 200 * MS, "cpu_ns": 200 * MS}
+    preempted = {"waits": 0, "thread_ns": 312_500_000, "cpu_ns": 312_500_000}
+    rounds = [
+        block("a", 0, 200 * MS, **slow),
+        block("b", 0, 100 * MS, **own),
+        block("a", 1, round((312.5 * (1 + off_core_ms / 100 / (1 - off_core_ms / 100))) * MS), **preempted),
+        block("b", 1, 100 * MS, **own),
+        block("a", 2, 900 * MS, is_disturbed=True, **slow),
+        block("b", 2, 100 * MS, **own),
+    ]
+
+    found = gathered(repeat(0, *rounds))
+
+    assert found.measure == "cpu"
+    assert found.undisturbed == [pytest.approx(expected)]
+
+
+def test_race_whose_arms_differ_without_a_reason_is_no_evidence() -> None:
+    items = repeat(0, block("a"), block("b"))
+    items[-2] = ("worker-0", events.RaceFinished(arms=["a", "b"], is_same=False))
+
+    assert gathered(items).difference == "the arms do not compute the same"

@@ -13,6 +13,7 @@ from tuilab.judging.evidence import Evidence
 from tuilab.judging.flaw import flaw
 from tuilab.judging.judge_run import judge
 from tuilab.judging.looks import Look, present_look, says_all
+from tuilab.judging.measure import Measure
 from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.record import events
 from tuilab.record.events import BlockTimed, ClaimDeclared, Control, Operator
@@ -317,6 +318,17 @@ def test_slow_blocks_count_on_cpu_time_as_they_do_on_the_wall_clock() -> None:
     assert on_cpu.verdict != "SUPPORTED"
 
 
+@pytest.mark.parametrize("measure", ["wall", "cpu"])
+def test_verdict_holds_of_undisturbed_blocks_as_well(measure: Measure) -> None:
+    """Stalls of one arm alone make 2.2 of a true 1.9."""
+    rounds = around(2.2, 0.02)
+    undisturbed = [fmean(values) for values in around(1.9, 0.02)]
+    evidence = replace(controlled(rounds), measure=measure, disturbed_share=0.1)
+
+    assert verdict(AT_LEAST_TWICE, replace(evidence, undisturbed=[math.log(2.2)] * 8)) == "SUPPORTED"
+    assert verdict(AT_LEAST_TWICE, replace(evidence, undisturbed=undisturbed)) == "INCONCLUSIVE"
+
+
 def test_cost_of_preemption_reaches_into_the_interval() -> None:
     """All blocks say 1.4, the undisturbed ones 1.3: either may be the ratio of the arms."""
     rounds = around(1.4, 0.01)
@@ -560,11 +572,12 @@ def test_ratios_beyond_all_floats_have_no_ends() -> None:
         (ratio_claim("at_least", math.nan), "a ratio is above zero and finite; the claimed bound is nan"),
         (ratio_claim("at_least", 2.0, margin=-0.1), "a margin is zero or more; the claimed one is -0.1"),
         (msgspec.structs.replace(AT_LEAST_TWICE, confidence=1.0), "a confidence is between 0.5 and 1; the claimed one is 1"),
+        (ClaimDeclared(text="c", over="a", under="a", op="at_least", bound=1.0), "a ratio takes two arms; both are a"),
     ],
 )
 def test_a_claim_that_nothing_measured_could_decide_is_refused(claim: ClaimDeclared, why: str) -> None:
     assert flaw(claim) == why
-    with pytest.raises(ValueError, match=r"a (ratio|margin|confidence) is"):
+    with pytest.raises(ValueError, match=r"a (ratio|margin|confidence) (is|takes)"):
         judge_ratio(claim, controlled(around(3.0, 0.1)))
 
 
@@ -862,6 +875,23 @@ def test_a_claim_that_is_declared_after_its_race_is_invalid() -> None:
 
     (reached,) = judge(fold([*items, *(("worker-0", event) for event in (*raced, claim))]))
     assert (reached.verdict, reached.why.split(":")[0]) == ("INVALID", "it was declared after its race had begun")
+
+
+def test_claim_that_some_repeats_did_not_declare_is_invalid() -> None:
+    """A scenario that declares it in the last repeat alone may have seen what the others measured."""
+    run = started(looks=[])
+    run.repeats = 6
+    items: list[tuple[str, events.Record]] = [("supervisor", run)]
+    for repeat in range(6):
+        writer = f"worker-{repeat}"
+        items.append(("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=repeat)))
+        items += [(writer, event) for event in race(3.0, repeat, ("c",) if repeat == 5 else ())]
+        items.append(("supervisor", events.WorkerExited(writer=writer, code=0)))
+
+    (reached,) = judge(fold(items))
+    assert (reached.verdict, reached.why) == (
+        "INVALID", "it was declared in 1 of 6 repeats that raced its arms, and has to be in all of them",
+    )  # fmt: skip
 
 
 def test_a_claim_that_has_another_bound_in_a_later_repeat_is_invalid() -> None:

@@ -14,6 +14,7 @@ from tuilab.record.gpus.own_gpus import gpu_of_claim
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE, Verdict
+from tuilab.text import plural
 
 
 def judge(summary: RunSummary) -> list[events.VerdictReached]:
@@ -40,7 +41,7 @@ def judge_ratio_claims(summary: RunSummary) -> dict[str, Judgement]:
 
 def judge_plainly(claim: Claim, summary: RunSummary) -> Judgement | None:
     """Judge a claim that is not about a ratio, or about one that was not measured; the run may go on."""
-    return _judge_plainly(claim, summary, _flaw(claim) if _is_about_ratio(claim) else "")
+    return _judge_plainly(claim, summary, _flaw(claim, summary) if _is_about_ratio(claim) else "")
 
 
 def _judge_plainly(
@@ -65,10 +66,10 @@ def _judge_ratios(summary: RunSummary, flaws: Mapping[str, str]) -> dict[str, Ju
 
 def _flaws(summary: RunSummary) -> dict[str, str]:
     """Return, by claim about a ratio, why it cannot be judged whatever is measured, or nothing."""
-    return {name: _flaw(claim) for name, claim in summary.claims.items() if _is_about_ratio(claim)}
+    return {name: _flaw(claim, summary) for name, claim in summary.claims.items() if _is_about_ratio(claim)}
 
 
-def _flaw(claim: Claim) -> str:
+def _flaw(claim: Claim, summary: RunSummary) -> str:
     assert claim.declared is not None
     if problem := flaw(claim.declared):
         return problem
@@ -79,7 +80,21 @@ def _flaw(claim: Claim) -> str:
         if first != other:
             return f"it was declared again as something else: {first} at first, then {other}"
         return "it was declared again with other arms, another margin, confidence or number of cores"
-    return ""
+    return _describe_undeclared(claim, claim.declared, summary)
+
+
+def _describe_undeclared(claim: Claim, declared: events.ClaimDeclared, summary: RunSummary) -> str:
+    """Return that repeats raced the arms of a claim without declaring it, or nothing.
+
+    A scenario that declares a claim in its last repeat alone may have seen what the others measured.
+    """
+    arms = {declared.over, declared.under}
+    raced = {worker for worker, race in summary.races if arms <= set(race.arms)}
+    undeclared = raced - claim.declared_in
+    if not undeclared or not claim.declared_in:
+        return ""
+    count = len(raced) - len(undeclared)
+    return f"it was declared in {count} of {plural(len(raced), 'repeat')} that raced its arms, and has to be in all of them"
 
 
 def _is_about_ratio(claim: Claim) -> bool:

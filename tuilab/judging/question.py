@@ -21,7 +21,7 @@ class Question:
     """A claim and its measurements; alone and at the last look, until it is asked `at` another one."""
 
     units: Units
-    undisturbed: Units | None  # on CPU time, of undisturbed blocks: a verdict has to hold of both
+    undisturbed: Units | None  # of undisturbed blocks, if some were not: a verdict has to hold of both
     offset: float  # by which the interval is wider to either side: of the control, of preemption
     bound: float
     margin: float
@@ -37,8 +37,8 @@ class Question:
     def interval(self) -> tuple[float, float, float]:
         """Return the mean and the ends of the interval that is compared with the bound and the margin.
 
-        On CPU time it reaches over the intervals of all blocks and of the undisturbed ones, and
-        as far beyond the latter as the two views differ.
+        If some blocks were disturbed, it reaches over the intervals of all blocks and of the
+        undisturbed ones, and as far beyond the latter as the two views differ.
         """
         center, low, high = self.units.interval(self.confidence)
         if self.undisturbed is not None:

@@ -28,6 +28,7 @@ Control = Literal["", "same", "delayed"]
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Word = Annotated[str, msgspec.Meta(pattern=r"^(?a:[\w .+-]{1,60})\Z")]
 
 
@@ -441,7 +442,7 @@ class RaceStarted(Event):
     device: str
     loops: dict[str, AtLeastOne]  # calls of each arm in one of its blocks
     base: str = ""  # the arm that the controls use
-    delay: float = 0.0  # of the control with a known delay, as a share of a step
+    delay: Share = 0.0  # of the control with a known delay, as a share of a step
     seed: int | None = None  # of the order in which the arms take turns; None: it rotated
     has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
     uuid: str = ""  # torch's name of the GPU that it runs on, which ends NVML's

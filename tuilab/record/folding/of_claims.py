@@ -28,6 +28,7 @@ def claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared
     claim = claim_of(summary, event)
     arms = {event.over, event.under}
     claim.is_late |= _has_raced(summary, stream, arms)
+    claim.declared_in.add(stream)
     if claim.declared is None:
         claim.declared = event
     elif _terms(event) != _terms(claim.declared):
