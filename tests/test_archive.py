@@ -213,9 +213,7 @@ def test_to_stop_a_run_from_an_archive_is_one_sentence_and_ends_nothing(
     done = tuilab("stop", "last")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (
-        "abc123 came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm abc123\n"
-    )
+    assert done.stdout == ("abc123 comes from an archive, so nothing of it is running here; delete it: tuilab rm abc123\n")
     assert namesake.poll() is None
 
 
@@ -337,7 +335,7 @@ def test_what_an_archive_does_not_take_is_told(tuilab: Tuilab, root: Path, tmp_p
     done = tuilab("export", "last", "-o", str(tmp_path / "x.tgz"))
     names = "more, my\N{REPLACEMENT CHARACTER}notes, stderr.log, artifacts/.hidden, artifacts/sub"
     assert done.returncode == 0
-    assert done.stderr == f"left out 6 names that no archive takes: {names} and 1 more\n"
+    assert done.stderr == f"left out 6 names that cannot be packed: {names} and 1 more\n"
 
 
 def test_a_folder_behind_a_link_is_not_packed(tmp_path: Path) -> None:

@@ -240,7 +240,8 @@ def test_a_calibration_is_of_a_device_that_is_named(tuilab: "Callable[..., Compl
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "tuilab: --device: a calibration is of one device; it takes cpu, cuda (the one with the most free memory) or cuda:N"
+        "tuilab: --device auto is not possible, as a calibration is for one device; "
+        "use cpu, cuda (the GPU with the most free memory) or cuda:N"
     ]
 
 

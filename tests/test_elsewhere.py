@@ -139,5 +139,5 @@ def test_a_run_that_has_just_been_made_is_not_said_to_be_lost(tuilab: Tuilab, ro
 
     assert (done.returncode, done.stderr) == (
         2,
-        f"tuilab: {name} has just been made and has not begun; say it again in some seconds\n",
+        f"tuilab: {name} is just being started; try again in a few seconds\n",
     )

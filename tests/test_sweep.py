@@ -291,7 +291,7 @@ def test_one_that_is_interrupted_goes_on_where_it_was(tuilab: Tuilab, probe: str
     until(lambda: _is_at(root, 8))
     front.send_signal(signal.SIGINT)
     _, said = front.communicate(timeout=60)
-    assert front.returncode == 130 and "2 points without a result; run what is missing: tuilab sweep --resume sweep-" in said
+    assert front.returncode == 130 and "2 points without a result; run the missing points: tuilab sweep --resume sweep-" in said
     (tmp_path / "gate").touch()
 
     again = swept(tuilab, "--resume", "last")
@@ -349,13 +349,13 @@ def test_a_command_gets_its_values_where_their_names_stand(tuilab: Tuilab, tmp_p
         (["--set", "a=1,2", "--", "echo"], "{a} stands nowhere"),
         (["--set", "a=1,2", "--repeat", "3", "--", "echo", "{a}"], "--repeat is for scenarios"),
         (["--set", "a=abcdefgh1,2", "--", "env", "API_KEY={a}", "true"], "a value looks like a secret where it stands"),
-        (["--set", "a=1,2", "--", "no-such-command", "{a}"], "there is no command no-such-command"),
+        (["--set", "a=1,2", "--", "no-such-command", "{a}"], "no command no-such-command"),
         (["--set", f"a={'x' * 7000},2", "--", "echo", "{a}"], "takes 6000"),
         (["PROBE", "--set", "rows=1,2", "--detach", "--report", "x.html"], "--detach does not wait"),
         (["PROBE", "--set", "rows=" + ",".join(map(str, range(1, 102))), "--detach"], "up to 100"),
         (["PROBE", "--set", "rows=1,2", "--report", "/nowhere/x.html"], "cannot write"),
-        (["--resume", "last"], "is no sweep"),
-        (["--resume", "sweep-123456"], "is no sweep"),
+        (["--resume", "last"], "is not a sweep"),
+        (["--resume", "sweep-123456"], "is not a sweep"),
         (["PROBE", "--resume", "last"], "leave out its name"),
         (["--resume", ""], "empty"),
     ],
@@ -375,7 +375,7 @@ def test_a_sweep_whose_scenario_takes_other_values_by_now_is_not_gone_on_with(tu
 
     done = tuilab("sweep", "--resume", told["sweep"])
 
-    assert done.returncode == 2 and "would go through other values now" in done.stderr
+    assert done.returncode == 2 and "would use other values now" in done.stderr
 
 
 def test_a_point_that_failed_is_not_decided_in_the_sentence(tuilab: Tuilab, probe: str) -> None:
@@ -470,8 +470,8 @@ def test_sweeps_are_listed_with_what_came_of_their_points(tuilab: Tuilab, probe:
     told = described(json.loads(tuilab("sweep", "--json").stdout))
     assert [one["points"] for one in told["sweeps"]] == [{"succeeded": 2}, {"failed": 1, "succeeded": 1}]
     assert "1 of 2 points" in tuilab("attach", "sweep-last~1").stdout
-    assert "sweep-last~2 is no sweep" in tuilab("attach", "sweep-last~2").stderr
-    assert "sweep- is no sweep" in tuilab("stop", "sweep-").stderr
+    assert "sweep-last~2 is not a sweep" in tuilab("attach", "sweep-last~2").stderr
+    assert "sweep- is not a sweep" in tuilab("stop", "sweep-").stderr
 
 
 def test_the_runs_of_a_sweep_tell_its_id_and_their_values(tuilab: Tuilab, probe: str, root: Path) -> None:
@@ -486,7 +486,7 @@ def test_the_runs_of_a_sweep_tell_its_id_and_their_values(tuilab: Tuilab, probe:
     assert found["sweep"] == {"id": told, "point": {"n": "1"}}
     assert tuilab("runs", "sweep-last~1").stdout.splitlines()[:2] == lines[1:3]
     assert tuilab("runs", "!sweep-last~1", "sweep-last").stdout.splitlines()[:-1] == lines[:1]
-    assert "none of 3 runs is like that" in tuilab("runs", "sweep-last~2").stdout
+    assert "0 of 3 runs match" in tuilab("runs", "sweep-last~2").stdout
     cells = [runline.line(ledger.read(run), Notes(), 120, 1.8e9, is_marked=False).plain for run in store.list_runs(root)]
     assert ["rows=10" in cells[0], "n=1  sh" in cells[1], "n=0  sh" in cells[2]] == [True] * 3
 
@@ -500,7 +500,7 @@ def test_a_detached_sweep_is_followed_and_stopped(tuilab: Tuilab, root: Path, tm
 
     assert [one["done"].startswith("asked ") for one in described(done)["runs"]] == [True] * 3 and not done["is_ended"]
     assert front.returncode == 4 and "0 of 3 points" in said and "n=3: stopped" in said
-    assert "has no point that runs: 0 of 3 points done, 3 stopped" in tuilab("stop", "sweep-last").stdout
+    assert "has no running points: 0 of 3 points done, 3 stopped" in tuilab("stop", "sweep-last").stdout
     assert json.loads(tuilab("attach", "sweep-last", "--json").stdout)["exit_code"] == 4
 
 
@@ -518,7 +518,10 @@ def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
     until(lambda: "1 running" in tuilab("sweep").stdout or None)
 
     again = tuilab("sweep", "--resume", "last")
-    assert again.returncode == 2 and "goes on: another tuilab sweep begins its points; tuilab attach sweep-" in again.stderr
+    assert (
+        again.returncode == 2
+        and "is still running: another `tuilab sweep` starts its points; tuilab attach sweep-" in again.stderr
+    )
     done = tuilab("stop", "sweep-last", *now)
     told, said = front.communicate(timeout=60)
 
@@ -538,7 +541,7 @@ def test_who_ignores_ctrl_c_begins_the_next_point_and_is_named(tuilab: Tuilab, r
     gate.touch()
     told, _ = front.communicate(timeout=60)
 
-    assert "asked" in done.stdout and "1 point not begun: where its tuilab sweep still goes on" in done.stderr
+    assert "asked" in done.stdout and "1 point not started: if its `tuilab sweep` is still running" in done.stderr
     assert "1 of 2 points" in told
 
 
@@ -597,7 +600,7 @@ def test_no_command_line_out_of_an_archive_is_run(tuilab: Tuilab, tmp_path: Path
 
     refused = tuilab("sweep", "--resume", "last", "--root", "other")
 
-    assert refused.returncode == 2 and "came out of an archive" in refused.stderr
+    assert refused.returncode == 2 and "comes from an archive" in refused.stderr
     assert (tmp_path / "said").read_text() == before
 
 

@@ -169,9 +169,9 @@ def test_every_record_is_a_line_on_stdout(tuilab: Tuilab) -> None:
     [
         ([], 2, "Missing argument"),
         (["--", ""], 2, "the command is empty; name one"),
-        (["--", "no-such-command"], 127, "there is no command no-such-command on PATH"),
-        (["--", "./nothing"], 127, "there is no command ./nothing"),
-        (["--", "/tmp"], 126, "/tmp is a folder, and no command"),
+        (["--", "no-such-command"], 127, "no command no-such-command on PATH; check the name"),
+        (["--", "./nothing"], 127, "no command ./nothing; check the name"),
+        (["--", "/tmp"], 126, "/tmp is a folder, not a command"),
         (["--", "./plain"], 126, "chmod +x ./plain"),
         (["--", "./plain.py"], 126, "try: python ./plain.py"),
         (["--name", "///", "--", "true"], 2, "--name takes letters and digits"),
@@ -203,7 +203,7 @@ def test_what_turns_out_when_it_is_started_is_told_likewise(tuilab: Tuilab, tmp_
 
     gone, odd = (tuilab("exec", "--headless", "--", f"./{name}") for name in ("gone.sh", "odd"))
 
-    assert gone.returncode == 127 and "the interpreter that ./gone.sh names is not there" in gone.stderr
+    assert gone.returncode == 127 and "the interpreter that ./gone.sh names does not exist" in gone.stderr
     assert odd.returncode == 126 and "has no line #!" in odd.stderr
 
 

@@ -414,7 +414,7 @@ async def test_the_filter_knows_states_verdicts_ages_and_tags_and_says_what_may_
     assert "verdict:refuted  state:stopped  since:1d  tag:mine" in hint
     assert seen[:4] == [["aaaaaa"], ["bbbbbb", "aaaaaa"], ["bbbbbb"], ["cccccc", "bbbbbb"]]
     assert str(seen[4]).startswith("No run is like that; esc shows all.")
-    assert str(seen[5]).startswith("no state begins with zzz; there are queued, starting, ")
+    assert str(seen[5]).startswith("no state begins with zzz; use one of queued, starting, ")
 
 
 async def test_the_filter_knows_which_sweep_is_the_last(three: Path) -> None:

@@ -29,10 +29,10 @@ def check_words(file: File) -> Iterator[Finding]:
         for sentence in _END.split(prose):
             if (count := len(sentence.split())) > LONGEST:
                 begin = show(sentence, 40)
-                yield Finding(_line_of(file, sentence), f"a sentence has {count} words, {LONGEST} can be read at once: {begin}")
+                yield Finding(_line_of(file, sentence), f"a sentence has {count} words, at most {LONGEST} are allowed: {begin}")
         for word in _HEDGE.findall(prose):
             line = next(number for number, text in enumerate(file.text.split("\n"), 1) if re.search(rf"\b{word}\b", text))
-            yield Finding(line, f'"{word}" hedges; say what is so, or by how much')
+            yield Finding(line, f'"{word}" is vague; state the fact, or by how much')
 
 
 def _line_of(file: File, sentence: str) -> int:
