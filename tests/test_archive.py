@@ -89,7 +89,7 @@ def test_a_run_goes_to_another_box_and_is_shown_there(tuilab: Tuilab, root: Path
     there = tuilab("import", "run.tgz", "--root", "box", cwd=tmp_path)
     shown = tuilab("attach", "last", "--headless", "--root", "box", cwd=tmp_path)
     assert [done.returncode for done in (packed, again, here, there, shown)] == [0, 2, 2, 0, 0]
-    assert "is there already" in again.stderr and "is here already" in here.stderr
+    assert "already exists" in again.stderr and "already exists" in here.stderr
     assert "one is one" in shown.stdout
 
 
@@ -169,7 +169,7 @@ def test_a_run_that_claims_to_go_on_here_is_refused(tmp_path: Path) -> None:
     pack(make_run(tmp_path / "one", is_over=False, host=os.uname().nodename), tmp_path / "here.tgz")
     pack(make_run(tmp_path / "two", is_over=False, host="elsewhere"), tmp_path / "elsewhere.tgz")
 
-    with pytest.raises(Refused, match="a run of this box without an end"):
+    with pytest.raises(Refused, match="an unfinished run of this machine"):
         unpack(tmp_path / "here.tgz", tmp_path / "runs")
     assert unpack(tmp_path / "elsewhere.tgz", tmp_path / "runs").run_dir.name == RUN
 
@@ -245,7 +245,7 @@ def test_a_run_of_this_boot_without_an_end_is_refused_under_whatever_name_it_ran
     stream.write_text("".join(f"{crc32(body.encode()):08x} {body}\n" for body in bodies))
     pack(run_dir, tmp_path / "run.tgz")
 
-    with pytest.raises(Refused, match="a run of this box without an end"):
+    with pytest.raises(Refused, match="an unfinished run of this machine"):
         unpack(tmp_path / "run.tgz", tmp_path / "runs")
 
 

@@ -150,7 +150,7 @@ def test_the_gpu_that_was_calibrated_is_named_by_what_raced_there() -> None:
 
 
 def test_a_calibration_that_belongs_to_no_gpu_or_to_two_is_kept_for_none() -> None:
-    with pytest.raises(BoxLacks, match="does not tell the UUID"):
+    with pytest.raises(BoxLacks, match="which this torch does not report"):
         calibrate.gpu_of(on_gpu(trials(1.0, processes=1), uuid=""))
     two = on_gpu(trials(1.0, processes=2))
     two.races[-1][1].uuid = "another"

@@ -316,7 +316,7 @@ def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
     assert done.stdout == (
         "wrote my-idea.py; run it: tuilab run ./my-idea.py\n"
         "see it on the screens: tuilab --scenarios .; "
-        "to see it always, add this folder to the file that `tuilab config path` prints\n"
+        "to see it always, add this folder to scenarios in the file that `tuilab config path` prints\n"
     )
     assert check(read_scenario(path)) == []
     assert 25 <= len(path.read_text().splitlines()) <= 45

@@ -108,7 +108,7 @@ def test_a_scenarios_parameters_are_options_with_help(tuilab: Tuilab, form: str)
         (("--rate", "nan"), "rate"),
         (("--mode", "medium"), "'slow', 'fast'"),
         (("--device", "cuda:x"), 'device: "cuda:x" is not one of auto, cpu, cuda, cuda:N (default auto)'),
-        (("--device=MIG-3f2a",), "what has a name is chosen with CUDA_VISIBLE_DEVICES"),
+        (("--device=MIG-3f2a",), "to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"),
         (("--rwos", "5"), "--rows"),
         (("--repeat", "0"), "--repeat"),
         (("extra",), "extra"),

@@ -92,11 +92,11 @@ def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured
         (b"device = 'cuda:'\n", "line 1: device takes auto, cpu, cuda or a GPU such as cuda:3"),
         (b"device = 3\n", "line 1: device takes auto"),
         (b"device = 'MIG-3f2a'\n", "a GPU such as cuda:3; to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"),
-        (b"root = 'GPU-1'\n", "or one that begins with ~\n"),
+        (b"root = 'GPU-1'\n", "or a path that begins with ~\n"),
         (b"fps = = 2\n", "(at line 1, column 7)"),
         (b"fps = 1\nroot = '\xff'\n", "line 2 is not UTF-8; save the file as UTF-8"),
-        (b"a = " + b"[" * 5000, "is not TOML"),
-        (b"\x1b[2J = 1\n", "is not TOML"),
+        (b"a = " + b"[" * 5000, "is not valid TOML"),
+        (b"\x1b[2J = 1\n", "is not valid TOML"),
     ],
 )
 @pytest.mark.first(5)

@@ -301,7 +301,7 @@ def test_while_another_has_the_lock_none_begins_and_the_order_stays(tmp_path: Pa
     with queue._lock(tmp_path, 0.0) as is_ours:  # noqa: SLF001
         assert is_ours
         assert not queue.begin(tmp_path, "own")
-        with pytest.raises(UsageError, match="try it again"):
+        with pytest.raises(UsageError, match="try again"):
             queue.move(tmp_path, "own", 1)
 
 

@@ -228,7 +228,9 @@ def test_what_tensorboard_reads_is_no_stream_and_no_file(tuilab: Tuilab, runs: P
     )
 
     assert (stream.returncode, file.returncode) == (2, 5)
-    assert ("is a folder, and no stream" in stream.stderr and "Not a directory" in file.stderr) or "File exists" in file.stderr
+    assert (
+        "is a folder and cannot go to stdout" in stream.stderr and "Not a directory" in file.stderr
+    ) or "File exists" in file.stderr
     assert (tmp_path / "x.tfevents").read_text() == "mine"
 
 

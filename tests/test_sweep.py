@@ -96,7 +96,7 @@ def test_every_combination_is_a_point_and_the_last_setting_changes_fastest() -> 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ([], "needs values"),
+        ([], "no values to sweep"),
         (["rows"], "takes NAME=VALUE"),
         (["=1,2"], "takes NAME=VALUE"),
         (["rows="], "empty value"),
@@ -335,28 +335,28 @@ def test_a_command_gets_its_values_where_their_names_stand(tuilab: Tuilab, tmp_p
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--set", "rows=1,2"], "name the scenario"),
-        (["PROBE"], "needs values"),
+        (["--set", "rows=1,2"], "nothing to sweep; name a scenario"),
+        (["PROBE"], "no values to sweep"),
         (["PROBE", "--set", "rows=1,x"], '"x" is not a whole number'),
         (["PROBE", "--set", "rows=1,0"], "0 is out of range"),
         (["PROBE", "--set", "rwos=1,2"], "did you mean rows"),
         (["PROBE", "--set", "rows=1,1e0"], "is not a whole number"),
         (["PROBE", "--set", "token=a,b"], "looks like a secret"),
-        (["PROBE", "--set", "rows=1", "--metric", "a=(b)"], "--metric is for what a command prints"),
-        (["stability", "--set", "rows=1,2"], "a sweep is of one"),
-        (["PROBE", "--set", "rows=1,2", "--", "true"], "stands before the --"),
-        (["--set", "a=1,2", "--"], "no command stands behind --"),
-        (["--set", "a=1,2", "--", "echo"], "{a} stands nowhere"),
-        (["--set", "a=1,2", "--repeat", "3", "--", "echo", "{a}"], "--repeat is for scenarios"),
-        (["--set", "a=abcdefgh1,2", "--", "env", "API_KEY={a}", "true"], "a value looks like a secret where it stands"),
+        (["PROBE", "--set", "rows=1", "--metric", "a=(b)"], "--metric works only with a command"),
+        (["stability", "--set", "rows=1,2"], "a sweep takes one scenario"),
+        (["PROBE", "--set", "rows=1,2", "--", "true"], "sweep either a scenario or a command"),
+        (["--set", "a=1,2", "--"], "no command after --"),
+        (["--set", "a=1,2", "--", "echo"], "does not contain {a}"),
+        (["--set", "a=1,2", "--repeat", "3", "--", "echo", "{a}"], "--repeat works only with a scenario"),
+        (["--set", "a=abcdefgh1,2", "--", "env", "API_KEY={a}", "true"], "a value looks like a secret in this command"),
         (["--set", "a=1,2", "--", "no-such-command", "{a}"], "no command no-such-command"),
-        (["--set", f"a={'x' * 7000},2", "--", "echo", "{a}"], "takes 6000"),
+        (["--set", f"a={'x' * 7000},2", "--", "echo", "{a}"], "at most 6000"),
         (["PROBE", "--set", "rows=1,2", "--detach", "--report", "x.html"], "--detach does not wait"),
         (["PROBE", "--set", "rows=" + ",".join(map(str, range(1, 102))), "--detach"], "up to 100"),
         (["PROBE", "--set", "rows=1,2", "--report", "/nowhere/x.html"], "cannot write"),
         (["--resume", "last"], "is not a sweep"),
         (["--resume", "sweep-123456"], "is not a sweep"),
-        (["PROBE", "--resume", "last"], "leave out its name"),
+        (["PROBE", "--resume", "last"], "drop the name"),
         (["--resume", ""], "empty"),
     ],
 )
@@ -525,11 +525,11 @@ def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
     done = tuilab("stop", "sweep-last", *now)
     told, said = front.communicate(timeout=60)
 
-    assert done.stdout.startswith("asked sweep-") and "no other point of it begins" in done.stdout and not done.stderr
+    assert done.stdout.startswith("asked sweep-") and "no further point starts" in done.stdout and not done.stderr
     assert front.returncode == 130 and "0 of 3 points" in told and "tuilab sweep --resume sweep-" in said
     assert "n=3: no run of it is known here: not begun, or removed since" in told
     assert "0 of 3 points done, 1 stopped, 2 not begun" in tuilab("sweep").stdout
-    assert "has no point that runs" in tuilab("stop", "sweep-last").stdout
+    assert "has no running points" in tuilab("stop", "sweep-last").stdout
 
 
 def test_who_ignores_ctrl_c_begins_the_next_point_and_is_named(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
@@ -569,7 +569,7 @@ def test_who_leaves_a_sweep_leaves_it_going_on(tuilab: Tuilab, root: Path, tmp_p
     _, said = front.communicate(timeout=60)
     (tmp_path / "gate").touch()
 
-    assert front.returncode == 130 and "left sweep-" in said and "end it: tuilab stop sweep-" in said
+    assert front.returncode == 130 and "continues in the background" in said and "stop it: tuilab stop sweep-" in said
     assert "2 of 2 points" in tuilab("attach", "sweep-last").stdout
 
 
@@ -608,7 +608,7 @@ def test_a_record_of_more_points_than_a_sweep_can_have_is_of_none(root: Path) ->
     huge = Sweep(id="sweep-0a1b2c", values={name: [*range(1000)] for name in "abc"}, point={"a": 1, "b": 1, "c": 1})
     finished(root, {}, sweep=huge)
 
-    with pytest.raises(UsageError, match="cannot be read any more"):
+    with pytest.raises(UsageError, match="can no longer be read"):
         sweeps.find("sweep-0a1b2c", root)
     assert sweeps.newest(root, 9) == ([], 1)
 
@@ -620,7 +620,7 @@ def test_a_number_beyond_all_floats_is_no_place_along_a_setting() -> None:
 def test_records_line_by_line_are_those_of_a_run(tuilab: Tuilab, probe: str) -> None:
     swept(tuilab, probe, "--set", "rows=9")
 
-    assert "--jsonl is for a run" in tuilab("attach", "sweep-last", "--jsonl").stderr
+    assert "--jsonl follows one run" in tuilab("attach", "sweep-last", "--jsonl").stderr
 
 
 def test_a_point_whose_record_was_damaged_after_it_was_listed_is_run_again(tuilab: Tuilab, probe: str, root: Path) -> None:

@@ -324,7 +324,7 @@ def test_a_lesson_that_changed_makes_its_translation_old_until_it_is_stamped(pat
 
     why = "the lesson has changed since this was translated; compare them, then: tuilab check"
     assert f".zh.md:1: {why} {path} --stamp\n" in old.stdout
-    assert shown.stderr == "tuilab: translated from an older lesson, which may say otherwise now: four\n"
+    assert shown.stderr == "tuilab: translated from an older version of the lesson, which may differ now: four\n"
     assert stamped.stdout == f"{path.parent}/four.zh.md is marked as up to date with four\n"
     assert "zh.md" not in tuilab("check", str(path)).stdout
     assert tuilab("show", str(path), "--lang", "zh").stderr == ""

@@ -20,7 +20,7 @@ from tuilab.catalogue.stated import SECTION, bullets, intro_of, key_of, sections
 from tuilab.files import Unusable, read_small
 from tuilab.text import join
 
-OLD = "translated from an older lesson, which may say otherwise now"
+OLD = "translated from an older version of the lesson, which may differ now"
 
 _LIMIT = 256 * 1024
 _NAME = re.compile(r"[^.]+\.([a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?)\.md")

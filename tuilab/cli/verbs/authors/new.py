@@ -85,7 +85,7 @@ def command(name: str, folder: str, as_json: bool) -> None:
     click.echo(f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}")
     click.echo(
         f"see it on the screens: tuilab --scenarios {show(folder)}; "
-        "to see it always, add this folder to the file that `tuilab config path` prints"
+        "to see it always, add this folder to scenarios in the file that `tuilab config path` prints"
     )
 
 
