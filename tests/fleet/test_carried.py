@@ -201,8 +201,8 @@ def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Pa
         (["--count", "4"], "--count 4 is more than the 3 nodes"),
         (["--gpus", "2"], "Ray has 1 there"),
         (["--detach"], "--detach works only on this machine"),
-        (["--jsonl"], "--jsonl is for runs on this box"),
-        (["--per-node", "--count", "1"], "choose one"),
+        (["--jsonl"], "--jsonl works only on this machine"),
+        (["--per-node", "--count", "1"], "use only one of them"),
     ],
 )
 def test_what_cannot_be_had_is_told_and_nothing_begins(

@@ -3,8 +3,8 @@
 tuilab cannot see whether an unfinished run on another machine is still running. If you know that it
 is not, add --yes.
 
-With --older-than or --keep instead of RUNS, tuilab deletes all older runs. Without --yes it then
-deletes nothing, and only shows what it would delete.
+With --older-than or --keep instead of RUNS, tuilab deletes all runs that are older than AGE and not
+among the newest N. Without --yes it then deletes nothing, and only shows what it would delete.
 """
 
 import time
@@ -48,12 +48,10 @@ def command(
     runs: Sequence[str], older_than: float | None, keep: int | None, yes: bool, as_json: bool, roots: Sequence[str]
 ) -> None:
     is_sweep = older_than is not None or keep is not None
-    if is_sweep == bool(runs):
-        raise UsageError(
-            "no runs chosen; name the runs to delete, or use --older-than AGE or --keep N"
-            if not runs
-            else "use either names of runs, or --older-than and --keep; drop one of them"
-        )
+    if is_sweep and runs:
+        raise UsageError("use either names of runs, or --older-than and --keep; drop one of them")
+    if not (is_sweep or runs):
+        raise UsageError("no runs chosen; name the runs to delete, or use --older-than AGE or --keep N")
     if is_sweep:
         swept = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
         if as_json:
