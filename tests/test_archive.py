@@ -89,7 +89,7 @@ def test_a_run_goes_to_another_box_and_is_shown_there(tuilab: Tuilab, root: Path
     there = tuilab("import", "run.tgz", "--root", "box", cwd=tmp_path)
     shown = tuilab("attach", "last", "--headless", "--root", "box", cwd=tmp_path)
     assert [done.returncode for done in (packed, again, here, there, shown)] == [0, 2, 2, 0, 0]
-    assert "is there already" in again.stderr and "is here already" in here.stderr
+    assert "already exists" in again.stderr and "already exists" in here.stderr
     assert "one is one" in shown.stdout
 
 
@@ -169,7 +169,7 @@ def test_a_run_that_claims_to_go_on_here_is_refused(tmp_path: Path) -> None:
     pack(make_run(tmp_path / "one", is_over=False, host=os.uname().nodename), tmp_path / "here.tgz")
     pack(make_run(tmp_path / "two", is_over=False, host="elsewhere"), tmp_path / "elsewhere.tgz")
 
-    with pytest.raises(Refused, match="a run of this box without an end"):
+    with pytest.raises(Refused, match="an unfinished run of this machine"):
         unpack(tmp_path / "here.tgz", tmp_path / "runs")
     assert unpack(tmp_path / "elsewhere.tgz", tmp_path / "runs").run_dir.name == RUN
 
@@ -213,9 +213,7 @@ def test_to_stop_a_run_from_an_archive_is_one_sentence_and_ends_nothing(
     done = tuilab("stop", "last")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (
-        "abc123 came out of an archive: nothing of it runs here that could be stopped; delete it: tuilab rm abc123\n"
-    )
+    assert done.stdout == ("abc123 comes from an archive, so nothing of it is running here; delete it: tuilab rm abc123\n")
     assert namesake.poll() is None
 
 
@@ -247,7 +245,7 @@ def test_a_run_of_this_boot_without_an_end_is_refused_under_whatever_name_it_ran
     stream.write_text("".join(f"{crc32(body.encode()):08x} {body}\n" for body in bodies))
     pack(run_dir, tmp_path / "run.tgz")
 
-    with pytest.raises(Refused, match="a run of this box without an end"):
+    with pytest.raises(Refused, match="an unfinished run of this machine"):
         unpack(tmp_path / "run.tgz", tmp_path / "runs")
 
 
@@ -337,7 +335,7 @@ def test_what_an_archive_does_not_take_is_told(tuilab: Tuilab, root: Path, tmp_p
     done = tuilab("export", "last", "-o", str(tmp_path / "x.tgz"))
     names = "more, my\N{REPLACEMENT CHARACTER}notes, stderr.log, artifacts/.hidden, artifacts/sub"
     assert done.returncode == 0
-    assert done.stderr == f"left out 6 names that no archive takes: {names} and 1 more\n"
+    assert done.stderr == f"left out 6 names that cannot be packed: {names} and 1 more\n"
 
 
 def test_a_folder_behind_a_link_is_not_packed(tmp_path: Path) -> None:

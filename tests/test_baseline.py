@@ -54,10 +54,10 @@ def test_a_run_is_held_against_the_baseline_which_is_held_against_what_came_befo
 
 
 def test_what_lacks_for_a_comparison_is_said(runs: list[Path]) -> None:
-    with pytest.raises(UsageError, match=r"softmax has no baseline: .*tuilab note RUN --tag baseline"):
+    with pytest.raises(UsageError, match=r"softmax has no baseline run to compare with; .*tuilab note RUN --tag baseline"):
         needed_baseline(runs[0])
     pin(runs[0])
-    with pytest.raises(UsageError, match="000000 is the baseline of softmax"):
+    with pytest.raises(UsageError, match="000000 is itself the baseline of softmax"):
         needed_baseline(runs[0])
 
     assert needed_baseline(runs[1]) == runs[0]

@@ -150,7 +150,7 @@ def test_the_gpu_that_was_calibrated_is_named_by_what_raced_there() -> None:
 
 
 def test_a_calibration_that_belongs_to_no_gpu_or_to_two_is_kept_for_none() -> None:
-    with pytest.raises(BoxLacks, match="does not tell the UUID"):
+    with pytest.raises(BoxLacks, match="which this torch does not report"):
         calibrate.gpu_of(on_gpu(trials(1.0, processes=1), uuid=""))
     two = on_gpu(trials(1.0, processes=2))
     two.races[-1][1].uuid = "another"
@@ -240,7 +240,8 @@ def test_a_calibration_is_of_a_device_that_is_named(tuilab: "Callable[..., Compl
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "tuilab: --device: a calibration is of one device; it takes cpu, cuda (the one with the most free memory) or cuda:N"
+        "tuilab: --device auto is not possible, as a calibration is for one device; "
+        "use cpu, cuda (the GPU with the most free memory) or cuda:N"
     ]
 
 

@@ -136,12 +136,12 @@ def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) ->
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("", "there is no function run(lab, ...)"),
-        ("def run(lab): pass", "line 1: there is no docstring; its first line is the title"),
-        ('"""T."""\nasync def run(lab): pass', "there is no function run(lab, ...)"),
-        ('"""T."""\ndef run(): pass', "line 2: run takes no lab"),
-        ('"""T."""\ndef run(lab, *rest): pass', "line 2: run has *args, **kwargs or /; give it plain parameters"),
-        ('"""T."""\ndef run(lab, a: int): pass', "line 2: a: there is no default"),
+        ("", "the function run(lab, ...) is missing"),
+        ("def run(lab): pass", "line 1: the docstring is missing; its first line is the title"),
+        ('"""T."""\nasync def run(lab): pass', "the function run(lab, ...) is missing"),
+        ('"""T."""\ndef run(): pass', "line 2: run has no parameter lab; write run(lab, ...)"),
+        ('"""T."""\ndef run(lab, *rest): pass', "line 2: run has *args, **kwargs or /; use plain parameters"),
+        ('"""T."""\ndef run(lab, a: int): pass', "line 2: a: the default is missing"),
         (
             '"""T."""\ndef run(lab, a=3): pass',
             "line 2: a: the type missing is not supported; use int, float, bool, str or Literal[...]",
@@ -156,8 +156,8 @@ def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) ->
         ('"""T."""\ndef run(lab, a: float = 1e999): pass', 'line 2: a: "inf" is not a number (default inf)'),
         ('"""T."""\ndef run(lab, a: Literal["x"] = "y"): pass', 'line 2: a: "y" is not one of x (default y)'),
         ('"""T."""\n\ndef run(lab:\n', "line 3: '(' was never closed"),
-        ('"""T."""\nx = \0', "line 2: a null byte"),
-        (b'"""T."""\n\n# \xff', "line 3: not UTF-8"),
+        ('"""T."""\nx = \0', "line 2: the file has a null byte"),
+        (b'"""T."""\n\n# \xff', "line 3: the file is not UTF-8"),
         ("#" * 1024 * 1024 + "#", "cannot be read: it is larger than 1024 KiB"),
         ("-" * 200_000 + "1", "too deeply nested to be understood"),
         ("1" + "+1" * 300_000, "too deeply nested to be understood"),
@@ -206,7 +206,7 @@ def test_a_name_that_would_not_do_as_an_id_is_refused(mine: Path, name: str) -> 
 
     errors = [scenario.error for scenario in load(mine) if scenario.id != "good"]
 
-    assert errors == ["its name is not usable; rename it to at most 60 letters, digits, - and _ (and not all)"]
+    assert errors == ["its file name cannot be a scenario name; use up to 60 letters, digits, - and _, but not `all`"]
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=80).map(lambda junk: GOOD[:300].encode() + junk + GOOD[300:].encode()))
@@ -250,7 +250,7 @@ def test_a_folder_given_twice_is_listed_once(mine: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere is not a folder; --scenarios takes one that holds scenario files"):
+    with pytest.raises(UsageError, match="nowhere is not a folder; --scenarios takes a folder with scenario files"):
         catalog.load([tmp_path / "nowhere"])
 
 
@@ -268,7 +268,7 @@ def test_an_unknown_name_that_lessons_speak_of_gets_the_first_three_of_them(mine
 
     with pytest.raises(UsageError) as caught:
         catalog.find_whole(catalog.listed([mine])[0], "foreach", [mine])
-    words = "no scenario is called foreach; lessons that speak of it: a, b, c; `tuilab list` shows them all"
+    words = "no scenario named foreach; scenarios that mention it: a, b, c; `tuilab list` lists all scenarios"
     assert str(caught.value) == words
 
 
@@ -276,14 +276,14 @@ def test_an_unknown_name_that_lessons_speak_of_gets_the_first_three_of_them(mine
 def test_a_part_of_a_word_speaks_of_nothing(mine: Path) -> None:
     with pytest.raises(UsageError) as caught:
         catalog.find_whole(catalog.listed([mine])[0], "lic", [mine])  # as in slice
-    assert "called lic; there are good, memory" in str(caught.value)
+    assert "named lic; there are good, memory" in str(caught.value)
 
 
 def test_an_unknown_name_gets_a_suggestion_and_the_next_step(mine: Path) -> None:
     with pytest.raises(UsageError) as caught:
         catalog.find(load(mine), "godo")
 
-    assert str(caught.value) == "no scenario is called godo; did you mean good?; `tuilab list` shows them all"
+    assert str(caught.value) == "no scenario named godo; did you mean good? `tuilab list` lists all scenarios"
 
 
 @pytest.mark.parametrize("name", ["idea", "w/idea"])  # as `tuilab runs` tells a file of the folder w
@@ -292,7 +292,7 @@ def test_the_name_of_a_file_that_is_here_gets_its_path(mine: Path, monkeypatch: 
     monkeypatch.chdir(mine)
     Path("idea.py").write_text(GOOD)
 
-    with pytest.raises(UsageError, match=f"called {name}; the file is called ./idea.py; "):
+    with pytest.raises(UsageError, match=f"named {name}; for the file in this folder, write ./idea.py; "):
         catalog.find(listed, name)
 
 

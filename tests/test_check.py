@@ -74,98 +74,100 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "finding"),
     [
-        ("## Predict", "## Guess", (1, "there is no section ## Predict, or it is empty")),
-        ("Here.", "", (1, "there is no section ## Source, or it is empty")),
+        ("## Predict", "## Guess", (1, "the section ## Predict is missing or empty")),
+        ("Here.", "", (1, "the section ## Source is missing or empty")),
         (
             "How many times faster is sum?",
             "Is sum faster?",
-            (3, 'Predict asks nothing that a number answers; ask "How many times ...?"'),
+            (3, 'Predict has no question with a number as its answer; ask "How many times ...?"'),
         ),
         (
             "How many times faster is sum?",
             "How many times faster it is.",
-            (3, 'Predict asks nothing that a number answers; ask "How many times ...?"'),
+            (3, 'Predict has no question with a number as its answer; ask "How many times ...?"'),
         ),
         ("`--row-count 5`", "`--rows 5`", (11, "Try next names no parameter of run; write --row-count or another")),
-        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun] it is fun\n", (10, "no claim has the key [fun]")),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun] it is fun\n",
+         (10, "nothing claims the key [fun]; add lab.claim or lab.claim_ratio, or remove the bullet")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- it is fun\n",
          (10, 'this bullet has no key; write "- [a-key] it is fun", and claim it by that key')),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-1] again\n",
-         (9, "the key [row-1] stands 2 times; each bullet has one of its own")),
+         (9, "2 bullets have the key [row-1]; give each bullet its own key")),
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.claim("fun", True)\n',
          (39, "no bullet under Look for has the key [fun]")),
         ('"sum-50"', '"sum is at least 50 times faster than slicing"',
-         (35, f'"sum is at least 50 times faster than slicing" is no key ({RULE}); write "sum-50"')),
+         (35, f'"sum is at least 50 times faster than slicing" is not a key ({RULE}); write "sum-50"')),
         ('claim_ratio("sum-50", "slices/sum"', 'claim("sum-50", ratio="slices/sum"',
          (35, "a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]it is fun\n",
-         (10, "a blank is missing after [fun], so it is no key yet")),
-        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]\n", (10, "no sentence stands after the key [fun]")),
+         (10, "the blank after [fun] is missing; add it to make this a key")),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]\n", (10, "the sentence after the key [fun] is missing")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-{n}] row\n",
-         (10, f"[row-{{n}}] is no key ({RULE}); write one in its place, and claim it by that key")),
+         (10, f"[row-{{n}}] is not a key ({RULE}); write a key instead, and claim it by that key")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-2] row 1 is 1.0.\n",
-         (10, "another bullet has this sentence, too; each claim has a sentence of its own")),
+         (10, "another bullet has the same sentence; give each claim its own sentence")),
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.claim("sum-50", lacks="time")\n',
-         (39, "the key [sum-50] was claimed before; a claim is made once in a run")),
+         (39, "the key [sum-50] is claimed twice; make each claim once in a run")),
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    if lab:\n        lab.claim_ratio(key="sum-50", ratio="a/b")\n',
-         (40, "the key [sum-50] was claimed before; a claim is made once in a run")),
+         (40, "the key [sum-50] is claimed twice; make each claim once in a run")),
         ('1, equals=1)', '1, equals=1, margin=0.1)',
          (36, "lab.claim takes no margin; a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
         ('lab.claim(f"row-{row_count}", 1, equals=1)', 'lab.not_testable(f"row-{row_count}", "a GPU")',
-         (36, "lab.not_testable is no call of the lab; write lab.claim(key, lacks=...)")),
+         (36, "lab.not_testable does not exist; write lab.claim(key, lacks=...)")),
         ('1, equals=1)', '1, equal=1, margins=2)', (36, "lab.claim takes no equal and no margins")),
         (", answers=True", "", (3, "no claim answers Predict; add answers= to the one that measures the number")),
-        ("1, equals=1)", "1, equals=1, answers=1)", (36, "Predict was answered before, in line 35; one claim answers it")),
+        ("1, equals=1)", "1, equals=1, answers=1)", (36, "line 35 already answers Predict; use answers= in one claim only")),
         ('at_least=50,', 'at_least=50, tolerance=2,', (35, "lab.claim_ratio takes no tolerance")),
         ("    lab.claim_ratio(", "    with lab.memory('race'):\n        lab.race(other=len, sum=len)\n    lab.claim_ratio(",
-         (37, "sum raced before this was claimed; claim first, then measure")),
+         (37, "sum were raced before this claim; claim first, then measure")),
         ("slices=lambda: by_index(x)", "slices=lambda: lambda: by_index(x)",
-         (37, "slices makes a function, so the making is what is timed; add factories=True")),
+         (37, "slices returns a function, so only its creation is timed; add factories=True")),
         ("refutes: row-1", "refutes: the row, row-1",
-         (13, f'"the row" after refutes: is no key ({RULE}); write keys with commas between them')),
+         (13, f'"the row" after refutes: is not a key ({RULE}); write keys with commas between them')),
         ("refutes: row-1", "refutes: Row-1.",
-         (13, f'"Row-1" after refutes: is no key ({RULE}); write keys with commas between them')),
+         (13, f'"Row-1" after refutes: is not a key ({RULE}); write keys with commas between them')),
         ("refutes: row-1", "refutes: sum-50",
-         (13, "Try next refutes [sum-50], which is about time: what becomes of it depends on the box, so say it in words")),
+         (13, "Try next refutes [sum-50], which is about time, so the result depends on the machine; describe it in words")),
         ("`--row-count 5`", "refutes: row-1\n`--row-count 5`",
-         (12, "refutes: stands before any change; write it after a `--option`")),
-        ("refutes: row-1", "refutes: row-1, row-7", (13, "Try next refutes [row-7], which no bullet under Look for has")),
+         (12, "refutes: comes before any change; write it after a `--option`")),
+        ("refutes: row-1", "refutes: row-1, row-7",
+         (13, "Try next refutes [row-7], but no bullet under Look for has this key")),
         ('lab.log(1, loss=2)\n', 'lab.log(1, loss=2)\n    lab.claim(text, 1, equals=1)\n',
-         (39, "the key of this claim is not a literal, so nobody can tell which bullet it is")),
-        ("  # operator calls, 1..10000", "", (33, "row_count has no label; say what it is in a comment after it")),
-        ("  # operator calls, 1..10000", "  # 1..10000", (33, "row_count has no label; say what it is in a comment after it")),
+         (39, "the key of this claim is not a literal; write it as a literal string")),
+        ("  # operator calls, 1..10000", "", (33, "row_count has no label; describe it in a comment after it")),
+        ("  # operator calls, 1..10000", "  # 1..10000", (33, "row_count has no label; describe it in a comment after it")),
         ("calls, 1..10000", "calls 1..10000 of them",
-         (33, "the comment of row_count does not end like this: 1..100 (quick 5)")),
+         (33, "the comment of row_count has an unclear range or quick value; end it for example with 1..100 (quick 5)")),
         ("lab: Lab", "lab", (31, "lab has no type; write lab: Lab")),
         (" -> None", "", (31, "run has no return type; write -> None")),
         ("lab.log(1, loss=2)", "pass",
-         (31, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")),
+         (31, "the scenario draws no curve and no picture; add lab.log, lab.image or lab.memory(timeline=True)")),
         ("return x\n", "return x.to(torch.cuda.current_device())\n",
-         (24, "torch.cuda is used directly; lab.device says what to run on")),
-        ("import torch\n", "import torch.cuda.amp\n", (19, "torch.cuda is used directly; lab.device says what to run on")),
-        ("import torch\n", "from torch import nn, cuda\n", (19, "torch.cuda is used directly; lab.device says what to run on")),
+         (24, "torch.cuda is used directly; use lab.device as the device")),
+        ("import torch\n", "import torch.cuda.amp\n", (19, "torch.cuda is used directly; use lab.device as the device")),
+        ("import torch\n", "from torch import nn, cuda\n", (19, "torch.cuda is used directly; use lab.device as the device")),
         ("import torch\n", "from torch.cuda import Event\n",
-         (19, "torch.cuda is used directly; lab.device says what to run on")),
+         (19, "torch.cuda is used directly; use lab.device as the device")),
         ("by_sum(x):", "by_sum(x, dim):",
          (37, "the arms take different numbers of parameters (slices 1, sum 2); give them the same shape")),
         ("    lab.claim(f", "    @lab.once\n    def exact():\n        lab.race(a=by_index, b=by_sum)\n    lab.claim(f",
-         (38, "lab.race cannot stand in what runs once; write it after that part")),
+         (38, "lab.race cannot be called in a part that runs once; call it after that part")),
         ("    lab.claim_ratio(", "    @lab.once\n    def exact():\n        lab.claim_ratio(",
-         (37, "lab.claim_ratio cannot stand in what runs once; write it after that part")),
+         (37, "lab.claim_ratio cannot be called in a part that runs once; call it after that part")),
         ("    lab.claim(f", "    @lab.once()\n    def exact():\n        pass\n    lab.claim(f",
-         (36, "what runs once is a function; write @lab.once above it, without parentheses")),
+         (36, "lab.once is a decorator; write @lab.once above a function, without parentheses")),
         ("    lab.claim(f", "    with lab.once:\n        pass\n    lab.claim(f",
-         (36, "what runs once is a function; write @lab.once above it, without parentheses")),
+         (36, "lab.once is a decorator; write @lab.once above a function, without parentheses")),
         ("    lab.claim(f", "    with lab.once():\n        pass\n    lab.claim(f",
-         (36, "what runs once is a function; write @lab.once above it, without parentheses")),
+         (36, "lab.once is a decorator; write @lab.once above a function, without parentheses")),
         ("    lab.claim(f", "    @lab.once\n    def exact(x):\n        lab.text(x)\n    lab.claim(f",
-         (37, "exact runs where it stands, so it takes no parameters; it sees the names of run")),
+         (37, "exact runs right where it is defined, so it takes no parameters; use the names of run inside it")),
         ("1, equals=1)", '1, equals=1, at={"rows": 500})',
-         (36, "at= names rows, which is no parameter of run; there are row_count")),
+         (36, "at= names rows, which is not a parameter of run; there are row_count")),
         ("1, equals=1)", '1, equals=1, at={"row_count": [5, 50]})',
          (36, "at= leaves out the default of row_count, so add 500: no run as it comes tests this")),
         ("1, equals=1)", '1, equals=1, at={"row_count": 500})',
-         (13, "Try next refutes [row-1] by another row_count, but by its at= it is claimed for other values; "
+         (13, "Try next refutes [row-1] by another row_count, but at= limits this claim to other values; "
               "leave row_count out of at=")),
         ("500,", "None,", (33, "row_count: None is not a literal number, truth value or text")),
     ],
@@ -181,7 +183,7 @@ def test_a_bullet_whose_key_is_none_is_told_the_rule(tmp_path: Path, word: str) 
     source = GOOD.replace("- [row-1] row 1 is 1.0\n", f"- [row-1] row 1 is 1.0\n- [{word}] row 2\n")
 
     (found,) = findings(tmp_path, source)
-    assert found == (10, f"[{word}] is no key ({RULE}); write one in its place, and claim it by that key")
+    assert found == (10, f"[{word}] is not a key ({RULE}); write a key instead, and claim it by that key")
 
 
 def test_factories_are_followed_to_the_functions_that_they_make(tmp_path: Path) -> None:
@@ -202,7 +204,9 @@ LOOPED = GOOD.replace('lab.claim(f"row-{row_count}", 1, equals=1)', LOOP).replac
 
 def test_claims_in_a_loop_may_have_their_keys_from_its_head(tmp_path: Path) -> None:
     assert findings(tmp_path, LOOPED) == []
-    assert findings(tmp_path, LOOPED.replace('("row-2", 2)', '("row-3", 2)')) == [(10, "no claim has the key [row-2]")]
+    assert findings(tmp_path, LOOPED.replace('("row-2", 2)', '("row-3", 2)')) == [
+        (10, "nothing claims the key [row-2]; add lab.claim or lab.claim_ratio, or remove the bullet")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +239,7 @@ def test_a_parameter_with_the_name_of_an_option_is_found(tmp_path: Path) -> None
 def test_a_scenario_without_a_claim_is_told_so(tmp_path: Path) -> None:
     source = "\n".join(line for line in GOOD.splitlines() if "lab.claim" not in line)
 
-    assert (31, "there is no claim (lab.claim, lab.claim_ratio)") in findings(tmp_path, source)
+    assert (31, "the scenario makes no claim; add lab.claim or lab.claim_ratio") in findings(tmp_path, source)
 
 
 @pytest.mark.parametrize("where", ["bullets", "calls"])
@@ -247,7 +251,7 @@ def test_very_many_claims_are_not_held_against_each_other(tmp_path: Path, where:
     else:
         source += "".join(f'    lab.claim("c{at}", True)\n' for at in range(200))
 
-    assert sentences(tmp_path, source) == ["there are 202 claims, so they are not checked; up to 200 are"]
+    assert sentences(tmp_path, source) == ["there are 202 claims, too many to check; use at most 200"]
 
 
 def test_long_scenario_has_no_finding(tmp_path: Path) -> None:
@@ -346,7 +350,8 @@ def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
 
     assert done.stdout == (
         "wrote my-idea.py; run it: tuilab run ./my-idea.py\n"
-        "in the Lab: tuilab --scenarios .; for good: tuilab config says in which file\n"
+        "see it on the screens: tuilab --scenarios .; "
+        "to see it always, add this folder to scenarios in the file that `tuilab config path` prints\n"
     )
     assert check(read_scenario(path)) == []
     assert check_words(read_scenario(path)) == []
@@ -356,14 +361,16 @@ def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
 def test_new_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine.py").symlink_to(tmp_path / "elsewhere.py")
 
-    with pytest.raises(UsageError, match=r"mine\.py is there already; choose another name"):
+    with pytest.raises(UsageError, match=r"mine\.py already exists; choose another name"):
         new_verb.write("mine", tmp_path)
     assert not (tmp_path / "elsewhere.py").exists()
 
 
 @pytest.mark.parametrize("name", ["", "Mine", "1st", "../up", "a b", "all", "a" * 61, "mine.py", "\x1b[2J", "mine\n"])
 def test_new_refuses_a_bad_name(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="is no name for a scenario; use a-z, 0-9 and -, a letter first, 60 at most"):
+    with pytest.raises(
+        UsageError, match="cannot be the name of a scenario; use up to 60 of a-z, 0-9 and -, with a letter first"
+    ):
         new_verb.write(name, tmp_path)
 
 
@@ -435,12 +442,14 @@ def test_what_is_advised_is_a_variable_that_programs_read_and_was_chosen_among_v
 
     assert findings(tmp_path, good) == findings(tmp_path, GOOD)
     assert sentences(tmp_path, good.replace("OMP_NUM_THREADS", "DATALOADER_NUM_WORKERS")) == [
-        "DATALOADER_NUM_WORKERS is no setting of threads, allocators or pinning that programs read"
+        "DATALOADER_NUM_WORKERS is not a known setting of threads, allocators or pinning"
     ]
     assert sentences(tmp_path, good.replace('"OMP_NUM_THREADS"', "row_count")) == [
-        "the variable that is advised is not a literal, so nobody can tell which it is"
+        "the name of the advised variable is not a literal; write it as a literal string"
     ]
-    assert sentences(tmp_path, old) == ["advises= holds one value against none, so nothing follows; write lab.advise(...)"]
+    assert sentences(tmp_path, old) == [
+        "advises= names only one value, so there is nothing to recommend; write lab.advise(...)"
+    ]
 
 
 def sentences(folder: Path, source: str) -> list[str]:

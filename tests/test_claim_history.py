@@ -51,10 +51,10 @@ def test_a_claim_that_no_run_makes_is_told_with_those_that_are(tuilab: Tuilab, r
 
     done = tuilab("runs", "--claim", "twice")
 
-    assert (done.returncode, done.stderr) == (2, "tuilab: none of 1 run claims twice; they claim half\n")
+    assert (done.returncode, done.stderr) == (2, "tuilab: none of 1 run has a claim twice; their claims are half\n")
 
 
 def test_without_runs_there_is_nothing_to_follow(tuilab: Tuilab, root: Path) -> None:
     done = tuilab("runs", "--claim", "half")
 
-    assert done.returncode == 2 and "none of 0 runs claims half; tuilab runs shows" in done.stderr
+    assert done.returncode == 2 and "none of 0 runs has a claim half; list the runs: tuilab runs" in done.stderr

@@ -108,7 +108,7 @@ def test_a_scenarios_parameters_are_options_with_help(tuilab: Tuilab, form: str)
         (("--rate", "nan"), "rate"),
         (("--mode", "medium"), "'slow', 'fast'"),
         (("--device", "cuda:x"), 'device: "cuda:x" is not one of auto, cpu, cuda, cuda:N (default auto)'),
-        (("--device=MIG-3f2a",), "what has a name is chosen with CUDA_VISIBLE_DEVICES"),
+        (("--device=MIG-3f2a",), "to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"),
         (("--rwos", "5"), "--rows"),
         (("--repeat", "0"), "--repeat"),
         (("extra",), "extra"),
@@ -220,7 +220,7 @@ def test_into_a_pipe_it_runs_headless_and_says_so_without_escapes(tuilab: Tuilab
     done = tuilab("run", form, env={"LC_ALL": "C"})
 
     assert done.returncode == 0
-    assert "there is no terminal; running as with --headless" in done.stderr
+    assert "there is no terminal; printing the result instead (same as --headless)" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stdout.isascii()
 
@@ -267,10 +267,7 @@ def test_an_unknown_name_is_one_sentence(tuilab: Tuilab, name: str) -> None:
 
 def test_a_near_miss_is_told_the_name(tuilab: Tuilab) -> None:
     assert "softmax" in tuilab("run", "sofmax").stderr
-    assert (
-        tuilab("runn").stderr
-        == "tuilab: No such command 'runn'. Did you mean 'run' or 'runs'? `tuilab --help` tells what it takes\n"
-    )
+    assert tuilab("runn").stderr == "tuilab: No such subcommand 'runn'. Did you mean 'run' or 'runs'? See `tuilab --help`\n"
 
 
 @pytest.mark.parametrize("verb", ["attach", "stop", "verify", "rm"])
@@ -284,20 +281,20 @@ def test_a_run_that_does_not_exist_is_one_sentence(tuilab: Tuilab, verb: str) ->
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("run", "FORM", "--plot", "--json"), "--plot has no effect with --json; leave one of them out"),
-        (("run", "FORM", "--plot", "--detach"), "--plot has no effect with --detach; leave one of them out"),
-        (("run", "FORM", "--beside"), "--beside is for --detach, as only what is detached is queued"),
-        (("ab", "--arm", "a", "--arm", "b: X=1", "--beside", "--", "true"), "--beside is for --detach"),
+        (("run", "FORM", "--plot", "--json"), "--plot has no effect with --json; drop one of them"),
+        (("run", "FORM", "--plot", "--detach"), "--plot has no effect with --detach; drop one of them"),
+        (("run", "FORM", "--beside"), "--beside works only with --detach; add --detach or drop --beside"),
+        (("ab", "--arm", "a", "--arm", "b: X=1", "--beside", "--", "true"), "--beside works only with --detach"),
         (("exec", "--watch", "nothing", "--step-of", "SGD", "--", "true"), "--step-of has no effect with --watch nothing"),
-        (("attach", "last", "--plot", "--jsonl"), "--plot has no effect with --jsonl; leave one of them out"),
-        (("compare", "last", "last", "--plot", "-o", "x.html"), "--plot has no effect with -o; leave one of them out"),
-        (("compare", "last", "last", "--json", "-o", "x.html"), "--json has no effect with -o x.html; leave one of them out"),
-        (("calibrate", "--show", "--minutes", "3"), "--minutes has no effect with --show; leave one of them out"),
-        (("note", "last", "--tag", "x", "--untag", "x"), "x is to be put on and taken off; choose --tag or --untag"),
-        (("rm", "last", "--keep", "3"), "either name the runs to delete, or say --older-than AGE or --keep N"),
-        (("verify", "sweep-last"), "sweep-last is no run but what a sweep is called: report, attach and stop take one"),
-        (("runs", "verdict:"), "verdict: asks for nothing; WORDS are words  !word"),
-        (("runs", "softmax", "!"), "! asks for nothing; WORDS are words  !word"),
+        (("attach", "last", "--plot", "--jsonl"), "--plot has no effect with --jsonl; drop one of them"),
+        (("compare", "last", "last", "--plot", "-o", "x.html"), "--plot has no effect with -o; drop one of them"),
+        (("compare", "last", "last", "--json", "-o", "x.html"), "--json has no effect with -o x.html; drop one of them"),
+        (("calibrate", "--show", "--minutes", "3"), "--minutes has no effect with --show; drop one of them"),
+        (("note", "last", "--tag", "x", "--untag", "x"), "--tag and --untag both name x; use only one of them"),
+        (("rm", "last", "--keep", "3"), "use either names of runs, or --older-than and --keep"),
+        (("verify", "sweep-last"), "sweep-last is a sweep, not a run; report, attach and stop take a sweep"),
+        (("runs", "verdict:"), "verdict: is an incomplete filter; filters are: words  !word"),
+        (("runs", "softmax", "!"), "! is an incomplete filter; filters are: words  !word"),
     ],
 )
 def test_what_would_have_no_effect_is_one_sentence_and_never_passed_over(
@@ -314,8 +311,10 @@ def test_a_word_with_an_unknown_key_is_looked_for_and_told_where_no_run_has_it(t
     odd, known = tuilab("runs", "verdct:refuted", "--json"), tuilab("runs", "tour:zzz", "form")
 
     assert (odd.returncode, json.loads(odd.stdout)["runs"]) == (0, [])
-    assert odd.stderr.startswith("tuilab: verdct:refuted has no key of a filter, and was looked for as a word; WORDS are words")
-    assert "tour:zzz has no key" in known.stderr and known.stdout == "none of 1 run is like that\n"
+    assert odd.stderr.startswith(
+        "tuilab: verdct:refuted is not a known filter and was searched for as text; filters are: words"
+    )
+    assert "tour:zzz is not a known filter" in known.stderr and known.stdout == "0 of 1 run match\n"
     assert tuilab("runs", "form").stderr == tuilab("runs", "tag:zzz").stderr == ""
 
 
@@ -353,7 +352,7 @@ def test_an_empty_reference_names_no_run(tuilab: Tuilab, root: Path, verb: str, 
     done = tuilab(verb, reference, *MORE_WORDS.get(verb, []), cwd=root)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("tuilab: the name of a run is empty; name one")
+    assert done.stderr.startswith("tuilab: the name of a run is empty; use an id, or last")
     assert sorted(run_dir.rglob("*")) == before and os.listdir(root) == [RUN]
 
 
@@ -388,6 +387,7 @@ ARGUMENTS = {
     "name": "name",
     "what": "print",
     "command": "the command",
+    "words": "FILTER",
 }
 EMPTY = words_with_an_empty_one()
 
@@ -454,7 +454,7 @@ def test_what_cannot_be_taken_back_wants_more_than_a_few_characters(
     done = tuilab(verb, reference)
 
     assert done.returncode == 2
-    assert f"too short to be sure that {RUN} is meant; give {needed} characters or more" in done.stderr
+    assert f"too short to name {RUN} safely; give {needed} characters or more" in done.stderr
     assert os.listdir(root) == [RUN]
 
 

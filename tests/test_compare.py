@@ -119,18 +119,21 @@ def test_a_comparison_is_written_as_a_report(tuilab: Tuilab, root: Path, tmp_pat
 
 
 def test_a_comparison_has_no_other_formats(tuilab: Tuilab, root: Path) -> None:
-    assert "a comparison is a .html, .md or .json, not x.csv" in tuilab("compare", "a", "b", "-o", "x.csv").stderr
+    assert (
+        "a comparison cannot be written to x.csv; use the extension .html, .md or .json"
+        in tuilab("compare", "a", "b", "-o", "x.csv").stderr
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("aaaaaa",), 2, "name two runs or more"),
-        (("aaaaaa", "nothing"), 2, "no run is called nothing"),
+        (("aaaaaa",), 2, "name a second run, or tag a baseline first"),
+        (("aaaaaa", "nothing"), 2, "no run named nothing"),
         (("aaaaaa", "./nowhere"), 2, "./nowhere is not a folder"),
         (("aaaaaa", "/"), 2, "there are no runs in /"),
         (("aaaaaa", "aaaaaa", "--fail-on", "x"), 2, "--fail-on"),
-        (("a\x1b]0;x\x07", "aaaaaa"), 2, "no run is called a\ufffd"),
+        (("a\x1b]0;x\x07", "aaaaaa"), 2, "no run named a\ufffd"),
     ],
 )
 def test_a_mistake_is_one_sentence(tuilab: Tuilab, root: Path, words: tuple[str, ...], code: int, sentence: str) -> None:

@@ -39,10 +39,10 @@ def configured(tuilab: Tuilab, tmp_path: Path, folder: Path) -> Configured:
 def test_without_a_file_everything_has_its_default(configured: Configured, folder: Path) -> None:
     shown = configured("config").stdout
 
-    assert shown.startswith(f"# {folder}/config.toml (not there)\n")
+    assert shown.startswith(f"# {folder}/config.toml (no such file)\n")
     assert shown.count("# default\n") == 4
     assert configured("config", "path").stdout == f"{folder}/config.toml\n"
-    assert configured("config", "validate").stdout == f"there is no {folder}/config.toml: everything has its default\n"
+    assert configured("config", "validate").stdout == f"there is no {folder}/config.toml: all settings have their defaults\n"
 
 
 def test_an_option_counts_before_a_variable_before_the_file(configured: Configured, folder: Path, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_what_is_printed_is_toml_and_says_who_set_it(configured: Configured, fol
     shown = configured("config", TUILAB_ROOT="/some/where").stdout
     assert tomllib.loads(shown) == {"root": "/some/where", "scenarios": [str(tmp_path)], "fps": 1.0, "device": "auto"}
     assert [line.partition("  # ")[2] for line in shown.splitlines()[1:]] == ["TUILAB_ROOT", "line 3", "line 2", "default"]
-    assert configured("config", "validate").stdout == f"{folder}/config.toml is right: 2 settings\n"
+    assert configured("config", "validate").stdout == f"{folder}/config.toml is valid: 2 settings\n"
 
 
 def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured, folder: Path, tmp_path: Path) -> None:
@@ -87,16 +87,16 @@ def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured
         (b"root = 5\n", "line 1: root takes an absolute path"),
         (b"\n\n  scenarios = '/x'\n", "line 3: scenarios takes a list"),
         (b"scenarios = ['/a:b']\n", "line 1: scenarios takes a list"),
-        (b"fps = 1\nfbs = 2\n", "line 2: there is no setting fbs; did you mean fps?"),
-        (b"fps = 1\n[theme]\nname = 'x'\n", "line 2: there is no setting theme; there are root, scenarios, fps, device"),
+        (b"fps = 1\nfbs = 2\n", "line 2: unknown setting fbs; did you mean fps?"),
+        (b"fps = 1\n[theme]\nname = 'x'\n", "line 2: unknown setting theme; there are root, scenarios, fps, device"),
         (b"device = 'cuda:'\n", "line 1: device takes auto, cpu, cuda or a GPU such as cuda:3"),
         (b"device = 3\n", "line 1: device takes auto"),
-        (b"device = 'MIG-3f2a'\n", "a GPU such as cuda:3; what has a name is chosen with CUDA_VISIBLE_DEVICES"),
-        (b"root = 'GPU-1'\n", "or one that begins with ~\n"),
+        (b"device = 'MIG-3f2a'\n", "a GPU such as cuda:3; to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"),
+        (b"root = 'GPU-1'\n", "or a path that begins with ~\n"),
         (b"fps = = 2\n", "(at line 1, column 7)"),
-        (b"fps = 1\nroot = '\xff'\n", "line 2: it is not UTF-8"),
-        (b"a = " + b"[" * 5000, "is not TOML"),
-        (b"\x1b[2J = 1\n", "is not TOML"),
+        (b"fps = 1\nroot = '\xff'\n", "line 2 is not UTF-8; save the file as UTF-8"),
+        (b"a = " + b"[" * 5000, "is not valid TOML"),
+        (b"\x1b[2J = 1\n", "is not valid TOML"),
     ],
 )
 @pytest.mark.first(5)
@@ -155,7 +155,7 @@ def test_a_folder_that_is_not_there_fails_validation(configured: Configured, fol
     (folder / "config.toml").write_text('fps = 1\nscenarios = ["/not/there"]\n')
 
     done = configured("config", "validate")
-    assert done.returncode == 2 and "line 2: there is no folder /not/there" in done.stderr
+    assert done.returncode == 2 and "line 2: no folder /not/there; correct scenarios" in done.stderr
     listed = configured("list")
     assert listed.returncode == 2 and "/not/there is not a folder; TUILAB_SCENARIOS, or the config file" in listed.stderr
 

@@ -45,20 +45,24 @@ def test_lessons_are_listed_in_the_order_of_the_course(mine: Path) -> None:
 
 def test_without_a_course_lessons_are_listed_by_name(mine: Path) -> None:
     assert [one.id for one in own(mine)] == ["oils", "apes", "bees"]
-    assert faults(mine)[0] == (1, "the lesson art/oils has no place; give it a line")
+    assert faults(mine)[0] == (1, "the lesson art/oils is missing; add a line for it")
 
 
 @pytest.mark.parametrize(
     ("lines", "line", "why"),
     [
-        (["zoo:", "  apes"], 1, "nothing says what the topic zoo is about"),
+        (["zoo:", "  apes"], 1, "the topic zoo has no description; add one"),
         (["  apes"], 1, 'this is neither "topic: what it is about" nor, indented, "lesson: one, another"'),
         (["zoo: x", "  \x1b[31m"], 2, 'this is neither "topic: what it is about" nor, indented, "lesson: one, another"'),
-        (["zoo: x", "  bats"], 2, "there is no lesson zoo/bats"),
-        (["zoo: x", "  oils"], 2, "there is no lesson zoo/oils"),
-        (["zoo: x", "  apes: bees", "  bees"], 2, "bees does not stand above apes, which builds on it"),
-        (["zoo: x", "  a", "  b", "  c", "  apes: a, b, c"], 5, "apes names 3 lessons; name the 2 that it needs most"),
-        (["zoo: x", "  apes"], 1, "the lesson zoo/bees has no place; give it a line"),
+        (["zoo: x", "  bats"], 2, "no scenario zoo/bats exists; remove this line, or correct it"),
+        (["zoo: x", "  oils"], 2, "no scenario zoo/oils exists; remove this line, or correct it"),
+        (["zoo: x", "  apes: bees", "  bees"], 2, "bees has to come before apes, which builds on it"),
+        (
+            ["zoo: x", "  a", "  b", "  c", "  apes: a, b, c"],
+            5,
+            "apes builds on 3 lessons; name at most 2, the most important ones",
+        ),
+        (["zoo: x", "  apes"], 1, "the lesson zoo/bees is missing; add a line for it"),
     ],
 )
 def test_what_is_wrong_in_a_course_is_told_with_its_line(mine: Path, lines: list[str], line: int, why: str) -> None:
@@ -82,7 +86,7 @@ def test_the_check_of_all_lessons_tells_what_is_wrong_in_their_order(
 
     code = check_verb.command.main(["--scenarios", str(mine)], standalone_mode=False)
 
-    assert "course.txt:2: bees does not stand above apes, which builds on it\n" in capsys.readouterr().out
+    assert "course.txt:2: bees has to come before apes, which builds on it\n" in capsys.readouterr().out
     assert code == 1
 
 

@@ -101,7 +101,7 @@ def test_a_run_with_a_thousand_claims_starts_and_is_whole(
         (Scenario("s", "t", "s.py", claims=(Stated("", "c" * 4001),)), "a claim takes up to 4000 characters; c+… has 4001"),
         (
             Scenario("s", "t", "s.py", params=(Param("kind", "choice", "a", choices=("a", "b" * 100_000)),)),
-            "kind: b+… cannot be recorded; a text takes up to 1000 characters",
+            "kind: b+… cannot be recorded; use a text of up to 1000 characters",
         ),
         (
             Scenario("s", "t", "s.py", params=tuple(Param(f"p{n}", "str", "x" * (900 + n // 2)) for n in range(120))),

@@ -51,7 +51,7 @@ def test_a_run_whose_disk_fails_is_one_sentence(
         if (broken, words) == ("journal", ["verify"]):
             problem = os.strerror(getattr(errno, error))
             assert done.returncode == ExitCode.USAGE
-            assert done.stderr == f"tuilab: cannot use {root}/{RUN}/journal: {problem}; check its disk, and try again\n"
+            assert done.stderr == f"tuilab: cannot use {root}/{RUN}/journal: {problem}; check that disk and try again\n"
 
 
 def test_a_file_that_fails_while_it_is_packed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,14 +94,14 @@ async def test_the_page_of_a_run_tells_it_above_its_panes_until_there_is_room(ro
             await pilot.pause(0.05)
 
         step = f"tuilab rm --older-than 30d --root {root}"
-        assert f"no room in {root}: what runs record is lost until there is some; make room, as with:" in " ".join(told.split())
+        assert f"no room in {root}, so records of runs are lost; free some space, for example:" in " ".join(told.split())
         assert step in " ".join(told.split()) and page is pilot.app.screen
 
 
 async def test_history_tells_it_while_a_run_goes_on(root: Path, disk: Disk) -> None:
     going(root)
     async with opened(app_on(root), "h", size=(160, 40)) as pilot:
-        assert "what runs record is lost" in await shown(pilot, "no room in")
+        assert "records of runs are lost" in await shown(pilot, "no room in")
 
 
 def test_headless_talk_tells_it_once_and_again_when_the_disk_is_full_again(

@@ -412,8 +412,8 @@ def test_what_names_no_gpu_is_told_before_anything_is_asked(tuilab: Callable[...
     done = tuilab("doctor", "--gpu", name)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f'tuilab: --gpu takes cuda or cuda:N, as cuda:1, not "{name}"')
-    assert ("is chosen with CUDA_VISIBLE_DEVICES" in done.stderr) == (name == "MIG-1")
+    assert done.stderr.startswith(f'tuilab: --gpu takes cuda or cuda:N, for example cuda:1, not "{name}"')
+    assert ("set CUDA_VISIBLE_DEVICES" in done.stderr) == (name == "MIG-1")
 
 
 @pytest.mark.real_torch

@@ -54,8 +54,8 @@ def test_a_silent_run_of_another_box_is_not_deleted_without_a_word_and_the_word_
 
     assert (done.returncode, done.stderr) == (
         2,
-        f"tuilab: abc123 ran on old-box and has no end; nothing was written to it since {since}; "
-        "stop it there, or if you know that it is over, delete it: tuilab rm abc123 --yes\n",
+        f"tuilab: abc123 ran on old-box and has no recorded end; it has written nothing since {since}; "
+        "stop it there, or if you know that it has ended, delete it: tuilab rm abc123 --yes\n",
     )
     assert copied.exists()
 
@@ -76,7 +76,7 @@ def test_to_delete_all_runs_is_no_word_about_one_of_another_box(tuilab: Tuilab, 
     done = tuilab("rm", "--keep", "0", "--yes")
 
     assert done.returncode == 0 and done.stdout.startswith("deleted 0 runs")
-    assert "kept: abc123 ran on old-box and has no end" in done.stdout
+    assert "kept: abc123 ran on old-box and has no recorded end" in done.stdout
     assert copied.exists()
 
 
@@ -91,7 +91,7 @@ def test_a_run_of_a_container_that_is_gone_can_be_deleted(tuilab: Tuilab, root: 
 
     refused, done = tuilab("stop", name), tuilab("rm", name, "--yes")
 
-    assert f"{name} ran in another container or pid namespace of this box and has no end; " in refused.stderr
+    assert f"{name} ran in another container or pid namespace of this machine and has no recorded end; " in refused.stderr
     assert done.returncode == 0 and not run_dir.exists()
 
 
@@ -139,5 +139,5 @@ def test_a_run_that_has_just_been_made_is_not_said_to_be_lost(tuilab: Tuilab, ro
 
     assert (done.returncode, done.stderr) == (
         2,
-        f"tuilab: {name} has just been made and has not begun; say it again in some seconds\n",
+        f"tuilab: {name} is just being started; try again in a few seconds\n",
     )

@@ -94,7 +94,7 @@ def test_what_is_behind_a_link_is_neither_counted_nor_removed(run_dir: Path, tmp
 
 def test_a_run_that_is_gone_already_is_told_by_its_name(run_dir: Path) -> None:
     store.remove(run_dir)
-    with pytest.raises(UsageError, match=f"^{store.short_id(run_dir.name)} was deleted already$"):
+    with pytest.raises(UsageError, match=f"^{store.short_id(run_dir.name)} is already deleted$"):
         store.remove(run_dir)
 
 

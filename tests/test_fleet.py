@@ -159,7 +159,7 @@ def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
 def test_a_sweep_has_one_result_a_point(tuilab: Tuilab, root: Path, words: list[str]) -> None:
     done = tuilab("sweep", "operator-table", "--set", "length=1,2", "--engine", "ray", *words)
 
-    assert done.returncode == 2 and f"{words[0]} runs the same on several boxes" in done.stderr
+    assert done.returncode == 2 and f"{words[0]} runs the same on several nodes" in done.stderr
     assert store.list_runs(root) == []
     assert f"{words[0]} " not in tuilab("sweep", "--help").stdout
 
@@ -168,7 +168,7 @@ def test_a_sweep_has_one_result_a_point(tuilab: Tuilab, root: Path, words: list[
 def test_what_is_for_a_cluster_is_refused_without_one(tuilab: Tuilab, root: Path, words: list[str]) -> None:
     done = tuilab("run", "xyy", *words)
 
-    assert done.returncode == 2 and f"{words[0]} is for --engine ray" in done.stderr
+    assert done.returncode == 2 and f"{words[0]} works only with --engine ray" in done.stderr
     assert store.list_runs(root) == []
 
 

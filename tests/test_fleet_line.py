@@ -207,6 +207,9 @@ def test_what_is_given_when_a_sweep_goes_on_takes_the_place_of_what_was(tuilab: 
     options.go_on_where_begun(given, begun)
 
     assert given == {"engine": "ray", "address": "a:1", "per_node": False, "count": 2, "nnodes": None, "gpus": 0.0}
-    for words, said in (("--gpus 0", "--gpus is for --engine ray"), ("--engine ray --gpus 1.5", "nothing that Ray can give")):
+    for words, said in (
+        ("--gpus 0", "--gpus works only with --engine ray"),
+        ("--engine ray --gpus 1.5", "is not possible with Ray"),
+    ):
         refused = tuilab("run", "softmax", *words.split())
         assert refused.returncode == 2 and said in refused.stderr

@@ -62,7 +62,7 @@ def test_a_schema_is_printed_by_its_name_or_by_what_documents_call_it(tuilab: Tu
     found = [tuilab("report", "--schema", name) for name in ("runs", "tuilab.runs/1", "run")]
 
     assert found[0].stdout == found[1].stdout == schema_of("tuilab.runs/1")
-    assert found[2].returncode == 2 and "there are advice, calibrate, check" in found[2].stderr
+    assert found[2].returncode == 2 and "--schema takes advice, calibrate, check" in found[2].stderr
 
 
 def test_what_a_schema_does_not_know_or_misses_is_seen() -> None:
@@ -140,7 +140,7 @@ def test_sweeps_and_the_end_of_one(tuilab: Tuilab) -> None:
 def test_stop(tuilab: Tuilab, run_dir: Path) -> None:
     told = ask(tuilab, "stop", "aaaaaa")
 
-    assert told == {"run": run_dir.name, "path": str(run_dir), "done": "aaaaaa is over already: succeeded"}
+    assert told == {"run": run_dir.name, "path": str(run_dir), "done": "aaaaaa has already ended: succeeded"}
 
 
 def test_an_archive_and_back(tuilab: Tuilab, run_dir: Path, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_config(tuilab: Tuilab) -> None:
     told = ask(tuilab, "config")
 
     assert told["settings"]["fps"] == {"value": 2.0, "origin": "default"}
-    assert "--json is of tuilab config print, not of path" in tuilab("config", "path", "--json").stderr
+    assert "--json works only with `tuilab config print`, not with path; drop it" in tuilab("config", "path", "--json").stderr
 
 
 def test_calibrate(tuilab: Tuilab) -> None:
@@ -239,8 +239,8 @@ def test_doctor(tuilab: Tuilab) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("run", "softmax", "--json", "--jsonl"), "--jsonl every record as it comes; choose one"),
-        (("attach", "last", "--json", "--jsonl"), "--jsonl every record as it comes; choose one"),
+        (("run", "softmax", "--json", "--jsonl"), "--jsonl every record as it is written; use only one of them"),
+        (("attach", "last", "--json", "--jsonl"), "--jsonl every record as it is written; use only one of them"),
         (("run", "softmax", "--detach", "--jsonl"), "tuilab attach last --jsonl"),
     ],
 )

@@ -257,7 +257,7 @@ def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path,
     until(lambda: len(presence.marked(run_dir.name)) == 1)  # what the sampler asked git ends by itself
     said = launch.stop(run_dir)
 
-    assert "is lost; ended what was left of it: " in said
+    assert "is lost; ended its remaining processes: " in said
     assert presence.marked(run_dir.name) == []
 
 

@@ -28,9 +28,7 @@ VERBS = "attach|stop|queue|runs|rm|verify|report|compare|replay|note|export"
 USUAL = {"tuilab.doctor"}  # looks at the usual folder alone
 NAMED = {  # verbs that are told as what there is, or with words that have a place of their own
     "tuilab.cli.group": {"tuilab attach RUN --read-only"},
-    "tuilab.cli.verbs.compare": {"tuilab report has more formats"},
     "tuilab.cli.verbs.queue": {"tuilab queue "},
-    "tuilab.cli.verbs.rm": {"tuilab rm --help"},
     "tuilab.lab.failures.hints": {"that tuilab runs in"},
 }
 

@@ -91,6 +91,6 @@ def test_a_switch_that_is_given_a_value_is_told_the_other_way(tmp_path: Path, mo
 
     for words, other in ((["--fast", "true"], "--no-fast"), (["--no-fast", "no"], "--fast")):
         with pytest.raises(
-            UsageError, match=f"{words[0]} takes no value, and {words[1]} is no name; the other way is {other}$"
+            UsageError, match=f"{words[0]} takes no value, and {words[1]} is not a scenario; for the opposite, use {other}$"
         ):
             command.main([str(path), *words], standalone_mode=False)

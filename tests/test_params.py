@@ -81,7 +81,7 @@ def test_a_gpu_is_named_by_its_number(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["MIG-3f2a", "GPU-3f2a"])
 def test_who_gives_the_name_of_a_gpu_or_of_a_slice_is_told_where_it_belongs(text: str) -> None:
-    assert complaint(DEVICE, text).endswith("(default auto); what has a name is chosen with CUDA_VISIBLE_DEVICES")
+    assert complaint(DEVICE, text).endswith("(default auto); to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES")
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_an_unknown_parameter_gets_a_suggestion() -> None:
     with pytest.raises(UsageError) as caught:
         check_values(ALL, {"row": "5"})
 
-    assert str(caught.value) == "there is no parameter row; did you mean rows?"
+    assert str(caught.value) == "no parameter row; did you mean rows?"
 
 
 def test_a_parameter_like_no_other_gets_the_list() -> None:
     with pytest.raises(UsageError) as caught:
         check_values(ALL, {"zzz": "5"})
 
-    assert str(caught.value) == "there is no parameter zzz; there are rows, lr, amp, note, device"
+    assert str(caught.value) == "no parameter zzz; there are rows, lr, amp, note, device"
 
 
 def test_quick_values_stand_in_for_defaults_only() -> None:
@@ -175,7 +175,7 @@ def test_the_device_that_the_user_has_set_stands_in_for_the_default_where_a_scen
         stand_ins(ALL)
     assert str(caught.value) == (
         "TUILAB_DEVICE is GPU-1; it takes auto, cpu, cuda or a GPU such as cuda:3; "
-        "what has a name is chosen with CUDA_VISIBLE_DEVICES"
+        "to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"
     )
 
 

@@ -102,7 +102,7 @@ def test_a_queue_that_is_paused_is_told_when_runs_are_put_into_it(tuilab: Tuilab
 
     done = tuilab("run", f"{timed}/first.py", f"{timed}/second.py", "--detach", "--quick")
 
-    assert "the queue is paused: what times something waits; let it begin: tuilab queue resume" in done.stderr
+    assert "the queue is paused: runs that time something do not start; resume it: tuilab queue resume" in done.stderr
     for run in done.stdout.split():
         tuilab("queue", "cancel", run)
 
@@ -115,7 +115,7 @@ def test_a_single_run_starts_at_once_and_says_who_else_runs(tuilab: Tuilab, root
 
     _, err = front.communicate(timeout=60)
 
-    assert f"beside mine/first {id}: both will be slower" in err
+    assert f"also running on this device: mine/first {id}; all will be slower" in err
 
 
 FRONT = """
@@ -174,7 +174,7 @@ def test_a_waiter_that_is_killed_leaves_the_queue_and_is_queued_again(
     again = tuilab("queue", "again").stdout
     assert again.startswith(f"{ids[1]} is queued again as ")
     assert waiting(root) == ["third", "second"]
-    assert tuilab("queue", "again", ids[1]).stderr.startswith(f"tuilab: {ids[1]} was not lost while it waited; ")
+    assert tuilab("queue", "again", ids[1]).stderr.startswith(f"tuilab: {ids[1]} was not lost while it was queued; ")
     gate.touch()
     assert ends(root, [ids[0], ids[1], ids[2], again.split()[-1]]) == ["succeeded", "lost", "succeeded", "succeeded"]
 
@@ -203,8 +203,10 @@ def test_runs_are_moved_and_taken_out(tuilab: Tuilab, root: Path, timed: Path, g
 
     assert tuilab("queue", "move", ids[2], "1").returncode == 0
     assert waiting(root) == ["third", "second"]
-    assert tuilab("queue", "move", ids[1], "3").stderr == "tuilab: there are places 1 to 2 in the queue, not 3\n"
-    assert tuilab("queue", "move", ids[0], "1").stderr.endswith(f"has begun and waits no more; stop it: tuilab stop {ids[0]}\n")
+    assert tuilab("queue", "move", ids[1], "3").stderr == "tuilab: no place 3 in the queue; use 1 to 2\n"
+    assert tuilab("queue", "move", ids[0], "1").stderr.endswith(
+        f"has started and is no longer in the queue; stop it: tuilab stop {ids[0]}\n"
+    )
     assert tuilab("queue", "cancel", "nope").returncode == 2
     tuilab("queue", "cancel", ids[2])
     gate.touch()
@@ -299,7 +301,7 @@ def test_while_another_has_the_lock_none_begins_and_the_order_stays(tmp_path: Pa
     with queue._lock(tmp_path, 0.0) as is_ours:  # noqa: SLF001
         assert is_ours
         assert not queue.begin(tmp_path, "own")
-        with pytest.raises(UsageError, match="try it again"):
+        with pytest.raises(UsageError, match="try again"):
             queue.move(tmp_path, "own", 1)
 
 

@@ -57,15 +57,16 @@ def test_an_unknown_ending_names_the_known_ones(tuilab: Tuilab, runs: Path) -> N
 
     assert done.returncode == 2
     assert done.stderr == (
-        "tuilab: x.doc does not say which format it is; end it in one of .html, .htm, .md, .json, .csv, .xml, .trace.json, "
-        ".pyperf.json, .tfevents, or say --as\n"
+        "tuilab: cannot tell the report format from x.doc; use one of the extensions "
+        ".html, .htm, .md, .json, .csv, .xml, .trace.json, "
+        ".pyperf.json, .tfevents, or --as FORMAT\n"
     )
 
 
 def test_without_a_target_it_asks_for_one(tuilab: Tuilab, runs: Path) -> None:
     done = tuilab("report", "last")
 
-    assert done.returncode == 2 and "say where the report goes: -o report.html" in done.stderr
+    assert done.returncode == 2 and "name an output file, for example -o report.html" in done.stderr
 
 
 def test_a_place_that_cannot_be_written_ends_in_5_and_leaves_nothing(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
@@ -147,13 +148,13 @@ def test_a_summary_of_a_job_is_appended_to_its_file(tuilab: Tuilab, runs: Path, 
 def test_the_summary_of_a_job_is_nothing_but_markdown(tuilab: Tuilab, runs: Path) -> None:
     done = tuilab("report", "last", "--github", "-o", "x.html")
 
-    assert done.returncode == 2 and "--github is Markdown, and x.html would be html" in done.stderr
+    assert done.returncode == 2 and "--github writes Markdown, but x.html would be html" in done.stderr
 
 
 def test_without_a_job_the_summary_has_nowhere_to_go(tuilab: Tuilab, runs: Path) -> None:
     done = tuilab("report", "last", "--github", env={"GITHUB_STEP_SUMMARY": ""})
 
-    assert done.returncode == 2 and "GITHUB_STEP_SUMMARY is not set, so say where" in done.stderr
+    assert done.returncode == 2 and "GITHUB_STEP_SUMMARY is not set; name an output file" in done.stderr
 
 
 def test_a_run_writes_its_report_at_the_end_also_when_it_failed(tuilab: Tuilab, tmp_path: Path) -> None:
@@ -227,7 +228,9 @@ def test_what_tensorboard_reads_is_no_stream_and_no_file(tuilab: Tuilab, runs: P
     )
 
     assert (stream.returncode, file.returncode) == (2, 5)
-    assert ("is a folder, and no stream" in stream.stderr and "Not a directory" in file.stderr) or "File exists" in file.stderr
+    assert (
+        "is a folder and cannot go to stdout" in stream.stderr and "Not a directory" in file.stderr
+    ) or "File exists" in file.stderr
     assert (tmp_path / "x.tfevents").read_text() == "mine"
 
 
@@ -247,7 +250,7 @@ def test_a_record_that_is_not_whole_is_told_beside_every_report(tuilab: Tuilab, 
     done = tuilab("report", "last", "-o", str(tmp_path / "x.csv"))
 
     assert done.returncode == 0
-    assert done.stderr.startswith("tuilab: the record of ") and "is not whole: 1 line: corrupt and left out." in done.stderr
+    assert done.stderr.startswith("tuilab: the data of ") and "is incomplete: 1 line: corrupt and left out." in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,9 @@ def test_a_day_can_be_named_by_its_word() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("since:soon", "since:soon is no time; it takes 2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"),
-        ("state:zzz", "no state begins with zzz; there are queued, starting, "),
-        ("verdict:\x1b[2J", "no verdict begins with \ufffd[2j; there are supported, weaker, "),
+        ("since:soon", "since:soon is not a time; use 2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"),
+        ("state:zzz", "no state begins with zzz; use one of queued, starting, "),
+        ("verdict:\x1b[2J", "no verdict begins with \ufffd[2j; use one of supported, weaker, "),
     ],
 )
 def test_a_word_that_makes_no_sense_is_told_with_what_does(text: str, problem: str) -> None:
@@ -120,7 +120,7 @@ def test_the_command_line_takes_the_same_words(three: Path, monkeypatch: pytest.
 
     listed = json.loads(run(["--root", str(three), "!quick", "since:30d", "--json"]).stdout)
     assert [one["run"][-6:] for one in listed["runs"]] == ["bbbbbb", "aaaaaa"]
-    assert "WORDS are words  !word  verdict:refuted" in str(run(["--root", str(three), "since:soon"]).exception)
+    assert "filters are: words  !word  verdict:refuted" in str(run(["--root", str(three), "since:soon"]).exception)
 
 
 def test_runs_of_another_user_are_not_passed_over_in_silence(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,9 +130,9 @@ def test_runs_of_another_user_are_not_passed_over_in_silence(three: Path, monkey
         (run_dir / "journal").rename(three / f"kept-{run_dir.name[-6:]}")  # what cannot be entered has none to be seen
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.X_OK)
 
-    assert run(["--root", str(three)]).stdout.startswith(f"3 runs in {three} may not be read by you; ask whoever made them")
+    assert run(["--root", str(three)]).stdout.startswith(f"3 runs in {three} cannot be read by you; ask their owner")
     assert json.loads(run(["--root", str(three), "--json"]).stdout)["closed"] == 3
-    with pytest.raises(UsageError, match="may not be read by you; ask whoever"):
+    with pytest.raises(UsageError, match="cannot be read by you; ask their owner"):
         store.find("last", three)
 
 
@@ -145,12 +145,12 @@ def test_a_run_whose_journal_is_no_folder_is_not_passed_over_in_silence(three: P
     (first / "journal").write_text("") if kind == "file" else (first / "journal").symlink_to(tmp_path / "away")
 
     told = run(["--root", str(three)]).stdout.splitlines()
-    assert told[-1].startswith(f"not a run any more, as the journal in it is no folder: {first};")
+    assert told[-1].startswith(f"no longer a run, as its journal is not a folder: {first};")
     assert len(told) == len(others) + 2
     listed = json.loads(run(["--root", str(three), "--json"]).stdout)
     assert (listed["total"], listed["spoilt"]) == (len(others), [{"run": first.name, "path": str(first)}])
     for word in (first.name, first.name[-6:], first.name[:18]):
-        with pytest.raises(UsageError, match="not a run any more, as the journal in it is no folder: "):
+        with pytest.raises(UsageError, match="no longer a run, as its journal is not a folder: "):
             store.find(word, three)
-    with pytest.raises(UsageError, match="no run is called zzzz"):
+    with pytest.raises(UsageError, match="no run named zzzz"):
         store.find("zzzz", three)

@@ -164,14 +164,14 @@ def test_a_prediction_is_a_number_and_no_more(tuilab: Tuilab, lesson: str, kept:
     done = tuilab("run", lesson, "--headless", "--predict", given)
 
     assert done.returncode == 2
-    assert f'"{given}" is not a number; it takes one without a unit, as 12 or 0.5' in done.stderr
+    assert f'"{given}" is not a number; use a number without a unit, for example 12 or 0.5' in done.stderr
 
 
 def test_where_nothing_is_asked_nothing_can_be_predicted(tuilab: Tuilab, lesson: str) -> None:
     Path(lesson).write_text(LESSON.replace("## Predict\nHow many is two and two?\n\n", ""))
     done = tuilab("run", lesson, "--headless", "--predict", "4")
 
-    assert (done.returncode, done.stderr) == (2, "tuilab: four asks no question that --predict could answer; leave it out\n")
+    assert (done.returncode, done.stderr) == (2, "tuilab: four has no question to predict; drop --predict\n")
 
 
 def test_lines_that_cannot_be_read_are_passed_over(kept: Path) -> None:
@@ -196,7 +196,7 @@ def test_learn_tells_the_score_and_the_next_lesson(tuilab: Tuilab, lesson: str, 
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "9")
     done = tuilab("learn", "--scenarios", folder)
 
-    assert done.stderr == "tuilab: there is no terminal; printing the score, as with --headless\n"
+    assert done.stderr == "tuilab: there is no terminal; printing the score instead (same as --headless)\n"
     first, _, told, _, upcoming, *_, command = done.stdout.splitlines()
     assert first == "  four  off    you predicted 9, measured 4"
     assert told.startswith("1 of ") and told.endswith(" lessons done; of 1 prediction 1 off")
@@ -218,7 +218,10 @@ def test_learn_as_json_is_one_document(tuilab: Tuilab, lesson: str, kept: Path) 
 def test_a_prediction_is_for_one_lesson(tuilab: Tuilab) -> None:
     done = tuilab("run", "stability", "--headless", "--predict", "5")
 
-    assert (done.returncode, done.stderr) == (2, "tuilab: --predict answers the question of one lesson; name it\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "tuilab: --predict answers the question of one lesson; name only one scenario\n",
+    )
 
 
 def test_whoever_has_done_all_lessons_is_told_so() -> None:

@@ -445,7 +445,10 @@ def test_a_secret_parameter_is_shown_as_removed_and_has_to_be_given_again(tuilab
     run = look(newest(root) or root).summary.run
     assert run is not None and run.params == {"token": GONE, "tokens": 6, "tokenizer": "words"}
     assert f"--token={GONE}" in run.argv and f'"{GONE}"' in report and "a-secret" not in report
-    assert (again.returncode, again.stderr) == (2, "tuilab: token: the value of a secret was not recorded; give it again\n")
+    assert (again.returncode, again.stderr) == (
+        2,
+        "tuilab: token: this value is a secret and was not recorded; give it again\n",
+    )
 
 
 # ---- the bundle

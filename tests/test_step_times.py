@@ -68,7 +68,10 @@ def test_gate_says_what_it_cannot_decide_and_passes(tuilab: Tuilab, root: Path) 
     document = json.loads(compare(tuilab, "--fail-on", "slower:5%", "--json").stdout)
 
     assert done.returncode == 0
-    assert "slower:5%: run 2: a step takes x1.1 [" in done.stderr and "not decided; tuilab ab races both" in done.stderr
+    assert (
+        "slower:5%: run 2: a step takes x1.1 [" in done.stderr
+        and "not decided; compare both commands with `tuilab ab`" in done.stderr
+    )
     assert (document["exit_code"], document["found"], len(document["undecided"])) == (0, [], 1)
 
 
@@ -83,7 +86,7 @@ def test_gate_takes_a_process_to_be_off_by_itself(tuilab: Tuilab, root: Path) ->
 @pytest.mark.parametrize(
     ("times", "said"),
     [
-        ([50.0] * 5, "bbbbbb has 5 steps after its first ones, and 20 are needed"),
+        ([50.0] * 5, "bbbbbb has 5 steps after its first ones, but 20 are needed"),
         ([], "no step of bbbbbb was timed (no torch)"),
     ],
 )

@@ -96,7 +96,7 @@ def test_every_combination_is_a_point_and_the_last_setting_changes_fastest() -> 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ([], "needs values"),
+        ([], "no values to sweep"),
         (["rows"], "takes NAME=VALUE"),
         (["=1,2"], "takes NAME=VALUE"),
         (["rows="], "empty value"),
@@ -291,7 +291,7 @@ def test_one_that_is_interrupted_goes_on_where_it_was(tuilab: Tuilab, probe: str
     until(lambda: _is_at(root, 8))
     front.send_signal(signal.SIGINT)
     _, said = front.communicate(timeout=60)
-    assert front.returncode == 130 and "2 points without a result; run what is missing: tuilab sweep --resume sweep-" in said
+    assert front.returncode == 130 and "2 points without a result; run the missing points: tuilab sweep --resume sweep-" in said
     (tmp_path / "gate").touch()
 
     again = swept(tuilab, "--resume", "last")
@@ -335,28 +335,28 @@ def test_a_command_gets_its_values_where_their_names_stand(tuilab: Tuilab, tmp_p
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--set", "rows=1,2"], "name the scenario"),
-        (["PROBE"], "needs values"),
+        (["--set", "rows=1,2"], "nothing to sweep; name a scenario"),
+        (["PROBE"], "no values to sweep"),
         (["PROBE", "--set", "rows=1,x"], '"x" is not a whole number'),
         (["PROBE", "--set", "rows=1,0"], "0 is out of range"),
         (["PROBE", "--set", "rwos=1,2"], "did you mean rows"),
         (["PROBE", "--set", "rows=1,1e0"], "is not a whole number"),
         (["PROBE", "--set", "token=a,b"], "looks like a secret"),
-        (["PROBE", "--set", "rows=1", "--metric", "a=(b)"], "--metric is for what a command prints"),
-        (["stability", "--set", "rows=1,2"], "a sweep is of one"),
-        (["PROBE", "--set", "rows=1,2", "--", "true"], "stands before the --"),
-        (["--set", "a=1,2", "--"], "no command stands behind --"),
-        (["--set", "a=1,2", "--", "echo"], "{a} stands nowhere"),
-        (["--set", "a=1,2", "--repeat", "3", "--", "echo", "{a}"], "--repeat is for scenarios"),
-        (["--set", "a=abcdefgh1,2", "--", "env", "API_KEY={a}", "true"], "a value looks like a secret where it stands"),
-        (["--set", "a=1,2", "--", "no-such-command", "{a}"], "there is no command no-such-command"),
-        (["--set", f"a={'x' * 7000},2", "--", "echo", "{a}"], "takes 6000"),
+        (["PROBE", "--set", "rows=1", "--metric", "a=(b)"], "--metric works only with a command"),
+        (["stability", "--set", "rows=1,2"], "a sweep takes one scenario"),
+        (["PROBE", "--set", "rows=1,2", "--", "true"], "sweep either a scenario or a command"),
+        (["--set", "a=1,2", "--"], "no command after --"),
+        (["--set", "a=1,2", "--", "echo"], "does not contain {a}"),
+        (["--set", "a=1,2", "--repeat", "3", "--", "echo", "{a}"], "--repeat works only with a scenario"),
+        (["--set", "a=abcdefgh1,2", "--", "env", "API_KEY={a}", "true"], "a value looks like a secret in this command"),
+        (["--set", "a=1,2", "--", "no-such-command", "{a}"], "no command no-such-command"),
+        (["--set", f"a={'x' * 7000},2", "--", "echo", "{a}"], "at most 6000"),
         (["PROBE", "--set", "rows=1,2", "--detach", "--report", "x.html"], "--detach does not wait"),
         (["PROBE", "--set", "rows=" + ",".join(map(str, range(1, 102))), "--detach"], "up to 100"),
         (["PROBE", "--set", "rows=1,2", "--report", "/nowhere/x.html"], "cannot write"),
-        (["--resume", "last"], "is no sweep"),
-        (["--resume", "sweep-123456"], "is no sweep"),
-        (["PROBE", "--resume", "last"], "leave out its name"),
+        (["--resume", "last"], "is not a sweep"),
+        (["--resume", "sweep-123456"], "is not a sweep"),
+        (["PROBE", "--resume", "last"], "drop the name"),
         (["--resume", ""], "empty"),
     ],
 )
@@ -375,7 +375,7 @@ def test_a_sweep_whose_scenario_takes_other_values_by_now_is_not_gone_on_with(tu
 
     done = tuilab("sweep", "--resume", told["sweep"])
 
-    assert done.returncode == 2 and "would go through other values now" in done.stderr
+    assert done.returncode == 2 and "would use other values now" in done.stderr
 
 
 def test_a_point_that_failed_is_not_decided_in_the_sentence(tuilab: Tuilab, probe: str) -> None:
@@ -470,8 +470,8 @@ def test_sweeps_are_listed_with_what_came_of_their_points(tuilab: Tuilab, probe:
     told = described(json.loads(tuilab("sweep", "--json").stdout))
     assert [one["points"] for one in told["sweeps"]] == [{"succeeded": 2}, {"failed": 1, "succeeded": 1}]
     assert "1 of 2 points" in tuilab("attach", "sweep-last~1").stdout
-    assert "sweep-last~2 is no sweep" in tuilab("attach", "sweep-last~2").stderr
-    assert "sweep- is no sweep" in tuilab("stop", "sweep-").stderr
+    assert "sweep-last~2 is not a sweep" in tuilab("attach", "sweep-last~2").stderr
+    assert "sweep- is not a sweep" in tuilab("stop", "sweep-").stderr
 
 
 def test_the_runs_of_a_sweep_tell_its_id_and_their_values(tuilab: Tuilab, probe: str, root: Path) -> None:
@@ -486,7 +486,7 @@ def test_the_runs_of_a_sweep_tell_its_id_and_their_values(tuilab: Tuilab, probe:
     assert found["sweep"] == {"id": told, "point": {"n": "1"}}
     assert tuilab("runs", "sweep-last~1").stdout.splitlines()[:2] == lines[1:3]
     assert tuilab("runs", "!sweep-last~1", "sweep-last").stdout.splitlines()[:-1] == lines[:1]
-    assert "none of 3 runs is like that" in tuilab("runs", "sweep-last~2").stdout
+    assert "0 of 3 runs match" in tuilab("runs", "sweep-last~2").stdout
     cells = [runline.line(ledger.read(run), Notes(), 120, 1.8e9, is_marked=False).plain for run in store.list_runs(root)]
     assert ["rows=10" in cells[0], "n=1  sh" in cells[1], "n=0  sh" in cells[2]] == [True] * 3
 
@@ -500,7 +500,7 @@ def test_a_detached_sweep_is_followed_and_stopped(tuilab: Tuilab, root: Path, tm
 
     assert [one["done"].startswith("asked ") for one in described(done)["runs"]] == [True] * 3 and not done["is_ended"]
     assert front.returncode == 4 and "0 of 3 points" in said and "n=3: stopped" in said
-    assert "has no point that runs: 0 of 3 points done, 3 stopped" in tuilab("stop", "sweep-last").stdout
+    assert "has no running points: 0 of 3 points done, 3 stopped" in tuilab("stop", "sweep-last").stdout
     assert json.loads(tuilab("attach", "sweep-last", "--json").stdout)["exit_code"] == 4
 
 
@@ -518,15 +518,18 @@ def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
     until(lambda: "1 running" in tuilab("sweep").stdout or None)
 
     again = tuilab("sweep", "--resume", "last")
-    assert again.returncode == 2 and "goes on: another tuilab sweep begins its points; tuilab attach sweep-" in again.stderr
+    assert (
+        again.returncode == 2
+        and "is still running: another `tuilab sweep` starts its points; tuilab attach sweep-" in again.stderr
+    )
     done = tuilab("stop", "sweep-last", *now)
     told, said = front.communicate(timeout=60)
 
-    assert done.stdout.startswith("asked sweep-") and "no other point of it begins" in done.stdout and not done.stderr
+    assert done.stdout.startswith("asked sweep-") and "no further point starts" in done.stdout and not done.stderr
     assert front.returncode == 130 and "0 of 3 points" in told and "tuilab sweep --resume sweep-" in said
     assert "n=3: no run of it is known here: not begun, or removed since" in told
     assert "0 of 3 points done, 1 stopped, 2 not begun" in tuilab("sweep").stdout
-    assert "has no point that runs" in tuilab("stop", "sweep-last").stdout
+    assert "has no running points" in tuilab("stop", "sweep-last").stdout
 
 
 def test_who_ignores_ctrl_c_begins_the_next_point_and_is_named(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
@@ -538,7 +541,7 @@ def test_who_ignores_ctrl_c_begins_the_next_point_and_is_named(tuilab: Tuilab, r
     gate.touch()
     told, _ = front.communicate(timeout=60)
 
-    assert "asked" in done.stdout and "1 point not begun: where its tuilab sweep still goes on" in done.stderr
+    assert "asked" in done.stdout and "1 point not started: if its `tuilab sweep` is still running" in done.stderr
     assert "1 of 2 points" in told
 
 
@@ -566,7 +569,7 @@ def test_who_leaves_a_sweep_leaves_it_going_on(tuilab: Tuilab, root: Path, tmp_p
     _, said = front.communicate(timeout=60)
     (tmp_path / "gate").touch()
 
-    assert front.returncode == 130 and "left sweep-" in said and "end it: tuilab stop sweep-" in said
+    assert front.returncode == 130 and "continues in the background" in said and "stop it: tuilab stop sweep-" in said
     assert "2 of 2 points" in tuilab("attach", "sweep-last").stdout
 
 
@@ -597,7 +600,7 @@ def test_no_command_line_out_of_an_archive_is_run(tuilab: Tuilab, tmp_path: Path
 
     refused = tuilab("sweep", "--resume", "last", "--root", "other")
 
-    assert refused.returncode == 2 and "came out of an archive" in refused.stderr
+    assert refused.returncode == 2 and "comes from an archive" in refused.stderr
     assert (tmp_path / "said").read_text() == before
 
 
@@ -605,7 +608,7 @@ def test_a_record_of_more_points_than_a_sweep_can_have_is_of_none(root: Path) ->
     huge = Sweep(id="sweep-0a1b2c", values={name: [*range(1000)] for name in "abc"}, point={"a": 1, "b": 1, "c": 1})
     finished(root, {}, sweep=huge)
 
-    with pytest.raises(UsageError, match="cannot be read any more"):
+    with pytest.raises(UsageError, match="can no longer be read"):
         sweeps.find("sweep-0a1b2c", root)
     assert sweeps.newest(root, 9) == ([], 1)
 
@@ -617,7 +620,7 @@ def test_a_number_beyond_all_floats_is_no_place_along_a_setting() -> None:
 def test_records_line_by_line_are_those_of_a_run(tuilab: Tuilab, probe: str) -> None:
     swept(tuilab, probe, "--set", "rows=9")
 
-    assert "--jsonl is for a run" in tuilab("attach", "sweep-last", "--jsonl").stderr
+    assert "--jsonl follows one run" in tuilab("attach", "sweep-last", "--jsonl").stderr
 
 
 def test_a_point_whose_record_was_damaged_after_it_was_listed_is_run_again(tuilab: Tuilab, probe: str, root: Path) -> None:

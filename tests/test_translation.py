@@ -152,7 +152,7 @@ def test_what_a_lesson_said_in_other_words_is_not_translated(path: Path, tuilab:
 def test_an_unknown_language_is_told_and_english_is_shown(tuilab: Tuilab) -> None:
     done = tuilab("list", "--lang", "tlh")
 
-    assert done.stderr == "tuilab: no lesson is in the language tlh; there are en, zh. Shown in English\n"
+    assert done.stderr == "tuilab: no lessons in language tlh, showing English; --lang takes one of en, zh\n"
     assert "Subtract the largest logit" in done.stdout
     assert tuilab("list", "--lang", "en_US").stderr == ""
     assert tuilab("list", env={"TUILAB_LANG": "\x1b[2J"}).stderr.count("\x1b") == 0
@@ -205,19 +205,19 @@ def test_a_translation_that_says_the_same_is_without_a_finding(path: Path) -> No
         ("- [four] 2 加 2 等于 4", "", 1, "the claim [four] is missing"),
         ("[four] 2", "[five] 2", 1, "the claim [four] is missing"),
         ("[four] 2", "[five] 2", 10, "the lesson has no claim [five]"),
-        ("等于 4", "等于 5", 10, "the numbers of [four] are others than in the lesson: 4, 5"),
-        ("--two 3", "--two 4", 12, "the options after Try next, or what they refute, are others than in the lesson"),
-        ("- two:", "- three:", 1, "no label is there for the parameters two"),
+        ("等于 4", "等于 5", 10, "[four] has other numbers than the lesson: 4, 5"),
+        ("--two 3", "--two 4", 12, "Try next has other options, or refutes other claims, than the lesson"),
+        ("- two:", "- three:", 1, "labels are missing for the parameters two"),
         ("- two:", "- three:", 16, "the lesson has no parameters three"),
-        ("2 加 2 是多少", "3 加 2 是多少", 8, "the numbers of Predict are others than in the lesson: 3"),
-        ("：这时是 6。", "：这时是 7。", 12, "the numbers of Try next are others than in the lesson: 6, 7"),
-        ("这里。", "这里 9。", 14, "the numbers of Source are others than in the lesson: 9"),
-        ("数可以\n相加。", "数可以\n相加 1。", 5, "the numbers of the text are others than in the lesson: 1"),
-        ("- [four] 2 加 2 等于 4", "- [four] 2 加 2 等于 4\n- [four] 2 加 2 等于 4", 10, "it is there twice: four"),
-        ("- adding: 相加", "", 1, "no label says what this is: adding"),
-        ("- adding:", "- subtracting:", 18, "nothing in the lesson is called so: subtracting"),
-        ("这里。", "", 1, "there is no section for Source, or it is empty"),
-        ("数可以\n相加。", "", 1, "there is no title, or no text"),
+        ("2 加 2 是多少", "3 加 2 是多少", 8, "Predict has other numbers than the lesson: 3"),
+        ("：这时是 6。", "：这时是 7。", 12, "Try next has other numbers than the lesson: 6, 7"),
+        ("这里。", "这里 9。", 14, "Source has other numbers than the lesson: 9"),
+        ("数可以\n相加。", "数可以\n相加 1。", 5, "the text has other numbers than the lesson: 1"),
+        ("- [four] 2 加 2 等于 4", "- [four] 2 加 2 等于 4\n- [four] 2 加 2 等于 4", 10, "these occur twice: four"),
+        ("- adding: 相加", "", 1, "labels are missing for adding"),
+        ("- adding:", "- subtracting:", 18, "the lesson has no such names: subtracting"),
+        ("这里。", "", 1, "the sections for Source are missing or empty"),
+        ("数可以\n相加。", "", 1, "the title or the text is missing"),
     ],
 )
 def test_what_is_wrong_with_a_translation_is_told_with_its_line(
@@ -230,7 +230,7 @@ def test_what_is_wrong_with_a_translation_is_told_with_its_line(
 
 
 PREDICT, LOOK_FOR = "## 先猜一猜\n2 加 2 是多少？", "## 看什么\n- [four] 2 加 2 等于 4"
-WANTED = 'wanted, each behind "## ", are Predict, Look for, Try next, Source, the parameters, the labels'
+WANTED = 'the sections have to be Predict, Look for, Try next, Source, the parameters, the labels, each after "## "'
 
 
 @pytest.mark.parametrize(
@@ -310,9 +310,9 @@ def test_files_that_look_like_translations_and_are_none_are_told(path: Path, tui
         (path.parent / name).write_text(CHINESE)
     told = tuilab("check", "all", "--scenarios", str(path.parent.parent), cwd=path.parent.parent).stdout
 
-    assert "sums/four.ZH.md:1: no language is called so; call it four.zh.md or four.zh_TW.md\n" in told
-    assert "sums/four.zh-tw.md:1: no language is called so" in told
-    assert "sums/orphan.zh.md:1: there is no lesson orphan.py that it translates\n" in told
+    assert "sums/four.ZH.md:1: the file name has no language code; use for example four.zh.md or four.zh_TW.md\n" in told
+    assert "sums/four.zh-tw.md:1: the file name has no language code" in told
+    assert "sums/orphan.zh.md:1: this translates orphan.py, which does not exist; rename or remove this file\n" in told
     assert "four.notes.md" not in told
 
 
@@ -322,10 +322,10 @@ def test_a_lesson_that_changed_makes_its_translation_old_until_it_is_stamped(pat
     shown = tuilab("show", str(path), "--lang", "zh")
     stamped = tuilab("check", str(path), "--stamp")
 
-    why = "the lesson was changed since this was made from it; compare them, then: tuilab check"
+    why = "the lesson has changed since this was translated; compare them, then: tuilab check"
     assert f".zh.md:1: {why} {path} --stamp\n" in old.stdout
-    assert shown.stderr == "tuilab: translated from an older lesson, which may say otherwise now: four\n"
-    assert stamped.stdout == f"{path.parent}/four.zh.md is made from what four says now\n"
+    assert shown.stderr == "tuilab: translated from an older version of the lesson, which may differ now: four\n"
+    assert stamped.stdout == f"{path.parent}/four.zh.md is marked as up to date with four\n"
     assert "zh.md" not in tuilab("check", str(path)).stdout
     assert tuilab("show", str(path), "--lang", "zh").stderr == ""
 
@@ -336,12 +336,12 @@ def test_only_a_translation_without_other_findings_is_stamped(path: Path, tuilab
     refused = tuilab("check", "four", "--stamp", env={"TUILAB_SCENARIOS": folder}, cwd=Path(folder))
 
     assert refused.returncode == 1
-    assert refused.stdout == "sums/four.zh.md:9: the numbers of [four] are others than in the lesson: 4, 5\n"
-    assert refused.stderr == f"{beside} is not stamped: 1 finding\n"
+    assert refused.stdout == "sums/four.zh.md:9: [four] has other numbers than the lesson: 4, 5\n"
+    assert refused.stderr == f"{beside} is not marked as up to date: 1 finding\n"
     beside.write_text(CHINESE.partition("\n")[2])
     told = tuilab("check", "four", env={"TUILAB_SCENARIOS": folder}).stdout
-    assert "it does not say what it was made from; compare them, then: tuilab check four --stamp\n" in told
-    assert "is made from" in tuilab("check", "four", "--stamp", env={"TUILAB_SCENARIOS": folder}).stdout
+    assert "it does not name the lesson's version; compare them, then: tuilab check four --stamp\n" in told
+    assert "is marked as up to date" in tuilab("check", "four", "--stamp", env={"TUILAB_SCENARIOS": folder}).stdout
     assert beside.read_text().startswith("<!-- made from ")
 
 
@@ -363,7 +363,7 @@ def test_a_file_that_is_no_translation_is_one_finding(path: Path) -> None:
     write(path, "no title\n")
 
     (finding,) = check_translation(read_scenario(path), "zh")
-    assert finding.sentence.startswith('it does not begin with "# " and the title')
+    assert finding.sentence.startswith('the first line has to be "# " and the title')
 
 
 def test_the_translations_that_come_with_tuilab_lack_nothing() -> None:

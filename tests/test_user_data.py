@@ -198,7 +198,7 @@ def test_an_order_of_a_newer_tuilab_is_not_carried_out_in_part(root: Path, order
     lost.supervisor = identity(is_alive=False)
     queue.enter(root, lost)
 
-    with pytest.raises(UsageError, match=r"aaaaaa is not queued again: .*; run it anew"):
+    with pytest.raises(UsageError, match=r"aaaaaa cannot be queued again: .*; run it again"):
         list(queue_again(root))
 
 

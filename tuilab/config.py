@@ -64,7 +64,7 @@ def _spell_device(value: "Any") -> str | None:
 
 
 SETTINGS = {
-    "root": Setting("TUILAB_ROOT", "an absolute path, or one that begins with ~", _spell_path),
+    "root": Setting("TUILAB_ROOT", "an absolute path, or a path that begins with ~", _spell_path),
     "scenarios": Setting("TUILAB_SCENARIOS", 'a list of absolute paths without a colon, such as ["~/lab"]', _spell_paths),
     "fps": Setting("TUILAB_FPS", "a number from 0.1 to 30", _spell_fps),
     "device": Setting("TUILAB_DEVICE", "auto, cpu, cuda or a GPU such as cuda:3", _spell_device),
@@ -87,7 +87,9 @@ def checked() -> dict[str, Value]:
     found = read()
     for folder in found.get("scenarios", Value("", "")).text.split(os.pathsep):
         if folder and not os.path.isdir(folder):
-            raise UsageError(f"{show(places.config_file())}, {found['scenarios'].origin}: there is no folder {show(folder)}")
+            raise UsageError(
+                f"{show(places.config_file())}, {found['scenarios'].origin}: no folder {show(folder)}; correct scenarios"
+            )
     return found
 
 
@@ -143,7 +145,7 @@ def device() -> str:
 def hint_by_name(device: object) -> str:
     """Return where the name of a GPU belongs, or of a slice of one (MIG) as nvidia-smi has it; nothing for what is none."""
     is_name = isinstance(device, str) and device.strip().startswith(("GPU-", "MIG-"))
-    return "; what has a name is chosen with CUDA_VISIBLE_DEVICES" if is_name else ""
+    return "; to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES" if is_name else ""
 
 
 def _decode(where: str, data: bytes) -> dict[str, Value]:
@@ -154,9 +156,9 @@ def _decode(where: str, data: bytes) -> dict[str, Value]:
         found = tomllib.loads(text)
     except UnicodeDecodeError as problem:
         line = data[: problem.start].count(b"\n") + 1
-        raise UsageError(f"{show(where)}, line {line}: it is not UTF-8") from problem
+        raise UsageError(f"{show(where)}, line {line} is not UTF-8; save the file as UTF-8") from problem
     except (tomllib.TOMLDecodeError, RecursionError) as problem:
-        raise UsageError(f"{show(where)} is not TOML: {show(problem, 200)}") from problem
+        raise UsageError(f"{show(where)} is not valid TOML: {show(problem, 200)}") from problem
     return {key: _value(where, key, value, text) for key, value in found.items()}
 
 
@@ -164,7 +166,7 @@ def _value(where: str, key: str, value: "Any", text: str) -> Value:
     line = _line(key, text)
     setting = SETTINGS.get(key)
     if setting is None:
-        raise UsageError(f"{show(where)}, line {line}: there is no setting {show(key, 60)}{did_you_mean(key, SETTINGS)}")
+        raise UsageError(f"{show(where)}, line {line}: unknown setting {show(key, 60)}{did_you_mean(key, SETTINGS)}")
     spelled = setting.spell(value)
     if spelled is None:
         hint = hint_by_name(value) if key == "device" else ""

@@ -30,9 +30,9 @@ MEANINGS = {  # `tuilab --help` and docs/running.md list them in these words
     ExitCode.REFUTED: "a claim is REFUTED, WEAKER THAN CLAIMED, INVALID, or NO MEANINGFUL DIFFERENCE where one was claimed; "
     "with --strict also INCONCLUSIVE or not judged",
     ExitCode.USAGE: "a wrong name, option or file",
-    ExitCode.BOX_LACKS: "nothing of the scenario could be run: the box lacks what it needs",
-    ExitCode.FAILED: "the scenario failed, was stopped, timed out or was lost",
-    ExitCode.CANNOT_RECORD: "the run cannot be recorded, or the result not be written",
+    ExitCode.BOX_LACKS: "nothing could be run: the machine lacks what the scenario needs",
+    ExitCode.FAILED: "the run failed, was stopped, timed out or was lost",
+    ExitCode.CANNOT_RECORD: "the run cannot be recorded, or the result cannot be written",
     ExitCode.INTERRUPTED: "Ctrl-C",
 }
 

@@ -89,7 +89,7 @@ def append_line(path: PathLike, fields: "Mapping[str, Any]", limit: int) -> None
     try:
         seen = os.fstat(fd)
         if not stat.S_ISREG(seen.st_mode):
-            raise OSError(errno.EINVAL, f"{os.path.basename(path)} is no plain file")
+            raise OSError(errno.EINVAL, f"{os.path.basename(path)} is not a regular file")
         is_torn = seen.st_size and os.pread(fd, 1, seen.st_size - 1) != b"\n"
         line = b"\n" * bool(is_torn) + json.dumps(fields).encode() + b"\n"
         if seen.st_size + len(line) > limit:

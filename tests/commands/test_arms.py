@@ -24,15 +24,18 @@ def test_where_one_other_way_is_named_the_command_as_it_is_comes_first() -> None
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["base"], "a race takes two arms"),
-        (["base", "base: A=1"], "two arms are called base"),
+        (["base"], "name at least two arms"),
+        (["base", "base: A=1"], "two arms are named base"),
         (["base", "plain:"], "base and plain are the same command"),
         (["one: A=1", "two: A=1"], "one and two are the same command"),
         (["base", ": A=1"], "--arm takes NAME"),
         (["base", "a b: A=1"], "--arm takes NAME"),
         (["base", "one: A='1"], "--arm one: No closing quotation"),
-        (["base", "one: A=1 --lr 3"], "--lr 3 would stand before the command; behind it: 'one: -- --lr 3'"),
-        ([f"a{number}: A={number}" for number in range(13)], "13 arms are more than 12"),
+        (
+            ["base", "one: A=1 --lr 3"],
+            "--lr 3 would come before the command; to add it after the command, write 'one: -- --lr 3'",
+        ),
+        ([f"a{number}: A={number}" for number in range(13)], "13 arms are too many; use at most 12"),
     ],
 )
 def test_arms_that_cannot_race_are_told_in_a_sentence(given: list[str], told: str) -> None:
@@ -60,12 +63,12 @@ def test_a_bound_below_one_is_what_an_arm_may_lose() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("fp16 1.3x base", "no arm is called fp16; did you mean bf16"),
-        ("bf16 1.3x bse", "no arm is called bse"),
+        ("fp16 1.3x base", "no arm is named fp16; did you mean bf16"),
+        ("bf16 1.3x bse", "no arm is named bse"),
         ("bf16 fast base", "--claim takes 'ARM 1.3x OTHER'"),
         ("bf16 0x base", "--claim takes"),
         ("bf16 1.2.3x base", "--claim takes"),
-        ("base 2x base", "an arm is as fast as itself"),
+        ("base 2x base", "both arms are the same; name two different arms"),
     ],
 )
 def test_claims_that_cannot_be_judged_are_told_in_a_sentence(text: str, told: str) -> None:
@@ -74,7 +77,7 @@ def test_claims_that_cannot_be_judged_are_told_in_a_sentence(text: str, told: st
 
 
 def test_a_claim_that_is_made_twice_is_refused() -> None:
-    with pytest.raises(UsageError, match="made twice"):
+    with pytest.raises(UsageError, match="given twice"):
         parse_claims(["bf16 2x base", "bf16 2x base"], ARMS)
 
 

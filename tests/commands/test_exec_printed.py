@@ -247,8 +247,9 @@ def test_lines_that_are_cut_because_much_was_printed_are_not_read() -> None:
 @pytest.mark.parametrize(
     ("metric", "why"),
     [
-        ("acc", "NAME=PATTERN"), ("=([0-9])", "NAME=PATTERN"), ("acc=", "NAME=PATTERN"), ("acc=([0-9]", "is no pattern"),
-        ("acc=[0-9]", "has 0 groups"), ("acc=(a)(b)", "has 2 groups"), ("acc=(\udc80)", "is no pattern"),
+        ("acc", "NAME=PATTERN"), ("=([0-9])", "NAME=PATTERN"), ("acc=", "NAME=PATTERN"),
+        ("acc=([0-9]", "is not a valid regular expression"),
+        ("acc=[0-9]", "has 0 groups"), ("acc=(a)(b)", "has 2 groups"), ("acc=(\udc80)", "is not a valid regular expression"),
     ],
 )  # fmt: skip
 def test_a_pattern_that_is_none_is_named_with_what_is_taken(metric: str, why: str) -> None:

@@ -168,18 +168,18 @@ def test_every_record_is_a_line_on_stdout(tuilab: Tuilab) -> None:
     ("words", "code", "told"),
     [
         ([], 2, "Missing argument"),
-        (["--", ""], 2, "the command is empty; name one"),
-        (["--", "no-such-command"], 127, "there is no command no-such-command on PATH"),
-        (["--", "./nothing"], 127, "there is no command ./nothing"),
-        (["--", "/tmp"], 126, "/tmp is a folder, and no command"),
+        (["--", ""], 2, "the command is empty; write for example"),
+        (["--", "no-such-command"], 127, "no command no-such-command on PATH; check the name"),
+        (["--", "./nothing"], 127, "no command ./nothing; check the name"),
+        (["--", "/tmp"], 126, "/tmp is a folder, not a command"),
         (["--", "./plain"], 126, "chmod +x ./plain"),
         (["--", "./plain.py"], 126, "try: python ./plain.py"),
-        (["--name", "///", "--", "true"], 2, "--name takes letters and digits"),
+        (["--name", "///", "--", "true"], 2, "--name /// has no letters or digits"),
         (["--metric", "acc", "--", "true"], 2, "NAME=PATTERN"),
         (["--metric", "a=(x)", "--metric", "a=(y)", "--", "true"], 2, "is given twice"),
-        (["--json", "--jsonl", "--", "true"], 2, "choose one"),
+        (["--json", "--jsonl", "--", "true"], 2, "use only one of them"),
         (["--detach", "--jsonl", "--", "true"], 2, "tuilab attach last --jsonl"),
-        (["--headless", "--", "true", "x" * 160_000], 2, "tuilab exec takes 150000; put some into a file"),
+        (["--headless", "--", "true", "x" * 160_000], 2, "at most 150000 are possible; move a part into a file"),
     ],
     ids=str,
 )
@@ -203,8 +203,8 @@ def test_what_turns_out_when_it_is_started_is_told_likewise(tuilab: Tuilab, tmp_
 
     gone, odd = (tuilab("exec", "--headless", "--", f"./{name}") for name in ("gone.sh", "odd"))
 
-    assert gone.returncode == 127 and "the interpreter that ./gone.sh names is not there" in gone.stderr
-    assert odd.returncode == 126 and "has no line #!" in odd.stderr
+    assert gone.returncode == 127 and "the interpreter that ./gone.sh names does not exist" in gone.stderr
+    assert odd.returncode == 126 and "has no #! line" in odd.stderr
 
 
 def test_what_others_print_at_the_start_of_python_is_not_taken_for_our_own(root: Path, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_48_two_who_watch_may_both_stop_it(site: Site) -> None:
 
     said = [front.communicate(timeout=60)[0] for front in stopping]
     ends = [front.communicate(timeout=60) and front.returncode for front in watching]
-    assert all("asked " in words or "is over already: stopped" in words for words in said)
+    assert all("asked " in words or "has already ended: stopped" in words for words in said)
     assert ends == [4, 4]
     check(site, run_dir, "stopped")
 

@@ -142,7 +142,7 @@ def test_6_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_
     second = site.run("stop", "last")
 
     assert first.returncode == second.returncode == 0
-    assert "is lost; ended what was left of it: " in first.stdout and "sleep 600" in first.stdout
+    assert "is lost; ended its remaining processes: " in first.stdout and "sleep 600" in first.stdout
     assert "is lost; none of its processes is left" in second.stdout
     check(site, run_dir, "lost")
 
@@ -159,7 +159,7 @@ def test_6_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site
 
     done = site.run("stop", "last")
 
-    assert "ended what was left of it: " in done.stdout and "tuilab.engine.sampler" in done.stdout
+    assert "ended its remaining processes: " in done.stdout and "tuilab.engine.sampler" in done.stdout
     check(site, run_dir, "lost")
 
 

@@ -103,7 +103,7 @@ def test_6_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Si
 
     done = site.run("stop", "last", command=[*poor, TUILAB])
 
-    assert "is lost; ended what was left of it: " in done.stdout
+    assert "is lost; ended its remaining processes: " in done.stdout
     check(site, run_dir, "lost")
 
 

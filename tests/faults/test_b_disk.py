@@ -64,7 +64,7 @@ def test_30_a_disk_that_is_full_is_told_while_the_run_goes_on(site: Site, small_
     (at / "free").touch()
     front.communicate(timeout=60)
 
-    assert told.startswith(f"probe: no room in {small_disk}: what runs record is lost until there is some; make room")
+    assert told.startswith(f"probe: no room in {small_disk}, so records of runs are lost; free some space")
     assert f"no room in {small_disk}" in listed
 
 

@@ -92,7 +92,7 @@ def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nob
     runs, stop, rm = (site.run(*words, command=command, cwd="/") for words in (["runs"], ["stop", "last"], ["rm", "last"]))
 
     assert " running " in runs.stdout and is_well(runs)
-    assert "it belongs to another user, who can stop it" in stop.stderr and is_well(stop)
+    assert "it belongs to another user; ask that user to stop it" in stop.stderr and is_well(stop)
     assert rm.returncode == 2 and "is running; stop it first" in rm.stderr
     for path in (site.root, run_dir, *run_dir.rglob("*")):
         path.chmod(path.stat().st_mode & ~0o055)

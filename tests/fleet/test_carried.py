@@ -191,7 +191,7 @@ def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Pa
 
     done = tuilab("sweep", "--resume", "last")
 
-    assert done.returncode == 0 and "it goes on with --engine ray, as it was begun" in done.stderr, done.stderr
+    assert done.returncode == 0 and "continuing with --engine ray, as the sweep was started" in done.stderr, done.stderr
     assert [bool(node_of(run_dir)) for run_dir in store.list_runs(root)] == [True, True]
 
 
@@ -200,9 +200,9 @@ def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Pa
     [
         (["--count", "4"], "--count 4 is more than the 3 nodes"),
         (["--gpus", "2"], "Ray has 1 there"),
-        (["--detach"], "--detach is for runs on this box"),
-        (["--jsonl"], "--jsonl is for runs on this box"),
-        (["--per-node", "--count", "1"], "choose one"),
+        (["--detach"], "--detach works only on this machine"),
+        (["--jsonl"], "--jsonl works only on this machine"),
+        (["--per-node", "--count", "1"], "use only one of them"),
     ],
 )
 def test_what_cannot_be_had_is_told_and_nothing_begins(

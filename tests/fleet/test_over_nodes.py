@@ -150,8 +150,8 @@ def _series(run_dir: Path) -> list[tuple[str, str]]:
     ("words", "nodes", "said"),
     [
         ([], 4, "--nnodes 4 is more than the 3 nodes"),
-        (["--per-node"], 2, "--nnodes divides one run over nodes, and --per-node is a run on each; choose one"),
-        (["--count", "2"], 2, "--count is a run on each; choose one"),
+        (["--per-node"], 2, "--nnodes divides one run over nodes, --per-node starts a run on each node; use only one of them"),
+        (["--count", "2"], 2, "--count starts a run on each node; use only one of them"),
     ],
 )
 def test_what_cannot_be_divided_is_told_and_nothing_begins(

@@ -164,7 +164,9 @@ async def test_a_run_that_a_newer_tuilab_records_is_deleted_neither_here_nor_the
 
     here, there = await refusals(tuilab, root)
     assert here == there
-    assert here.startswith("abcdef stays, because whether it goes on is not known: was recorded by a newer tuilab")
+    assert here.startswith(
+        "abcdef was not deleted, because tuilab cannot tell whether it is still running: was recorded by a newer tuilab"
+    )
 
 
 async def test_a_lost_run_with_processes_left_is_deleted_neither_here_nor_there(
@@ -178,7 +180,7 @@ async def test_a_lost_run_with_processes_left_is_deleted_neither_here_nor_there(
         finally:
             left.kill()
 
-    assert here == there == "abcdef is lost, and processes of it are left; end them first: tuilab stop abcdef"
+    assert here == there == "abcdef is lost, and some of its processes are still running; end them first: tuilab stop abcdef"
     assert tuilab("rm", "last").returncode == 0
 
 
@@ -290,7 +292,7 @@ async def test_a_folder_whose_runs_are_of_another_user_says_so(root: Path, monke
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.X_OK)
 
     async with opened(root, "h") as pilot:
-        assert "1 run in " in text(pilot) and "may not be read by you" in " ".join(text(pilot).split())
+        assert "1 run in " in text(pilot) and "cannot be read by you" in " ".join(text(pilot).split())
 
 
 @pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20), (200, 50))])
@@ -414,7 +416,7 @@ async def test_the_filter_knows_states_verdicts_ages_and_tags_and_says_what_may_
     assert "verdict:refuted  state:stopped  since:1d  tag:mine" in hint
     assert seen[:4] == [["aaaaaa"], ["bbbbbb", "aaaaaa"], ["bbbbbb"], ["cccccc", "bbbbbb"]]
     assert str(seen[4]).startswith("No run is like that; esc shows all.")
-    assert str(seen[5]).startswith("no state begins with zzz; there are queued, starting, ")
+    assert str(seen[5]).startswith("no state begins with zzz; use one of queued, starting, ")
 
 
 async def test_the_filter_knows_which_sweep_is_the_last(three: Path) -> None:

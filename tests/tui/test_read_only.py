@@ -247,4 +247,4 @@ def test_read_only_is_for_screens_alone(tuilab: Callable[..., CompletedProcess[s
     done = tuilab("--read-only", "list")
 
     assert done.returncode == 2
-    assert "--read-only is for the screens" in done.stderr
+    assert "--read-only works only with the screens" in done.stderr

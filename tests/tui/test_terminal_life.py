@@ -158,8 +158,8 @@ def test_no_terminal_is_refused_with_the_command_that_works(
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == (
-        "tuilab: there is no terminal, so no screens open here; "
-        "tuilab run stability --headless prints results, tuilab --help the rest\n"
+        "tuilab: cannot open the screens: there is no terminal; print results instead, "
+        "for example tuilab run stability --headless, or see `tuilab --help`\n"
     )
 
 

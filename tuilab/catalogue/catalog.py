@@ -42,11 +42,11 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
     """Return the folders of scenarios: the one that comes with tuilab, then the given ones, or those of TUILAB_SCENARIOS."""
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     installed = f"{package}/_scenarios"
-    who = "--scenarios" if extra else "TUILAB_SCENARIOS, or the config file (tuilab config tells which),"
+    who = "--scenarios" if extra else "TUILAB_SCENARIOS, or the config file (`tuilab config` shows which),"
     extra = extra or [folder for folder in os.environ.get("TUILAB_SCENARIOS", "").split(os.pathsep) if folder]
     for folder in extra:
         if not os.path.isdir(folder):
-            raise UsageError(f"{show(folder)} is not a folder; {who} takes one that holds scenario files")
+            raise UsageError(f"{show(folder)} is not a folder; {who} takes a folder with scenario files")
     folders = [installed if os.path.isdir(installed) else f"{package}/../scenarios", *extra]
     return list(dict.fromkeys(os.path.realpath(folder) for folder in folders))
 
@@ -104,19 +104,20 @@ def topics(extra: Sequence[PathLike] = ()) -> dict[str, str]:
 def find(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ()) -> list[Scenario]:
     """Return what NAME means: an id, topic/id, a topic, `all`, or the path of a .py file; an unknown name is refused."""
     if not (found := named(catalog, name)):
-        words = f"no scenario is called {show(name, 60)}{_meant(catalog, name, extra)}; `tuilab list` shows them all"
-        raise UsageError(words)
+        meant = _meant(catalog, name, extra)
+        end = "" if meant.endswith("?") else ";"
+        raise UsageError(f"no scenario named {show(name, 60)}{meant}{end} `tuilab list` lists all scenarios")
     return found
 
 
 def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
     """Return what NAME means; nothing where no scenario is called so."""
     if not name.strip():
-        raise UsageError("the name of a scenario is empty; `tuilab list` shows them all")
+        raise UsageError("the name of a scenario is empty; `tuilab list` lists all scenarios")
     if name.endswith(".py"):
         given = _read_source(name)
         if given.error.startswith("cannot be read: "):
-            raise UsageError(f"{show(name)} {given.error}; `tuilab list` shows the scenarios by name")
+            raise UsageError(f"{show(name)} {given.error}; `tuilab list` lists the scenarios by name")
         return [given]
     topic, _, id = name.rpartition("/")
     if found := [s for s in catalog if s.id == id and topic in ("", s.topic)]:
@@ -129,9 +130,9 @@ def _meant(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) ->
     from tuilab.catalogue.search import speaking_of  # only who mistypes waits for it, and for the lessons
 
     if os.path.isfile(file := f"{name.rpartition('/')[2]}.py"):  # lists and results tell it without the ending
-        return f"; the file is called ./{show(file, 60)}"
+        return f"; for the file in this folder, write ./{show(file, 60)}"
     if lessons := speaking_of(load(extra), name)[:_HINTS]:
-        return f"; lessons that speak of it: {join(one.id for one in lessons)}"
+        return f"; scenarios that mention it: {join(one.id for one in lessons)}"
     return did_you_mean(name, dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}")))
 
 

@@ -36,9 +36,11 @@ def _check_sections(file: File) -> Iterator[Finding]:
     sections = file.scenario.sections
     for name in SECTIONS:
         if not sections.get(name):
-            yield Finding(1, f"there is no section ## {name}, or it is empty")
+            yield Finding(1, f"the section ## {name} is missing or empty")
     if sections.get("Predict") and not _QUESTION.search(sections["Predict"]):
-        yield Finding(file.line_of("## Predict"), 'Predict asks nothing that a number answers; ask "How many times ...?"')
+        yield Finding(
+            file.line_of("## Predict"), 'Predict has no question with a number as its answer; ask "How many times ...?"'
+        )
     names = [param.name for param in file.scenario.params]
     if sections.get("Try next") and not any(_mentions(sections["Try next"], name) for name in names):
         given = f"; write --{_spell(names[0])} or another" if names else ", and run has none"
@@ -49,13 +51,13 @@ def _check_settings(file: File) -> Iterator[Finding]:
     """What is advised is a variable that programs read, and was chosen among values."""
     for call in file.calls("claim", "claim_ratio"):
         for node in (keyword.value for keyword in call.keywords if keyword.arg == "advises"):
-            yield Finding(node.lineno, "advises= holds one value against none, so nothing follows; write lab.advise(...)")
+            yield Finding(node.lineno, "advises= names only one value, so there is nothing to recommend; write lab.advise(...)")
     for call in file.calls("advise"):
         name = literal_text(call)
         if name is None:
-            yield Finding(call.lineno, "the variable that is advised is not a literal, so nobody can tell which it is")
+            yield Finding(call.lineno, "the name of the advised variable is not a literal; write it as a literal string")
         elif name not in VARIABLES:
-            yield Finding(call.lineno, f"{show(name, 60)} is no setting of threads, allocators or pinning that programs read")
+            yield Finding(call.lineno, f"{show(name, 60)} is not a known setting of threads, allocators or pinning")
 
 
 def _check_params(file: File) -> Iterator[Finding]:
@@ -63,9 +65,12 @@ def _check_params(file: File) -> Iterator[Finding]:
     lines = {argument.arg: argument.lineno for argument in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
     for param in (param for param in file.scenario.params if param.name in lines):
         if not param.label:
-            yield Finding(lines[param.name], f"{param.name} has no label; say what it is in a comment after it")
+            yield Finding(lines[param.name], f"{param.name} has no label; describe it in a comment after it")
         if _STRAY.search(param.label):
-            yield Finding(lines[param.name], f"the comment of {param.name} does not end like this: 1..100 (quick 5)")
+            yield Finding(
+                lines[param.name],
+                f"the comment of {param.name} has an unclear range or quick value; end it for example with 1..100 (quick 5)",
+            )
         if option_of(param.name) != f"--{_spell(param.name)}":
             yield Finding(lines[param.name], f"{param.name} is an option of tuilab run itself; choose another name")
 
@@ -79,16 +84,18 @@ def _check_signature(file: File) -> Iterator[Finding]:
 
 def _check_shown(file: File) -> Iterator[Finding]:
     if not file.calls("claim", "claim_ratio"):
-        yield Finding(file.run.lineno, "there is no claim (lab.claim, lab.claim_ratio)")
+        yield Finding(file.run.lineno, "the scenario makes no claim; add lab.claim or lab.claim_ratio")
     timelines = [word for call in file.calls("memory") for word in call.keywords if word.arg == "timeline"]
     if not file.calls("log", "image") and not timelines:
-        yield Finding(file.run.lineno, "there is no live series and no picture (lab.log, lab.image, lab.memory(timeline=True))")
+        yield Finding(
+            file.run.lineno, "the scenario draws no curve and no picture; add lab.log, lab.image or lab.memory(timeline=True)"
+        )
 
 
 def _check_cuda(file: File) -> Iterator[Finding]:
     for node in file.nodes:
         if isinstance(node, ast.expr | ast.stmt) and _is_cuda(node):
-            yield Finding(node.lineno, "torch.cuda is used directly; lab.device says what to run on")
+            yield Finding(node.lineno, "torch.cuda is used directly; use lab.device as the device")
 
 
 def _is_cuda(node: ast.AST) -> bool:
@@ -120,12 +127,17 @@ def _check_once(file: File) -> Iterator[Finding]:
     blocks = [item.context_expr for node in file.nodes if isinstance(node, ast.With) for item in node.items]
     bare = [call for call in file.calls("once") if not call.args]
     for line in sorted({*(block.lineno for block in blocks if ast.unparse(block) == mark), *(call.lineno for call in bare)}):
-        yield Finding(line, f"what runs once is a function; write @{mark} above it, without parentheses")
+        yield Finding(line, f"{mark} is a decorator; write @{mark} above a function, without parentheses")
     for part in file.parts_once():
         if _count_params(part):
-            yield Finding(part.lineno, f"{part.name} runs where it stands, so it takes no parameters; it sees the names of run")
+            yield Finding(
+                part.lineno,
+                f"{part.name} runs right where it is defined, so it takes no parameters; use the names of run inside it",
+            )
         for call in lab_calls(part, lab_name(file.run), "race", "claim_ratio"):
-            yield Finding(call.lineno, f"lab.{called_method(call)} cannot stand in what runs once; write it after that part")
+            yield Finding(
+                call.lineno, f"lab.{called_method(call)} cannot be called in a part that runs once; call it after that part"
+            )
 
 
 def _mentions(text: str, name: str) -> bool:
@@ -143,7 +155,7 @@ def _check_factories(file: File) -> Iterator[Finding]:
             continue
         for arm, node in race_arms(call).items():
             if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Lambda):
-                yield Finding(call.lineno, f"{arm} makes a function, so the making is what is timed; add factories=True")
+                yield Finding(call.lineno, f"{arm} returns a function, so only its creation is timed; add factories=True")
 
 
 def _called(arm: ast.expr) -> str:

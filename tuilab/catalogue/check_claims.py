@@ -29,7 +29,7 @@ def check_claims(file: File) -> Iterator[Finding]:
     """The bullets and the calls that claim them fit each other; very many would take hours."""
     count = max(len(bullets(file.scenario.sections.get(SECTION, ""))), len(file.calls(*CLAIMING)))
     if count > _MOST:
-        yield Finding(1, f"there are {count} claims, so they are not checked; up to {_MOST} are")
+        yield Finding(1, f"there are {count} claims, too many to check; use at most {_MOST}")
         return
     yield from _check_bullets(file)
     yield from _check_calls(file)
@@ -46,12 +46,12 @@ def _check_bullets(file: File) -> Iterator[Finding]:
         if not claim.key:
             yield Finding(line, _why_no_key(bullet, claim.text))
         elif not any(match(word, [claim]) for word in words) and not any(fits(claim.key, key) for key in others):
-            yield Finding(line, f"no claim has the key [{claim.key}]")
+            yield Finding(line, f"nothing claims the key [{claim.key}]; add lab.claim or lab.claim_ratio, or remove the bullet")
         if claim.text in [earlier.text for earlier in every[:at]]:
-            yield Finding(line, "another bullet has this sentence, too; each claim has a sentence of its own")
+            yield Finding(line, "another bullet has the same sentence; give each claim its own sentence")
     for key, count in Counter(claim.key for claim in every if claim.key).items():
         if count > 1:
-            yield Finding(file.line_of(f"[{key}]"), f"the key [{key}] stands {count} times; each bullet has one of its own")
+            yield Finding(file.line_of(f"[{key}]"), f"{count} bullets have the key [{key}]; give each bullet its own key")
 
 
 def _check_calls(file: File) -> Iterator[Finding]:
@@ -64,15 +64,15 @@ def _check_calls(file: File) -> Iterator[Finding]:
         yield from _check_arguments(call)
         if word is None:
             if not any(claim.key and fits(claim.key, key) for claim in every for key in others):
-                yield Finding(call.lineno, "the key of this claim is not a literal, so nobody can tell which bullet it is")
+                yield Finding(call.lineno, "the key of this claim is not a literal; write it as a literal string")
             continue
         yield from _check_key(call, word, every)
         yield from _check_at(file, call)
         if _is_plain_key(word) and any(literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]):
-            yield Finding(call.lineno, f"the key [{show(word, 60)}] was claimed before; a claim is made once in a run")
+            yield Finding(call.lineno, f"the key [{show(word, 60)}] is claimed twice; make each claim once in a run")
         early = [arm for race in file.calls("race") if _is_later(places, race, call) for arm in race_arms(race)]
         if arms := sorted({*early} & {*_arms(call)}):
-            yield Finding(call.lineno, f"{' and '.join(arms)} raced before this was claimed; claim first, then measure")
+            yield Finding(call.lineno, f"{' and '.join(arms)} were raced before this claim; claim first, then measure")
 
 
 def check_answer(file: File) -> Iterator[Finding]:
@@ -81,14 +81,14 @@ def check_answer(file: File) -> Iterator[Finding]:
     if file.scenario.sections.get("Predict") and not calls:
         yield Finding(file.line_of("## Predict"), "no claim answers Predict; add answers= to the one that measures the number")
     for call in calls[1:]:
-        yield Finding(call.lineno, f"Predict was answered before, in line {calls[0].lineno}; one claim answers it")
+        yield Finding(call.lineno, f"line {calls[0].lineno} already answers Predict; use answers= in one claim only")
 
 
 def check_refuted(file: File) -> Iterator[Finding]:
     """What Try next says it refutes are keys of claims that a change refutes on every box."""
     text = file.scenario.sections.get("Try next", "")
     if "refutes:" in text.partition("`--")[0]:
-        yield Finding(file.line_of("refutes:"), "refutes: stands before any change; write it after a `--option`")
+        yield Finding(file.line_of("refutes:"), "refutes: comes before any change; write it after a `--option`")
     for change in changes_of(text):
         line = file.line_of("refutes:", after=file.line_of(f"`{change.options}`") - 1)
         for word in change.refutes:
@@ -102,27 +102,26 @@ def _why_no_key(bullet: str, text: str) -> str:
     if meant is None:
         return f'this bullet has no key; write "- [a-key] {show(text, 60)}", and claim it by that key'
     if not _is_plain_key(meant[1]):
-        return f"[{show(meant[1], 60)}] is no key ({KEY_RULE}); write one in its place, and claim it by that key"
+        return f"[{show(meant[1], 60)}] is not a key ({KEY_RULE}); write a key instead, and claim it by that key"
     if not meant[2]:
-        return f"no sentence stands after the key [{meant[1]}]"
-    return f"a blank is missing after [{meant[1]}], so it is no key yet"
+        return f"the sentence after the key [{meant[1]}] is missing"
+    return f"the blank after [{meant[1]}] is missing; add it to make this a key"
 
 
 def _why_not_refuted(file: File, word: str, options: str) -> str:
     """Return why a word after `refutes:` cannot stand there, or nothing."""
     if not _is_plain_key(word):
-        return f'"{show(word, 60)}" after refutes: is no key ({KEY_RULE}); write keys with commas between them'
+        return f'"{show(word, 60)}" after refutes: is not a key ({KEY_RULE}); write keys with commas between them'
     claim = next((claim for claim in file.scenario.claims if claim.key == word), None)
     if claim is None:
-        return f"Try next refutes [{word}], which no bullet under Look for has"
+        return f"Try next refutes [{word}], but no bullet under Look for has this key"
     calls = [call for call in file.calls("claim", "claim_ratio") if match(literal_text(call) or "", [claim])]
     if calls and all(map(is_about_ratio, calls)):
-        return f"Try next refutes [{word}], which is about time: what becomes of it depends on the box, so say it in words"
+        return f"Try next refutes [{word}], which is about time, so the result depends on the machine; describe it in words"
     name = _changed_at(calls, options)
     if name:
         return (
-            f"Try next refutes [{word}] by another {name}, but by its at= it is claimed for other values; "
-            f"leave {name} out of at="
+            f"Try next refutes [{word}] by another {name}, but at= limits this claim to other values; leave {name} out of at="
         )
     return ""
 
@@ -146,7 +145,7 @@ def _check_at(file: File, call: ast.Call) -> Iterator[Finding]:
     for name, values in _claimed_for([call]).items():
         if name not in params:
             hint = did_you_mean(name, params)
-            yield Finding(call.lineno, f"at= names {show(name, 60)}, which is no parameter of run{hint}")
+            yield Finding(call.lineno, f"at= names {show(name, 60)}, which is not a parameter of run{hint}")
         elif values is not None and params[name].default not in values:
             usual = spell(params[name].default)
             yield Finding(call.lineno, f"at= leaves out the default of {name}, so add {usual}: no run as it comes tests this")
@@ -179,7 +178,7 @@ def _check_key(call: ast.Call, word: str, every: Sequence[Stated]) -> Iterator[F
     if not is_key(word):
         claim = match(word, every)
         advice = f'"{claim.key}"' if claim and claim.key else "the key of its bullet under Look for"
-        yield Finding(call.lineno, f'"{show(word, 60)}" is no key ({KEY_RULE}); write {advice}')
+        yield Finding(call.lineno, f'"{show(word, 60)}" is not a key ({KEY_RULE}); write {advice}')
     elif not match(word, every):
         yield Finding(call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]")
 
@@ -187,7 +186,7 @@ def _check_key(call: ast.Call, word: str, every: Sequence[Stated]) -> Iterator[F
 def _check_arguments(call: ast.Call) -> Iterator[Finding]:
     method = called_method(call)
     if method not in TAKES:
-        yield Finding(call.lineno, f"lab.{method} is no call of the lab; write lab.claim(key, lacks=...)")
+        yield Finding(call.lineno, f"lab.{method} does not exist; write lab.claim(key, lacks=...)")
         return
     others = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]]
     if method == "claim" and "ratio" in others:

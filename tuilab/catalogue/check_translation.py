@@ -53,9 +53,9 @@ def stray_translations(scenarios: Iterable[Scenario], *, is_all: bool) -> list[t
 
 def _stray(folder: str, name: str, lesson: str, known: set[str], *, is_all: bool) -> str:
     if lesson in known and not is_name(name):
-        return f"no language is called so; call it {show(lesson)}.zh.md or {show(lesson)}.zh_TW.md"
+        return f"the file name has no language code; use for example {show(lesson)}.zh.md or {show(lesson)}.zh_TW.md"
     if is_all and not os.path.exists(f"{folder}/{lesson}.py"):
-        return f"there is no lesson {show(lesson)}.py that it translates"
+        return f"this translates {show(lesson)}.py, which does not exist; rename or remove this file"
     return ""
 
 
@@ -88,17 +88,17 @@ def _check_age(scenario: Scenario, words: Translation) -> _Found:
         return
     folders = {os.path.dirname(scenario.path), os.path.dirname(os.path.dirname(scenario.path))}
     name = scenario.id if folders & set(catalog.scenario_dirs()) else scenario.path
-    why = "the lesson was changed since this was made from it" if words.made_from else "it does not say what it was made from"
+    why = "the lesson has changed since this was translated" if words.made_from else "it does not name the lesson's version"
     yield "", f"{why}; compare them, then: tuilab check {show(name)} --stamp"
 
 
 def _check_parts(scenario: Scenario, words: Translation) -> _Found:
     if not words.title or not words.text:
-        yield "", "there is no title, or no text"
+        yield "", "the title or the text is missing"
     if missing := [name for name in scenario.sections if not words.sections.get(name)]:
-        yield "", f"there is no section for {join(missing)}, or it is empty"
+        yield "", f"the sections for {join(missing)} are missing or empty"
     if words.twice:
-        yield words.twice[-1], f"it is there twice: {join(words.twice)}"
+        yield words.twice[-1], f"these occur twice: {join(words.twice)}"
 
 
 def _check_claims(scenario: Scenario, words: Translation) -> _Found:
@@ -109,7 +109,7 @@ def _check_claims(scenario: Scenario, words: Translation) -> _Found:
         if key not in english:
             yield f"[{key}]", f"the lesson has no claim [{show(key)}]"
         elif others := numbers.others(english[key], text):
-            yield f"[{key}]", f"the numbers of [{key}] are others than in the lesson: {join(others)}"
+            yield f"[{key}]", f"[{key}] has other numbers than the lesson: {join(others)}"
 
 
 def _check_numbers(scenario: Scenario, words: Translation) -> _Found:
@@ -119,26 +119,26 @@ def _check_numbers(scenario: Scenario, words: Translation) -> _Found:
     for name, english, text in parts:
         if text.strip() and (others := numbers.others(english, text)):
             part = next((line for line in text.split("\n") if any(number in line for number in others)), "")
-            yield part, f"the numbers of {name} are others than in the lesson: {join(others)}"
+            yield part, f"{name} has other numbers than the lesson: {join(others)}"
 
 
 def _check_changes(scenario: Scenario, words: Translation) -> _Found:
     theirs, ours = (changes_of(sections.get("Try next", "")) for sections in (scenario.sections, words.sections))
     if theirs != ours:
-        yield "`--", "the options after Try next, or what they refute, are others than in the lesson"
+        yield "`--", "Try next has other options, or refutes other claims, than the lesson"
 
 
 def _check_labels(scenario: Scenario, words: Translation) -> _Found:
     names = {param.name for param in scenario.params}
     if missing := names - words.params.keys():
-        yield "", f"no label is there for the parameters {join(sorted(missing))}"
+        yield "", f"labels are missing for the parameters {join(sorted(missing))}"
     if unknown := words.params.keys() - names:
         yield f"- {min(unknown)}", f"the lesson has no parameters {join(sorted(unknown))}"
     shown = _shown(scenario)
     if missing := shown - words.labels.keys():
-        yield "", f"no label says what this is: {join(sorted(missing))}"
+        yield "", f"labels are missing for {join(sorted(missing))}"
     if unknown := words.labels.keys() - shown:
-        yield f"- {min(unknown)}", f"nothing in the lesson is called so: {join(sorted(unknown))}"
+        yield f"- {min(unknown)}", f"the lesson has no such names: {join(sorted(unknown))}"
 
 
 def _shown(scenario: Scenario) -> set[str]:

@@ -79,17 +79,17 @@ def check(course: Course, scenarios: Sequence[Scenario]) -> Iterator[tuple[int, 
     known = {scenario.id: scenario for scenario in scenarios}
     for topic, about in course.topics.items():
         if not about:
-            yield 1, f"nothing says what the topic {show(topic)} is about"
+            yield 1, f"the topic {show(topic)} has no description; add one"
     before: set[str] = set()
     for id, builds_on in course.lessons.items():
         line, topic = course.lines[id]
         if id not in known or known[id].topic != topic:
-            yield line, f"there is no lesson {show(topic)}/{show(id)}"
+            yield line, f"no scenario {show(topic)}/{show(id)} exists; remove this line, or correct it"
         if len(builds_on) > BUILDS_ON:
-            yield line, f"{show(id)} names {len(builds_on)} lessons; name the {BUILDS_ON} that it needs most"
+            yield line, f"{show(id)} builds on {len(builds_on)} lessons; name at most {BUILDS_ON}, the most important ones"
         for name in builds_on:
             if name not in before:
-                yield line, f"{show(name)} does not stand above {show(id)}, which builds on it"
+                yield line, f"{show(name)} has to come before {show(id)}, which builds on it"
         before.add(id)
     for id in known.keys() - course.lessons.keys():
-        yield 1, f"the lesson {show(known[id].topic)}/{show(id)} has no place; give it a line"
+        yield 1, f"the lesson {show(known[id].topic)}/{show(id)} is missing; add a line for it"

@@ -36,7 +36,7 @@ _QUICK = r" ?\(quick ([^()]+)\)$"
 def parse(param: Param, text: str) -> Value:
     """Return the value that a text means, or raise UsageError with what the parameter takes."""
     if GONE in text:
-        raise UsageError(f"{param.name}: the value of a secret was not recorded; give it again")
+        raise UsageError(f"{param.name}: this value is a secret and was not recorded; give it again")
     value = _read(param, text.strip() if param.type != "str" else text)
     if value is None:
         from tuilab.config import hint_by_name
@@ -65,7 +65,7 @@ def parse_duration(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 1e9:
-        raise UsageError(f"'{show(text, 60)}' is not a duration; it takes 90s, 2m or 1.5h")
+        raise UsageError(f"'{show(text, 60)}' is not a duration; use for example 90s, 2m or 1.5h")
     return seconds
 
 
@@ -73,7 +73,7 @@ def parse_prediction(text: str) -> float:
     """Return the number that somebody expects."""
     value = _read(Param("prediction", "float", 0.0), text.strip())
     if not isinstance(value, float):
-        raise UsageError(f'"{show(text, 60)}" is not a number; it takes one without a unit, as 12 or 0.5')
+        raise UsageError(f'"{show(text, 60)}" is not a number; use a number without a unit, for example 12 or 0.5')
     return value
 
 
@@ -82,11 +82,11 @@ def check_values(params: Iterable[Param], given: Mapping[str, Value]) -> dict[st
     known = {param.name: param for param in params}
     for name in given:
         if name not in known:
-            raise UsageError(f"there is no parameter {show(name, 60)}{did_you_mean(name, known)}")
+            raise UsageError(f"no parameter {show(name, 60)}{did_you_mean(name, known)}")
     values = {name: parse(param, str(given[name])) if name in given else param.default for name, param in known.items()}
     for name, value in values.items():  # a choice is what the source says
         if isinstance(value, str) and not _can_be_recorded(value):
-            raise UsageError(f"{name}: {show(value, 60)} cannot be recorded; a text takes up to {_TEXT_LIMIT} characters")
+            raise UsageError(f"{name}: {show(value, 60)} cannot be recorded; use a text of up to {_TEXT_LIMIT} characters")
     return values
 
 

@@ -38,7 +38,7 @@ def read(file: str | os.PathLike[str]) -> Scenario:
     scenario = Scenario(id=name.removesuffix(".py"), topic=os.path.basename(folder) or "mine", path=path)
     try:
         if not is_name(scenario.id):
-            raise Broken("its name is not usable; rename it to at most 60 letters, digits, - and _ (and not all)")
+            raise Broken("its file name cannot be a scenario name; use up to 60 letters, digits, - and _, but not `all`")
         return _describe(scenario, read_text(path))
     except Broken as problem:
         return scenario._replace(error=str(problem))
@@ -87,11 +87,11 @@ def read_text(path: str) -> str:
 
 def _decode(data: bytes) -> str:
     if b"\0" in data:
-        raise Broken("a null byte", data[: data.index(b"\0")].count(b"\n") + 1)
+        raise Broken("the file has a null byte", data[: data.index(b"\0")].count(b"\n") + 1)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise Broken("not UTF-8", data[: problem.start].count(b"\n") + 1) from problem
+        raise Broken("the file is not UTF-8", data[: problem.start].count(b"\n") + 1) from problem
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -105,9 +105,9 @@ def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
         raise Broken(problem.msg, problem.lineno) from problem
     runs = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
     if not runs:
-        raise Broken("there is no function run(lab, ...)")
+        raise Broken("the function run(lab, ...) is missing")
     if not (arguments := runs[-1].args).posonlyargs + arguments.args:
-        raise Broken("run takes no lab", runs[-1].lineno)
+        raise Broken("run has no parameter lab; write run(lab, ...)", runs[-1].lineno)
     return tree, runs[-1]
 
 
@@ -173,7 +173,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
     tree, run = parse_source(text)
     title, _, lesson = docstring_of(tree).partition("\n")
     if not title:
-        raise Broken("there is no docstring; its first line is the title", 1)
+        raise Broken("the docstring is missing; its first line is the title", 1)
     arms = list(_read_arms(tree, lab_name(run)))
     calls = lab_calls(tree, lab_name(run), *CLAIMING)
     claims = _read_claims(lesson, calls)
@@ -230,7 +230,7 @@ def _read_settings(tree: ast.Module, lab: str) -> Iterator[tuple[str, str]]:
 def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     arguments = run.args
     if arguments.vararg or arguments.kwarg or len(arguments.posonlyargs) > 1:
-        raise Broken("run has *args, **kwargs or /; give it plain parameters", run.lineno)
+        raise Broken("run has *args, **kwargs or /; use plain parameters", run.lineno)
     positional = arguments.posonlyargs + arguments.args
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
@@ -260,7 +260,7 @@ def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Pa
     try:
         kind, choices = _read_type(argument.annotation)
         if default is None:
-            raise ValueError("there is no default")
+            raise ValueError("the default is missing")
         return params.with_comment(Param(argument.arg, kind, _read_literal(default), choices), comment)
     except UsageError as problem:
         raise Broken(str(problem), argument.lineno) from problem

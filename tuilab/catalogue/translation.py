@@ -20,7 +20,7 @@ from tuilab.catalogue.stated import SECTION, bullets, intro_of, key_of, sections
 from tuilab.files import Unusable, read_small
 from tuilab.text import join
 
-OLD = "translated from an older lesson, which may say otherwise now"
+OLD = "translated from an older version of the lesson, which may differ now"
 
 _LIMIT = 256 * 1024
 _NAME = re.compile(r"[^.]+\.([a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?)\.md")
@@ -88,7 +88,9 @@ def parse(text: str, names: tuple[str, ...], params: tuple[str, ...]) -> Transla
     made_from = _MADE_FROM.match(text)
     title, _, rest = text[made_from.end() if made_from else 0 :].partition("\n")
     if title.strip() != "#" and not title.startswith("# "):
-        raise ValueError('it does not begin with "# " and the title, below the line "<!-- made from ... -->" if there is one')
+        raise ValueError(
+            'the first line has to be "# " and the title (after the line "<!-- made from ... -->", if there is one)'
+        )
     written = sections_of(rest)
     slots = (*names, *(["params"] if params else []), "labels")
     bodies = dict(zip(slots, written.values(), strict=False))
@@ -98,7 +100,9 @@ def parse(text: str, names: tuple[str, ...], params: tuple[str, ...]) -> Transla
     is_cut = len(written) == len(slots) - 1 and (not params or any(name in params for name, _ in lists["params"]))
     if not (has_labels or is_cut) or ("\n- [" in rest and not any(map(key_of, claims))):
         wanted = [*names, *(["the parameters"] if params else []), "the labels"]
-        raise ValueError(f'its sections are {join(written) or "none"}; wanted, each behind "## ", are {join(wanted)}')
+        raise ValueError(
+            f'its sections are {join(written) or "missing"}; the sections have to be {join(wanted)}, each after "## "'
+        )
     return Translation(
         made_from[1] if made_from else "",
         title.removeprefix("#").strip().removesuffix("。"),

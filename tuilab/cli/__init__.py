@@ -40,7 +40,7 @@ def main() -> "NoReturn":
         code = ExitCode.DONE
     except OSError as problem:
         if problem.errno in _OF_THE_DISK and problem.filename is not None:
-            _say(f"tuilab: cannot use {os.fsdecode(problem.filename)}: {problem.strerror}; check its disk, and try again")
+            _say(f"tuilab: cannot use {os.fsdecode(problem.filename)}: {problem.strerror}; check that disk and try again")
             code = ExitCode.USAGE
         elif problem.filename is not None or problem.errno is None:
             raise

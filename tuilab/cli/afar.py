@@ -48,7 +48,7 @@ def _check_root(root: Path) -> None:
     except OSError as problem:
         raise store.cannot_write(root, problem.strerror or str(problem)) from problem
     if not os.access(root, os.W_OK | os.X_OK):
-        raise store.cannot_write(root, "you may not write there")
+        raise store.cannot_write(root, "no permission to write there")
 
 
 def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> None:

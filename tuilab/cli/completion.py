@@ -65,12 +65,12 @@ def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs."""
-    return _offer(ctx, incomplete, {"last": "the newest run", "last~1": "the one before"})
+    return _offer(ctx, incomplete, {"last": "the newest run", "last~1": "the second newest run"})
 
 
 def runs_and_all(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs, and the one of every scenario that speaks for it."""
-    more = {"all": "of every scenario the newest that succeeded", "last": "the newest run", "last~1": "the one before"}
+    more = {"all": "the newest successful run of every scenario", "last": "the newest run", "last~1": "the second newest run"}
     return _offer(ctx, incomplete, more)
 
 

@@ -60,7 +60,9 @@ class Outcome:
 
     def __post_init__(self) -> None:
         if self.as_json and self.as_jsonl:
-            raise UsageError("--json prints one document at the end, --jsonl every record as it comes; choose one")
+            raise UsageError(
+                "--json prints one document at the end, --jsonl every record as it is written; use only one of them"
+            )
 
     def take(self, watch: Watch, state: str) -> None:
         """Keep the result of a run that is over, and print it if each is printed by itself."""
@@ -160,7 +162,7 @@ def _tell_others(order: RunOrder) -> None:
     if others:
         names = ", ".join(f"{show(one.name)} {store.short_id(one.run)}" for one in others)
         step = hint(Path(order.root), "queue")
-        _say(f"beside {names}: both will be slower, and their times less certain; {step} shows who runs")
+        _say(f"also running on this device: {names}; all will be slower, and their times less reliable; see all runs: {step}")
 
 
 def follow_one(
@@ -189,7 +191,7 @@ def follow_one(
     if watch.was_interrupted and not is_ours:
         name = outcome.left or store.short_id(run_dir.name)
         back, end = (hint(run_dir.parent, verb, name) for verb in ("attach", "stop"))
-        _say(f"\nleft {name}, which goes on; come back: {back}   end it: {end}")
+        _say(f"\n{name} continues in the background; follow it again: {back}   stop it: {end}")
         outcome.codes.append(ExitCode.INTERRUPTED)
     else:
         outcome.take(watch, state)

@@ -43,7 +43,7 @@ class GateType(ParamType):
         if value in ("regression", "difference"):
             return Gate(value)
         if not (found := _SLOWER.fullmatch(value)):
-            self.fail(f"'{show(value, 60)}' is none of regression, difference and slower:5%", param, ctx)
+            self.fail(f"'{show(value, 60)}' is not a gate; use regression, difference or slower:5%", param, ctx)
         return Gate("slower", float(found[1]) / 100)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -57,7 +57,7 @@ def stopped_by(gate: Gate, looks: Sequence[Subject], result: Comparison) -> list
     first, *others = looks
     names = f"{plural(len(looks), 'run')} of {' and '.join(dict.fromkeys(result.names))}"
     ended = [
-        f"run {at} {look.state}, and the first {first.state}"
+        f"run {at} {look.state}, the first run {first.state}"
         for at, look in enumerate(others, 2)
         if look.state != first.state and (gate.kind == "difference" or first.state == RunState.SUCCEEDED)
     ]
@@ -81,7 +81,9 @@ def undecided_by(gate: Gate, looks: Sequence[Subject]) -> list[str]:
     sentences = []
     for name, at, shift in _step_shifts(looks):
         if shift.low <= 1 + gate.share < shift.high:
-            sentences.append(f"run {at}: {name} takes {_times_as_long(shift)}: not decided; tuilab ab races both commands")
+            sentences.append(
+                f"run {at}: {name} takes {_times_as_long(shift)}: not decided; compare both commands with `tuilab ab`"
+            )
     return sentences
 
 
@@ -114,17 +116,23 @@ def _check_steps(looks: Sequence[Subject]) -> None:
     names = set(times_of_steps(looks[0]))
     for look in looks:
         if not is_watched(look):
-            raise UsageError(f"--fail-on slower: {show(look.id)} is no run of tuilab exec; compare runs of one kind")
+            raise UsageError(
+                f"--fail-on slower: {show(look.id)} is not a run of `tuilab exec`, but the first one is; "
+                "compare runs of the same kind"
+            )
         times = times_of_steps(look)
         if not times:
             why = look.summary.unavailable.get("steps")
             raise UsageError(f"--fail-on slower: no step of {show(look.id)} was timed{f' ({show(why, 200)})' if why else ''}")
         if set(times) != names:
-            raise UsageError(f"--fail-on slower: {show(look.id)} has steps of other processes; compare runs of one command")
+            raise UsageError(
+                f"--fail-on slower: {show(look.id)} has steps of other processes than the first run; "
+                "compare runs of the same command"
+            )
         if few := [one.count for one in times.values() if one.count < LEAST]:
             raise UsageError(
-                f"--fail-on slower: {show(look.id)} has {plural(few[0], 'step')} after its first ones, and {LEAST} are needed; "
-                "let it take more"
+                f"--fail-on slower: {show(look.id)} has {plural(few[0], 'step')} after its first ones, but {LEAST} are needed; "
+                "let it run for more steps"
             )
 
 
@@ -134,11 +142,11 @@ def _check_times(looks: Sequence[Subject]) -> None:
     for at, look in enumerate(looks, 1):
         times = times_of_processes(look.summary)
         if at == 1 and not times:
-            raise UsageError(f"--fail-on slower: {show(look.id)} timed nothing; leave it out")
+            raise UsageError(f"--fail-on slower: {show(look.id)} has no timed calls; drop --fail-on slower")
         if alone := [arm for arm, found in times.items() if len(found) < 2]:
             raise UsageError(
-                f"--fail-on slower: {show(look.id)} timed {show(alone[0], 60)} in one process, and how much processes differ "
-                "is not known; run it with --repeat 5"
+                f"--fail-on slower: {show(look.id)} timed {show(alone[0], 60)} in only one process, so the variation between "
+                "processes is unknown; run it again with --repeat 5"
             )
 
 
@@ -151,5 +159,5 @@ def _check_box(looks: Sequence[Subject]) -> None:
         if other := next((pair for pair in zip(boxes[0], boxes[-1], strict=True) if pair[0] != pair[1]), None):
             raise UsageError(
                 f"--fail-on slower: {show(look.id)} ran on other hardware ({show(other[1], 60)}, not {show(other[0], 60)}); "
-                "compare runs of one box"
+                "compare runs of the same machine"
             )

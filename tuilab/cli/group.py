@@ -40,9 +40,9 @@ class _Verbs(click.Group):
         except click.UsageError as problem:
             from difflib import get_close_matches
 
-            if not (near := get_close_matches(args[0], VERBS)):
-                raise
-            words = f"{problem.format_message()} Did you mean {' or '.join(map(repr, near))}?"
+            words = problem.format_message().replace("No such command", "No such subcommand")
+            if near := get_close_matches(args[0], VERBS):
+                words += f" Did you mean {' or '.join(map(repr, near))}?"
             raise click.UsageError(words, ctx) from problem
 
     def get_help(self, ctx: click.Context) -> str:
@@ -66,16 +66,16 @@ class _Verbs(click.Group):
 @click.option("--fps", type=options.Number(0.1, 30), help=front_page.FPS)
 @click.pass_context
 def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None, read_only: bool) -> None:
-    """A lab in the terminal: checks the folklore of PyTorch training on your own box.
+    """A lab in the terminal: check the folklore of PyTorch training on your own machine.
 
-    Without a command it opens the screens. Start with: tuilab run stability --headless
+    Without a subcommand, the screens open. Start with: tuilab run stability --headless
     """
     if ctx.invoked_subcommand is None:
         ctx.exit(_open_screens(scenarios, root, fps, is_read_only=read_only))
     elif read_only:
-        raise UsageError("--read-only is for the screens: tuilab --read-only, tuilab attach RUN --read-only")
+        raise UsageError("--read-only works only with the screens: tuilab --read-only, or tuilab attach RUN --read-only")
     elif scenarios or root is not None:
-        raise UsageError(f"--scenarios and --root belong after the command: tuilab {ctx.invoked_subcommand} --root DIR ...")
+        raise UsageError(f"--scenarios and --root belong behind the subcommand: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
 
 options.take_no_empty_words(tuilab)
@@ -88,7 +88,7 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
         from tuilab.runs.command_line import hint
 
         step = hint(options.root(root), "run", "stability", "--headless")
-        raise UsageError(f"{why}, so no screens open here; {step} prints results, tuilab --help the rest")
+        raise UsageError(f"cannot open the screens: {why}; print results instead, for example {step}, or see `tuilab --help`")
     from tuilab import config
     from tuilab.catalogue import catalog
 
@@ -104,6 +104,7 @@ def run() -> int:
         context = getattr(problem, "ctx", None)
         command = context.command_path if context else "tuilab"
         told = problem.format_message().removesuffix(".")
-        raise UsageError(f"{told}{'' if told.endswith('?') else ';'} `{command} --help` tells what it takes") from problem
+        step = " See" if told.endswith("?") else "; see"
+        raise UsageError(f"{told}{step} `{command} --help`") from problem
     except click.Abort:
         return ExitCode.INTERRUPTED

@@ -36,27 +36,27 @@ SCENARIOS = click.Option(
     multiple=True,
     type=click.Path(),
     metavar="DIR",
-    help="A folder with scenarios of your own; may be repeated (else TUILAB_SCENARIOS, else the config file).",
+    help=front_page.SCENARIOS,
 )
 ROOT = click.Option(
     ["--root"],
     type=click.Path(),
     metavar="DIR",
-    help="The folder of runs (else TUILAB_ROOT, else the config file, else your state folder).",
+    help=front_page.ROOT,
 )
 ROOTS = click.Option(
     ["--root", "roots"],
     type=click.Path(),
     multiple=True,
     metavar="DIR",
-    help="A folder of runs; may be repeated for several boxes (else TUILAB_ROOT, else the config file).",
+    help=f"{front_page.ROOT} May be repeated, for the runs of several machines.",
 )
 FPS = click.Option(
     ["--fps"],
     type=Number(0.1, 30),
+    metavar="NUMBER",
     default=lambda: _fps(),
-    show_default="2.0, else TUILAB_FPS, else the config file",
-    help="How often the screens draw what is new, in pictures a second.",
+    help=front_page.FPS,
 )
 
 
@@ -83,17 +83,23 @@ LANG = click.Option(
 )
 ENGINE: list[click.Option] = [
     click.Option(
-        ["--engine"], type=click.Choice(("local", "ray")), help="Where it runs: here, or on the nodes of a Ray cluster."
-    ),
-    click.Option(["--address"], metavar="HOST:PORT", help="Of the Ray cluster (else the one that this box is a node of)."),
-    click.Option(["--per-node"], is_flag=True, help="With Ray: on every node."),
-    click.Option(
-        ["--count"], type=click.IntRange(1, 10_000), help="With Ray: on so many nodes (else on one, whichever is free)."
+        ["--engine"],
+        type=click.Choice(("local", "ray")),
+        help="Run on this machine (local) or on the nodes of a Ray cluster (default: local).",
     ),
     click.Option(
-        ["--nnodes"], type=click.IntRange(2, 64), help="With Ray: nodes that the ranks of a run are divided over, at once."
+        ["--address"],
+        metavar="HOST:PORT",
+        help="With Ray: address of the cluster (default: RAY_ADDRESS, else the cluster of this machine).",
     ),
-    click.Option(["--gpus"], type=Number(0, 1000), help="With Ray: GPUs that a run gets of its node (else all)."),
+    click.Option(["--per-node"], is_flag=True, help="With Ray: run on every node."),
+    click.Option(
+        ["--count"], type=click.IntRange(1, 10_000), metavar="N", help="With Ray: run on N nodes (default: on one free node)."
+    ),
+    click.Option(
+        ["--nnodes"], type=click.IntRange(2, 64), metavar="N", help="With Ray: divide the ranks of one run over N nodes."
+    ),
+    click.Option(["--gpus"], type=Number(0, 1000), metavar="N", help="With Ray: give a run N GPUs of its node (default: all)."),
 ]
 _WHERE = ["per_node", "count", "nnodes"]
 _OF_RAY = ["address", *_WHERE, "gpus"]
@@ -104,15 +110,17 @@ def is_afar(given: "Mapping[str, Any]") -> bool:
     if given["engine"] == "ray":
         gpus = given["gpus"] or 0
         if gpus != round(gpus, 4) or (gpus > 1 and gpus % 1):
-            raise UsageError(f"--gpus {gpus:g} is nothing that Ray can give: whole GPUs, or of one a share in ten-thousandths")
+            raise UsageError(f"--gpus {gpus:g} is not possible with Ray; use a whole number, or a share below 1 such as 0.5")
         if given["per_node"] and given["count"]:
-            raise UsageError("--per-node is every node, and --count some of them; choose one")
+            raise UsageError("--per-node runs on every node, --count on some nodes; use only one of them")
         if given["nnodes"] and (given["per_node"] or given["count"]):
             other = "--per-node" if given["per_node"] else "--count"
-            raise UsageError(f"--nnodes divides one run over nodes, and {other} is a run on each; choose one")
+            raise UsageError(f"--nnodes divides one run over nodes, {other} starts a run on each node; use only one of them")
         return True
     if odd := next((name for name in _OF_RAY if given[name] is not None and given[name] is not False), ""):
-        raise UsageError(f"--{odd.replace('_', '-')} is for --engine ray; add that, or leave it out")
+        raise UsageError(
+            f"--{odd.replace('_', '-')} works only with --engine ray; add --engine ray or drop --{odd.replace('_', '-')}"
+        )
     return False
 
 
@@ -120,7 +128,9 @@ def go_on_where_begun(given: "dict[str, Any]", begun: "Mapping[str, Any]") -> No
     """Have what goes on happen where it was begun, unless the words say otherwise; what is not given again is as it was."""
     if begun["engine"] == "ray" and given["engine"] != "local":
         if not given["engine"]:
-            click.echo("tuilab: it goes on with --engine ray, as it was begun; --engine local runs it here", err=True)
+            click.echo(
+                "tuilab: continuing with --engine ray, as the sweep was started; --engine local runs the rest here", err=True
+            )
         kept = ["engine", "address", "gpus"]
         if not any(given[name] for name in _WHERE):
             kept += _WHERE
@@ -133,10 +143,12 @@ def check_detached(where: "Path", given: "Mapping[str, Any]", reported: str = "l
 
     if given["report"]:
         step = hint(where, "report", reported, "-o", "FILE")
-        raise UsageError(f"--detach does not wait for the end; when it is there: {step}")
+        raise UsageError(
+            f"--report needs the end of the run, and --detach does not wait for it; drop --report, and later run: {step}"
+        )
     if given.get("as_jsonl"):
         step = hint(where, "attach", "last", "--jsonl")
-        raise UsageError(f"--detach follows no records; when it runs: {step}")
+        raise UsageError(f"--jsonl follows the run, and --detach does not; drop --jsonl, and then run: {step}")
 
 
 def has_chart(*, plot: bool = False, quiet: bool) -> bool:
@@ -147,13 +159,13 @@ def has_chart(*, plot: bool = False, quiet: bool) -> bool:
 def refuse_without_effect(option: str, others: "Mapping[str, object]") -> None:
     """Refuse an option that was given beside one of others with which it does nothing."""
     if other := next((name for name, value in others.items() if value), ""):
-        raise UsageError(f"{option} has no effect with {other}; leave one of them out")
+        raise UsageError(f"{option} has no effect with {other}; drop one of them")
 
 
 def refuse_beside(given: "Mapping[str, Any]") -> None:
     """Refuse to start beside whatever runs what is followed here, and so in no queue."""
     if given["beside"] and not given["detach"]:
-        raise UsageError("--beside is for --detach, as only what is detached is queued; add that, or leave it out")
+        raise UsageError("--beside works only with --detach; add --detach or drop --beside")
 
 
 def check_report(target: str | None) -> None:
@@ -164,8 +176,12 @@ def check_report(target: str | None) -> None:
         tell_lack(check_target(target))
 
 
-AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="As one JSON document.")
-KEEP_PRIVATE = click.Option(["--keep-private"], is_flag=True, help="Take nothing out that looks like a secret.")
+AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document.")
+KEEP_PRIVATE = click.Option(
+    ["--keep-private"],
+    is_flag=True,
+    help="Keep everything, even text that looks like a secret (default: such text is removed).",
+)
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 
 
@@ -178,7 +194,7 @@ def tell_language(known: "Callable[[], Iterable[Scenario]]", shown: "Iterable[Sc
     if given:
         there, codes = languages(known()), codes_of(given)
         if not set(codes) & set(there) or (codes == [ENGLISH] and not given.lower().startswith(ENGLISH)):
-            words = f"no lesson is in the language {show(given, 40)}; there are {', '.join(there)}. Shown in English"
+            words = f"no lessons in language {show(given, 40)}, showing English; --lang takes one of {', '.join(there)}"
             click.echo(f"tuilab: {words}", err=True)
             os.environ["TUILAB_LANG"] = ENGLISH
     if old := [scenario.id for scenario in shown if is_old(scenario)]:
@@ -216,7 +232,7 @@ def take_no_empty_words(command: click.Command) -> None:
 
 def refuse_empty(name: str, value: Any) -> None:
     if isinstance(value, str) and not value.strip():
-        raise UsageError(f"{name} is empty; give it a value, or leave it out")
+        raise UsageError(f"{name} is empty; give it a value, or drop it")
 
 
 def print_document(schema: str, **fields: object) -> None:
@@ -263,7 +279,7 @@ class Age(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number, factor = str(value)[:-1], self._FACTORS.get(str(value)[-1:], 0)
         if not factor or not number.isascii() or not number.replace(".", "", 1).isdigit() or len(number) > 6:
-            self.fail(f"'{str(value)[:60]}' is not an age; it takes 12h, 30d or 2w", param, ctx)
+            self.fail(f"'{str(value)[:60]}' is not an age; use for example 12h, 30d or 2w", param, ctx)
         return float(number) * factor
 
 
@@ -280,7 +296,7 @@ class Since(ParamType):
         now_s = time.time()
         found = moment(str(value), now_s)
         if found is None:
-            self.fail(f"'{str(value)[:60]}' is no time; it takes {TIMES}", param, ctx)
+            self.fail(f"'{str(value)[:60]}' is not a time; use {TIMES}", param, ctx)
         return found
 
 

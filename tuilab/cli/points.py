@@ -17,7 +17,7 @@ from tuilab.errors import UsageError
 from tuilab.record.events import Sweep
 from tuilab.runs.command_line import option_words
 from tuilab.scrub import is_secret_value, words_for_record
-from tuilab.text import GONE, did_you_mean, plural, show
+from tuilab.text import GONE, did_you_mean, show
 
 Given = Mapping[str, Any]
 
@@ -25,9 +25,9 @@ Given = Mapping[str, Any]
 def of_scenario(given: Given, root: Path, argv: Sequence[str]) -> list[RunOrder]:
     """Return the order of each point of a sweep over the parameters of a scenario."""
     if not given["names"]:
-        raise UsageError("name the scenario to sweep, as in tuilab sweep NAME --set rows=100,1000, or a command behind --")
+        raise UsageError("nothing to sweep; name a scenario (tuilab sweep NAME --set rows=100,1000), or a command behind --")
     if given["metrics"]:
-        raise UsageError("--metric is for what a command prints; a scenario logs its numbers")
+        raise UsageError("--metric works only with a command, as a scenario logs its own metrics; drop --metric")
     scenario = _scenario(given)
     known = {param.name: param for param in scenario.params}
 
@@ -57,17 +57,19 @@ def of_command(words: Sequence[str], given: Given, root: Path, argv: Sequence[st
     """Return the order of each point of a sweep over what stands in the words of a command."""
     for option, what in (("repeat", "--repeat"), ("budget", "--budget"), ("quick", "--quick")):
         if given[option]:
-            raise UsageError(f"{what} is for scenarios; how often ways to run a command are measured, tuilab ab says")
+            raise UsageError(f"{what} works only with a scenario; drop it, or compare ways to run a command with `tuilab ab`")
 
     def value_of(name: str, text: str) -> Value:
         if not any(f"{{{name}}}" in word for word in words):
-            raise UsageError(f"{{{show(name, 40)}}} stands nowhere in the command; write it where the value goes")
+            raise UsageError(f"the command does not contain {{{show(name, 40)}}}; put it where the value belongs")
         return text
 
     values = _values(given, value_of)
     plain = _secrets([word for word in words if not any(f"{{{name}}}" in word for name in values)])
     if any(_secrets([_filled(word, point) for word in words]) > plain for point in grid.points(values)):
-        raise UsageError("a value looks like a secret where it stands in the command, and is recorded; give it in a file")
+        raise UsageError(
+            "a value looks like a secret in this command, and values of a sweep are recorded; pass it in a file instead"
+        )
     metrics = list(given["metrics"])
 
     def order(point: dict[str, Value]) -> RunOrder:
@@ -90,7 +92,7 @@ def _scenario(given: Given) -> Scenario:
     names = given["names"]
     found = [one for name in names for one in catalog.find(catalog.load(given["scenarios"]), name, given["scenarios"])]
     if len(found) != 1:
-        raise UsageError(f"{show(' '.join(names), 60)} are {plural(len(found), 'scenario')}, and a sweep is of one; name it")
+        raise UsageError(f"a sweep takes one scenario, but {show(' '.join(names), 60)} means {len(found)}; name one of them")
     return found[0]
 
 
@@ -99,7 +101,9 @@ def _values(given: Given, value_of: Callable[[str, str], Value]) -> grid.Grid:
     values = grid.read(given["settings"], value_of)
     for name, listed in values.items():
         if any(isinstance(one, str) and is_secret_value(name, one) for one in listed):
-            raise UsageError(f"{show(name, 40)} looks like a secret, and the values of a sweep are recorded; give it otherwise")
+            raise UsageError(
+                f"{show(name, 40)} looks like a secret, and the values of a sweep are recorded; pass it in a file instead"
+            )
     return values
 
 

@@ -84,7 +84,7 @@ def told(found: RunList, rows: Sequence[Row], count: str) -> str:
     if found.runs:
         lines.append(count.format(f"{'' if is_all else 'more than '}{size(used)} on disk"))
     elif not not_listed:
-        lines.append(f"no runs yet; make one: {_hint(found.roots[0])}")
+        lines.append(f"no runs yet; start one: {_hint(found.roots[0])}")
     return style.fit("\n".join([*lines, *not_listed, *_full_disks(found.roots, rows)]))
 
 

@@ -36,7 +36,7 @@ def _lines(begun: Begun, style: Style, width: int) -> list[str]:
 
 def _end(shown: int, total: int, root: Path) -> str:
     if not total:
-        return f"no sweeps yet; make one: {hint(root, 'sweep', 'row-reduce', '--set', 'rows=20,200')}"
+        return f"no sweeps yet; start one: {hint(root, 'sweep', 'row-reduce', '--set', 'rows=20,200')}"
     return plural(total, "sweep") if shown == total else f"the newest {shown} of {plural(total, 'sweep')}"
 
 

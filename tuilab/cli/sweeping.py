@@ -49,7 +49,10 @@ def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: 
     sweep = orders[0].sweep
     assert sweep is not None
     if not outcome.is_quiet:
-        print(f"{sweep.id}: {plural(len(orders), 'point')}; {_step(sweep, root, 'go on after an end')}", file=sys.stderr)
+        print(
+            f"{sweep.id}: {plural(len(orders), 'point')}; {_step(sweep, root, 'if it is interrupted, continue')}",
+            file=sys.stderr,
+        )
     if where:
         from tuilab.cli.afar import run_afar
 
@@ -113,7 +116,7 @@ def _tell_point(outcome: Outcome) -> None:
 def _told(outcome: Outcome, style: Style) -> str:
     """Return what came of the point that was run last, in a line."""
     if not outcome.watched:
-        return f"{outcome.where}: left"
+        return f"{outcome.where}: not finished"
     watch, state = outcome.watched[-1]
     marks = "".join(style.mark(claim.outcome) for claim in watch.summary.claims.values())
     name = store.short_id(watch.run_dir.name)
@@ -142,7 +145,7 @@ def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | N
         style = style_of(sys.stdout)
         print_result(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=outcome.has_chart)))
         if found.missing:
-            lack, step = plural(len(found.missing), "point"), _step(found.sweep, root, "run what is missing")
+            lack, step = plural(len(found.missing), "point"), _step(found.sweep, root, "run the missing points")
             print(f"tuilab: {lack} without a result; {step}", file=sys.stderr)
     if outcome.report:
         write(subjects, outcome.report, format_of(outcome.report))
@@ -154,7 +157,7 @@ def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | N
 def _step(sweep: Sweep, root: Path, what: str) -> str:
     """Return how to go on with a sweep that has come to an end too early."""
     if any(GONE in word for word in words_for_record(sweep.argv)):
-        return "its words have a secret, which is kept nowhere: it cannot be gone on with"
+        return "it cannot be resumed: the command line contains a secret, which tuilab does not store"
     return f"{what}: {hint(root, 'sweep', '--resume', sweep.id)}"
 
 

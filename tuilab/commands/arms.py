@@ -22,15 +22,15 @@ def parse(given: Sequence[str]) -> list[CommandArm]:
     if len(arms) == 1 and not is_plain(arms[0]):
         arms = [CommandArm(name=BASE), *arms]
     if len(arms) < 2:
-        raise UsageError("a race takes two arms: --arm base --arm 'threads8: OMP_NUM_THREADS=8'")
+        raise UsageError("name at least two arms, for example --arm base --arm 'threads8: OMP_NUM_THREADS=8'")
     if len(arms) > _MOST:
-        raise UsageError(f"{len(arms)} arms are more than {_MOST}; race some of them first")
+        raise UsageError(f"{len(arms)} arms are too many; use at most {_MOST}")
     for at, arm in enumerate(arms):
         for other in arms[:at]:
             if arm.name == other.name:
-                raise UsageError(f"two arms are called {show(arm.name)}; each takes a name of its own")
+                raise UsageError(f"two arms are named {show(arm.name)}; give each arm its own name")
             if (arm.env, arm.prefix, arm.words) == (other.env, other.prefix, other.words):
-                raise UsageError(f"{show(other.name)} and {show(arm.name)} are the same command: no difference could be found")
+                raise UsageError(f"{show(other.name)} and {show(arm.name)} are the same command; change or drop one of them")
     return arms
 
 
@@ -46,11 +46,14 @@ def _arm(text: str) -> CommandArm:
     try:
         before, behind = _parts(shlex.split(rest))
     except ValueError as problem:
-        raise UsageError(f"--arm {show(name)}: {problem}; close what was quoted") from problem
+        raise UsageError(f"--arm {show(name)}: {problem}; close the quotation") from problem
     count = next((at for at, word in enumerate(before) if not _VARIABLE.match(word)), len(before))
     if before[count:] and before[count].startswith("-"):
         words = show(shlex.join(before[count:]), 40)
-        raise UsageError(f"--arm {show(name)}: {words} would stand before the command; behind it: '{show(name)}: -- {words}'")
+        raise UsageError(
+            f"--arm {show(name)}: {words} would come before the command; "
+            f"to add it after the command, write '{show(name)}: -- {words}'"
+        )
     env = {variable: value for variable, _, value in (word.partition("=") for word in before[:count])}
     return CommandArm(name=name, env=env, prefix=before[count:], words=behind)
 
@@ -72,7 +75,7 @@ def parse_claims(given: Sequence[str], arms: Sequence[CommandArm], measure: str 
         return [_claim(arm.name, arms[0].name, 1.0, measure) for arm in arms[1:]]
     claims = [_parse_claim(text, [arm.name for arm in arms], measure) for text in given]
     if len({claim.key for claim in claims}) < len(claims):
-        raise UsageError("a claim is made twice; once is enough")
+        raise UsageError("a claim is given twice; drop one of them")
     return claims
 
 
@@ -83,12 +86,12 @@ def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
     except ValueError:
         bound = 0.0
     if found is None or not 0 < bound < 1e6:
-        raise UsageError(f"--claim takes 'ARM 1.3x OTHER', that ARM is 1.3 times faster than OTHER, not {show(text, 60)}")
+        raise UsageError(f"--claim takes 'ARM 1.3x OTHER' (ARM is at least 1.3 times faster than OTHER), not {show(text, 60)}")
     for name in (found["arm"], found["other"]):
         if name not in names:
-            raise UsageError(f"--claim {show(text, 60)}: no arm is called {show(name, 40)}{did_you_mean(name, names)}")
+            raise UsageError(f"--claim {show(text, 60)}: no arm is named {show(name, 40)}{did_you_mean(name, names)}")
     if found["arm"] == found["other"]:
-        raise UsageError(f"--claim {show(text, 60)}: an arm is as fast as itself")
+        raise UsageError(f"--claim {show(text, 60)}: both arms are the same; name two different arms")
     return _claim(found["arm"], found["other"], bound, measure)
 
 

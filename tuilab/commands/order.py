@@ -67,13 +67,13 @@ def check(command: CommandOrder) -> None:
     """Refuse what could not be run, before there is a run of it."""
     names = [split(metric)[0] for metric in command.metrics]
     if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise UsageError(f"--metric {show(twice, 40)} is given twice; call one of them otherwise")
+        raise UsageError(f"--metric {show(twice, 40)} is given twice; give one of them another name")
     check_named(command.words)
     if any("\0" in word for word in command.words):
-        raise UsageError("a word of the command has a NUL, which no command can be given; leave it out")
+        raise UsageError("an argument of the command has a NUL character; remove it")
     if (total := len(pack(command))) > _MOST_BYTES:
         raise UsageError(
-            f"the command has {total} bytes, and tuilab exec takes {_MOST_BYTES}; put some into a file or a script"
+            f"the command has {total} bytes, at most {_MOST_BYTES} are possible; move a part into a file or a script"
         )
     for arm in command.arms or [CommandArm(name="")]:
         check_found(command_of(arm, command.words)[0])
@@ -82,13 +82,13 @@ def check(command: CommandOrder) -> None:
 def check_named(words: Sequence[str]) -> None:
     """Refuse a command that is none."""
     if not words or not words[0].strip():
-        raise UsageError("the command is empty; name one, as in tuilab exec -- python train.py")
+        raise UsageError("the command is empty; write for example tuilab exec -- python train.py")
 
 
 def plain_name(name: str) -> str:
     """Return a name as a run can have it; UsageError where nothing of it is left."""
     if not (plain := _ODD.sub("_", name).strip("_")[:_LONGEST_NAME]):
-        raise UsageError(f"--name takes letters and digits, not {show(name, 40)}")
+        raise UsageError(f"--name {show(name, 40)} has no letters or digits; use some")
     return plain
 
 

@@ -20,8 +20,8 @@ OURS = 125  # the exit code if tuilab itself failed, as of env, nohup and timeou
 NOT_STARTED = "the command was not started"
 
 _REASONS = {
-    errno.ENOEXEC: "it is no program, and has no line #! that names one",
-    errno.E2BIG: "its words and variables are too long for this system",
+    errno.ENOEXEC: "it is not a program, and it has no #! line",
+    errno.E2BIG: "its arguments and variables are too long for this system",
 }
 INSIDE, _INSIDE_OLD = (str(Path(package.__file__ or "").parent) for package in (inside, inside_old))
 
@@ -51,7 +51,7 @@ def start(
     It reads from `stdin`, or nothing, and has `others` under their numbers; what is joined goes into one pipe.
     """
     if folder and not os.path.isdir(folder):
-        raise CannotStart(f"its folder {folder} is not there", NOT_FOUND)
+        raise CannotStart(f"its folder {folder} does not exist", NOT_FOUND)
     environment = {**os.environ, **extra}
     if marks is not None:
         ours = [_INSIDE_OLD, INSIDE] if has_no_door(words, environment) else [INSIDE]
@@ -73,7 +73,7 @@ def start(
         )
     except FileNotFoundError as problem:
         check_found(words[0])
-        raise CannotStart(f"the interpreter that {show(words[0], 200)} names is not there", NOT_FOUND) from problem
+        raise CannotStart(f"the interpreter that {show(words[0], 200)} names does not exist", NOT_FOUND) from problem
     except OSError as problem:
         why = _REASONS.get(problem.errno or 0) or problem.strerror or str(problem)
         raise CannotStart(f"{show(words[0], 200)} cannot be executed: {why}", NOT_EXECUTABLE) from problem
@@ -86,10 +86,10 @@ def check_found(name: str) -> None:
     found = name if "/" in name else shutil.which(name, os.F_OK)
     told = show(name, 200)
     if found is None or not os.path.lexists(found):
-        raise CannotStart(f"there is no command {told}{'' if '/' in name else ' on PATH'}", NOT_FOUND)
+        raise CannotStart(f"no command {told}{'' if '/' in name else ' on PATH'}; check the name", NOT_FOUND)
     if os.path.isdir(found):
-        raise CannotStart(f"{told} is a folder, and no command", NOT_EXECUTABLE)
-    step = f"; try: python {told}" if name.endswith(".py") else f"; chmod +x {told} permits it" if os.path.exists(found) else ""
+        raise CannotStart(f"{told} is a folder, not a command", NOT_EXECUTABLE)
+    step = f"; try: python {told}" if name.endswith(".py") else f"; try: chmod +x {told}" if os.path.exists(found) else ""
     raise CannotStart(f"{told} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE)
 
 

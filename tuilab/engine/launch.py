@@ -53,7 +53,7 @@ def order(
     Claims about time want repeats: without a number, a budget or `quick` there are a few, enough for an interval.
     """
     if scenario.error:
-        raise UsageError(f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see tuilab check {show(scenario.path)}")
+        raise UsageError(f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see: tuilab check {show(scenario.path)}")
     values = check_values(scenario.params, {**stand_ins(scenario.params, is_quick=is_quick), **given})
     _check_size(scenario, values)
     defaults = {param.name: param.default for param in scenario.params}
@@ -132,8 +132,8 @@ def check_outlived() -> None:
     """Refuse to leave a run to itself where it would end at once."""
     if first_process.takes_all_along():
         raise UsageError(
-            "a run that is left to itself would end at once: this is the first process of a container, which ends with it; "
-            "start it without --detach, or from a shell in the container"
+            "a detached run would end at once: tuilab is the first process of this container, which ends with it; "
+            "run without --detach, or from a shell in the container"
         )
 
 
@@ -205,12 +205,12 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     watch.close()
     name = store.short_id(run_dir.name)
     if watch.summary.is_over:
-        return f"{name} is over already: {state}"
+        return f"{name} has already ended: {state}"
     if is_imported(run_dir):
         step = hint(run_dir.parent, "rm", name)
-        return f"{name} came out of an archive: nothing of it runs here that could be stopped; delete it: {step}"
+        return f"{name} comes from an archive, so nothing of it is running here; delete it: {step}"
     if not (watch.summary.records or watch.unreadable) and is_newborn(run_dir.name):
-        raise UsageError(f"{name} has just been made and has not begun; say it again in some seconds")
+        raise UsageError(f"{name} is just being started; try again in a few seconds")
     if watch.summary.run is None or state == RunState.LOST:
         return _end_orphans(run_dir)
     if carried.read(run_dir):
@@ -235,13 +235,15 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
             )
         is_heard = is_alive and _send(supervisor, number)
     except PermissionError as problem:
-        raise UsageError(f"{name} could not be asked to stop: it belongs to another user, who can stop it") from problem
+        raise UsageError(
+            f"{name} could not be asked to stop: it belongs to another user; ask that user to stop it"
+        ) from problem
     except OSError as problem:
         why = problem.strerror or str(problem)
-        raise UsageError(f"{name} could not be asked to stop: its supervisor cannot be looked at ({why})") from problem
+        raise UsageError(f"{name} could not be asked to stop: its supervisor cannot be inspected ({why})") from problem
     if not is_heard:
         step = hint(run_dir.parent, "runs")
-        raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; {step} shows how")
+        raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; see how: {step}")
 
 
 def interrupt(front: Identity, run_dir: Path) -> bool:
@@ -274,8 +276,8 @@ def _end_orphans(run_dir: Path) -> str:
     if not left:
         return f"{name} is lost; none of its processes is left"
     if os.lstat(run_dir).st_uid != os.geteuid():
-        raise UsageError(f"{name} is lost, and its folder belongs to another user, who can end what is left of it")
+        raise UsageError(f"{name} is lost, and its folder belongs to another user, who can end its remaining processes")
     stubborn = processes.end_marked(run)
     if stubborn:
         raise ScenarioError(f"could not end {', '.join(map(show, stubborn))}")
-    return f"{name} is lost; ended what was left of it: {', '.join(map(show, left))}"
+    return f"{name} is lost; ended its remaining processes: {', '.join(map(show, left))}"

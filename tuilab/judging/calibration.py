@@ -59,7 +59,7 @@ def kept_in_words() -> list[str]:
     lines = _kept(load())
     for uuid, kept in calibration_file.gpus().items():
         lines += [f"{kept.name or 'a GPU'} ({show(uuid, 60)}):", *(f"  {line}" for line in _kept(kept))]
-    return lines or ["this box has not been calibrated: tuilab calibrate"]
+    return lines or ["this machine is not calibrated yet: tuilab calibrate"]
 
 
 def kept_as_fields() -> dict[str, Any]:

@@ -32,7 +32,9 @@ def format_of(target: str, wanted: str = "") -> str:
     found = [ending for ending in ENDINGS if target.lower().endswith(ending)]
     if not found:
         known = ", ".join(ENDINGS)
-        raise UsageError(f"{show(target, 200)} does not say which format it is; end it in one of {known}, or say --as")
+        raise UsageError(
+            f"cannot tell the report format from {show(target, 200)}; use one of the extensions {known}, or --as FORMAT"
+        )
     return ENDINGS[max(found, key=len)]
 
 
@@ -50,7 +52,7 @@ def write(
         from tuilab.reports.formats.tensorboard import export
 
         if target == STDOUT:
-            raise UsageError("what TensorBoard reads is a folder, and no stream; name it with -o")
+            raise UsageError("a TensorBoard report is a folder and cannot go to stdout; name a folder with -o")
         export(subjects, target)
         return
     _put(target, _pieces(kind, subjects, known, limit), is_appended=is_appended)

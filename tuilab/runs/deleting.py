@@ -19,7 +19,7 @@ def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
     """
     name = show(store.short_id(entry.run))
     if entry.state == RunState.UNREADABLE:
-        return f"{name} stays, because whether it goes on is not known: {show(entry.reason)}"
+        return f"{name} was not deleted, because tuilab cannot tell whether it is still running: {show(entry.reason)}"
     if entry.state == RunState.LOST:
         return "" if is_imported(run_dir) else _why_not_while_some_are_left(run_dir)
     if not entry.is_over:  # in whatever state: a newer tuilab may know others
@@ -40,8 +40,8 @@ def _why_not_while_some_are_left(run_dir: Path) -> str:
     try:
         is_any_left = bool(presence.marked(run_dir.name))
     except OSError as problem:
-        return f"{name} is lost, and whether processes of it are left is not known: {problem.strerror}; try {step}"
-    return f"{name} is lost, and processes of it are left; end them first: {step}" if is_any_left else ""
+        return f"{name} is lost, and tuilab cannot tell whether it left processes behind: {problem.strerror}; try {step}"
+    return f"{name} is lost, and some of its processes are still running; end them first: {step}" if is_any_left else ""
 
 
 def _why_not_yet(run_dir: Path, entry: Entry, is_given_up: bool) -> str:
@@ -55,7 +55,7 @@ def _why_not_yet(run_dir: Path, entry: Entry, is_given_up: bool) -> str:
             return ""
         return elsewhere.told(run_dir, summary.run.supervisor)
     except OSError as problem:
-        return f"{name} stays, because whether it goes on is not known: {problem.strerror}"
+        return f"{name} was not deleted, because tuilab cannot tell whether it is still running: {problem.strerror}"
 
 
 def _stop(run_dir: Path) -> str:

@@ -56,4 +56,4 @@ def is_full(folder: Path) -> bool:
 def told(root: Path) -> str:
     """Return that there is no room in a folder of runs, what comes of it, and the next step."""
     step = hint(root, "rm", "--older-than", "30d")
-    return f"no room in {show(root)}: what runs record is lost until there is some; make room, as with: {step}"
+    return f"no room in {show(root)}, so records of runs are lost; free some space, for example: {step}"

@@ -22,8 +22,8 @@ def told(run_dir: Path, supervisor: Identity) -> str:
     if not is_silent(run_dir):
         return f"{name} runs {place}; stop it there"
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(_written_at(run_dir)))
-    step = f"stop it there, or if you know that it is over, delete it: {hint(run_dir.parent, 'rm', name, '--yes')}"
-    return f"{name} ran {place} and has no end; nothing was written to it since {since}; {step}"
+    step = f"stop it there, or if you know that it has ended, delete it: {hint(run_dir.parent, 'rm', name, '--yes')}"
+    return f"{name} ran {place} and has no recorded end; it has written nothing since {since}; {step}"
 
 
 def is_silent(run_dir: Path) -> bool:
@@ -33,7 +33,7 @@ def is_silent(run_dir: Path) -> bool:
 
 def _place(supervisor: Identity) -> str:
     if presence.is_of_this_box(supervisor):
-        return "in another container or pid namespace of this box"
+        return "in another container or pid namespace of this machine"
     return f"on {show(supervisor.host)}"
 
 

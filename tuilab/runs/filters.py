@@ -136,10 +136,10 @@ def words_of(entry: Entry, notes: Notes) -> str:
 
 def _problems(key: str, value: str, since_s: float | None) -> list[str]:
     if since_s is None:
-        return [f"since:{show(value, 40)} is no time; it takes {TIMES}"]
+        return [f"since:{show(value, 40)} is not a time; use {TIMES}"]
     known = _CHOICES.get(key, ())
     is_known = not known or any(word.startswith(value) for word in known)
-    return [] if is_known else [f"no {key} begins with {show(value, 40)}; there are {join(known)}"]
+    return [] if is_known else [f"no {key} begins with {show(value, 40)}; use one of {join(known)}"]
 
 
 def _has(one: Asked, entry: Entry, notes: Notes, words: Callable[[], str]) -> bool:

@@ -57,9 +57,9 @@ def check(text: str, tags: Sequence[str], untags: Sequence[str]) -> None:
     """Raise UsageError for words that cannot be written."""
     for tag in (*tags, *untags):
         if not is_tag(tag):
-            raise UsageError(f"{show(tag, 60)} cannot be a tag: one word of letters, digits and ._+-, at most 40 of them")
+            raise UsageError(f"{show(tag, 60)} cannot be a tag; use one word of up to 40 letters, digits and ._+-")
     if len(text) > _LONGEST:
-        raise UsageError(f"a note has at most {_LONGEST} characters; this one has {len(text)}")
+        raise UsageError(f"the note has {len(text)} characters; shorten it to at most {_LONGEST}")
 
 
 def day(when: float | None) -> str:

@@ -141,7 +141,9 @@ def own_order(root: Path, run: str) -> dict[str, Any] | None:
         ticket = user_data.struct_of(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
     except (OSError, ValueError, RecursionError, Unusable) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
-        raise UsageError(f"{show(store.short_id(run))} is not queued again: its ticket cannot be trusted ({why})") from problem
+        raise UsageError(
+            f"{show(store.short_id(run))} cannot be queued again: its ticket cannot be trusted ({why})"
+        ) from problem
     return ticket.order
 
 
@@ -162,11 +164,11 @@ def move(root: Path, run: str, place: int) -> None:
     """Give a run that waits another place among those that wait, 1 for the next."""
     with _lock(root) as is_ours:
         if not is_ours:
-            raise UsageError("somebody else is changing the queue; try it again")
+            raise UsageError("another process is changing the queue; try again")
         line = [one for one in waiting(root) if _ANY not in one.devices]
         own = _waiting_one(root, run, line)
         if not 1 <= place <= len(line):
-            raise UsageError(f"there are places 1 to {len(line)} in the queue, not {place}")
+            raise UsageError(f"no place {place} in the queue; use 1 to {len(line)}")
         line.remove(own)
         line.insert(place - 1, own)
         for one, taken in zip(line, sorted(one.place for one in line), strict=True):
@@ -180,8 +182,8 @@ def _waiting_one(root: Path, run: str, line: Sequence[Ticket]) -> Ticket:
     id = show(store.short_id(run))
     ticket = _read(root, run)
     if ticket and ticket.has_begun:
-        raise UsageError(f"{id} has begun and waits no more; stop it: {hint(root, 'stop', id)}")
-    raise UsageError(f"{id} does not wait; {hint(root, 'queue')} shows what does")
+        raise UsageError(f"{id} has started and is no longer in the queue; stop it: {hint(root, 'stop', id)}")
+    raise UsageError(f"{id} is not in the queue; list the queued runs: {hint(root, 'queue')}")
 
 
 def find(reference: str, root: Path) -> Path:

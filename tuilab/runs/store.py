@@ -95,17 +95,17 @@ def find(reference: str, under: Path) -> Path:
 def find_among(reference: str, roots: Sequence[Path]) -> Path:
     """Return the run that a reference means in several folders of runs."""
     if not reference.strip():
-        raise UsageError(f"the name of a run is empty; name one, or say last: {hint(roots, 'runs')} shows them")
+        raise UsageError(f"the name of a run is empty; use an id, or last; list the runs: {hint(roots, 'runs')}")
     runs = newest(roots)
     if not runs:
         where = " and ".join(map(show, roots))
-        none = f"there are no runs in {where} yet; make one: {hint(roots[0], 'run', 'stability', '--headless')}"
+        none = f"there are no runs in {where} yet; start one: {hint(roots[0], 'run', 'stability', '--headless')}"
         raise UsageError("; ".join(not_listed(roots)) or none)
     if back := _LAST.fullmatch(reference):
         number = int(back[1] or 0)
         if number >= len(runs):
             raise UsageError(
-                f"there {'is' if len(runs) == 1 else 'are'} only {plural(len(runs), 'run')}; {hint(roots, 'runs')} shows them"
+                f"there {'is' if len(runs) == 1 else 'are'} only {plural(len(runs), 'run')}; list them: {hint(roots, 'runs')}"
             )
         return runs[number]
     exact = [run for run in runs if run.name == reference]
@@ -114,12 +114,12 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
         return near[0]
     if near:
         raise UsageError(
-            f"{show(reference)} could be any of {len(near)} runs; add characters: {hint(roots, 'runs')} shows them"
+            f"{show(reference)} could be any of {len(near)} runs; add characters, or list the runs: {hint(roots, 'runs')}"
         )
     passed_over = [folder for folder in _passed_over(roots) if _may_mean(reference, os.path.basename(folder))]
-    unknown = f"no run is called {show(reference)}; {hint(roots, 'runs')} shows them"
+    unknown = f"no run named {show(reference)}; list all runs: {hint(roots, 'runs')}"
     if reference.startswith("sweep-"):
-        unknown = f"{show(reference)} is no run but what a sweep is called: report, attach and stop take one, other verbs a run"
+        unknown = f"{show(reference)} is a sweep, not a run; report, attach and stop take a sweep, other subcommands take a run"
     raise UsageError("; ".join(folders.why_not_listed(passed_over, [*map(str, roots)])) or unknown)
 
 
@@ -132,9 +132,7 @@ def find_surely(reference: str, roots: Sequence[Path]) -> Path:
     found = find_among(reference, roots)
     needed = _SURE if short_id(found.name).startswith(reference) else _SURE_BY_TIME
     if len(reference) < needed and not (_LAST.fullmatch(reference) or reference == found.name):
-        raise UsageError(
-            f"{show(reference)} is too short to be sure that {show(found.name)} is meant; give {needed} characters or more"
-        )
+        raise UsageError(f"{show(reference)} is too short to name {show(found.name)} safely; give {needed} characters or more")
     return found
 
 
@@ -151,7 +149,7 @@ def remove(run_dir: Path) -> None:
         filetree.remove(run_dir, last="journal")
     except OSError as problem:
         if not os.path.lexists(run_dir):
-            raise UsageError(f"{show(short_id(run_dir.name))} was deleted already") from problem
+            raise UsageError(f"{show(short_id(run_dir.name))} is already deleted") from problem
         at = f" at {show(problem.filename, 100)}" if isinstance(problem.filename, str) else ""
         step = f"; give yourself the right to it: chmod -R u+rwX {show(run_dir)}" if problem.errno == errno.EACCES else ""
         raise CannotRecord(f"cannot delete {show(run_dir)}: {problem.strerror}{at}{step}") from problem

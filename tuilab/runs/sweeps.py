@@ -70,10 +70,12 @@ def find(reference: str, root: Path) -> Begun:
     back = _LAST.fullmatch(reference)
     wanted = [one for one in known if _is_meant(one, reference)] if back is None else known[(at := int(back[1] or 0)) : at + 1]
     if len(wanted) != 1:
-        what = f"could be {len(wanted)} sweeps; add characters" if wanted else f"is no sweep in {show(root)}"
-        raise UsageError(f"{show(reference, 40)} {what}{did_you_mean(reference, known)}; {hint(root, 'sweep')} lists them")
+        what = f"could be {len(wanted)} sweeps; add characters" if wanted else f"is not a sweep in {show(root)}"
+        raise UsageError(
+            f"{show(reference, 40)} {what}{did_you_mean(reference, known)}; list all sweeps: {hint(root, 'sweep')}"
+        )
     if (found := _begun([entry for entry in entries if entry.sweep in wanted], root)) is None:
-        raise UsageError(f"the runs of {show(reference, 40)} cannot be read any more; begin it again")
+        raise UsageError(f"the runs of {show(reference, 40)} can no longer be read; start the sweep again")
     return found
 
 
@@ -105,25 +107,27 @@ def as_begun(begun: Begun) -> Iterator[None]:
     """Stand where a sweep was begun; UsageError where it cannot be begun again from what is recorded."""
     sweep = begun.sweep
     if begun.is_imported:
-        raise UsageError(f"{sweep.id} came out of an archive, and no command of one is run here; begin a sweep of your own")
+        raise UsageError(f"{sweep.id} comes from an archive, and commands from archives are never run; start your own sweep")
     if _distrust(begun.source):
         raise UsageError(
-            f"{sweep.id}: another user may have written {show(str(begun.source))}, and its command is not run; "
-            "begin a sweep of your own"
+            f"{sweep.id}: another user may have written {show(str(begun.source))}, so its command is not run; "
+            "start your own sweep"
         )
     if any(GONE in word for word in sweep.argv):
-        raise UsageError(f"{sweep.id} has a secret in its words, which is kept nowhere; begin it again")
+        raise UsageError(
+            f"{sweep.id} cannot be resumed: its command line contains a secret, which tuilab does not store; start it again"
+        )
     try:
         with contextlib.chdir(sweep.folder or os.curdir):
             yield
     except (FileNotFoundError, NotADirectoryError, PermissionError) as problem:
-        raise UsageError(f"{sweep.id} was begun in {show(sweep.folder)}: {problem.strerror}; begin it again") from problem
+        raise UsageError(f"{sweep.id} was started in {show(sweep.folder)}: {problem.strerror}; start it again") from problem
 
 
 def missing(begun: Begun, points: Sequence[Sweep]) -> list[int]:
     """Return at which places of the points of a sweep, as it would be begun now, there is no result yet."""
     if points[0].values != begun.sweep.values:
-        raise UsageError(f"{begun.sweep.id} would go through other values now: its scenario has changed; begin it again")
+        raise UsageError(f"{begun.sweep.id} would use other values now, because its scenario has changed; start a new sweep")
     last = [entry for entry in begun.entries if entry.state == RunState.SUCCEEDED or entry.is_running]
     settled = [one.point for entry in last if (one := _sweep_of(begun.root / entry.run))]  # what is known may be damaged since
     return [at for at, point in enumerate(points) if point.point not in settled]

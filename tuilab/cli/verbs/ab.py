@@ -1,8 +1,13 @@
-"""`tuilab ab --arm base --arm 'threads8: OMP_NUM_THREADS=8' -- python train.py`: which way to run a command is faster.
+"""Compare ways to run a command: which one is faster?
 
-Each arm is the command with variables, words before it (`numa: numactl -N0`) or behind it (`bf16: -- --precision bf16`). Every
-repeat runs each in a fresh process, in a drawn order, and the first once more as its control; the verdict is on the mean time
-of the steady steps. The arms have to learn the same in their first steps, or the verdict is INVALID.
+\b
+    tuilab ab --arm base --arm 't8: OMP_NUM_THREADS=8' -- python train.py
+
+Each variant (arm) is the command with environment variables, with a prefix (`numa: numactl -N0`) or
+with more arguments (`bf16: -- --precision bf16`). Each repeat runs every arm in a fresh process, in
+random order. It runs the first arm once more, as a control. The verdict is about the mean time of
+the steady steps. All arms have to learn the same in their first steps; otherwise the verdict is
+INVALID.
 """
 
 import sys
@@ -22,47 +27,69 @@ _OPTIONS: list[click.Parameter] = [
         ["--arm", "given_arms"],
         multiple=True,
         metavar="'NAME: ...'",
-        help="A way to run it: NAME alone as it is, else variables, a prefix, and words behind --; may be repeated.",
+        help="Add an arm: NAME alone is the unchanged command; after 'NAME:' write variables, a prefix, "
+        "or more arguments after --. May be repeated.",
     ),
     click.Option(
         ["--claim", "given_claims"],
         multiple=True,
         metavar="'ARM 1.3x OTHER'",
-        help="That ARM takes 1.3 times less than OTHER (else that each is faster than the first); may be repeated.",
+        help="Claim that ARM is at least 1.3 times faster than OTHER (default: each arm is faster than the first). "
+        "May be repeated.",
     ),
-    click.Option(["--repeat"], type=click.IntRange(1, 1000), help="Processes an arm (else 6)."),
-    click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
     click.Option(
-        ["--measure"], metavar="WHAT", help="Instead of the time of a step: memory, or the last value of a curve, as acc."
+        ["--repeat"], type=click.IntRange(1, 1000), metavar="N", help="Run each arm in N fresh processes (default: 6)."
+    ),
+    click.Option(
+        ["--budget"], type=options.Duration(), help="Repeat until the claims are decided or this time is over, for example 10m."
+    ),
+    click.Option(
+        ["--measure"],
+        metavar="WHAT",
+        help="Compare memory, or the last value of a curve such as acc (default: the time of a step).",
     ),
     click.Option(
         ["--metric", "metrics"],
         multiple=True,
         metavar="NAME=PATTERN",
-        help="A number that it prints, as in 'acc=acc ([0-9.]+)'.",
+        help="Read a metric from the output, for example 'acc=acc ([0-9.]+)'; may be repeated.",
     ),
-    click.Option(["--different-learning"], is_flag=True, help="The arms learn different things on purpose."),
-    click.Option(["--name"], metavar="NAME", help="What the run is called (else by the script)."),
+    click.Option(["--different-learning"], is_flag=True, help="Do not check that all arms learn the same."),
+    click.Option(["--name"], metavar="NAME", help="Name of the run (default: the name of the script, module or program)."),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-    click.Option(["--detach"], is_flag=True, help="Queue it, print the run's id and return at once."),
-    click.Option(["--beside"], is_flag=True, help="With --detach: do not queue, start beside whatever runs."),
+    click.Option(["--detach"], is_flag=True, help="Queue the run, print its id and return at once."),
+    click.Option(["--beside"], is_flag=True, help="With --detach: start immediately instead of queueing."),
     click.Option(
-        ["--watch"], type=click.Choice(("all", "steps")), default="all", show_default=True, help="What is watched inside."
+        ["--watch"],
+        type=click.Choice(("all", "steps")),
+        default="all",
+        show_default=True,
+        help="Watch where the time of each step goes (all), or only the steps.",
     ),
     click.Option(
-        ["--step-of"], metavar="OPTIMIZER", help="Whose step ends a training step (else the one that steps least often)."
+        ["--step-of"],
+        metavar="OPTIMIZER",
+        help="Optimizer whose step ends a training step, for example AdamW (default: the one that steps least often).",
     ),
-    click.Option(["--timeout"], type=options.Duration(), help="Stop it after so long: 90s, 2m, 1.5h; 90 is seconds."),
-    click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
-    click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, as it comes."),
-    click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
+    click.Option(
+        ["--timeout"],
+        type=options.Duration(),
+        help="Stop the run after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
+    ),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
+    click.Option(
+        ["--jsonl", "as_jsonl"],
+        is_flag=True,
+        help="Print every record as one line of JSON, as it is written. Implies --headless.",
+    ),
+    click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
     click.Option(
         ["--report"],
         metavar="FILE",
         shell_complete=completion.files,
-        help="Write a report at the end, also when it failed; its ending says the format. No screens.",
+        help="Write a report at the end, even if the run failed; the extension of FILE sets the format. Implies --headless.",
     ),
-    click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+    click.Option(["--quiet"], is_flag=True, help="Print no progress and no chart. Implies --headless."),
     options.FPS,
     options.ROOT,
 ]
@@ -85,7 +112,7 @@ def command(**given: Any) -> int:
         why = tui.why_not()
         if not why:
             return tui.start(options.root(given["root"]), (), [run_order], fps=given["fps"])
-        print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
+        print(f"tuilab: {why}; printing the result instead (same as --headless)", file=sys.stderr)
     from tuilab.cli.follow import Outcome, run_all
 
     outcome = Outcome(
@@ -129,6 +156,8 @@ def _tell(run_order: RunOrder) -> None:
     assert run_order.command is not None
     lines = foresee(run_order)
     for option in arms.shared_outputs(run_order.command.arms, run_order.command.words):
-        lines.append(f"every arm has {show(option, 80)}: each writes over what the others wrote; give each its own")
+        lines.append(
+            f"every arm has {show(option, 80)}, so each arm overwrites the output of the others; give each arm its own value"
+        )
     for line in lines:
         print(f"tuilab: {line}", file=sys.stderr)

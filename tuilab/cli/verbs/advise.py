@@ -1,9 +1,16 @@
-"""`tuilab advise [RUN...] -o box.env`: the settings that follow from what was measured on this box.
+"""Write the environment settings that were fastest on this machine.
 
-A setting follows where values of a variable raced here, and one won against all others, the default among them. The file is
-sourced (sh, bash, zsh) before one program that has the box to itself; with --ranks before torchrun. It sets nothing on another
-box, or once cores, processor, torch, or for a GPU its model or driver have changed. Without RUN: of every scenario that races
-settings the newest run that counts. What does not count, what is left as it is and what never raced here stands in comments.
+\b
+    tuilab advise -o box.env    # then, before your program: source box.env
+
+A setting is recommended if the values of a variable were compared here, and one value beat all
+others, the default included. Source the file (sh, bash, zsh) before one program that has the
+machine to itself; with --ranks, before torchrun. The file sets nothing on another machine, or after
+a change of cores, processor or torch, or of the model or driver of the GPU.
+
+RUNS are the runs to use (default: for each scenario that compares settings, its newest valid run).
+Comments in the file list what was not used, what is left unchanged, and what was never compared
+here.
 """
 
 import sys
@@ -26,12 +33,12 @@ if TYPE_CHECKING:
     params=[
         click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all),
         click.Option(
-            ["-o", "--output", "target"], metavar="FILE", default="-", help="Where to; without it, or with -, stdout.",
+            ["-o", "--output", "target"], metavar="FILE", default="-", help="Write to FILE; - is stdout (default: stdout).",
             shell_complete=completion.files,
         ),
         click.Option(
-            ["--ranks"], type=click.IntRange(1, 4096), default=None,
-            help="For each of so many ranks that torchrun starts on this box (its --nproc-per-node), instead of one program.",
+            ["--ranks"], type=click.IntRange(1, 4096), default=None, metavar="N",
+            help="Advise for N ranks that torchrun starts on this machine, its --nproc-per-node (default: for one program).",
         ),
         options.AS_JSON,
         *options.FOLDERS,
@@ -54,5 +61,5 @@ def command(
         print(f"tuilab: {note}", file=sys.stderr)
     write_text(target, f"{for_programs(advice_document(found))}\n" if as_json else env_file(found))
     if target != "-":
-        what = plural(len(found.settings), "setting") if found.settings else "no setting follows from what was measured here"
+        what = plural(len(found.settings), "setting") if found.settings else "no setting is recommended"
         print(f"{what}: {show(Path(target), 500)}", file=sys.stderr)

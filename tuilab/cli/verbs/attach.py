@@ -1,7 +1,9 @@
-"""`tuilab attach [RUN]`: show a run on the screens, live or from its record.
+"""Show a run on the screens, live or after its end.
 
-Without a terminal, or with --headless: follow it to its end and print its result; Ctrl-C leaves the run running. A sweep is
-always followed so, to the end of all its points that run or wait.
+RUN is an id, a unique part of one, or `last` (the default). With --headless, or without a terminal,
+tuilab follows the run to its end and prints its result. Ctrl-C only ends the following; the run
+continues. A sweep is always followed like this, until all its running and queued points are
+finished.
 """
 
 import click
@@ -15,11 +17,15 @@ from tuilab.errors import UsageError
     params=[
         click.Argument(["run"], default="last", shell_complete=completion.runs_or_sweeps),
         click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-        click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
-        click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, from the first."),
-        click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
-        click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal. No screens."),
-        click.Option(["--quiet"], is_flag=True, help="No talk on stderr, and no chart but with --plot."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
+        click.Option(
+            ["--jsonl", "as_jsonl"],
+            is_flag=True,
+            help="Print every record as one line of JSON, from the first one. Implies --headless.",
+        ),
+        click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
+        click.Option(["--plot"], is_flag=True, help="Print the chart even if stdout is not a terminal. Implies --headless."),
+        click.Option(["--quiet"], is_flag=True, help="Print no progress, and no chart without --plot. Implies --headless."),
         options.READ_ONLY,
         options.FPS,
         options.LANG,
@@ -60,7 +66,7 @@ def command(
         from tuilab.cli.sweeping import follow
 
         if as_jsonl:
-            raise UsageError("--jsonl is for a run; leave it out, or name one of the sweep")
+            raise UsageError("--jsonl follows one run, not a sweep; drop it, or name one run of the sweep")
         return follow(run, folder, outcome)
     follow_one(run_dir, outcome, is_ours=False, scenarios=catalog.load)
     return outcome.finish()

@@ -1,7 +1,8 @@
-"""`tuilab calibrate`: measure how far the lab can be trusted on this box, or on one of its GPUs.
+"""Measure how reliable verdicts about time are on this machine, or on one of its GPUs.
 
-Runs the same work against itself, where every difference is a false one, and against itself with a delay of 5 %, which should
-be seen. What comes of it is kept for this box, of a GPU for that one, and printed beside verdicts on what ran there.
+Compares the same work with itself, where every difference is false, and with itself plus a delay of
+5 %, which should be detected. The calibration is saved for this machine (or for that GPU), and
+shown next to verdicts about runs on it.
 """
 
 import shutil
@@ -30,10 +31,15 @@ _UNBOUNDED = 10_000  # columns, where there is no terminal
     help=__doc__,
     params=[
         click.Option(
-            ["--minutes"], type=options.Number(0.1, 600), help="How long it may take: 2, of a GPU 5, unless it is said."
+            ["--minutes"],
+            type=options.Number(0.1, 600),
+            metavar="N",
+            help="Time limit in minutes (default: 2 for the CPU, 5 for a GPU).",
         ),
-        click.Option(["--device"], default="cpu", show_default=True, help="What is calibrated: cpu, cuda or cuda:N."),
-        click.Option(["--show"], is_flag=True, help="Print the last calibrations of this box and its GPUs; measure nothing."),
+        click.Option(["--device"], metavar="DEVICE", default="cpu", show_default=True, help="Calibrate cpu, cuda or cuda:N."),
+        click.Option(
+            ["--show"], is_flag=True, help="Print the latest calibrations of this machine and its GPUs; measure nothing."
+        ),
         options.AS_JSON,
         options.ROOT,
     ],
@@ -42,7 +48,8 @@ def command(minutes: float | None, device: str, show: bool, as_json: bool, root:
     where = options.root(root)
     if device == "auto":
         raise UsageError(
-            "--device: a calibration is of one device; it takes cpu, cuda (the one with the most free memory) or cuda:N"
+            "--device auto is not possible, as a calibration is for one device; "
+            "use cpu, cuda (the GPU with the most free memory) or cuda:N"
         )
     if minutes:
         options.refuse_without_effect("--minutes", {"--show": show})
@@ -71,7 +78,7 @@ def _run(minutes: float, device: str, root: Path) -> RunSummary:
     if summary.box_lacks:
         raise BoxLacks(summary.box_lacks)
     if outcome.codes[-1]:
-        raise ScenarioError(f"the calibration did not end well: {hint(root, 'attach', run_dir.name)}")
+        raise ScenarioError(f"the calibration failed; see why: {hint(root, 'attach', run_dir.name)}")
     return summary
 
 
@@ -82,8 +89,8 @@ def gpu_of(summary: RunSummary) -> tuple[str, str]:
         return "", ""
     uuids = {race.uuid for race in races}
     if "" in uuids:
-        raise BoxLacks("this torch does not tell the UUID of a GPU, by which its calibration is kept; a newer one does")
+        raise BoxLacks("a GPU calibration needs the UUID of the GPU, which this torch does not report; install a newer torch")
     if len(uuids) > 1:
-        raise ScenarioError("the processes of the calibration ran on several GPUs; name one: --device cuda:0")
+        raise ScenarioError("the processes of the calibration ran on several GPUs; name one GPU: --device cuda:0")
     devices = [device for facts in summary.cuda.values() for device in facts.get("devices", [])]
     return races[0].uuid, next((shown(one.get("name", ""), 100) for one in devices if one.get("uuid") in uuids), "")

@@ -1,11 +1,21 @@
-"""`tuilab compare A B...`: runs side by side: claims with intervals, curves, and what differs in parameters, source and box.
+"""Compare runs: claims with intervals, curves, and differences in parameters, source and machine.
 
-A and B are runs, or folders of runs, such as those of two boxes: then the runs of every scenario that each of them has are
-compared: the newest that succeeded, with the defaults where there is one. The first one is what the others are compared with.
-One run alone is compared with the baseline of its scenario, the newest with the tag baseline (tuilab note RUN --tag baseline).
-Exits 0, or 1 where --fail-on finds something: a regression is a claim that came out worse than in the first run or is gone, or
-a run that failed where the first did not; a difference is a claim with another verdict, another value, or an estimate beyond
-what the intervals allow; slower:5% is a call that surely takes 5 % longer, or a step of a command that tuilab exec watched.
+A and B are runs, or folders of runs, for example of two machines. The first is the reference for
+all others. One run alone is compared with the baseline of its scenario: the newest run with the tag
+`baseline` (tuilab note RUN --tag baseline). Folders are compared scenario by scenario, for each
+scenario that all folders have. From each folder, this takes the newest successful run, preferably
+one with default parameters.
+
+The exit code is 0, or 1 if --fail-on finds something:
+
+\b
+  regression  a claim got a worse verdict than in the first run, or is missing
+  difference  a claim got another verdict, another value, or an estimate
+              beyond what the intervals allow
+  slower:5%   a call takes longer by more than 5 %, beyond doubt; for runs of
+              `tuilab exec`, a step does
+
+Each of them also finds a run that did not succeed although the first run did.
 """
 
 import os
@@ -41,7 +51,7 @@ Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that sp
         click.Option(
             ["-o", "--output", "target"],
             metavar="FILE",
-            help="Write it as a report, which ends in .html, .md or .json.",
+            help="Write the comparison to FILE, which ends in .html, .md or .json; - is stdout.",
             shell_complete=completion.files,
         ),
         click.Option(
@@ -49,10 +59,10 @@ Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that sp
             type=GateType(),
             multiple=True,
             metavar="GATE",
-            help="Exit 1 when there is a regression, a difference, or a call slower:5%; may be repeated.",
+            help="Exit with 1 for a regression, a difference, or slower:5% (see above); may be repeated.",
         ),
         options.KEEP_PRIVATE,
-        click.Option(["--plot"], is_flag=True, help="Print the curves although stdout is no terminal."),
+        click.Option(["--plot"], is_flag=True, help="Print the curves even if stdout is not a terminal."),
         options.ROOTS,
     ],
 )
@@ -73,7 +83,7 @@ def command(
     folders = options.roots(roots)
     groups, only = _groups(_beside_baseline([_choose(reference, folders) for reference in runs], folders))
     if not groups:
-        raise UsageError("no scenario was run in all of these folders, and so there is nothing to compare")
+        raise UsageError("nothing to compare: no scenario has a run in each of these folders")
     compared = []
     for group in groups:
         looks = [_look(run_dir, keeps_private=keep_private or not target) for run_dir in group]
@@ -112,7 +122,7 @@ def _format(target: str) -> str:
 
     kind = format_of(target)
     if kind not in ("html", "md", "json"):
-        raise UsageError(f"a comparison is a .html, .md or .json, not {show(target, 200)}; tuilab report has more formats")
+        raise UsageError(f"a comparison cannot be written to {show(target, 200)}; use the extension .html, .md or .json")
     return kind
 
 
@@ -166,7 +176,7 @@ def _beside_baseline(chosen: Sequence[Chosen], roots: Sequence[Path]) -> Sequenc
         case [Path() as run_dir]:
             return [needed_baseline(run_dir), run_dir]
         case [_]:
-            raise UsageError(f"name two runs or more, or two folders of runs; {hint(roots, 'runs')} shows what there is")
+            raise UsageError(f"nothing to compare with: name a second run or folder; list the runs: {hint(roots, 'runs')}")
     return chosen
 
 
@@ -183,5 +193,5 @@ def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
 def _look(run_dir: Path, *, keeps_private: bool) -> Subject:
     found = read_subject(run_dir, keeps_private=keeps_private)
     if found.summary.run is None:
-        raise TuilabError(f"{show(found.id)} has no record of its start: there is nothing to compare")
+        raise TuilabError(f"cannot compare {show(found.id)}: its start was not recorded; name another run")
     return found

@@ -1,9 +1,21 @@
-"""`tuilab config [print|path|validate]`: what is set, and who says so; where the file is; whether it is right.
+"""Show the settings and where each value comes from.
 
-The file is TOML, in the user's config folder (XDG_CONFIG_HOME). Keys: root (the folder of runs), scenarios (a list of folders
-with scenarios of your own), fps (how often the screens draw), device (auto, cpu, cuda or a GPU such as cuda:3, for scenarios
-that have a --device). An option on the command line counts before a variable (TUILAB_ROOT, TUILAB_SCENARIOS, TUILAB_FPS,
-TUILAB_DEVICE), a variable before the file, the file before the default. A variable that is empty is not set.
+\b
+  print      print the settings and where each value comes from (default)
+  path       print the path of the config file
+  validate   check the config file for mistakes
+
+The config file is TOML: tuilab/config.toml in XDG_CONFIG_HOME (usually ~/.config). A value comes
+from the first of these that sets it: an option on the command line, a variable that is not empty,
+the config file, the default.
+
+\b
+  Key        Variable          Value
+  root       TUILAB_ROOT       the folder of runs
+  scenarios  TUILAB_SCENARIOS  folders with your own scenarios
+  fps        TUILAB_FPS        times a second that the screens are redrawn
+  device     TUILAB_DEVICE     auto, cpu, cuda or a GPU such as cuda:3, for
+                               scenarios that have a --device
 """
 
 import json
@@ -31,13 +43,13 @@ def command(what: str, as_json: bool) -> None:
         }
         options.print_document("tuilab.config/1", path=path, is_there=os.path.exists(path), settings=settings)
     elif as_json:
-        raise UsageError(f"--json is of tuilab config print, not of {what}")
+        raise UsageError(f"--json works only with `tuilab config print`, not with {what}; drop it")
     elif what == "path":
         click.echo(show(places.config_file()))
     elif what == "validate":
         click.echo(_validate())
     else:
-        is_there = "" if os.path.exists(places.config_file()) else " (not there)"
+        is_there = "" if os.path.exists(places.config_file()) else " (no such file)"
         found = config.effective(os.environ)
         rows = [f"{key} = {_toml(key, value)}" for key, value in found.items()]
         width = max(map(len, rows))
@@ -49,8 +61,8 @@ def command(what: str, as_json: bool) -> None:
 def _validate() -> str:
     where = show(places.config_file())
     if not os.path.lexists(places.config_file()):
-        return f"there is no {where}: everything has its default"
-    return f"{where} is right: {plural(len(config.checked()), 'setting')}"
+        return f"there is no {where}: all settings have their defaults"
+    return f"{where} is valid: {plural(len(config.checked()), 'setting')}"
 
 
 def _toml(key: str, value: Value) -> str:

@@ -1,9 +1,15 @@
-"""`tuilab doctor`: look at this box: what it is, what will disturb, slow or end a run here, and what to do about it.
+"""Check this machine for anything that disturbs, slows or ends a run, and show how to fix it.
 
-It prints what is to be minded, and how many questions were answered how; --all prints every answer, and the facts of the box.
-Each question takes 3 s at most; one that hangs or crashes is n/a with the reason. All are asked at once, and shown as they are
-answered. The exit codes tell how the box is: 0 all passed or did not apply, 1 there are warnings, 2 something is broken.
-(Other commands mean a mistyped option by 2.) With --gpu it is 3 where no GPU can be used.
+Prints warnings and failures, and a summary of all checks; --all prints every check, and the facts
+about the machine. A check takes 3 s at most. A check that hangs or crashes is n/a, with the reason.
+All checks run at the same time.
+
+\b
+Exit codes:
+  0  every check passed or does not apply
+  1  there are warnings
+  2  a check failed, or an option is wrong
+  3  with --gpu: no GPU can be used
 """
 
 import os
@@ -29,27 +35,27 @@ from tuilab.text import show
     params=[
         options.AS_JSON,
         click.Option(
-            ["--all", "is_all"], is_flag=True, help="The facts of the box and every answer, those that are fine, too."
+            ["--all", "is_all"], is_flag=True, help="Print the facts about the machine and every check, passed ones included."
         ),
         click.Option(
             ["--bundle"],
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
-            help="Write a .json or .tar.gz for an issue: this, versions, the last failures; secrets are removed.",
+            help="Write a .json or .tar.gz for an issue: all checks, versions, the last failures. Secrets are removed.",
         ),
         click.Option(
             ["--gpu"],
             is_flag=False,
             flag_value="cuda",
             metavar="[cuda:N]",
-            help="Measure one GPU instead, the emptiest unless one is named; takes about 10 s.",
+            help="Measure one GPU instead, for about 10 s (default: the GPU with the most free memory).",
         ),
         options.ROOT,
     ],
 )
 def command(as_json: bool, is_all: bool, bundle: Path | None, gpu: str | None, root: str | None) -> int:
     if bundle is not None and not bundle.name.endswith((".json", ".tar.gz", ".tgz")):
-        raise UsageError(f"--bundle writes a .json or a .tar.gz, not {show(bundle.name, 100)}")
+        raise UsageError(f"--bundle cannot write {show(bundle.name, 100)}; use the extension .json or .tar.gz")
     if root:
         os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
     asked = ask_all(has_facts=as_json or is_all or bundle is not None) if gpu is None else _ask_gpu(gpu)
@@ -62,7 +68,7 @@ def command(as_json: bool, is_all: bool, bundle: Path | None, gpu: str | None, r
         from tuilab.doctor import bundle as bundles
 
         bundles.write(bundle, document(asked, code, __version__))
-        click.echo(f"wrote {show(bundle)}; read it before you hand it on: it names this host and its packages", err=True)
+        click.echo(f"wrote {show(bundle)}; read it before you share it: it names this machine and its packages", err=True)
     return code
 
 
@@ -71,8 +77,8 @@ def _ask_gpu(wanted: str) -> Asked:
     from tuilab.doctor.gpu_page import ask_about
 
     if wanted != "cuda" and not is_gpu(wanted):
-        hint = config.hint_by_name(wanted) or "; tuilab doctor lists what there is"
-        raise UsageError(f'--gpu takes cuda or cuda:N, as cuda:1, not "{show(wanted, 60)}"{hint}')
+        hint = config.hint_by_name(wanted) or "; `tuilab doctor --all` lists the GPUs"
+        raise UsageError(f'--gpu takes cuda or cuda:N, for example cuda:1, not "{show(wanted, 60)}"{hint}')
     if sys.stderr.isatty():
         click.echo(f"measuring {wanted}: about 10 s", err=True)
     return ask_about(wanted)

@@ -1,19 +1,23 @@
-"""`tuilab exec -- python train.py ...`: run any command as it is, and watch how it trains.
+"""Run a command, such as a training script, and watch how it trains.
 
-Its words, folder, variables, input, output and exit code stay its own. What is seen of it (the steps of torch's optimizers,
-where the time of a step goes, what goes backward, what its loggers are told) is recorded like a lesson: attach, replay, report
-and compare work. A stall, a NaN, memory that creeps up and a rank that is slow are told as they happen.
+The command runs unchanged: it keeps its arguments, folder, variables, input, output and exit code.
+tuilab records the steps of torch's optimizers, where the time of a step goes, the values that
+backward starts from, and the metrics that the script logs. `tuilab attach`, `replay`, `report` and
+`compare` work with this run as with any other. tuilab reports a stall, a NaN, steadily growing
+memory and a slow rank as they happen.
 
 \b
     tuilab exec -- python train.py --lr 0.1
     tuilab exec -- torchrun --nproc-per-node 2 train.py
     tuilab exec --metric 'acc=acc ([0-9.]+)' -- ./train.sh
 
-Without screens its stdout and stderr appear as they are, and the result on stderr. It reads what tuilab reads, but no terminal.
+Without the screens, stdout and stderr of the command appear unchanged, the result goes to stderr,
+and SIGTERM, SIGUSR1 and SIGUSR2 are passed on to the command. The command reads the stdin of
+tuilab, unless stdin is a terminal. Ctrl-C interrupts the command, which then has 30 s to save; a
+second Ctrl-C ends it at once.
 
-Exits as the command does (128+n for signal n; 127 not found, 126 not executable), with 125 where tuilab itself failed, and with
-2 where an option is wrong. Ctrl-C interrupts it as at a terminal, with 30 s to save, and a second one ends it at once.
-Without screens SIGTERM, SIGUSR1 and SIGUSR2 are passed on to it.
+The exit code is that of the command (128+n for signal n, 127 if not found, 126 if not executable).
+It is 125 if tuilab itself failed, 2 if an option is wrong, and 130 after Ctrl-C.
 """
 
 import os
@@ -46,37 +50,52 @@ _OPTIONS: list[click.Parameter] = [
         type=click.UNPROCESSED,
         shell_complete=completion.files,
     ),
-    click.Option(["--name"], metavar="NAME", help="What the run is called (else by the script)."),
-    click.Option(["--headless"], is_flag=True, help="Do not open the screens; what the command prints appears here."),
-    click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once."),
+    click.Option(["--name"], metavar="NAME", help="Name of the run (default: the name of the script, module or program)."),
+    click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the output of the command here."),
+    click.Option(["--detach"], is_flag=True, help="Start the run, print its id and return at once."),
     click.Option(
         ["--watch"],
         type=click.Choice(orders.WATCH),
         default="all",
         show_default=True,
-        help="What is watched inside: where a step's time goes, its steps alone, or nothing.",
+        help="Watch where the time of each step goes (all), only the steps, or nothing.",
     ),
     click.Option(
         ["--metric", "metrics"],
         multiple=True,
         metavar="NAME=PATTERN",
-        help="A number that it prints, as in 'acc=acc ([0-9.]+)'; may be repeated.",
+        help="Read a metric from the output, for example 'acc=acc ([0-9.]+)'; may be repeated.",
     ),
     click.Option(
         ["--step-of"],
         metavar="OPTIMIZER",
-        help="Whose step ends a training step, as in AdamW or 'optimizer 2' (else the rarest one's).",
+        help="Optimizer whose step ends a training step, for example AdamW or 'optimizer 2' "
+        "(default: the one that steps least often).",
     ),
-    click.Option(["--timeout"], type=options.Duration(), help="Stop it after so long: 90s, 2m, 1.5h; 90 is seconds."),
-    click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document on stdout; its prints on stderr."),
-    click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON; its prints on stderr."),
+    click.Option(
+        ["--timeout"],
+        type=options.Duration(),
+        help="Stop the run after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
+    ),
+    click.Option(
+        ["--json", "as_json"],
+        is_flag=True,
+        help="Print the result as one JSON document on stdout, and the output of the command on stderr. Implies --headless.",
+    ),
+    click.Option(
+        ["--jsonl", "as_jsonl"],
+        is_flag=True,
+        help="Print every record as one line of JSON on stdout, and the output of the command on stderr. Implies --headless.",
+    ),
     click.Option(
         ["--report"],
         metavar="FILE",
         shell_complete=completion.files,
-        help="Write a report at the end, also when it failed; its ending says the format. No screens.",
+        help="Write a report at the end, even if the run failed; the extension of FILE sets the format. Implies --headless.",
     ),
-    click.Option(["--quiet"], is_flag=True, help="No result at the end: nothing but what the command prints."),
+    click.Option(
+        ["--quiet"], is_flag=True, help="Print only the output of the command: no alerts, no result. Implies --headless."
+    ),
     options.FPS,
     options.ROOT,
 ]
@@ -104,7 +123,7 @@ def command(**given: Any) -> int:
         why = tui.why_not()
         if not why:
             return tui.start(options.root(given["root"]), (), [order], fps=given["fps"], code_of=code_of)
-        print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
+        print(f"tuilab: {why}; printing the result instead (same as --headless)", file=sys.stderr)
     try:
         return _follow(order, outcome)
     except (TuilabError, OSError) as problem:

@@ -1,7 +1,7 @@
-"""`tuilab learn`: the next lesson that you have not done, and how near your predictions came.
+"""Open the next lesson that you have not done, and show how close your predictions were.
 
-On a terminal it opens the screens at that lesson, where you are asked what you expect. With --headless, or without a terminal,
-it prints what was done and which lesson comes next.
+In a terminal, this opens the screens at that lesson, and you can enter your prediction there. With
+--headless, or without a terminal, it prints the lessons that you have done and the next lesson.
 """
 
 import shlex
@@ -24,7 +24,7 @@ from tuilab.wrapping import flow, wrap
 @click.command(
     help=__doc__,
     params=[
-        click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the score and the next lesson."),
+        click.Option(["--headless"], is_flag=True, help="Do not open the screens; print your score and the next lesson."),
         options.AS_JSON,
         options.FPS,
         options.LANG,
@@ -45,7 +45,7 @@ def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str],
         why = tui.why_not()
         if not why:
             return tui.start(options.root(root), scenarios, is_learning=True, fps=fps)
-        print(f"tuilab: {why}; printing the score, as with --headless", file=sys.stderr)
+        print(f"tuilab: {why}; printing the score instead (same as --headless)", file=sys.stderr)
     folders = "".join(f" --scenarios {shlex.quote(folder)}" for folder in scenarios)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
     print(render(lessons, learned, upcoming, folders, width))

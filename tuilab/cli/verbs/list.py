@@ -1,4 +1,4 @@
-"""`tuilab list`: the scenarios in an order that teaches, with the last verdict on this box."""
+"""List the scenarios in teaching order, with the latest verdicts."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,6 +1,7 @@
-"""`tuilab note RUN [TEXT]`: write a note about a run, or tag it; without either, print what was written.
+"""Add a note or a tag to a run; without TEXT, --tag or --untag, print its notes and tags.
 
-What was measured is not touched: notes lie beside the journal, and go with the run when it is exported or deleted.
+Notes do not change the recorded data: they are kept in the folder of the run, and are exported and
+deleted with it.
 """
 
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ from tuilab.text import show
     params=[
         click.Argument(["run"], shell_complete=completion.runs),
         click.Argument(["text"], nargs=-1),
-        completion.tag_option("--tag", "Put a tag on it; may be repeated."),
-        completion.tag_option("--untag", "Take a tag off; may be repeated."),
+        completion.tag_option("--tag", "Add a tag; may be repeated."),
+        completion.tag_option("--untag", "Remove a tag; may be repeated."),
         options.AS_JSON,
         options.ROOTS,
     ],
@@ -30,7 +31,7 @@ def command(
     if text:
         options.refuse_empty("TEXT", " ".join(text))
     if twice := next((tag for tag in tags if tag in untags), ""):
-        raise UsageError(f"{show(twice, 60)} is to be put on and taken off; choose --tag or --untag")
+        raise UsageError(f"--tag and --untag both name {show(twice, 60)}; use only one of them")
     run_dir = store.find_among(run, options.roots(roots))
     if text or tags or untags:
         notes.add(run_dir, " ".join(text), tags, untags)

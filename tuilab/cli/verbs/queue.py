@@ -1,4 +1,8 @@
-"""`tuilab queue`: the runs that wait for others to be done with their device, and those that they wait for."""
+"""Show the queued runs, and the running ones that they wait for.
+
+A queued run starts when no other run uses its device. `tuilab run --detach` queues several runs;
+`tuilab sweep` queues its points.
+"""
 
 import functools
 import sys
@@ -33,8 +37,25 @@ def _with_root(act: Callable[..., None]) -> Callable[..., None]:
     return with_root
 
 
+class _Queue(click.Group):
+    """A group that calls its members subcommands, as `tuilab --help` does."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as problem:
+            words = problem.format_message().replace("No such command", "No such subcommand")
+            raise click.UsageError(words, ctx) from problem
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Subcommands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=60)) for name, one in sorted(self.commands.items())])
+
+
 @click.group(
+    cls=_Queue,
     help=__doc__,
+    subcommand_metavar="[SUBCOMMAND] [ARGS]...",
     invoke_without_command=True,
     params=[options.AS_JSON, options.ROOT],
 )
@@ -44,13 +65,13 @@ def command(ctx: click.Context, as_json: bool, root: str | None) -> None:
     if ctx.invoked_subcommand is None:
         _show(options.root(root), as_json=as_json)
     elif as_json:
-        raise UsageError(f"--json stands behind {ctx.invoked_subcommand}: tuilab queue {ctx.invoked_subcommand} --json")
+        raise UsageError(f"--json belongs behind {ctx.invoked_subcommand}: tuilab queue {ctx.invoked_subcommand} --json")
 
 
 @command.command(params=[_RUN, click.Argument(["place"], type=int), options.AS_JSON, options.ROOT])
 @_with_root
 def move(root: Path, run: str, place: int, as_json: bool) -> None:
-    """Give a run that waits another place; 1 is the next."""
+    """Move a queued run to another place; 1 is next."""
     run_dir = queue.find(run, root)
     queue.move(root, run_dir.name, place)
     _show(root, as_json=as_json)
@@ -59,7 +80,10 @@ def move(root: Path, run: str, place: int, as_json: bool) -> None:
 @command.command(params=[_RUNS, options.AS_JSON, options.ROOT])
 @_with_root
 def cancel(root: Path, runs: Sequence[str], as_json: bool) -> None:
-    """Take runs that wait out of the queue; one that has begun is stopped by `tuilab stop`."""
+    """Remove runs from the queue.
+
+    `tuilab stop` stops a run that has already started.
+    """
     from tuilab.engine import launch
 
     _tell(root, map(launch.stop, [queue.find(run, root) for run in runs]), as_json=as_json)
@@ -68,32 +92,40 @@ def cancel(root: Path, runs: Sequence[str], as_json: bool) -> None:
 @command.command(params=[options.AS_JSON, options.ROOT])
 @_with_root
 def pause(root: Path, as_json: bool) -> None:
-    """Let no run begin until `tuilab queue resume`; what has begun goes on."""
+    """Pause the queue: no queued run starts.
+
+    Runs that have already started continue. `tuilab queue resume` resumes the queue.
+    """
     queue.pause(root)
     _tell(
-        root, [f"the queue is paused, {len(queue.waiting(root))} wait; go on: {hint(root, 'queue', 'resume')}"], as_json=as_json
+        root,
+        [f"the queue is paused, {len(queue.waiting(root))} queued; resume it: {hint(root, 'queue', 'resume')}"],
+        as_json=as_json,
     )
 
 
 @command.command(params=[options.AS_JSON, options.ROOT])
 @_with_root
 def resume(root: Path, as_json: bool) -> None:
-    """Let runs begin again."""
+    """Resume the queue: queued runs start again."""
     queue.resume(root)
-    _tell(root, [f"the queue goes on, {len(queue.waiting(root))} wait"], as_json=as_json)
+    _tell(root, [f"the queue is resumed, {len(queue.waiting(root))} queued"], as_json=as_json)
 
 
 @command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=completion.over), options.AS_JSON, options.ROOT])
 @_with_root
 def again(root: Path, runs: Sequence[str], as_json: bool) -> None:
-    """Queue runs again that waited when they were killed or the box was started anew: those named, or all."""
+    """Queue lost runs again, for example after a reboot.
+
+    Without RUNS: all runs that were still queued when they were killed or the machine rebooted.
+    """
     from tuilab.engine.launch import check_outlived
     from tuilab.engine.requeue import queue_again
 
     check_outlived()
     chosen = {store.find_surely(run, [root]).name for run in runs}
     told = (f"{store.short_id(old)} is queued again as {store.short_id(new.name)}" for old, new in queue_again(root, chosen))
-    first = next(told, "nothing that waited was lost")
+    first = next(told, "no queued run was lost")
     _tell(root, chain([first], told), as_json=as_json)
 
 
@@ -119,12 +151,12 @@ def _page(root: Path, style: Style) -> str:
     names = {RunState.RUNNING: "now"}
     lines = [_line(str(place or names.get(state, state)), one, style) for state, place, one in now.rows]
     if not lines:
-        lines = [f"nothing waits; queue runs: {hint(root, 'run', 'TOPIC', '--detach')}"]
+        lines = [f"the queue is empty; queue runs: {hint(root, 'run', 'TOPIC', '--detach')}"]
     if now.is_paused:
-        lines.append(f"paused: none begins; go on: {hint(root, 'queue', 'resume')}")
+        lines.append(f"paused: no queued run starts; resume: {hint(root, 'queue', 'resume')}")
     if now.lost:
         again = hint(root, "queue", "again")
-        lines.append(f"lost: they waited when they were killed or the box was started anew; once more: {again}")
+        lines.append(f"lost: still queued when they were killed or the machine rebooted; queue them again: {again}")
     return style.fit("\n".join(lines))
 
 

@@ -1,6 +1,7 @@
-"""`tuilab replay [RUN]`: play a run that is over again, as the screens would have shown it.
+"""Replay a run on the screens, as they would have shown it live.
 
-Keys: space plays and pauses, `,` and `.` seek, `[` and `]` change the speed.
+RUN is an id, a unique part of one, or `last` (the default). Keys: space plays and pauses, `,` and
+`.` seek, `[` and `]` change the speed.
 """
 
 import click
@@ -29,6 +30,6 @@ def command(run: str, fps: float, read_only: bool, root: str | None) -> int:
     run_dir = store.find(run, folder)
     if why := tui.why_not():
         name = store.short_id(run_dir.name)
-        raise UsageError(f"{why}, so nothing can be played here; {hint(folder, 'attach', name)} prints the result")
+        raise UsageError(f"cannot open the screens: {why}; print the result instead: {hint(folder, 'attach', name)}")
     options.tell_language(catalog.load)
     return tui.start(folder, show=run_dir, is_replay=True, fps=fps, is_read_only=read_only)

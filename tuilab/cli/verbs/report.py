@@ -1,10 +1,17 @@
-"""`tuilab report RUN... -o FILE`: what runs found, as a file to hand on.
+"""Write a report of runs to a file that you can share.
 
-The ending of FILE says the format: .html (one page), .md, .json (everything, with raw samples), .csv (every number), .xml
-(JUnit), .trace.json (Chrome, Perfetto), .pyperf.json, .tfevents (a folder for TensorBoard). `-` is stdout. Several runs, or
-`all` (of every scenario the newest run that succeeded, with its defaults where there is one; where none did, the newest), make
-one report about the box; runs of one scenario are shown side by side. What looks like a secret is taken out, and the report
-says how much.
+The extension of FILE sets the format:
+
+\b
+  .html          one page                  .csv          every number
+  .md            Markdown                  .trace.json   Chrome, Perfetto
+  .json          all data, raw samples     .pyperf.json  pyperf
+  .xml           JUnit                     .tfevents     a TensorBoard folder
+
+RUNS are runs or sweeps (default: the last run), or `all`: for each scenario its newest successful
+run, preferably one with default parameters, or else its newest run. Several runs make one report;
+runs of the same scenario are shown side by side. Text that looks like a secret is removed, and the
+report says how much.
 """
 
 import os
@@ -36,14 +43,19 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
         click.Option(
             ["-o", "--output", "target"],
             metavar="FILE",
-            help="Where to; its ending says the format; - is stdout.",
+            help="Write to FILE; its extension sets the format; - is stdout.",
             shell_complete=completion.files,
         ),
-        click.Option(["--as", "kind"], type=click.Choice(_FORMATS), help="The format, whatever the ending says."),
+        click.Option(
+            ["--as", "kind"],
+            type=click.Choice(_FORMATS),
+            metavar="FORMAT",
+            help=f"Use this format, whatever the extension: {', '.join(_FORMATS)}.",
+        ),
         click.Option(
             ["--github"],
             is_flag=True,
-            help=f"Markdown of at most 65,000 characters; without -o appended to ${_SUMMARY}.",
+            help=f"Write Markdown of at most 65,000 characters; without -o, append it to the file ${_SUMMARY}.",
         ),
         options.KEEP_PRIVATE,
         click.Option(
@@ -51,7 +63,7 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboar
             is_flag=False,
             flag_value="report",
             metavar="[NAME]",
-            help="Print the JSON Schema of the .json, or of a document that other verbs print: runs, doctor; write nothing.",
+            help="Print the JSON Schema of a .json report, or of what another subcommand prints, such as runs; write nothing.",
         ),
         *options.FOLDERS,
     ],
@@ -75,12 +87,12 @@ def command(
     is_appended = github and not target
     target = target or (os.environ.get(_SUMMARY, "") if github else "")
     if not target:
-        why = f"{_SUMMARY} is not set, so " if github else ""
-        raise UsageError(f"{why}say where the report goes: -o report.html (or {', '.join(files.ENDINGS)}, or - for stdout)")
+        why = f"{_SUMMARY} is not set; " if github else ""
+        raise UsageError(f"{why}name an output file, for example -o report.html (- is stdout)")
     found = files.format_of(target, kind or ("md" if is_appended else ""))
     if github and found != "md":
         raise UsageError(
-            f"--github is Markdown, and {show(target, 200)} would be {found}; name a file that ends in .md, or none"
+            f"--github writes Markdown, but {show(target, 200)} would be {found}; use the extension .md, or drop -o"
         )
     files.tell_lack(found)
     folders = chosen(runs or ["last"], options.root(root))
@@ -102,7 +114,7 @@ def _schema(wanted: str) -> str:
     found = {name.removeprefix("tuilab.").partition("/")[0]: name for name in schemas.names()}
     name = found.get(wanted, wanted)
     if name not in found.values():
-        raise UsageError(f"no document has the schema {show(wanted, 60)}; there are {', '.join(found)}")
+        raise UsageError(f"no schema is named {show(wanted, 60)}; --schema takes {', '.join(found)}")
     return schemas.schema_of(name)
 
 
@@ -112,7 +124,7 @@ def _tell_damage(subjects: "Sequence[Subject]") -> None:
 
     for subject in subjects:
         if problems := damage(subject):
-            print(f"tuilab: the record of {subject.id} is not whole: {' '.join(problems)}", file=sys.stderr)
+            print(f"tuilab: the data of {subject.id} is incomplete: {' '.join(problems)}", file=sys.stderr)
 
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:

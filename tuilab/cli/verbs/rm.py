@@ -1,9 +1,10 @@
-"""`tuilab rm RUN...`: delete runs that are over; one that goes on is never deleted.
+"""Delete finished runs. A running run is never deleted.
 
-Whether a run without an end goes on on another box cannot be seen from here: if you know that it does not, add --yes.
+tuilab cannot see whether an unfinished run on another machine is still running. If you know that it
+is not, add --yes.
 
-With --older-than or --keep instead of names: all runs of that age, but for the newest ones. Then nothing is deleted without
---yes: it only says what would be.
+With --older-than or --keep instead of RUNS, tuilab deletes all runs that are older than AGE and not
+among the newest N. Without --yes it then deletes nothing, and only shows what it would delete.
 """
 
 import time
@@ -27,9 +28,18 @@ from tuilab.words import size
     help=__doc__,
     params=[
         click.Argument(["runs"], nargs=-1, shell_complete=completion.over),
-        click.Option(["--older-than"], type=options.Age(), metavar="AGE", help="Runs that started longer ago: 12h, 30d, 2w."),
-        click.Option(["--keep"], type=click.IntRange(0), metavar="N", help="Keep the newest N, whatever their age."),
-        click.Option(["--yes"], is_flag=True, help="Do delete them: those of that age, or one of another box."),
+        click.Option(
+            ["--older-than"],
+            type=options.Age(),
+            metavar="AGE",
+            help="Delete runs that started longer ago than this: 12h, 30d, 2w.",
+        ),
+        click.Option(["--keep"], type=click.IntRange(0), metavar="N", help="Keep the newest N runs, whatever their age."),
+        click.Option(
+            ["--yes"],
+            is_flag=True,
+            help="Really delete: runs chosen by age or number, or an unfinished run of another machine.",
+        ),
         options.AS_JSON,
         options.ROOTS,
     ],
@@ -38,8 +48,10 @@ def command(
     runs: Sequence[str], older_than: float | None, keep: int | None, yes: bool, as_json: bool, roots: Sequence[str]
 ) -> None:
     is_sweep = older_than is not None or keep is not None
-    if is_sweep == bool(runs):
-        raise UsageError("either name the runs to delete, or say --older-than AGE or --keep N; tuilab rm --help tells more")
+    if is_sweep and runs:
+        raise UsageError("use either names of runs, or --older-than and --keep; drop one of them")
+    if not (is_sweep or runs):
+        raise UsageError("no runs chosen; name the runs to delete, or use --older-than AGE or --keep N")
     if is_sweep:
         swept = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
         if as_json:
@@ -49,7 +61,7 @@ def command(
         for one in swept if not as_json else ():
             _tell(one, is_meant=yes)
         if any(one.failed for one in swept):
-            raise CannotRecord("not all of them could be deleted; see above")
+            raise CannotRecord("some runs could not be deleted; the reasons are above")
         return
     _delete([*dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs)], is_given_up=yes, as_json=as_json)
 

@@ -1,6 +1,7 @@
-"""`tuilab run NAME...`: run scenarios, a topic or all, one after another, and print what came of them.
+"""Run scenarios one after another and print the results.
 
-With --detach several wait in the queue of their device, each until those before it are over: tuilab queue shows them.
+NAME is a scenario, a topic, `all`, or a scenario file such as ./my-idea.py. With --detach, several
+runs wait in the queue of their device and run one after another; `tuilab queue` shows them.
 """
 
 import contextlib
@@ -29,33 +30,48 @@ if TYPE_CHECKING:
 _BASE: list[click.Parameter] = [
     click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=completion.scenarios),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-    click.Option(["--detach"], is_flag=True, help="Start it, print the run's id and return at once; several are queued."),
-    click.Option(["--beside"], is_flag=True, help="With --detach: do not queue, start all at once, beside whatever runs."),
-    click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
-    click.Option(["--jsonl", "as_jsonl"], is_flag=True, help="Every record as one line of JSON, as it comes."),
-    click.Option(["--quick"], is_flag=True, help="Smaller sizes: an answer in seconds."),
+    click.Option(["--detach"], is_flag=True, help="Start the run, print its id and return at once; several runs are queued."),
+    click.Option(["--beside"], is_flag=True, help="With --detach: start all runs immediately instead of queueing them."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
     click.Option(
-        ["--repeat"], type=click.IntRange(1, 1000), help="Fresh processes to run it in (else 6 where time is claimed, or 1)."
+        ["--jsonl", "as_jsonl"],
+        is_flag=True,
+        help="Print every record as one line of JSON, as it is written. Implies --headless.",
     ),
-    click.Option(["--budget"], type=options.Duration(), help="Repeat until the claims are decided, or this time is spent."),
-    click.Option(["--timeout"], type=options.Duration(), help="Stop it after so long: 90s, 2m, 1.5h; 90 is seconds."),
+    click.Option(["--quick"], is_flag=True, help="Use smaller sizes, for an answer in seconds."),
+    click.Option(
+        ["--repeat"],
+        type=click.IntRange(1, 1000),
+        metavar="N",
+        help="Run in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
+    ),
+    click.Option(
+        ["--budget"], type=options.Duration(), help="Repeat until the claims are decided or this time is over, for example 10m."
+    ),
+    click.Option(
+        ["--timeout"],
+        type=options.Duration(),
+        help="Stop the run after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
+    ),
     click.Option(
         ["--predict"],
         type=options.Prediction(),
-        help="What you expect for the lesson's question; the result tells how near it is.",
+        help="Your answer to the lesson's question; the result shows how close it was.",
     ),
-    click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
+    click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
     click.Option(
         ["--report"],
         metavar="FILE",
         shell_complete=completion.files,
-        help="Write a report at the end, also when it failed; its ending says the format. No screens.",
+        help="Write a report at the end, even if the run failed; the extension of FILE sets the format. Implies --headless.",
     ),
     click.Option(
-        ["--verbose"], is_flag=True, help="Print the whole result of each of several runs (default: a summary). No screens."
+        ["--verbose"],
+        is_flag=True,
+        help="Print the whole result of each of several runs (default: a summary). Implies --headless.",
     ),
-    click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal. No screens."),
-    click.Option(["--quiet"], is_flag=True, help="No talk on stderr, and no chart but with --plot."),
+    click.Option(["--plot"], is_flag=True, help="Print the chart even if stdout is not a terminal. Implies --headless."),
+    click.Option(["--quiet"], is_flag=True, help="Print no progress, and no chart without --plot. Implies --headless."),
     options.FPS,
     options.LANG,
     *options.ENGINE,
@@ -113,7 +129,9 @@ class _RunCommand(click.Command):
         rest = super().parse_args(ctx, [*args])  # which it empties
         if names and set(ctx.params["names"]) != set(names):
             _refuse_values_of_switches(args, ctx.meta["tuilab.options"])
-            raise UsageError("it is not clear which words are names; say them first: tuilab run NAME NAME --option")
+            raise UsageError(
+                "cannot tell scenario names from option values; put the names first: tuilab run NAME NAME --option VALUE"
+            )
         return rest
 
 
@@ -124,7 +142,9 @@ def _refuse_values_of_switches(args: list[str], chosen: list[click.Option]) -> N
     other = dict(both_ways) | {no: yes for yes, no in both_ways}
     for before, word in pairwise(args):
         if before in other and word.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
-            raise UsageError(f"{before} takes no value, and {show(word)} is no name; the other way is {other[before]}")
+            raise UsageError(
+                f"{before} takes no value, and {show(word)} is not a scenario; for the opposite, use {other[before]}"
+            )
 
 
 def shared_params(scenarios: list[Scenario]) -> list[Param]:
@@ -198,9 +218,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
     values = values_of(ctx, given)
     if given["predict"] is not None and len(chosen) > 1:
-        raise UsageError("--predict answers the question of one lesson; name it")
+        raise UsageError("--predict answers the question of one lesson; name only one scenario")
     if given["predict"] is not None and "Predict" not in chosen[0].sections:
-        raise UsageError(f"{show(chosen[0].id)} asks no question that --predict could answer; leave it out")
+        raise UsageError(f"{show(chosen[0].id)} has no question to predict; drop --predict")
     runnable = [scenario for scenario in chosen if not scenario.error] if len(chosen) > 1 else chosen
     orders = [
         launch.order(
@@ -219,7 +239,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     ]
     for scenario in chosen:
         if scenario not in runnable:
-            print(f"left out {scenario.id}: {scenario.error}", file=sys.stderr)
+            print(f"tuilab: skipped {scenario.id}: {scenario.error}", file=sys.stderr)
     if options.is_afar(given):
         return _afar(orders, given)
     if given["detach"]:
@@ -243,7 +263,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         why = tui.why_not()
         if not why:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
-        print(f"tuilab: {why}; running as with --headless", file=sys.stderr)
+        print(f"tuilab: {why}; printing the result instead (same as --headless)", file=sys.stderr)
     return run_all(orders, outcome, lambda: runnable, spare)
 
 
@@ -265,7 +285,7 @@ def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
     from tuilab.cli.follow import Outcome
 
     if odd := next((name for name in ("detach", "beside", "as_jsonl", "predict") if given[name]), ""):
-        raise UsageError(f"--{odd.removeprefix('as_')} is for runs on this box; leave it out with --engine ray")
+        raise UsageError(f"--{odd.removeprefix('as_')} works only on this machine; drop it, or drop --engine ray")
     outcome = Outcome(
         as_json=given["as_json"],
         is_strict=given["strict"],
@@ -309,5 +329,5 @@ def detach(orders: "list[RunOrder]", *, as_json: bool, sweep: str = "") -> int:
             options.print_document("tuilab.started/1", runs=started, **({"sweep": sweep} if sweep else {}))
     for root in dict.fromkeys(Path(order.root) for order in orders if order.waits and queue.is_paused(Path(order.root))):
         step = hint(root, "queue", "resume")
-        print(f"tuilab: the queue is paused: what times something waits; let it begin: {step}", file=sys.stderr)
+        print(f"tuilab: the queue is paused: runs that time something do not start; resume it: {step}", file=sys.stderr)
     return ExitCode.DONE

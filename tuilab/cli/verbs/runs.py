@@ -1,7 +1,8 @@
-"""`tuilab runs [WORDS]`: the runs on this box, or on several, newest first; options choose among them, and words do.
+"""List past and current runs, newest first.
 
-WORDS are those of the filter of History: words that it must have, !word that it must not, verdict:refuted, state:stopped,
-since:1d, tag:mine.
+FILTER selects runs, as on the History screen: a word that must occur, !word for a word that must
+not occur, verdict:refuted, state:stopped, since:1d or tag:mine. Several filters and options select
+the runs that match all of them.
 """
 
 import shutil
@@ -25,7 +26,7 @@ from tuilab.runs import notes, store
 from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, with_sweeps, words_of
 from tuilab.runs.listing.entry import Entry
 from tuilab.runs.run_name import RunName
-from tuilab.text import plural, show
+from tuilab.text import join, plural, show
 
 _ALL = Filter()
 
@@ -58,21 +59,41 @@ class Wanted:
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["words"], nargs=-1),
-        click.Option(["--limit"], type=click.IntRange(1), default=LIMIT, show_default=True, help="How many to show."),
-        click.Option(["--scenario"], metavar="NAME", help="Of this scenario or topic.", shell_complete=completion.scenarios),
-        click.Option(["--state", "states"], type=click.Choice(STATES), multiple=True, help="In this state; may be repeated."),
+        click.Argument(["words"], nargs=-1, metavar="[FILTER]..."),
         click.Option(
-            ["--since"], type=options.Since(), help="Started since: 2h, 3d, today, or a day such as 2026-11-21 (UTC)."
+            ["--limit"], type=click.IntRange(1), metavar="N", default=LIMIT, show_default=True, help="Show at most N runs."
         ),
         click.Option(
-            ["--verdict", "verdicts"], type=click.Choice(list(VERDICTS)), multiple=True, help="With a claim that came out so."
+            ["--scenario"],
+            metavar="NAME",
+            help="Show only runs of this scenario or topic.",
+            shell_complete=completion.scenarios,
         ),
-        completion.tag_option("--tag", "With this tag; may be repeated."),
+        click.Option(
+            ["--state", "states"],
+            type=click.Choice(STATES),
+            metavar="STATE",
+            multiple=True,
+            help=f"Show only runs in this state: {join(STATES)}. May be repeated, to allow several.",
+        ),
+        click.Option(
+            ["--since"],
+            type=options.Since(),
+            metavar="TIME",
+            help="Show only runs that started since then: 2h, 3d, today, or a day such as 2026-11-21 (UTC).",
+        ),
+        click.Option(
+            ["--verdict", "verdicts"],
+            type=click.Choice(list(VERDICTS)),
+            metavar="VERDICT",
+            multiple=True,
+            help=f"Show only runs with a claim that got this verdict: {join(VERDICTS)}. May be repeated, to allow several.",
+        ),
+        completion.tag_option("--tag", "Show only runs with this tag; may be repeated."),
         click.Option(
             ["--claim"],
             metavar="KEY",
-            help="This claim of them, run after run, and what changed in between.",
+            help="Follow one claim through the runs, and show what changed between them.",
             shell_complete=completion.claims,
         ),
         options.AS_JSON,
@@ -93,18 +114,18 @@ def command(
 ) -> None:
     folders = options.roots(roots)
     for word in words:
-        options.refuse_empty("WORDS", word)
+        options.refuse_empty("FILTER", word)
     found = RunList([*map(str, folders)])
     asked = parse(with_sweeps(" ".join(words), (found.entry(*run) for run in found.runs)), time.time())
     if asked.problem:
-        raise UsageError(f"{asked.problem}; WORDS are {HINT}")
+        raise UsageError(f"{asked.problem}; filters are: {HINT}")
     if idle := next((word for word in words if not parse(word, 0.0).asked), ""):
-        raise UsageError(f"{show(idle, 60)} asks for nothing; WORDS are {HINT}")
+        raise UsageError(f"{show(idle, 60)} is an incomplete filter; filters are: {HINT}")
     wanted = Wanted(scenario, states, since, verdicts, tags, asked)
     rows = [*islice(_chosen(found, wanted), limit + 1)]
     if asked.odd and not rows:
         click.echo(
-            f"tuilab: {show(asked.odd, 60)} has no key of a filter, and was looked for as a word; WORDS are {HINT}", err=True
+            f"tuilab: {show(asked.odd, 60)} is not a known filter and was searched for as text; filters are: {HINT}", err=True
         )
     is_more, rows = len(rows) > limit, rows[:limit]
     if claim is not None:
@@ -151,8 +172,8 @@ def _chosen(found: RunList, wanted: Wanted) -> Iterator[Row]:
 def _count(shown: int, total: int, *, is_more: bool) -> str:
     """Return how many of the runs are like that, and `{}` for what all of them take."""
     if not shown:
-        return f"none of {plural(total, 'run')} is like that"
-    count = f"the newest {shown} that are like that" if is_more else f"{shown} of {plural(total, 'run')}"
+        return f"0 of {plural(total, 'run')} match"
+    count = f"the newest {shown} that match" if is_more else f"{shown} of {plural(total, 'run')}"
     return f"{count}, all runs: {{}}"
 
 

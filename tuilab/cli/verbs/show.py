@@ -1,4 +1,4 @@
-"""`tuilab show NAME`: a scenario's lesson, parameters, claims and source."""
+"""Show a scenario: lesson, parameters and claims; with --source also its source."""
 
 import re
 import shutil
@@ -27,7 +27,7 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     help=__doc__,
     params=[
         click.Argument(["name"], shell_complete=completion.scenarios),
-        click.Option(["--source"], is_flag=True, help="The source, too."),
+        click.Option(["--source"], is_flag=True, help="Print the source, too."),
         options.AS_JSON,
         options.LANG,
         options.SCENARIOS,
@@ -129,4 +129,4 @@ def _source(scenario: Scenario) -> str:
     try:
         return "\n## File\n" + show_lines(read_text(scenario.path))
     except Broken as problem:
-        return f"\nthe source is not shown: {show(problem)}\n"
+        return f"\nthe source cannot be shown: {show(problem)}\n"

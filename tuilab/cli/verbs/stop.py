@@ -1,4 +1,6 @@
-"""`tuilab stop RUN`: stop a run in order, or end what a lost one left behind; of a sweep, all of it."""
+"""Stop a run cleanly. For a lost run, end the processes it left behind. For a sweep, stop all its
+runs.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
     help=__doc__,
     params=[
         click.Argument(["run"], shell_complete=completion.going_on_or_sweeps),
-        click.Option(["--now"], is_flag=True, help="At once: no grace for the scenario to save anything, no verdicts."),
+        click.Option(
+            ["--now"],
+            is_flag=True,
+            help="Kill the run immediately: the scenario can save nothing, and no verdicts are reached.",
+        ),
         options.AS_JSON,
         options.ROOT,
     ],
@@ -49,11 +55,13 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
         runs = [{**store.fields(run_dir), "done": words} for run_dir, words in done]
         options.print_document("tuilab.stop-sweep/1", sweep=found.sweep.id, is_ended=is_ended, runs=runs)
         return
-    told = [f"asked {found.sweep.id} to stop: no other point of it begins"] if is_ended else []
+    told = [f"asked {found.sweep.id} to stop: no further point starts"] if is_ended else []
     told += [words for _, words in done]
-    click.echo("\n".join(told) or f"{found.sweep.id} has no point that runs: {sweeps.told(found.counts)}")
+    click.echo("\n".join(told) or f"{found.sweep.id} has no running points: {sweeps.told(found.counts)}")
     if done and not is_ended and (left := found.counts[sweeps.LEFT]):
-        click.echo(f"{plural(left, 'point')} not begun: where its tuilab sweep still goes on, end that with Ctrl-C", err=True)
+        click.echo(
+            f"{plural(left, 'point')} not started: if its `tuilab sweep` is still running, stop that with Ctrl-C", err=True
+        )
 
 
 def _stop(run_dir: "Path", *, at_once: bool) -> str:

@@ -1,13 +1,14 @@
-"""`tuilab sweep NAME --set rows=100,1000,10000`: run a scenario, or a command of yours, with every combination of values.
+"""Run a scenario or a command with every combination of values.
 
-Each point is a run of its own, one after another, in the queue of its device. The result says at which values each claim holds,
-and from where on; of a command, where its curves ended. Ctrl-C stops it, and it goes on where it was with --resume.
+Each combination (point) is one run. The points run one after another, in the queue of their device.
+The result shows at which values each claim holds. For a command, it shows the last values of the
+curves. Ctrl-C stops the sweep; --resume continues it.
 
 \b
     tuilab sweep row-reduce --set rows=20,200,2000 --set cols=10,100
     tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}
     tuilab sweep --resume last
-    tuilab sweep                    # those that there are, and how far each is
+    tuilab sweep                    # list the sweeps and their progress
 """
 
 import sys
@@ -44,33 +45,47 @@ _OPTIONS: list[click.Parameter] = [
         ["--set", "settings"],
         multiple=True,
         metavar="NAME=VALUE,VALUE",
-        help="The values of a parameter; of a command, what {NAME} stands for in its words. May be repeated.",
+        help="Values of a parameter; in a command, the values that replace {NAME}. May be repeated.",
     ),
     click.Option(
         ["--resume"],
         metavar="SWEEP",
         shell_complete=completion.sweeps,
-        help="Run the points that a sweep has no result of yet; last is the newest.",
+        help="Run the points of SWEEP that have no result yet; `last` is the newest sweep.",
     ),
-    click.Option(["--quick"], is_flag=True, help="Smaller sizes: an answer in seconds."),
+    click.Option(["--quick"], is_flag=True, help="Use smaller sizes, for an answer in seconds."),
     click.Option(
-        ["--repeat"], type=click.IntRange(1, 1000), help="Fresh processes a point (else 6 where time is claimed, or 1)."
+        ["--repeat"],
+        type=click.IntRange(1, 1000),
+        metavar="N",
+        help="Run each point in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
     ),
     click.Option(
-        ["--budget"], type=options.Duration(), help="Of a point: repeat until its claims are decided, or this is spent."
+        ["--budget"],
+        type=options.Duration(),
+        help="For each point: repeat until its claims are decided or this time is over, for example 10m.",
     ),
-    click.Option(["--timeout"], type=options.Duration(), help="Stop a point after so long: 90s, 2m, 1.5h; 90 is seconds."),
-    click.Option(["--metric", "metrics"], multiple=True, metavar="NAME=PATTERN", help="A number that a command prints."),
+    click.Option(
+        ["--timeout"],
+        type=options.Duration(),
+        help="Stop a point after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
+    ),
+    click.Option(
+        ["--metric", "metrics"],
+        multiple=True,
+        metavar="NAME=PATTERN",
+        help="Read a metric from the output of a command, for example 'acc=acc ([0-9.]+)'; may be repeated.",
+    ),
     click.Option(["--detach"], is_flag=True, help="Queue all points, print the ids of their runs and return at once."),
-    click.Option(["--json", "as_json"], is_flag=True, help="The result as one JSON document."),
-    click.Option(["--strict"], is_flag=True, help="Exit 1 for an inconclusive claim, too."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document."),
+    click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
     click.Option(
         ["--report"],
         metavar="FILE",
         shell_complete=completion.files,
-        help="Write a report at the end; its ending says the format.",
+        help="Write a report at the end; the extension of FILE sets the format.",
     ),
-    click.Option(["--quiet"], is_flag=True, help="No talk on stderr, no chart."),
+    click.Option(["--quiet"], is_flag=True, help="Print no progress and no chart."),
     *(_hidden(one) if one.name in _SEVERAL else one for one in options.ENGINE),
     *options.FOLDERS,
 ]
@@ -86,7 +101,7 @@ class _SweepCommand(click.Command):
         rest = super().parse_args(ctx, args[:at])
         if at < len(args) and not args[at + 1 :]:
             raise UsageError(
-                "no command stands behind --; name one, as in tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}"
+                "no command after --; add one, for example tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}"
             )
         return rest
 
@@ -109,16 +124,18 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return tell_result(given["resume"], root, _outcome(given))
     is_afar = options.is_afar(given)
     if several := next((f"--{name.replace('_', '-')}" for name in _SEVERAL if given[name]), ""):
-        raise UsageError(f"{several} runs the same on several boxes, and a sweep has one result a point; leave it out")
+        raise UsageError(
+            f"{several} runs the same on several nodes, but a sweep needs one result for each point; drop {several}"
+        )
     if given["detach"] and is_afar:
-        raise UsageError("--detach is for runs on this box; leave it out with --engine ray")
+        raise UsageError("--detach works only on this machine; drop it, or drop --engine ray")
     if given["detach"]:
         from tuilab.cli.verbs.run import detach
 
         options.check_detached(root, given, "sweep-last")
         if len(orders) > _MOST_DETACHED:
             raise UsageError(
-                f"--detach starts a process for each of {len(orders)} points, up to {_MOST_DETACHED}; leave it out"
+                f"--detach takes up to {_MOST_DETACHED} points, not {len(orders)}; drop --detach or use fewer values"
             )
         if orders[0].sweep:
             print(f"{orders[0].sweep.id}: {plural(len(orders), 'point')}", file=sys.stderr)
@@ -153,9 +170,13 @@ def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunO
 
     words, argv = ctx.meta["tuilab.command"], ["sweep", *ctx.meta["tuilab.words"]]
     if (size := len("\0".join(argv).encode(errors="replace"))) > _MOST_BYTES:
-        raise UsageError(f"the command line of a sweep has {size} bytes, and takes {_MOST_BYTES}; put some into a script")
+        raise UsageError(
+            f"the command line of the sweep has {size} bytes, at most {_MOST_BYTES} are possible; move a part into a script"
+        )
     if given["names"] and words:
-        raise UsageError(f"{show(given['names'][0], 40)} stands before the -- of a command; sweep a scenario or a command")
+        raise UsageError(
+            f"sweep either a scenario or a command, not both; drop {show(given['names'][0], 40)}, or -- and what follows"
+        )
     return points.of_command(words, given, root, argv) if words else points.of_scenario(given, root, argv)
 
 
@@ -165,11 +186,11 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
     from tuilab.runs.command_line import hint
 
     if given["names"] or given["settings"]:
-        raise UsageError("--resume goes on with a sweep as it was begun; leave out its name and --set")
+        raise UsageError("--resume continues a sweep with its own scenario and values; drop the name and --set")
     found = sweeps.find(given["resume"], root)
     if found.front:
         steps = " or ".join(hint(root, verb, found.sweep.id) for verb in ("attach", "stop"))
-        raise UsageError(f"{found.sweep.id} goes on: another tuilab sweep begins its points; {steps}")
+        raise UsageError(f"{found.sweep.id} is still running: another `tuilab sweep` starts its points; {steps}")
     with sweeps.as_begun(found):
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)

@@ -51,13 +51,17 @@ def split(metric: str) -> tuple[str, str]:
     """Return the name and the pattern of `NAME=PATTERN`; UsageError where it is none."""
     name, _, pattern = metric.partition("=")
     if not name.strip() or not pattern:
-        raise UsageError(f"--metric takes NAME=PATTERN, as in 'acc=acc ([0-9.]+)', not {show(metric, 60)}")
+        raise UsageError(f"--metric takes NAME=PATTERN, for example 'acc=acc ([0-9.]+)', not {show(metric, 60)}")
     try:
         groups = re.compile(pattern.encode()).groups
     except (re.error, RecursionError, OverflowError, UnicodeEncodeError) as problem:
-        raise UsageError(f"--metric {show(name, 40)}: {show(pattern, 60)} is no pattern: {problem}") from problem
+        raise UsageError(
+            f"--metric {show(name, 40)}: {show(pattern, 60)} is not a valid regular expression: {problem}"
+        ) from problem
     if groups != 1:
-        raise UsageError(f"--metric {show(name, 40)}: the pattern has {groups} groups; put brackets around the number, once")
+        raise UsageError(
+            f"--metric {show(name, 40)}: the pattern has {groups} groups; put one pair of brackets ( ) around the number"
+        )
     return name.strip(), pattern
 
 

@@ -63,7 +63,7 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
             _pack(run_dir, squeezed, None if keeps_private else packed.secrets, packed)
             return packed
     except FileExistsError as problem:
-        raise UsageError(f"{show(path)} is there already; name another with -o") from problem
+        raise UsageError(f"{show(path)} already exists; name another file with -o") from problem
     except OSError as problem:
         if str(problem.filename).startswith(f"{run_dir}/"):
             raise UsageError(f"cannot read {show(problem.filename)}: {problem.strerror}; check its disk") from problem

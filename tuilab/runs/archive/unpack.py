@@ -61,7 +61,7 @@ def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: 
             _examine(found)
             there = root / found.run_dir.name
             if os.path.lexists(there):
-                raise Refused(f"the run {show(there.name)} is here already, in {show(root)}")
+                raise Refused(f"the run {show(there.name)} already exists in {show(root)}")
             mark_imported(found.run_dir)
             os.rename(found.run_dir, there)
             found.run_dir = there
@@ -69,7 +69,7 @@ def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: 
     except tarfile.TarError as problem:
         raise Refused(f"{show(path)} is not an archive of a run: {problem}") from problem
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        raise Refused(f"{show(path)} is not an archive of a run, or not the whole of it: {problem}") from problem
+        raise Refused(f"{show(path)} is not an archive of a run, or is incomplete: {problem}") from problem
     except OSError as problem:
         raise CannotRecord(f"cannot unpack {show(path)} into {show(root)}: {problem.strerror or problem}") from problem
 
@@ -86,12 +86,12 @@ def _unpack(path: Path, below: Path, most_bytes: int, most_files: int) -> Unpack
             name = _checked_name(about, found, below)
             written += about.size
             if written > most:
-                raise Refused(f"{show(path)} holds more than {size(most)}, the most that is unpacked here")
+                raise Refused(f"{show(path)} holds more than {size(most)}, the limit for an archive")
             _take(squeezed, about.size, found.run_dir / name if name else None)
             if name == _FIRST:
                 _examine_start(found.run_dir)  # before much is unpacked
         if len(squeezed.read(_CHUNK)) == _CHUNK:  # with the end comes the checksum of all
-            raise Refused(f"{show(path)} goes on behind its end: not an archive of a run")
+            raise Refused(f"{show(path)} has data after its end: not an archive of a run")
     if found.run_dir == below:
         raise Refused(f"{show(path)} is empty: not an archive of a run")
     return found
@@ -132,7 +132,7 @@ def _checked_name(about: tarfile.TarInfo, found: Unpacked, below: Path) -> str:
     parts = about.name.removeprefix("./").rstrip("/").split("/")
     is_folder = about.type == tarfile.DIRTYPE
     if about.type not in _FILE_TYPES and not is_folder:
-        raise Refused(f"the archive holds {show(about.name, 100)}, which is no plain file: not unpacked")
+        raise Refused(f"the archive holds {show(about.name, 100)}, which is not a regular file: not unpacked")
     is_artifact = parts[1:2] == ["artifacts"] and len(parts) == 3  # which may have any name that a file can have
     is_odd = "\0" in about.name if is_artifact else not about.name.isprintable()
     if is_odd or any(part in ("", ".", "..") for part in parts):
@@ -213,7 +213,7 @@ def _examine(found: Unpacked) -> None:
     _check_name(found.run_dir, run)
     if not watch.summary.is_over and presence.is_of_this_box(run.supervisor):
         raise Refused(
-            "the archive has a run of this box without an end, whose processes could be taken for others': not unpacked"
+            "the archive has an unfinished run of this machine, and its processes could be mistaken for others: not unpacked"
         )
     found.damage = _damage(watch.summary)
 

@@ -32,9 +32,9 @@ def needed_baseline(run_dir: Path) -> Path:
     found, scenario = baseline_of(run_dir), show(RunName(run_dir.name).scenario, 60)
     if found is None:
         step = hint(run_dir.parent, "note", "RUN", "--tag", TAG)
-        raise UsageError(f"{scenario} has no baseline: name two runs or more, or choose one: {step}")
+        raise UsageError(f"{scenario} has no baseline run to compare with; name a second run, or tag a baseline first: {step}")
     if found == run_dir:
-        raise UsageError(f"{RunName(run_dir.name).id} is the baseline of {scenario}; name a run to compare with it")
+        raise UsageError(f"{RunName(run_dir.name).id} is itself the baseline of {scenario}; name a second run")
     return found
 
 

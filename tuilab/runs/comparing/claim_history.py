@@ -45,13 +45,13 @@ def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
     if not names:
         known = dict.fromkeys(claim.claim_id for _, summary in runs for claim in summary.claims.values())
         told = (
-            f"they claim {join([*known][:12])}"
+            f"their claims are {join([*known][:12])}"
             if known
-            else f"{hint([run_dir.parent for run_dir in run_dirs], 'runs')} shows what there is"
+            else f"list the runs: {hint([run_dir.parent for run_dir in run_dirs], 'runs')}"
         )
-        raise UsageError(f"none of {plural(len(runs), 'run')} claims {show(wanted, 60)}; {told}")
+        raise UsageError(f"none of {plural(len(runs), 'run')} has a claim {show(wanted, 60)}; {told}")
     if len(names) > 1:
-        raise UsageError(f"{join(names)} all claim {show(wanted, 60)}; choose one with --scenario NAME")
+        raise UsageError(f"several scenarios have a claim {show(wanted, 60)}: {join(names)}; choose one with --scenario NAME")
     moments: list[Moment] = []
     before: dict[tuple[str, str], str] = {}
     newest: Claim | None = None

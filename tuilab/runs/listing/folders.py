@@ -34,11 +34,11 @@ def _is_run(root: str, name: str) -> bool:
 def why_not_listed(folders: Sequence[str], roots: Sequence[str]) -> list[str]:
     """Return in a sentence each which folders are passed over, and why."""
     number, where = count_closed(folders), " and ".join(map(show, roots))
-    step = "ask whoever made them, or name a folder of your own with --root DIR or TUILAB_ROOT"
-    told = [f"{plural(number, 'run')} in {where} may not be read by you; {step}"] if number else []
+    step = "ask their owner, or name your own folder with --root DIR or TUILAB_ROOT"
+    told = [f"{plural(number, 'run')} in {where} cannot be read by you; {step}"] if number else []
     if spoilt := [show(folder, 300) for folder in folders if has_spoilt_journal(folder)]:
         names = " and ".join([*spoilt[:3], *([f"{len(spoilt) - 3} more"] if spoilt[3:] else [])])
-        told.append(f"not a run any more, as the journal in it is no folder: {names}; put that back, or delete the rest")
+        told.append(f"no longer a run, as its journal is not a folder: {names}; restore the journal, or delete the folder")
     return told
 
 

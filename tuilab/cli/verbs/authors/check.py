@@ -1,7 +1,7 @@
-"""`tuilab check [NAME...]`: tell a scenario's author what is missing; without NAME all scenarios are checked.
+"""Check scenario files for mistakes; without a name, check all scenarios.
 
-Prints PATH:LINE: SENTENCE for each finding, and exits 1 when there is one. Sentences of a lesson that are hard to read are
-warnings, which do not change the exit code.
+Prints each mistake as PATH:LINE: SENTENCE. The exit code is 0, or 1 if there is a mistake. Sentences of a lesson that are
+hard to read are warnings, which do not change the exit code.
 """
 
 import os
@@ -25,7 +25,7 @@ from tuilab.text import plural, show
     help=__doc__,
     params=[
         click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=completion.scenarios),
-        click.Option(["--stamp", "stamped"], is_flag=True, help="Note in translations that they say what the lessons say now."),
+        click.Option(["--stamp", "stamped"], is_flag=True, help="Mark translations as up to date with their lessons."),
         options.AS_JSON,
         options.SCENARIOS,
     ],
@@ -119,11 +119,11 @@ def _stamp(scenarios: Collection[Scenario], *, as_json: bool) -> int:
         for finding in others if not as_json else ():
             click.echo(_line(path, finding))
         if others:
-            click.echo(f"{show(path)} is not stamped: {plural(len(others), 'finding')}", err=True)
+            click.echo(f"{show(path)} is not marked as up to date: {plural(len(others), 'finding')}", err=True)
         elif stamp(scenario, language):
             stamped.append(path)
             if not as_json:
-                click.echo(f"{show(path)} is made from what {show(scenario.id)} says now")
+                click.echo(f"{show(path)} is marked as up to date with {show(scenario.id)}")
     if as_json:
         return _print_document([scenario.path for scenario in scenarios], found, [], stamped)
     return 1 if found else 0

@@ -1,4 +1,7 @@
-"""`tuilab new NAME`: write a scenario from a template, ready to run and to change."""
+"""Write a new scenario from a template, ready to run and to change.
+
+NAME has up to 60 characters: a-z, 0-9 and -, with a letter first.
+"""
 
 import os
 import re
@@ -68,7 +71,7 @@ def run(
             ["--dir", "folder"],
             default=".",
             metavar="DIR",
-            help="Where to write it, if not here.",
+            help="Write the file into this folder (default: the current folder).",
             shell_complete=completion.folders,
         ),
         options.AS_JSON,
@@ -80,20 +83,25 @@ def command(name: str, folder: str, as_json: bool) -> None:
         options.print_document("tuilab.new/1", path=str(path.absolute()))
         return
     click.echo(f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}")
-    click.echo(f"in the Lab: tuilab --scenarios {show(folder)}; for good: tuilab config says in which file")
+    click.echo(
+        f"see it on the screens: tuilab --scenarios {show(folder)}; "
+        "to see it always, add this folder to scenarios in the file that `tuilab config path` prints"
+    )
 
 
 def write(name: str, folder: Path) -> Path:
     """Write the template and return its path; a file that is there stays as it is."""
     if not _NAME.fullmatch(name):
-        raise UsageError(f'"{show(name, 60)}" is no name for a scenario; use a-z, 0-9 and -, a letter first, 60 at most')
+        raise UsageError(
+            f'"{show(name, 60)}" cannot be the name of a scenario; use up to 60 of a-z, 0-9 and -, with a letter first'
+        )
     path = folder / f"{name}.py"
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(TEMPLATE)
     except FileExistsError as problem:
-        raise UsageError(f"{show(path)} is there already; choose another name") from problem
+        raise UsageError(f"{show(path)} already exists; choose another name") from problem
     except OSError as problem:
         raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}; name another folder with --dir") from problem
     return path

@@ -1,7 +1,7 @@
-"""`tuilab export RUN`: pack a run into one file, for another box or for keeps; `tuilab import` unpacks it.
+"""Pack a run into one file; `tuilab import` unpacks it, here or on another machine.
 
-It holds all of the run's folder: the record, the source, the notes, and all that was printed, of which what looks like a secret
-is taken out; and what the scenario saved as artifacts, as it is.
+The file has the whole folder of the run: recorded data, source, notes and output, without text that
+looks like a secret. Artifacts that the scenario saved are packed unchanged.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from tuilab.words import size
             ["-o", "--output"],
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
-            help="The file to write, one that is not there yet (else NAME.tgz here).",
+            help="Write to this file, which must not exist yet (default: the full name of the run + .tgz, in this folder).",
         ),
         options.KEEP_PRIVATE,
         options.AS_JSON,
@@ -47,8 +47,8 @@ def command(run: str, output: Path | None, keep_private: bool, as_json: bool, ro
     click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(packed.files, 'file')}, {size(path.stat().st_size)}")
     if packed.secrets.places:
         click.echo(f"{words_of(packed.secrets.places)}; --keep-private keeps them", err=True)
-    for names, why in ((odd, "that no archive takes"), (packed.unread, "that cannot be read")):
+    for names, why in ((odd, "that cannot be packed"), (packed.unread, "that cannot be read")):
         if names:
             click.echo(f"left out {plural(len(names), 'name')} {why}: {join_first([*names], 5)}", err=True)
     if ledger.read(run_dir).is_running:
-        click.echo("the run goes on: the archive has what was written so far", err=True)
+        click.echo("the run is still running: the archive has the data so far", err=True)

@@ -1,6 +1,7 @@
-"""`tuilab import FILE...`: unpack runs that `tuilab export` packed, here or on another box.
+"""Unpack runs that `tuilab export` packed, here or on another machine.
 
-Nothing in an archive is believed: names, links, sizes and modes are checked, and nothing of it is ever executed.
+Archives are not trusted: names, links, sizes and modes are checked, and nothing from an archive is
+ever executed.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
             click.echo(f"{name}: {found.damage}", err=True)
         if found.left_out:
             names = join_first(found.left_out, 5)
-            click.echo(f"{name}: left out {plural(len(found.left_out), 'file')} that no run has: {names}", err=True)
+            click.echo(f"{name}: left out {plural(len(found.left_out), 'file')} that do not belong to a run: {names}", err=True)
 
 
 def _fields(found: unpack.Unpacked) -> dict[str, object]:

@@ -1,7 +1,10 @@
-"""`tuilab verify RUN`: check that a run's record is whole, and that its verdicts follow from what was measured.
+"""Check that the recorded data of a run is complete and unchanged, and that its verdicts follow
+from the data.
 
-Verdicts by the rule of an older tuilab stand as they are; with --rejudge those of this one are shown beside them, and nothing
-is written. The digest of the record is that of the result and of reports: whoever kept it sees whether anything was edited.
+Verdicts by the rule of an older tuilab are kept; --rejudge shows the verdicts of this version next
+to them, and writes nothing. The digest is the checksum over the recorded data. Results and reports
+show it as well: keep it, and you can check later that nobody edited the run. The exit code is 0, or
+1 if something is wrong.
 """
 
 from collections.abc import Iterator
@@ -25,7 +28,9 @@ from tuilab.text import brief, join, plural, show
     help=__doc__,
     params=[
         click.Argument(["run"], default="last", shell_complete=completion.runs),
-        click.Option(["--rejudge"], is_flag=True, help=f"Show the verdicts of {RULE} beside the recorded ones."),
+        click.Option(
+            ["--rejudge"], is_flag=True, help=f"Show the verdicts by the current rule ({RULE}) next to the recorded ones."
+        ),
         options.AS_JSON,
         options.ROOT,
     ],
