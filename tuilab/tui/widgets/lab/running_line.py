@@ -52,7 +52,7 @@ class GoingLine(Widget):
         if isinstance(self.screen.focused, Input):
             return Content.assemble(state, "  ", Content(", ").join(names)).truncate(self.size.width - 2, ellipsis=True)
         key = Content.assemble(
-            "  ", ("a", "bold $text-accent"), (" goes there" if len(self.runs) == 1 else " goes to each in turn", "dim")
+            "  ", ("a", "bold $text-accent"), (" opens it" if len(self.runs) == 1 else " opens each in turn", "dim")
         )
         told = Content.assemble(state, "  ", Content(", ").join(names))
         return Content("").join([told.truncate(max(self.size.width - 2 - key.cell_length, 8), ellipsis=True), key])
