@@ -296,7 +296,7 @@ def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) ->
         lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
         assert any("● fast running" in line for line in lines)
         assert any("○ plain queued" in line for line in lines)
-        assert "● 1 run, ○ 2 queued, paused: Q  stability/" in text(pilot)
+        assert "● 1 run, ○ 2 queued, paused (press Q)  stability/" in text(pilot)
 
     drive(body, folder, root, size=TALL)
 

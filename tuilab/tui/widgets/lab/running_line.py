@@ -67,4 +67,4 @@ class GoingLine(Widget):
         ]
         told = state_words(self.runs[0].state) if len(self.runs) == 1 else Content(", ").join(counts)
         is_stuck = queued and self._is_paused
-        return Content.assemble(told, (", paused: Q", "bold $text-warning")) if is_stuck else told
+        return Content.assemble(told, (", paused (press Q)", "bold $text-warning")) if is_stuck else told
