@@ -77,7 +77,7 @@ class Neighbours:
         held = [(run_dir, "baseline" if is_baseline else "earlier")] if run_dir else []
         scenario = RunName(self._run).scenario
         going = [self._root / run for run in self._others if RunName(run).scenario == scenario]
-        return [*held, *((one, "running") for one in going if one != run_dir)]
+        return [*held, *((one, RunState.RUNNING) for one in going if one != run_dir)]
 
     @property
     def _others(self) -> list[str]:
