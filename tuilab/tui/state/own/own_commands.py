@@ -111,7 +111,7 @@ def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "")
     return (
         Param("command", "str", line(words), label="as in a shell, without pipes"),
         Param("folder", "str", folder, label="folder to run it in"),
-        text("name", "name of the runs, else the script's"),
+        text("name", "run name, else the script's"),
         Param("watch", "choice", watch if watch in _WATCH else "all", _WATCH, label="what to measure"),
         text("metric", "printed: acc=acc ([0-9.]+); …", "; "),
         text("step-of", "optimizer that ends a step"),
