@@ -138,7 +138,7 @@ async def test_a_run_that_is_queued_says_behind_whom_it_waits_as_the_queue_is_no
         assert f" place 2 of 2, behind {behind}  Q queue" in text(pilot).splitlines()[1]
         queue.move(root, run_dir.name, 1)
         queue.pause(root)
-        told = await shown(pilot, "the queue is paused: no queued run starts")
+        told = await shown(pilot, "the queue is paused")
         assert f"place 1 of 2, behind mine/first {store.short_id(first)};" in told
         queue.leave(root, run_dir.name)
         await eventually(pilot, lambda: "place 1" not in text(pilot), "the end of the place")
