@@ -81,7 +81,7 @@ def first_point(place: Path, reading_s: float) -> dict[str, float]:
         if reading_s:
             time.sleep(reading_s)
             until_rest(lambda: children_s(term))
-        for keys, answer in (("/", "words it must have"), ("aaa", " 1 of "), ("\r", "try/aaa")):
+        for keys, answer in (("/", "words to filter by"), ("aaa", " 1 of "), ("\r", "try/aaa")):
             term.type(keys)
             term.wait_for(answer)
         term.type("\r")

@@ -12,15 +12,15 @@ from tuilab.tui.goodbye import code_of_first, fitted, lines_of
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings
 
-LINE = "data/loader-workers b1fd5e goes on.  Come back: tuilab attach b1fd5e   end it: tuilab stop b1fd5e"
+LINE = "data/loader-workers b1fd5e is running.  Come back: tuilab attach b1fd5e   stop it: tuilab stop b1fd5e"
 
 
 def test_no_command_is_cut_where_the_line_is_too_long() -> None:
     assert fitted(LINE, 120) == LINE
     assert fitted(LINE, 80).splitlines() == [
-        "data/loader-workers b1fd5e goes on.",
+        "data/loader-workers b1fd5e is running.",
         "  Come back: tuilab attach b1fd5e",
-        "  end it: tuilab stop b1fd5e",
+        "  stop it: tuilab stop b1fd5e",
     ]
 
 
@@ -34,10 +34,10 @@ def test_what_waits_or_goes_on_is_told_last_and_the_lines_are_few(root: Path) ->
     lines = lines_of(desk)
 
     assert len(lines) == 10
-    assert lines[0] == f"14 runs more.  All of them: tuilab runs --root {root}"
+    assert lines[0] == f"14 more runs.  Show all: tuilab runs --root {root}"
     assert [line.split()[1:4] for line in lines[7:]] == [
         ["queued", "is", "queued."],
-        ["runnin", "goes", "on."],
+        ["runnin", "is", "running."],
         ["queue", "is", "paused:"],
     ]
 
@@ -64,7 +64,7 @@ def test_a_paused_queue_is_told_whoever_filled_it(root: Path) -> None:
     queue.pause(root)
 
     (told,) = lines_of(Desk(root, [], Settings()))
-    assert before == [] and told.startswith("The queue is paused: 1 run in it, and none begins.")
+    assert before == [] and told.startswith("The queue is paused: 1 run in it cannot start.")
 
 
 def test_a_run_that_was_looked_at_is_told_only_while_it_goes_on(root: Path) -> None:
@@ -73,4 +73,4 @@ def test_a_run_that_was_looked_at_is_told_only_while_it_goes_on(root: Path) -> N
     desk.watched = dict.fromkeys([going.name, finished(root, {}, end="bbbbbb").name])
 
     (told,) = lines_of(desk)
-    assert " aaaaaa goes on.  Come back: tuilab attach aaaaaa" in told
+    assert " aaaaaa is running.  Come back: tuilab attach aaaaaa" in told

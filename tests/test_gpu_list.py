@@ -124,7 +124,7 @@ def row(*tenants: tuple[int, str, int | None], **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("tenants", "who"),
     [
-        ([], "nobody"),
+        ([], "no processes"),
         ([(812, "ana", 2**30)], "ana 1 GiB (pid 812)"),
         ([(812, "ana", None)], "ana (pid 812)"),
         ([(1, "ana", 2**30), (2, "bo", 2**30), (3, "ana", 2**30)], "ana 2 GiB (2 processes), bo 1 GiB (pid 2)"),
@@ -144,7 +144,7 @@ def test_what_is_not_known_is_said_once() -> None:
 
     assert found is not None
     assert found.gpus == (ListedGpu("cuda:0", "free n/a", "n/a", "T4"),) * 2
-    assert found.notes == ("which of them is cuda:0 is not known: CUDA counts otherwise", "who is there is n/a: no")
+    assert found.notes == ("it is not known which GPU is cuda:0: CUDA counts otherwise", "processes on the GPUs n/a: no")
 
 
 def test_it_is_asked_again_only_after_some_seconds_and_never_where_there_is_no_driver(

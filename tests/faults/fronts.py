@@ -87,7 +87,7 @@ def is_gone(site: Site) -> bool:
 def is_whole(picture: str) -> bool:
     """Whether a picture begins with the heading of the run and ends with the keys, and has no line in between twice."""
     lines = picture.splitlines()
-    has_keys = lines[-1].lstrip().startswith(("s stop", "a again"))  # while the run goes on, and when it is over
+    has_keys = lines[-1].lstrip().startswith(("s stop", "a rerun"))  # while the run goes on, and when it is over
     return "probe" in lines[0] and has_keys and sum("probe ·" in line for line in lines) == 1
 
 

@@ -53,7 +53,7 @@ def test_7_8_a_signal_to_the_screens_does_not_touch_the_run(
     assert term.strange() == []
     assert b"Traceback" not in term.sent
     id = run_dir.name.rpartition("-")[2].encode()
-    farewell = b"goes on.  Come back: tuilab attach " + id
+    farewell = b"is running.  Come back: tuilab attach " + id
     assert (farewell in term.sent) == (code is None or code >= 0)
     go.touch()
     check(site, run_dir, "succeeded")
@@ -196,7 +196,7 @@ def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site:
 
     until(lambda: len(tmux.picture().splitlines()) == 30 and is_whole(tmux.picture()))
     tmux.keys("q")
-    until(lambda: tmux.shows("Its result: tuilab attach", "drow a"))
+    until(lambda: tmux.shows("Show its result: tuilab attach", "drow a"))
     tmux.keys("echo again | rev", "Enter")
     until(lambda: tmux.shows("niaga"))
     tmux.keys("exit", "Enter")
@@ -216,7 +216,7 @@ def test_14_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_aske
     go.touch()
     until(lambda: tmux.shows("succeeded", "the last stage"))
     tmux.keys("q")
-    until(lambda: tmux.shows("Its result: tuilab attach", "drow a"))
+    until(lambda: tmux.shows("Show its result: tuilab attach", "drow a"))
 
     assert "running" not in in_the_background
     tmux.keys("exit", "Enter")
@@ -228,7 +228,7 @@ def test_y_copies_into_the_buffer_of_tmux(site: Site, window: Window, go: Path) 
     run_dir = reach_stage(site, "on")
     until(lambda: tmux.shows("running", "half"))
     tmux.keys("y")
-    until(lambda: tmux.shows("in tmux's buffer"))
+    until(lambda: tmux.shows("to tmux's buffer"))
 
     assert tmux.ask("show-buffer") == f"tuilab attach {run_dir.name.rpartition('-')[2]}"
     go.touch()

@@ -76,9 +76,9 @@ def test_42_garbage_in_a_journal_that_is_watched_is_shown_and_passed_over(site: 
     stream = next((run_dir / "journal").glob("worker*"))
     with stream.open("ab") as file:
         file.write(b"\x00\xff garbage\n" + b"[" * 100_000 + b"\n" + b"\x1b[2J\x1b]0;owned\x07\x9b31m" + b"\n")
-    term.wait_for("the record is not whole")
+    term.wait_for("the recorded data is incomplete")
     go.touch()
-    term.wait_for("succeeded", "the last stage", "not whole")
+    term.wait_for("succeeded", "the last stage", "incomplete")
     term.type("q")
 
     assert term.wait() == 0

@@ -84,13 +84,13 @@ def test_whoever_leaves_the_screens_of_a_container_is_asked_and_its_runs_are_sto
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "on")
     term.type("q")
-    term.wait_for("Leave, and stop what runs?")
+    term.wait_for("Quit and stop these runs?")
     was_going_on = not look(run_dir).summary.is_over
     term.type("y")
 
     assert term.wait() == 0
     assert was_going_on
-    assert b" stopped.  Its result: tuilab attach " in term.sent and b"goes on" not in term.sent
+    assert b" stopped.  Show its result: tuilab attach " in term.sent and b"is running" not in term.sent
     check(site, run_dir, "stopped")
 
 

@@ -58,7 +58,7 @@ def test_nothing_of_the_text_can_steer_the_terminal() -> None:
 
 def test_an_alert_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
     with terminal(tmp_path, env={"TUILAB_ALERTS": "gong"}) as term:
-        term.wait_for("tuilab: TUILAB_ALERTS names gong; it takes bell, notification, title with commas between, or none")
+        term.wait_for("tuilab: TUILAB_ALERTS takes bell, notification, title, separated by commas, or none; not gong")
 
         assert term.wait() == 2
 

@@ -58,9 +58,9 @@ async def test_keys_go_round_the_runs_that_go_on_and_the_heading_tells_how_many(
             seen.append((pilot.app.screen.run_dir, text(pilot).splitlines()[0]))
         depth = len(pilot.app.screen_stack)
 
-    assert "2 going on" in heading
+    assert "2 others running" in heading
     assert [run_dir for run_dir, _ in seen] == [first, second, first, second]
-    assert "1 of 2 going on" in seen[0][1] and "2 of 2 going on" in seen[1][1]
+    assert "1 of 2 running" in seen[0][1] and "2 of 2 running" in seen[1][1]
     assert depth == 3  # each took the place of the one before
 
 
@@ -70,8 +70,8 @@ async def test_a_run_that_goes_on_alone_is_told_nothing_of_others(root: Path) ->
         await open_run(pilot, alone)
         await press(pilot, "w")
 
-        assert "going on" not in text(pilot).splitlines()[0] and "next run" not in text(pilot)
-        assert said(pilot) == ["no other run goes on"]
+        assert "other" not in text(pilot).splitlines()[0] and "next run" not in text(pilot)
+        assert said(pilot) == ["no other run is running"]
 
 
 class QueueingDesk(NotingDesk):
@@ -125,7 +125,7 @@ async def test_the_baseline_lies_dim_behind_and_is_named_and_that_is_kept(root: 
     assert "bbbbbb" not in beside
     assert is_kept and not app.desk.settings.has_others
     assert again == reset == alone
-    assert said(pilot)[:2] == ["behind: baseline aaaaaa", "this run alone"]
+    assert said(pilot)[:2] == ["shown dimmed: baseline aaaaaa", "only this run"]
 
 
 async def test_without_a_baseline_it_is_the_newest_earlier_run_that_was_as_quick(root: Path) -> None:
@@ -145,7 +145,7 @@ async def test_where_there_is_none_that_is_said(root: Path) -> None:
         await open_run(pilot, run_dir)
         await press(pilot, "b")
 
-        assert [words[:22] for words in said(pilot)] == ["nothing to draw behind"]
+        assert [words[:15] for words in said(pilot)] == ["nothing to show"]
 
 
 async def test_runs_of_the_scenario_that_go_on_are_behind_and_followed(root: Path) -> None:
@@ -154,11 +154,11 @@ async def test_runs_of_the_scenario_that_go_on_are_behind_and_followed(root: Pat
     going(root, "cccccc", 1.8e9 + 2, name="xyy")
     async with opened(app_on(root, Settings(has_seen_hint=True, has_others=True)), size=(120, 40)) as pilot:
         await open_run(pilot, here)
-        before = await shown(pilot, "2 beside bbbbbb 3")
+        before = await shown(pilot, "2 running bbbbbb 3")
         journal = Writer(there / "journal" / "worker-0.jsonl")  # of its next repeat
         journal.append(events.Logged(s=9, v={"loss": 123.0}))
         journal.close()
-        after = await shown(pilot, "2 beside bbbbbb 123")
+        after = await shown(pilot, "2 running bbbbbb 123")
 
     assert "1 earlier 000000" in before and "cccccc" not in before
     assert "1 earlier 000000" in after
@@ -197,7 +197,7 @@ async def test_a_run_of_one_repeat_has_no_other_to_step_to(root: Path) -> None:
         await open_run(pilot, run_dir)
         await press(pilot, "r")
 
-        assert said(pilot) == ["there is one repeat"]
+        assert said(pilot) == ["this run has only one repeat"]
 
 
 @pytest.mark.parametrize("has_other", [True, False])
@@ -213,4 +213,4 @@ async def test_a_run_is_compared_with_the_one_that_it_is_held_against(root: Path
         if has_other:
             assert isinstance(page, ComparePage) and page.command() == f"tuilab compare aaaaaa bbbbbb --root {root}"
         else:
-            assert isinstance(page, RunPage) and said(pilot)[-1].startswith("no run of this scenario")
+            assert isinstance(page, RunPage) and said(pilot)[-1].startswith("no run to compare with")

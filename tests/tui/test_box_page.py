@@ -366,9 +366,9 @@ def test_gpus_that_do_not_tell_who_computes_there_are_named_with_the_reason() ->
 
 
 def test_where_nobody_computes_that_is_said() -> None:
-    assert processes.of_gpus([("GPU 0", [], "")]).note == "nobody computes on the GPUs"
-    assert processes.of_cores([], "").note == "nothing keeps a core busy"
-    assert processes.of_cores([], "a container").note == "not all: a container"
+    assert processes.of_gpus([("GPU 0", [], "")]).note == "no processes on the GPUs"
+    assert processes.of_cores([], "").note == "no process keeps a core busy"
+    assert processes.of_cores([], "a container").note == "incomplete: a container"
 
 
 def test_processes_are_looked_at_only_while_the_box_is_seen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,5 +402,5 @@ async def test_what_holds_a_gpu_down_and_the_percent_that_waits_are_never_cut(ro
 
     (gpu,) = [line for line in lines if line.startswith("GPU")]
     (load,) = [line for line in lines if line.startswith("load")]
-    assert "held down: power cap  " in gpu and "98 %" in gpu
+    assert "throttled: power cap  " in gpu and "98 %" in gpu
     assert load.endswith("waiting 97 %") and len(load) <= width

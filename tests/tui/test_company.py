@@ -38,7 +38,7 @@ async def test_who_was_on_the_gpu_of_a_run_stands_above_its_panes_by_user(root: 
         await settle(pilot)
 
         assert text(pilot).splitlines()[1].strip() == (
-            "beside: bob 2 processes 11 GiB on GPU 0, ana 1 process memory n/a on GPU 0"
+            "also running: bob 2 processes 11 GiB on GPU 0, ana 1 process memory n/a on GPU 0"
         )
 
 
@@ -49,7 +49,7 @@ async def test_where_nobody_is_there_is_no_line(root: Path) -> None:
         page._look_for_company()  # noqa: SLF001
         await settle(pilot)
 
-        assert "beside:" not in text(pilot)
+        assert "also running:" not in text(pilot)
 
 
 def test_names_of_users_do_not_steer_the_terminal(root: Path) -> None:
@@ -96,4 +96,4 @@ async def test_company_on_the_cores_is_told_while_a_run_goes_on(root: Path, monk
         await pilot.app.workers.wait_for_complete()
         await settle(pilot)
 
-        assert "beside: bob 2 processes 3.1 cores" in text(pilot)
+        assert "also running: bob 2 processes 3.1 cores" in text(pilot)

@@ -190,7 +190,7 @@ async def test_a_run_that_is_deleted_while_it_is_compared_is_told_once_and_goes_
         seen = await shown(pilot, "! deleted")
 
         assert len(said(pilot)) == 1
-        assert re.fullmatch("run [12] was deleted; what the screen shows of it was read before", said(pilot)[0])
+        assert re.fullmatch("run [12] was deleted; the screen shows what was read before", said(pilot)[0])
         assert "running" not in seen and "✓ succeeded" in seen
 
 

@@ -42,7 +42,7 @@ async def test_a_value_is_copied_with_all_its_digits_the_last_or_the_one_at_the_
 
 
 async def test_a_chart_that_has_not_the_focus_is_copied_as_it_is_drawn(tmp_path: Path) -> None:
-    told = await chosen(tmp_path, "chart    step_size, as it is drawn")
+    told = await chosen(tmp_path, "chart    step_size, as shown")
 
     assert told.startswith("step_size") and len(told.splitlines()) > 4
 

@@ -60,7 +60,7 @@ def test_an_editor_is_told_the_line_where_it_is_known_how(
 def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
     monkeypatch.setenv("VISUAL", wanted)
 
-    with pytest.raises(UsageError, match=f"there is no editor {wanted} here; set EDITOR"):
+    with pytest.raises(UsageError, match=f"editor {wanted} not found; set EDITOR"):
         editor.command("/a.py", 1)
 
 
@@ -94,7 +94,7 @@ async def test_e_opens_the_file_that_failed_at_its_line_and_says_where_there_is_
             await press(pilot, "E")
 
     assert app.edited == [(str(tmp_path / "helping.py"), 3)]
-    assert said(pilot)[-1].startswith("its file is not on this box any more; what ran is ")
+    assert said(pilot)[-1].startswith("the file is no longer on this machine; a copy of it: ")
 
 
 def test_the_lab_opens_a_file_where_it_is_broken_and_reads_it_again_when_it_changed(tmp_path: Path) -> None:

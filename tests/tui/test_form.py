@@ -165,8 +165,8 @@ def test_a_field_that_is_wrong_keeps_the_run_from_starting_and_takes_the_focus(f
         assert app.ordered == []
         assert field(app, "rows").editor.has_focus
         assert "✗ 0 is out of range; it takes 1..2000 (default 500)" in text(pilot)
-        assert "✗ look at rows" in text(pilot)
-        assert app.said[-1] == "not started: rows cannot be used as it is"
+        assert "✗ check rows" in text(pilot)
+        assert app.said[-1] == "not started: rows has a wrong value"
         await pilot.press("7", "enter", "1", "0", "enter")  # the first run asks what is expected
         await settle(pilot)
         assert [order.params["rows"] for order in app.ordered] == [7]
@@ -259,7 +259,7 @@ def test_the_form_of_an_earlier_run_has_its_values(folder: Path, root: Path) -> 
         assert app.page.draft is not None and app.page.draft.given == {"rows": 7, "tidy": False}
         assert "--rows 7" in text(pilot)
         app.page.fill("absent", {})
-        assert app.said == ["no scenario is called absent here"]
+        assert app.said == ["there is no scenario absent here"]
 
     drive(body, folder, root)
 
@@ -397,6 +397,6 @@ def test_focused_quick_field_shows_all_of_its_meaning(folder: Path, root: Path) 
 
         await press(pilot, "f")
         app.page.query_one("#quick").focus()
-        await eventually(pilot, lambda: "smaller sizes, one process, seconds" in form_words(), "the meaning of quick")
+        await eventually(pilot, lambda: "smaller sizes, one process, takes seconds" in form_words(), "the meaning of quick")
 
     drive(body, folder, root, size=(80, 24))

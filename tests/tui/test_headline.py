@@ -79,7 +79,7 @@ def test_a_run_that_is_queued_waits_and_its_data_is_not_old(monkeypatch: pytest.
         note = note_of(run, is_frozen=False, is_link_slow=False)
         told[state] = heading_of(RUN, run, 80)[1].plain, note.plain.strip()
 
-    assert told == {"queued": ("waits 40 s", ""), "running": ("40 s", "data 40 s old")}
+    assert told == {"queued": ("waiting 40 s", ""), "running": ("40 s", "data 40 s old")}
 
 
 def test_a_race_is_told_without_its_milliseconds_and_the_end_of_a_block_is_not_taken_for_that_of_the_run() -> None:
@@ -145,7 +145,7 @@ async def test_a_finished_run_that_is_still_read_says_how_far_and_how_it_ended_a
 
         assert "starting" not in seen
         assert "stop" not in seen.splitlines()[-1] and "freeze" not in seen.splitlines()[-1]
-        assert said(pilot) == ["it does not run any more: succeeded"]
+        assert said(pilot) == ["this run is not running: succeeded"]
         monkeypatch.setattr(following, "_PORTION_S", 1.0)
         await shown(pilot, "1 ✓")
 

@@ -71,7 +71,7 @@ async def test_help_tells_the_keys_of_what_has_the_focus_first(root: Path) -> No
         told = text(pilot)
 
     assert told.index("Here: form") < told.index("Lab") < told.index("Everywhere")
-    assert "The field above." in told
+    assert "Go to the field above." in told
 
 
 def test_every_key_of_every_place_is_told_in_words() -> None:
@@ -116,8 +116,8 @@ async def test_the_palette_offers_every_command_once(root: Path) -> None:
     async with opened(root, "h") as pilot:
         offered = await hits(Commands(pilot.app.screen))
 
-    assert "Compare the marked runs, or this one with its baseline, else the last." in offered
-    assert "Leave; what runs goes on." in offered
+    assert "Compare marked runs, or this run with its baseline (else the newest)." in offered
+    assert "Quit; running runs continue." in offered
     assert len(offered) == len(set(offered))
 
 
@@ -125,7 +125,7 @@ async def test_the_palette_finds_commands_by_what_they_do(root: Path) -> None:
     async with opened(root, "h") as pilot:
         offered = await hits(Commands(pilot.app.screen), "delete")
 
-    assert "delete: Delete the marked runs or this one, after a question." in offered[:2]
+    assert "delete: Delete the marked runs, or this one (asks first)." in offered[:2]
 
 
 @pytest.mark.parametrize("query", ["elete", "xyzzy", "run xyzzy"])
@@ -133,7 +133,7 @@ async def test_letters_within_words_are_not_what_was_meant_and_nothing_found_is_
     async with opened(root, "h") as pilot:
         offered = await hits(Commands(pilot.app.screen), query)
 
-    assert offered == ["no such command"]
+    assert offered == ["no command matches"]
 
 
 async def test_the_palette_finds_a_lesson_by_its_topic_and_its_title_behind_those_of_that_name(root: Path) -> None:
@@ -158,7 +158,7 @@ async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
         ("verify", "verify: on the command line: tuilab verify RUN"),
         ("zoom", "zoom: in a run, in Compare or in Box, z"),
         ("faster", "faster: in a replay, ]"),
-        ("stop", "stop: in a run or in History, s"),
+        ("stop", "stop: in a run, in History or in Calibrate, s"),
     ],
 )
 async def test_the_palette_says_where_a_command_is_that_the_screen_has_not(
@@ -176,7 +176,7 @@ async def test_a_command_that_the_screen_has_is_not_said_to_be_elsewhere(root: P
     async with opened(root, "h") as pilot:
         offered = await hits(Commands(pilot.app.screen), "delete")
 
-    assert offered[0] == "delete: Delete the marked runs or this one, after a question."
+    assert offered[0] == "delete: Delete the marked runs, or this one (asks first)."
     assert not any("in History" in one for one in offered)
 
 
@@ -226,7 +226,7 @@ async def test_an_empty_queue_offers_no_key_that_has_nothing_to_act_on(root: Pat
         keys = text(pilot).splitlines()[-1]
 
     assert "p pause" in keys and "back" in keys
-    assert not any(word in keys for word in ("open", "earlier", "later", "take out"))
+    assert not any(word in keys for word in ("open", "earlier", "later", "remove"))
 
 
 @pytest.mark.parametrize("way", ["Lab", *seldom("h History", "b Box", "Q Queue", "question_mark Help")])
@@ -272,4 +272,4 @@ async def test_where_nothing_may_be_changed_no_key_that_does_is_named(root: Path
     async with opened(app_on(root, is_read_only=True)) as pilot:
         offered = await hits(Commands(pilot.app.screen), "delete")
 
-    assert offered == ["no such command"]
+    assert offered == ["no command matches"]

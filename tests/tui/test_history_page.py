@@ -75,7 +75,7 @@ def test_how_many_runs_are_still_to_be_read_is_told_until_none_is(three: Path) -
         reader.known.take([ledger.read(three / run)])
         told.append(count.words_of(cast(HistoryReader, reader), 3, 0, 0, ordering.ORDERS[0]).plain)
 
-    assert [words.partition("3 runs  ")[2] for words in told[:3]] == [f"{left} still to be read" for left in (3, 2, 1)]
+    assert [words.partition("3 runs  ")[2] for words in told[:3]] == [f"{left} not read yet" for left in (3, 2, 1)]
     assert told[3].endswith(" on disk")
 
 
@@ -131,7 +131,7 @@ async def test_a_marked_run_that_goes_by_itself_keeps_no_other_from_being_delete
         shutil.rmtree(next(three.glob("*cccccc")))
         await press(pilot, "y")
 
-        assert said(pilot) == ["deleted 1 run; 1 had gone already"]
+        assert said(pilot) == ["deleted 1 run; 1 already gone"]
     assert runs_in(three) == ["aaaaaa"]
 
 
@@ -381,7 +381,9 @@ async def test_a_page_that_cannot_be_written_is_a_sentence(
     async with opened(three, "h", "e") as pilot:
         sentences = said(pilot)
 
-    assert sentences == [f"the folder that tuilab was started in is gone; use tuilab report RUN -o FILE --root {three}"]
+    assert sentences == [
+        f"the folder that tuilab was started in no longer exists; use tuilab report RUN -o FILE --root {three}"
+    ]
 
 
 async def test_a_run_is_played_again_from_the_list(three: Path) -> None:
@@ -415,7 +417,7 @@ async def test_the_filter_knows_states_verdicts_ages_and_tags_and_says_what_may_
 
     assert "verdict:refuted  state:stopped  since:1d  tag:mine" in hint
     assert seen[:4] == [["aaaaaa"], ["bbbbbb", "aaaaaa"], ["bbbbbb"], ["cccccc", "bbbbbb"]]
-    assert str(seen[4]).startswith("No run is like that; esc shows all.")
+    assert str(seen[4]).startswith("No matching runs; esc shows all.")
     assert str(seen[5]).startswith("no state begins with zzz; use one of queued, starting, ")
 
 
@@ -452,7 +454,7 @@ async def test_a_note_and_tags_are_written_where_the_command_line_writes_them(th
         ([], []),
         (["fine"], []),
     ]
-    assert told[:3] == ["wrote the note onto cccccc", "tagged cccccc: good, old", "tagged cccccc: !old"]
+    assert told[:3] == ["added the note to cccccc", "tagged cccccc: good, old", "tagged cccccc: !old"]
     assert "✗ ba$d cannot be a tag" in refused and "│ ba$d" in " ".join(refused.split())
     assert told[3] == "tagged aaaaaa: fine"
     assert "#good  “look here”" in shown
@@ -479,7 +481,7 @@ async def test_why_nothing_is_found_is_told_whole_on_a_small_screen(three: Path)
 
 
 def why_hint() -> str:
-    return f"No run is like that; esc shows all. What may be typed: {HINT}"
+    return f"No matching runs; esc shows all. Filters: {HINT}"
 
 
 async def test_a_question_leaves_its_page_to_be_seen(three: Path) -> None:
@@ -529,7 +531,7 @@ async def test_who_stops_a_point_of_a_sweep_is_told_how_all_of_it_ends(root: Pat
     make_run(root, started(is_alive=True, sweep=sweep), events.StateChanged(state="running"), at_s=now - HOUR)
 
     async with opened(root, "h", "s", size=(80, 24)) as pilot:
-        assert "all end by: tuilab stop sweep-0a1b2c" in " ".join(text(pilot).replace("│", " ").split())
+        assert "to stop the whole sweep: tuilab stop sweep-0a1b2c" in " ".join(text(pilot).replace("│", " ").split())
 
 
 async def test_a_run_that_is_stopping_is_stopped_at_once_and_one_that_is_over_is_not_asked_about(
@@ -545,10 +547,10 @@ async def test_a_run_that_is_stopping_is_stopped_at_once_and_one_that_is_over_is
 
     monkeypatch.setattr(launch, "stop", noting)
     async with opened(root, "h", "s") as pilot:
-        assert "Stop it at once?" in text(pilot)
+        assert "Kill it now?" in text(pilot)
         await press(pilot, "s", "down", "s")
 
-        assert stopped == [True] and said(pilot)[-1] == "it does not run any more: succeeded"
+        assert stopped == [True] and said(pilot)[-1] == "this run is not running: succeeded"
 
 
 async def test_one_mark_and_the_run_of_the_cursor_are_compared(three: Path) -> None:

@@ -47,7 +47,7 @@ async def test_a_zoom_that_was_left_with_escape_is_left_the_next_time(tmp_path: 
 
 async def test_ctrl_c_says_once_how_to_leave_and_ends_nothing(root: Path) -> None:
     async with opened(app_on(root), "ctrl+c", "ctrl+c", "ctrl+c") as pilot:
-        assert said(pilot) == ["q leaves; what runs goes on"]
+        assert said(pilot) == ["q quits; a running run continues"]
         assert pilot.app.is_running
 
 
@@ -57,12 +57,12 @@ async def test_ctrl_c_at_a_run_that_goes_on_says_what_leaves_and_what_stops_it(r
         await open_run(pilot, run_dir)
         await press(pilot, "ctrl+c")
 
-        assert said(pilot) == ["q leaves, the run goes on; s stops it"]
+        assert said(pilot) == ["q quits; the run continues; s stops it"]
 
 
 async def test_while_something_is_typed_ctrl_c_names_ctrl_q_which_leaves(root: Path) -> None:
     async with opened(app_on(root), "slash", "ctrl+c") as pilot:
-        assert said(pilot) == ["^q leaves; what runs goes on"]
+        assert said(pilot) == ["^q quits; a running run continues"]
         await pilot.press("ctrl+q")
 
         assert pilot.app.return_code == 0
@@ -181,7 +181,7 @@ async def test_next_bad_is_in_the_line_of_keys_when_there_is_a_nan(root: Path) -
             assert isinstance(page, RunPage)
             page.show_keys()
             await settle(pilot)
-            lines.append("n next bad" in text(pilot).splitlines()[-1])
+            lines.append("n next NaN" in text(pilot).splitlines()[-1])
 
     assert lines == [False, True]
 
@@ -217,10 +217,10 @@ async def test_between_the_words_of_the_line_of_keys_nothing_is_done(root: Path)
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        (["enter"], ["enter run", "esc not now"]),
+        (["enter"], ["enter run", "esc cancel"]),
         (["h", "d"], ["y yes", "n no", "esc no"]),
-        (["h", "n"], ["enter write it", "esc not now"]),
-        (["ctrl+p"], ["enter this one", "esc not now"]),
+        (["h", "n"], ["enter save", "esc cancel"]),
+        (["ctrl+p"], ["enter choose", "esc cancel"]),
     ],
     ids=["prediction", "question", "written line", "palette"],
 )
@@ -245,7 +245,7 @@ async def test_while_something_is_asked_the_last_line_tells_the_keys_that_answer
 
 async def test_what_changes_how_all_is_shown_says_what_it_is_now(root: Path) -> None:
     async with opened(app_on(root), "T", "B", "0") as pilot:
-        told = ["theme tuilab-light", "drawn with block characters", "layout and settings are as they were at first"]
+        told = ["theme tuilab-light", "drawn with block characters", "layout and settings are reset"]
         assert said(pilot) == told
 
 
@@ -254,8 +254,8 @@ async def test_smoothing_and_the_axis_say_what_they_are_now(tmp_path: Path) -> N
         await open_run(pilot, recorded("tour", tmp_path))
         await press(pilot, "o", "t", "o", "t")
 
-        told = ["smoothed, the values behind it", "seconds along the axis"]
-        assert said(pilot) == [*told, "smoothed more, the values behind it", "steps along the axis, where there are any"]
+        told = ["light smoothing; raw values stay visible", "x axis: seconds"]
+        assert said(pilot) == [*told, "strong smoothing; raw values stay visible", "x axis: steps, if there are any"]
 
 
 async def test_a_theme_is_found_by_its_name_in_the_palette(root: Path) -> None:
@@ -270,13 +270,13 @@ async def test_a_theme_is_found_by_its_name_in_the_palette(root: Path) -> None:
 async def test_a_key_that_would_be_typed_is_not_offered_for_a_run_that_goes_on(root: Path) -> None:
     make_run(root, started(is_alive=True), StateChanged(state="running"))
     async with opened(app_on(root)) as pilot:
-        await shown(pilot, "a goes there")
+        await shown(pilot, "a opens it")
         await press(pilot, "slash")
         while_typing = text(pilot)
         await press(pilot, "escape")
 
-        assert "goes there" not in while_typing and "● running" in while_typing
-        assert "a goes there" in text(pilot)
+        assert "opens it" not in while_typing and "● running" in while_typing
+        assert "a opens it" in text(pilot)
 
 
 async def test_what_tuilab_itself_takes_is_told_in_as_many_words_as_no_key_gives_way_for(

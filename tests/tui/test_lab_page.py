@@ -127,7 +127,7 @@ def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: P
         assert "plain" not in text(pilot) and "Scenarios 1 of" in text(pilot)
         await pilot.press(*("q", "s", "0", "question_mark", "slash", "T", "f"))
         await settle(pilot)
-        assert "nothing has all these words" in text(pilot)
+        assert "no scenario has all these words" in text(pilot)
         assert (app.theme, app.is_running) == (theme, True)
         await pilot.press("escape")
         await settle(pilot)
@@ -257,10 +257,10 @@ def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("a")
-        assert app.said == ["nothing runs at the moment"]
+        assert app.said == ["no run is running or queued"]
         for end in ("aaaaaa", "bbbbbb"):
             make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=time.time(), end=end)
-        await shown(pilot, "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a goes to each in turn")
+        await shown(pilot, "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a opens each in turn")
         assert "a attach" in text(pilot)
         await pilot.press("a", "a", "a")
 
@@ -276,7 +276,7 @@ def test_enter_on_a_topic_runs_only_what_the_filter_leaves(folder: Path, root: P
         assert "enter runs all 3 with their defaults" in text(pilot)
         assert app.page.command() == f"tuilab run mine --scenarios {folder}"
         await press(pilot, "slash", *" plain", "enter", "left")
-        assert "enter runs all 2 that the filter leaves with their defaults" in text(pilot)
+        assert "enter runs all 2 that the filter shows with their defaults" in text(pilot)
         assert app.page.command() == f"tuilab run plain third --scenarios {folder}"
         await press(pilot, "enter")
         assert [order.scenario for order in app.ordered] == ["plain", "third"]
@@ -296,7 +296,7 @@ def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) ->
         lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
         assert any("● fast running" in line for line in lines)
         assert any("○ plain queued" in line for line in lines)
-        assert "● 1 run, ○ 2 queued, paused: Q  stability/" in text(pilot)
+        assert "● 1 run, ○ 2 queued, paused (press Q)  stability/" in text(pilot)
 
     drive(body, folder, root, size=TALL)
 
@@ -316,7 +316,7 @@ def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None
     ("keys", "told"),
     [
         ([], "enter run  / filter  f form  h history  b box"),
-        (["left"], "enter run all  space fold  / filter"),
+        (["left"], "enter run all  space open/close  / filter"),
         (["r"], "enter open  m compare  / filter"),
         (["f"], "enter run  ^p commands  esc list  f1 help"),
         (["slash"], "enter keep  ^p commands  esc show all  f1 help"),
@@ -342,8 +342,8 @@ def test_the_keys_of_a_topic_are_told_only_while_one_is_in_the_list(folder: Path
         await press(pilot, "p")
         in_lesson = text(pilot).splitlines()[-1]
 
-        assert "run all" in in_list and "fold" in in_list
-        assert "run all" not in in_lesson and "fold" not in in_lesson
+        assert "run all" in in_list and "open/close" in in_list
+        assert "run all" not in in_lesson and "open/close" not in in_lesson
 
     drive(body, folder, root)
 
@@ -357,7 +357,7 @@ def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("m", "r", "down", "m", "down", "m")
         await settle(pilot)
-        assert app.said == ["two runs of the scenario are needed to compare"]
+        assert app.said == ["nothing to compare: the scenario has fewer than two runs"]
 
     drive(body, folder, root)
     assert compared == [["bbbbbb", "cccccc"], ["aaaaaa", "bbbbbb"]]
@@ -443,7 +443,7 @@ def test_the_lesson_says_on_which_gpu_its_marks_were_measured(folder: Path, root
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         lesson = " ".join(line.partition("││")[2].strip("│ ") for line in text(pilot).splitlines())
-        assert "with rows=5 on NVIDIA H100 (1a2b3c4d): another GPU may tell otherwise." in lesson
+        assert "with rows=5 on NVIDIA H100 (1a2b3c4d); results may differ on another GPU." in lesson
 
     drive(body, folder, root)
 

@@ -96,7 +96,7 @@ async def test_words_that_no_name_has_are_told_and_nothing_else_is_lost(tmp_path
         await press(pilot, "slash", *"xyz", "enter")
 
         assert shown(page) == []
-        assert "none of 10 charts has these words" in text(pilot) and "Claims" in text(pilot)
+        assert "none of 10 charts matches" in text(pilot) and "Claims" in text(pilot)
 
 
 async def test_n_goes_to_the_page_of_the_first_value_that_is_no_number(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_n_says_where_it_is_when_the_words_leave_out_what_is_no_number(tmp
         await open_run(pilot, many(tmp_path))
         await press(pilot, "slash", *"grad", "enter", "n")
 
-        assert app.said == ["not finite in weight 3, which the words leave out; / and esc show all charts"]
+        assert app.said == ["NaN or Inf in weight 3, which the filter hides; press / and esc to show all charts"]
 
 
 @pytest.mark.parametrize("size", [(120, 40), (200, 60)], ids=["120x40", "200x60"])
@@ -244,5 +244,5 @@ async def test_words_of_last_time_are_told_as_such_until_others_are_typed(tmp_pa
         recalled_words = text(pilot)
         await press(pilot, "slash", "backspace")
 
-        assert "charts 1-4 of 4, 10 in all  as last time,  esc all" in recalled_words and "weight" in recalled_words
+        assert "charts 1-4 of 4, 10 in all  as last time;  esc shows all" in recalled_words and "weight" in recalled_words
         assert "as last time" not in text(pilot)

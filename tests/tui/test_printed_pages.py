@@ -84,7 +84,7 @@ async def test_answers_are_shown_as_they_come(root: Path, answers: dict[str, Any
         waits.set_result(FINDINGS["lab"])
         await settle(pilot)
 
-        assert "asking: lab, torch worker" in early
+        assert "checking: lab, torch worker" in early
         assert "it is broken" in pilot.app.screen.query_one(Printout).as_text()
 
 
@@ -101,7 +101,7 @@ async def test_the_next_warning_is_a_key_away(root: Path, answers: dict[str, Any
 async def test_words_are_looked_for_in_what_the_doctor_says(root: Path, answers: dict[str, Any]) -> None:
     async with opened(app_on(root), "b", "d", "slash", *"buy", "enter", size=(80, 12)) as pilot:
         assert "→ buy some" in text(pilot)
-        assert "1 of 1 with buy" in text(pilot) and said(pilot) == []
+        assert "match 1 of 1 for buy" in text(pilot) and said(pilot) == []
 
 
 async def test_a_name_of_the_box_does_not_steer_the_terminal(root: Path, answers: dict[str, Any]) -> None:
@@ -151,13 +151,13 @@ async def test_without_runs_advise_says_what_is_not_known(root: Path) -> None:
 
 
 class Pretended:
-    """A calibration that goes on until it is ended."""
+    """A calibration that runs until it is stopped."""
 
     def __init__(self, device: str, root: Path) -> None:
         self.device, self.whole_s, self.elapsed_s, self.is_over, self.why_not = device, 120.0, 30.0, False, ""
 
     def cancel(self) -> None:
-        self.is_over, self.why_not = True, "you ended it"
+        self.is_over, self.why_not = True, "you stopped it"
 
 
 async def test_a_calibration_is_asked_about_begun_shown_and_ended(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,8 +176,8 @@ async def test_a_calibration_is_asked_about_begun_shown_and_ended(root: Path, mo
 
     assert "busy for 2 minutes" in asked and "calibration.json" in asked
     assert refused is None
-    assert "30 s of about 2:00" in going and "s end it" in going.splitlines()[-1]
-    assert "came to nothing: you ended it" in ended and "enter calibrate" in ended.splitlines()[-1]
+    assert "30 s of about 2:00" in going and "s stop" in going.splitlines()[-1]
+    assert "failed: you stopped it" in ended and "enter calibrate" in ended.splitlines()[-1]
 
 
 async def test_what_is_kept_of_calibrations_is_shown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_a_calibration_that_goes_on_is_told_at_the_end(
     desk.calibrating = Pretended("cpu", root)  # type: ignore[assignment]
     goodbye.say_goodbye(desk)
 
-    assert "the calibration goes on." in capfd.readouterr().out
+    assert "the calibration continues." in capfd.readouterr().out
 
 
 @pytest.mark.slow
@@ -210,5 +210,5 @@ def test_a_calibration_that_is_ended_keeps_nothing(root: Path, monkeypatch: pyte
     now.cancel()
     until(lambda: now.is_over)
 
-    assert now.why_not == "you ended it"
+    assert now.why_not == "you stopped it"
     assert not calibration_file.load().ways

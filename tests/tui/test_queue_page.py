@@ -38,7 +38,7 @@ def test_the_queue_is_shown_moved_and_paused(root: Path) -> None:
     async def main() -> None:
         async with opened(app, "Q") as pilot:
             lines = text(pilot).split("\n")
-            assert "queue  1 timing now · 2 queued · 1 lost" in lines[0]
+            assert "queue  1 being timed · 2 queued · 1 lost" in lines[0]
             assert [line.split()[:3] for line in lines[1:5]] == [
                 ["●", "running", "mine/running"],
                 ["1.", "○", "queued"],
@@ -47,10 +47,10 @@ def test_the_queue_is_shown_moved_and_paused(root: Path) -> None:
             ]
             await press(pilot, "down", "down", "K", "p")
             assert [one.name for one in queue.waiting(root)] == ["mine/three", "mine/one"]
-            assert "paused: none begins" in text(pilot)
+            assert "paused: no queued run starts" in text(pilot)
             await press(pilot, "p", "up", "up", "J")
             assert not queue.is_paused(root)
-            assert app.said[-1] == "only a run that is queued has a place to move from"
+            assert app.said[-1] == "only queued runs can be moved"
 
     asyncio.run(main())
 
@@ -61,8 +61,8 @@ def test_runs_that_time_nothing_are_told_below_the_queue(root: Path) -> None:
 
     async def main() -> None:
         async with opened(app, "Q") as pilot:
-            assert "queue  0 timing now · 0 queued" in text(pilot)
-            assert "Nothing is timed and nothing waits." in text(pilot)
+            assert "queue  0 being timed · 0 queued" in text(pilot)
+            assert "No run is being timed, and no run is queued." in text(pilot)
             assert "because they time nothing: stability/softmax abcdef" in text(pilot)
 
     asyncio.run(main())
@@ -75,7 +75,7 @@ def test_the_sentence_about_an_empty_queue_is_whole_on_a_small_screen(root: Path
         async with opened(app, "Q", size=(60, 20)) as pilot:
             words = " ".join(text(pilot).split())
 
-        assert "nothing waits. Several that time something do: enter on a topic in the Lab." in words
+        assert "no run is queued. To queue several, press enter on a topic in the Lab." in words
 
     asyncio.run(main())
 
@@ -86,7 +86,7 @@ def test_what_was_lost_is_forgotten_after_a_question(root: Path) -> None:
 
     async def main() -> None:
         async with opened(app, "Q", "d", "n", "d", "y") as pilot:
-            assert "Nothing runs and nothing waits." in text(pilot)
+            assert "No run is running, and no run is queued." in text(pilot)
             told = rendered(pilot.app.screen)[1]
             assert not any(segment.style and segment.style.bold for segment in told)  # none is chosen
 
@@ -138,7 +138,7 @@ async def test_a_run_that_is_queued_says_behind_whom_it_waits_as_the_queue_is_no
         assert f" place 2 of 2, behind {behind}  Q queue" in text(pilot).splitlines()[1]
         queue.move(root, run_dir.name, 1)
         queue.pause(root)
-        told = await shown(pilot, "the queue is paused: none begins")
+        told = await shown(pilot, "the queue is paused")
         assert f"place 1 of 2, behind mine/first {store.short_id(first)};" in told
         queue.leave(root, run_dir.name)
         await eventually(pilot, lambda: "place 1" not in text(pilot), "the end of the place")

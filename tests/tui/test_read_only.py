@@ -137,14 +137,14 @@ def test_every_action_that_changes_something_is_one_that_a_key_has() -> None:
     assert [key.action for key in BY_NAME if is_change(key.action)] == []
 
 
-@pytest.mark.parametrize("place", ["run that goes on", "run that failed", "run that is over", "topic", "lesson", "running run"])
+@pytest.mark.parametrize("place", ["running run", "failed run", "finished run", "topic", "lesson", "running run in the list"])
 def test_a_key_that_is_only_told_changes_what_that_of_its_screen_does(place: str) -> None:
-    screen = {"topic": "lab", "lesson": "lab", "running run": "history"}.get(place, "run")
+    screen = {"topic": "lab", "lesson": "lab", "running run in the list": "history"}.get(place, "run")
     found = [key.key for key in KEYS[place] if changes(key, [place, screen])]
 
     assert found == {
-        "run that goes on": ["s"], "run that failed": ["E"], "run that is over": ["a", "1", "e"],
-        "topic": ["enter"], "lesson": ["v"], "running run": ["s"],
+        "running run": ["s"], "failed run": ["E"], "finished run": ["a", "1", "e"],
+        "topic": ["enter"], "lesson": ["v"], "running run in the list": ["s"],
     }[place]  # fmt: skip
 
 
@@ -213,7 +213,7 @@ async def test_a_run_that_goes_on_is_watched_and_not_stopped(app: ShownApp) -> N
         await open_run(pilot, next(app.desk.root.glob("*-cccccc")))
         await press(pilot, "ctrl+c", "s")
 
-    assert said(pilot) == ["q leaves, the run goes on", READ_ONLY]
+    assert said(pilot) == ["q quits; the run continues", READ_ONLY]
 
 
 async def test_nothing_is_kept_when_the_screens_are_left(app: ShownApp, tmp_path: Path) -> None:

@@ -311,7 +311,9 @@ async def test_again_is_the_form_of_the_file_that_was_run_where_it_is_in_no_fold
         app.desk.__dict__.pop("scenarios")
         await press(pilot, "a")
         assert app.screen is not lab
-        assert app.said[-1].startswith(f"the file of fast is not here any more; where it is: tuilab run {file} --rows 5")
+        assert app.said[-1].startswith(
+            f"the file of fast is no longer here; where the file exists, use: tuilab run {file} --rows"
+        )
 
 
 async def test_a_run_that_somebody_deleted_is_told_once_and_has_no_output(tmp_path: Path) -> None:
@@ -321,7 +323,7 @@ async def test_a_run_that_somebody_deleted_is_told_once_and_has_no_output(tmp_pa
         run_dir.rename(tmp_path / "gone")
         for _ in range(2):
             page.action_play("speed", 1.0)  # which looks at the run again
-        assert said(pilot) == ["this run was deleted; what the screen shows of it was read before"]
+        assert said(pilot) == ["this run was deleted; the screen shows what was read before"]
         await press(pilot, "v")
         assert len(said(pilot)) == 1  # it stands there yet, and no pager was opened
 
@@ -338,7 +340,7 @@ async def test_a_run_that_is_deleted_while_it_goes_on_is_shown_so_and_cannot_be_
 
         assert "● running" in before and "s stop" in before
         assert "running" not in after and "s stop" not in after
-        assert said(pilot)[-1] == "it does not run any more: deleted"
+        assert said(pilot)[-1] == "this run is not running: deleted"
 
 
 async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_screen(tmp_path: Path) -> None:
@@ -518,7 +520,7 @@ async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_ove
             told.append(text(pilot).splitlines()[-1].strip())
             await pilot.press("escape")
 
-        assert told[0].startswith("a again  space replay  e report")
+        assert told[0].startswith("a rerun  space replay  e report")
         assert told[1].startswith("s stop  space freeze  z zoom")
 
 

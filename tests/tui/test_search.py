@@ -39,8 +39,8 @@ async def test_words_are_found_in_what_was_printed_and_n_goes_on(root: Path) -> 
 
         assert "step 20 Needle" in first and "step 90 Needle" not in first
         assert "step 90 Needle" in second and "step 20 Needle" not in second
-        assert "1 of 2 with needle" in first and "2 of 2 with needle" in second
-        assert "n next hit" in first and "esc no search" in first
+        assert "match 1 of 2 for needle" in first and "match 2 of 2 for needle" in second
+        assert "n next match" in first and "esc clear" in first
         assert said(pilot) == []
         assert isinstance(pilot.app.focused, Searched) and pilot.app.focused.line_found == 90
 
@@ -61,7 +61,7 @@ async def test_n_without_a_search_is_the_key_of_the_screen(root: Path) -> None:
         await open_run(pilot, printing(root))
         await press(pilot, "slash", "escape", "n")
 
-        assert said(pilot) == ["every value so far is finite"]
+        assert said(pilot) == ["no NaN or Inf so far"]
 
 
 async def test_words_that_no_line_has_are_told(root: Path) -> None:
@@ -69,7 +69,7 @@ async def test_words_that_no_line_has_are_told(root: Path) -> None:
         await open_run(pilot, printing(root))
         await press(pilot, "slash", *"[/b]", "enter")
 
-        assert "no line has [/b]" in text(pilot)
+        assert "no match for [/b]" in text(pilot)
         assert said(pilot) == []
 
 
@@ -84,7 +84,7 @@ async def test_words_are_found_in_the_code_and_in_the_lesson(
         found = pilot.app.focused.lines_to_search()[pilot.app.focused.line_found]
 
         assert words in found.plain.lower()
-        assert f" of {sum(words in line.plain.lower() for line in pilot.app.focused.lines_to_search())} with {words}" in text(
+        assert f" of {sum(words in line.plain.lower() for line in pilot.app.focused.lines_to_search())} for {words}" in text(
             pilot
         )
         assert isinstance(pilot.app.focused, Source) is (key == "c")
@@ -119,9 +119,9 @@ async def test_the_line_of_keys_says_what_a_slash_does_to_what_has_the_focus_and
         await press(pilot, "slash")
 
         assert "/ charts" in before and "/ search" not in before
-        assert "words in the names of charts" in of_charts
-        assert "n next bad  / search" in after and "/ charts" not in after
-        assert "words to look for in the pane Claims" in text(pilot)
+        assert "words in chart names" in of_charts
+        assert "n next NaN  / search" in after and "/ charts" not in after
+        assert "search the pane Claims" in text(pilot)
 
 
 async def test_the_pane_says_that_there_is_more_and_where_it_is_kept(root: Path) -> None:
@@ -157,7 +157,7 @@ async def test_a_gap_in_what_was_printed_is_told_in_the_pane_and_marked_in_the_p
 
         assert output and dropped in output.as_text()
         assert "v shows all of it" not in output.as_text()
-        assert ("v shows all that was kept" in output.as_text()) is (lines > 100)
+        assert ("v shows all kept output" in output.as_text()) is (lines > 100)
         paged = whole(run_dir, page.following.summary).splitlines()
         assert paged[lines : lines + 3] == [f"line {lines - 1:05}", f"--- {dropped} ---", "line 00000"]
 
@@ -168,7 +168,7 @@ async def test_a_search_that_saw_only_the_end_says_so(root: Path) -> None:
         await open_run(pilot, run_dir)
         await press(pilot, "slash", *"needle", "enter")
 
-        assert "no line has needle; only the end is searched, v shows all that was kept" in text(pilot)
+        assert "no match for needle; only the end was searched, v shows all kept output" in text(pilot)
 
 
 def test_a_run_that_prints_on_tells_of_the_gap_before_it_is_recorded(root: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_run_that_prints_on_tells_of_the_gap_before_it_is_recorded(root: Path)
     (run_dir / "stdout.log").write_bytes(b"x" * (HEAD - 1) + b"\n" + b"y" * TAIL)
     paged = whole(run_dir, RunSummary()).splitlines()
 
-    assert paged[2] == "--- stdout: what lies between its first 512 KiB and its last 512 KiB is not kept ---"
+    assert paged[2] == "--- stdout: only its first 512 KiB and last 512 KiB are kept ---"
     assert paged[3] == "y" * TAIL
 
 
@@ -233,4 +233,4 @@ def test_a_pager_that_is_not_there_is_one_sentence(root: Path, tmp_path: Path) -
         term.wait_for("Output", "quit")
         term.type("v")
 
-        term.wait_for("the pager /not/there cannot be", "quit")
+        term.wait_for("cannot start the pager /not/there", "quit")

@@ -77,7 +77,7 @@ def why_not(run_dir: Path) -> str:
 
 
 def where_it_waits(run_dir: Path) -> str:
-    """Return which place a run has in the queue now, behind whom, and whether none begins; nothing where it waits no more."""
+    """Return the place of a run in the queue, the runs before it, and whether the queue is paused; empty if it has left."""
     standing = queue.look(run_dir.parent)
     place, own = next(((at, one) for at, one in enumerate(standing.waiting, 1) if one.run == run_dir.name), (0, None))
     if own is None:
@@ -86,5 +86,5 @@ def where_it_waits(run_dir: Path) -> str:
     before = [f"{show(one.name, 60)} {store.short_id(one.run)}" for one in ahead]
     more = [f"{len(before) - _NAMED} more"] if len(before) > _NAMED else []
     behind = f", behind {', '.join([*before[:_NAMED], *more])}" if before else ""
-    paused = "; the queue is paused: none begins" if standing.is_paused else ""
+    paused = "; the queue is paused" if standing.is_paused else ""
     return f"place {place} of {len(standing.waiting)}{behind}{paused}"

@@ -84,7 +84,9 @@ def start(
     if app.return_code and code is None:
         from tuilab.runs.command_line import hint
 
-        raise ScenarioError(f"the screens failed (above); that is a mistake of tuilab. Runs go on: {hint(root, 'runs')}")
+        raise ScenarioError(
+            f"the screens crashed (see above); this is a bug in tuilab. Runs continue; list them: {hint(root, 'runs')}"
+        )
     if app.is_terminal_given_back and (desk.started or desk.calibrating or desk.has_watched_one_that_goes_on()):
         from tuilab.tui.goodbye import say_goodbye
 

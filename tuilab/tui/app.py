@@ -130,8 +130,8 @@ class TuilabApp(PacedApp[int]):
         if started and was_busy:
             from tuilab.runs import queue  # the first picture does not wait for what reads it
 
-            paused = ", which is paused: none begins" if queue.is_paused(self.desk.root) else ""
-            self.tell(f"{plural(len(started), 'run')} queued; Q shows the queue{paused}", is_problem=False)
+            step = "the queue is paused (press Q)" if queue.is_paused(self.desk.root) else "Q shows the queue"
+            self.tell(f"{plural(len(started), 'run')} queued; {step}", is_problem=False)
         elif started:
             self.open_run(started[0])
         self._show_next()
@@ -278,10 +278,10 @@ class TuilabApp(PacedApp[int]):
             with self.suspend():
                 code = editor.run(words)
         except (TuilabError, SuspendNotSupported, OSError) as problem:
-            self.tell(f"the editor cannot be opened: {problem}" if not isinstance(problem, TuilabError) else str(problem))
+            self.tell(f"cannot open the editor: {problem}" if not isinstance(problem, TuilabError) else str(problem))
             return False
         if code:
-            self.tell(f"{Path(words[0]).name} ended with {code}")
+            self.tell(f"{Path(words[0]).name} exited with code {code}")
         return True
 
     def copy_to_clipboard(self, text: str) -> None:
@@ -292,7 +292,7 @@ class TuilabApp(PacedApp[int]):
     def action_help_quit(self) -> None:
         """Ctrl-C ends nothing here: say what does."""
         key = "^q" if isinstance(self.focused, Input) else "q"
-        told = self.screen.how_to_leave(key) if isinstance(self.screen, Page) else f"esc closes this; then {key} leaves"
+        told = self.screen.how_to_leave(key) if isinstance(self.screen, Page) else f"esc closes this; then {key} quits"
         self.tell(told, is_problem=False)
 
     def action_command_palette(self) -> None:
@@ -311,7 +311,7 @@ class TuilabApp(PacedApp[int]):
 
             names = [f"{entry.name} {store.short_id(entry.run)}" for entry in running]
             self.push_screen(
-                Question("Leave, and stop what runs?", names, "This container ends with the screens."), self._leave_if
+                Question("Quit and stop these runs?", names, "This container stops when the screens close."), self._leave_if
             )
         else:
             self.exit(0)
@@ -347,7 +347,7 @@ class TuilabApp(PacedApp[int]):
         reset = getattr(self.screen, "reset_layout", None)
         if reset is not None:
             reset()
-        self.tell("layout and settings are as they were at first", is_problem=False)
+        self.tell("layout and settings are reset", is_problem=False)
 
     def action_redraw(self) -> None:
         self.redraw()

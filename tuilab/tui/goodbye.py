@@ -32,7 +32,7 @@ def say_goodbye(desk: Desk) -> None:
     lines = lines_of(desk)
     if desk.calibrating and not desk.calibrating.is_over:
         end = hint(desk.root, "stop", "last")
-        lines.append(f"the calibration goes on.  When it is over: tuilab calibrate --show   end its run: {end}")
+        lines.append(f"the calibration continues.  When it is finished: tuilab calibrate --show   stop it: {end}")
     text = "".join(f"{fitted(line, width)}\n" for line in lines)
     if text:
         with contextlib.suppress(OSError):
@@ -64,11 +64,11 @@ def lines_of(desk: Desk) -> list[str]:
     told = sorted((one for one in found if one), key=lambda one: _place(one[0]))
     states, lines = [state for state, _ in told], [line for _, line in told]
     if len(lines) > _MOST:
-        lines = [f"{plural(len(lines) - _MOST, 'run')} more.  All of them: {hint(desk.root, 'runs')}", *lines[-_MOST:]]
+        lines = [f"{plural(len(lines) - _MOST, 'more run')}.  Show all: {hint(desk.root, 'runs')}", *lines[-_MOST:]]
     waiting = max(len(queue.look(desk.root).waiting), states.count(RunState.QUEUED)) if queue.is_paused(desk.root) else 0
     if waiting:
         step = hint(desk.root, "queue", "resume")
-        lines.append(f"The queue is paused: {plural(waiting, 'run')} in it, and none begins.  Go on: {step}")
+        lines.append(f"The queue is paused: {plural(waiting, 'run')} in it cannot start.  Resume: {step}")
     return lines
 
 
@@ -114,7 +114,7 @@ def _seen(desk: Desk, name: str) -> tuple[RunSummary, str] | None:
 
 def _line(title: str, state: str, id: str, command: Callable[..., str]) -> str:
     if state == RunState.QUEUED:
-        return f"{title} is queued.  All that waits: {command('queue')}   take it out: {command('queue', 'cancel', id)}"
+        return f"{title} is queued.  Show the queue: {command('queue')}   remove it: {command('queue', 'cancel', id)}"
     if state in RUNNING_STATES:
-        return f"{title} goes on.  Come back: {command('attach', id)}   end it: {command('stop', id)}"
-    return f"{title} {state}.  Its result: {command('attach', id, '--headless')}"
+        return f"{title} is running.  Come back: {command('attach', id)}   stop it: {command('stop', id)}"
+    return f"{title} {state}.  Show its result: {command('attach', id, '--headless')}"

@@ -21,7 +21,7 @@ from tuilab.tui.shown_keys import changes, shown
 
 _MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
 _NO_COMMANDS = ("app.command_palette", "app.press(")
-# Where keys are told to be that the open screen has not, by their place; the dialogs tell their own.
+# How to name the places of keys that the open screen does not have; dialogs show their own keys.
 _WHERE = {
     "run": "in a run",
     "history": "in History",
@@ -29,17 +29,17 @@ _WHERE = {
     "queue": "in the queue",
     "compare": "in Compare",
     "box": "in Box",
-    "doctor": "in what the doctor says",
-    "advise": "in what is advised",
-    "calibrate": "in the calibration",
+    "doctor": "in Doctor",
+    "advise": "in Advise",
+    "calibrate": "in Calibrate",
     "replay": "in a replay",
-    "topic": "on a topic of the Lab",
+    "topic": "on a topic in the Lab",
     "lesson": "in a lesson",
     "code": "in code",
-    "printed text": "in what is printed",
+    "printed text": "in Doctor, Advise and Calibrate",
 }
 _DOORS = {"history": "h", "queue": "Q"}  # the keys to them, from everywhere
-_ON_THE_COMMAND_LINE = ("export", "verify")  # verbs that no screen does
+_ON_THE_COMMAND_LINE = ("export", "verify")  # subcommands that no screen offers
 _ORDER = [*(key.action for keys in KEYS.values() for key in keys), *(key.action for key in BY_NAME)]
 
 
@@ -56,8 +56,8 @@ class Commands(Provider):
         last = self._lab.desk.settings.scenario
         for scenario in [one for one in self._usable if one.id == last] or self._usable[:1]:
             name = f"open {show(scenario.id, 60)}"
-            more = "the same" if self._lab.desk.is_read_only else "or run it; the same"
-            told = Content.assemble(name, (f"  {more} for every other scenario", "dim"))
+            more = "also" if self._lab.desk.is_read_only else "or run it; also"
+            told = Content.assemble(name, (f"  {more} works for every other scenario", "dim"))
             yield DiscoveryHit(told, self._guarded(partial(self._open, scenario)), name)
         for key, command in self.commands():
             yield DiscoveryHit(Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")), command, key.help)
@@ -68,8 +68,8 @@ class Commands(Provider):
         for hit in sorted(hits, reverse=True):
             yield hit
         if not hits:
-            told = Content.assemble(f"no such command: {show(query, 60)}", ("  esc closes, ? shows the keys", "dim"))
-            yield Hit(1.0, told, _do_nothing, "no such command")
+            told = Content.assemble(f"no command matches {show(query, 60)}", ("  esc closes, ? shows the keys", "dim"))
+            yield Hit(1.0, told, _do_nothing, "no command matches")
 
     def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for key, command in self.commands():

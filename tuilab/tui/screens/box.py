@@ -184,7 +184,7 @@ class BoxPage(Page):
             try:
                 self._apart = Apart()
             except OSError as problem:
-                self._take_silence(f"no process can be started to ask NVML: {problem.strerror}")
+                self._take_silence(f"cannot start the process that asks NVML: {problem.strerror}")
             else:
                 self._listen(self._apart)
 
@@ -229,7 +229,7 @@ class BoxPage(Page):
             gpu.values = reading.get("values", {})
             gpu.tenants = reading.get("tenants", gpu.tenants)
             gpu.unseen = reading.get("unseen", gpu.unseen)
-            gpu.trouble = reading.get("lost", "" if gpu.values else gpu.trouble or "it no longer answers")
+            gpu.trouble = reading.get("lost", "" if gpu.values else gpu.trouble or "the GPU no longer answers")
 
 
 def device(gpu: GpuGauge) -> str:

@@ -1,4 +1,4 @@
-"""The Calibrate screen: how far verdicts about time can be trusted here, and measuring that anew."""
+"""The Calibrate screen: how reliable timing verdicts are on this machine, and the key that measures it."""
 
 import shlex
 
@@ -19,7 +19,7 @@ from tuilab.wrapping import hung
 
 _PERIOD_S = 1.0
 _BAR = 30
-_NAMES = {"cpu": "this box", "cuda": "the GPU with the most free memory"}
+_NAMES = {"cpu": "this machine", "cuda": "the GPU with the most free memory"}
 
 
 class CalibratePage(PrintedPage):
@@ -39,7 +39,7 @@ class CalibratePage(PrintedPage):
         return shlex.join(["tuilab", "calibrate", *device, *root_option(self.desk.root)])
 
     def places(self) -> list[str]:
-        return [*(["calibration that goes on"] if self._goes_on else []), *super().places()]
+        return [*(["running calibration"] if self._goes_on else []), *super().places()]
 
     def keys_now(self) -> list[Key]:
         hidden = {"enter", "g"} if self._goes_on else set() if is_gpu_there() else {"g"}
@@ -60,7 +60,7 @@ class CalibratePage(PrintedPage):
 
     def _printed(self, width: int) -> str:
         lines = [
-            f"How far verdicts about time can be trusted here, as it is kept in {show(places.calibration_file(), 300)}:",
+            f"How reliable timing verdicts are here, from {show(places.calibration_file(), 300)}:",
             "",
         ]
         lines += [*kept_in_words(), ""]
@@ -70,7 +70,7 @@ class CalibratePage(PrintedPage):
     def _what_it_takes(self) -> str:
         if self.desk.is_read_only:
             return ""
-        return "enter runs the same work against itself, and against itself with a delay of 5 % which should be seen."
+        return "Press enter to measure: the same work is timed against itself, and against itself with an injected 5 % delay."
 
     def _progress(self) -> list[str]:
         now = self._now
@@ -78,35 +78,38 @@ class CalibratePage(PrintedPage):
         if not now.is_over:
             done = min(now.elapsed_s / now.whole_s, 1.0)
             bar = f"{'#' * round(done * _BAR):.<{_BAR}}"
-            return [f"[{bar}]  {clock(now.elapsed_s)} of about {clock(now.whole_s)}; leave the box alone meanwhile"]
+            return [f"[{bar}]  {clock(now.elapsed_s)} of about {clock(now.whole_s)}; do not use the machine meanwhile"]
         if now.why_not:
-            return [f"The calibration of {_NAMES[now.device]} came to nothing: {now.why_not}"]
+            return [f"The calibration of {_NAMES[now.device]} failed: {now.why_not}"]
         return [f"Calibrated {_NAMES[now.device]} in {clock(now.elapsed_s)}."]
 
     @work(group="question")
     async def action_start(self, device: str) -> None:
         """Calibrate, after a question."""
         if self._goes_on:
-            self.lab.tell("a calibration goes on; s ends it", is_problem=False)
+            self.lab.tell("a calibration is running; s stops it", is_problem=False)
             return
         if device == "cuda" and not is_gpu_there():
             self.lab.tell("there is no GPU to calibrate")
             return
-        busy = [f"It keeps {'every core' if device == 'cpu' else 'it'} busy for {USUAL_MINUTES[device]:g} minutes,"]
-        about = [*busy, f"and writes {places.calibration_file()}", "It goes on when you leave."]
+        busy = [f"It keeps {'every core' if device == 'cpu' else 'the GPU'} busy for {USUAL_MINUTES[device]:g} minutes,"]
+        about = [*busy, f"and writes {places.calibration_file()}", "It continues if you leave."]
         if await self.app.push_screen_wait(Question(f"Calibrate {_NAMES[device]}?", about, self._disturbs())):
             self._start(device)
 
     def _disturbs(self) -> str:
         """Return what runs now, whose times and the calibration would spoil each other."""
         count = len(queue.running(self.desk.root))
-        return f"{plural(count, 'run')} that times something goes on: both would be less certain." if count else ""
+        if not count:
+            return ""
+        are = "is" if count == 1 else "are"
+        return f"{plural(count, 'run')} {are} being timed now; all results would be less reliable."
 
     def _start(self, device: str) -> None:
         try:
             self.desk.calibrating = Calibrating(device, self.desk.root)
         except OSError as problem:
-            self.lab.tell(f"the calibration cannot be started: {problem.strerror}")
+            self.lab.tell(f"cannot start the calibration: {problem.strerror}")
         self._look()
 
     @work(group="question")
@@ -114,6 +117,6 @@ class CalibratePage(PrintedPage):
         """End the calibration, after a question."""
         now = self._now
         if now is None or now.is_over:
-            self.lab.tell("no calibration goes on", is_problem=False)
-        elif await self.app.push_screen_wait(Question("End the calibration?", ["What it has measured is not kept."])):
+            self.lab.tell("no calibration is running", is_problem=False)
+        elif await self.app.push_screen_wait(Question("Stop the calibration?", ["Its measurements are not kept."])):
             now.cancel()

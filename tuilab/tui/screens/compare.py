@@ -117,7 +117,7 @@ class ComparePage(Page):
         for problem in message.problems:
             self.lab.tell(problem)
         if len(self._watches) < 2:
-            self.lab.tell("There are not two runs that can be read, and so nothing to compare.")
+            self.lab.tell("Nothing to compare: fewer than two of these runs can be read.")
         self._show()
 
     def follow(self) -> None:

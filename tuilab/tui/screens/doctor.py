@@ -75,7 +75,7 @@ class DoctorPage(PrintedPage):
         found = {name: one for group in self._groups.values() for name, one in group.items()}
         if self.is_reading:
             missing = [group for group in GROUPS if group not in self._groups]
-            self.say(f"asking: {', '.join(missing) or 'facts'}".replace("_", " "))
+            self.say(f"checking: {', '.join(missing) or 'facts'}".replace("_", " "))
         else:
             self.say(f"{show(os.uname().nodename, 40)}  {counts(found)}")
 
@@ -94,4 +94,4 @@ class DoctorPage(PrintedPage):
         if lines:
             self.printout.scroll_to(y=(after or lines)[0], animate=False, force=True)
         else:
-            self.lab.tell("no answer so far warns", is_problem=False)
+            self.lab.tell("no warning or failure so far", is_problem=False)

@@ -1,4 +1,4 @@
-"""The Help screen: the keys of where one is, what the marks mean, and the command line that does the same."""
+"""The Help screen: the keys that work here, what the marks mean, and the command line that does the same."""
 
 from collections.abc import Sequence
 
@@ -15,35 +15,35 @@ from tuilab.tui.shown_keys import changes, shown
 from tuilab.tui.widgets.sheet import Section, Sheet
 
 _VERDICTS = {
-    Verdict.SUPPORTED: "The measurement bears the claim out, in the size that was claimed.",
-    Verdict.WEAKER: "There is such an effect, but a smaller one.",
-    Verdict.NO_DIFFERENCE: "The two are equal, as far as it matters.",
-    Verdict.REFUTED: "The measurement says otherwise.",
-    Verdict.INCONCLUSIVE: "It cannot be told yet; how much more it needs is said.",
-    Verdict.INVALID: "A control failed, or the two did not compute the same: no verdict can be trusted.",
-    Verdict.NOT_TESTABLE: "The machine lacks something, or other values are meant.",
+    Verdict.SUPPORTED: "The claim holds, with at least the claimed size.",
+    Verdict.WEAKER: "The effect exists, but it is smaller than claimed.",
+    Verdict.NO_DIFFERENCE: "The difference is too small to matter.",
+    Verdict.REFUTED: "The measurement contradicts the claim.",
+    Verdict.INCONCLUSIVE: "Not decided yet; the verdict says what is missing.",
+    Verdict.INVALID: "A control failed, or the arms computed different results: no verdict can be trusted.",
+    Verdict.NOT_TESTABLE: "The machine lacks something, or the claim is about other values.",
 }
 _STATES = {
-    RunState.QUEUED: "It waits until others have done with the device that it needs for itself.",
-    RunState.STARTING: "The processes of the run come up.",
-    RunState.RUNNING: "It goes on, and goes on when you leave.",
-    RunState.STOPPING: "It was asked to stop.",
-    RunState.SUCCEEDED: "It came to its end, whatever its claims came to.",
-    RunState.FAILED: "The scenario raised an error, or ended with one.",
-    RunState.STOPPED: "Somebody stopped it.",
-    RunState.KILLED: "It ran out of time or memory, or a signal ended it.",
-    RunState.LOST: "Its supervisor is gone; what happened after its last record is not known.",
+    RunState.QUEUED: "Waiting until its device is free.",
+    RunState.STARTING: "The processes of the run are starting.",
+    RunState.RUNNING: "Running; it continues if you leave.",
+    RunState.STOPPING: "The run was asked to stop.",
+    RunState.SUCCEEDED: "The run finished, whatever its verdicts are.",
+    RunState.FAILED: "The scenario raised an error, or its process exited with an error code.",
+    RunState.STOPPED: "Somebody stopped the run.",
+    RunState.KILLED: "The run ran out of time or memory, or a signal ended it.",
+    RunState.LOST: "The supervisor of the run is gone; nothing is known after its last record.",
 }
 _ALSO = {
-    "*": "A run that is marked, to be compared or deleted with others.",
-    "n/a": "Not known; the reason stands beside it. It never means 0.",
-    "[low, high]": "The interval that the true value lies in, at the confidence of the verdict.",
-    "tuilab 9 %": "What tuilab itself takes of a core; then what it sends to this terminal. Told while a run goes on.",
+    "*": "A marked run: marked runs are compared or deleted together.",
+    "n/a": "Not known; the reason is next to it. It never means 0.",
+    "[low, high]": "The interval that contains the true value, at the confidence of the verdict.",
+    "tuilab 9 %": "CPU use of tuilab in % of a core, and the data it sends to this terminal; shown while a run is running.",
 }
 
 
 class HelpPage(Page):
-    """Lists keys from the one registry; those of the place that was left come first."""
+    """Lists the keys of the table in `keys.py`; those of the screen below come first."""
 
     PLACE = "help"
     BINDINGS = bindings("help")

@@ -105,7 +105,7 @@ class HistoryPage(Page):
     def places(self) -> list[str]:
         chosen = self.runs.chosen
         special = ["marked runs"] if self.runs.marked else []
-        special += ["running run"] if chosen and chosen.is_running else []
+        special += ["running run in the list"] if chosen and chosen.is_running else []
         return [*super().places()[:-1], *special, *super().places()[-1:]]
 
     def _poll(self) -> None:
@@ -192,7 +192,7 @@ class HistoryPage(Page):
         if runs := self._reader.known.to_compare([*self.runs.marked], chosen):
             self.lab.open_compare([self.desk.root / run for run in runs])
         else:
-            self.lab.tell("Mark two runs or more with space; there is no other run of this scenario.")
+            self.lab.tell("no other run of this scenario; mark two or more runs with space")
 
     def action_export(self) -> None:
         if runs := self.runs.acted_on:
@@ -201,7 +201,7 @@ class HistoryPage(Page):
     def action_replay(self) -> None:
         entry = self.runs.chosen
         if entry is not None and entry.is_running:
-            self.lab.tell("a run that goes on cannot be played again yet", is_problem=False)
+            self.lab.tell("a running run cannot be replayed yet", is_problem=False)
         elif entry is not None:
             self.lab.open_run(self.desk.root / entry.run, is_replay=True)
 

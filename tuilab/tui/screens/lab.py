@@ -31,8 +31,8 @@ from tuilab.tui.widgets.lines import PickList
 
 _LOOK_AGAIN_S = 2.0
 _READING_S = 0.5  # a user who stays longer is reading
-_HINT = "First time here?  ↑ ↓ choose a lesson · enter runs it on this box · ? shows the keys"
-_HINT_READ_ONLY = "↑ ↓ choose a lesson · h shows all runs · b this box · nothing can be changed here"
+_HINT = "First time here?  ↑ ↓ choose a lesson · enter runs it · ? shows the keys"
+_HINT_READ_ONLY = "↑ ↓ choose a lesson · h shows all runs · b this machine · nothing can be changed"
 
 
 class LabPage(Page):
@@ -128,7 +128,7 @@ class LabPage(Page):
         row = self._catalogue.row
         if self._catalogue.has_focus and self.scenario is None and not (row and row.topic == TOPIC):
             found.insert(0, "topic")
-        return [*found[:-1], "a run goes on", *found[-1:]] if self._going_on.runs else found
+        return [*found[:-1], "running runs", *found[-1:]] if self._going_on.runs else found
 
     def action_go(self, how: str, *values: str) -> None:
         """Go elsewhere on the screen: one of the ways that `Columns` knows."""
@@ -148,7 +148,7 @@ class LabPage(Page):
         if run := self._going_on.next():
             self.lab.open_run(self.desk.root / run)
         else:
-            self.lab.tell("nothing runs at the moment", is_problem=False)
+            self.lab.tell("no run is running or queued", is_problem=False)
 
     def action_next_lesson(self) -> None:
         """Go to the first lesson that was not done."""
@@ -172,14 +172,14 @@ class LabPage(Page):
         if self.scenario and (pair := self._lookout.pair(self.scenario, self._bench.chosen_run)):
             self.lab.open_compare(pair)
         else:
-            self.lab.tell("two runs of the scenario are needed to compare", is_problem=False)
+            self.lab.tell("nothing to compare: the scenario has fewer than two runs", is_problem=False)
 
     def action_edit(self) -> None:
         """Open the file of the scenario, where it is broken or what is open of it begins; then read it again."""
         if self.scenario is None:
-            self.lab.tell("choose a scenario of the topic to edit", is_problem=False)
+            self.lab.tell("choose a scenario to edit its file", is_problem=False)
         elif isinstance(self.scenario, OwnCommand) and not self.scenario.script:
-            self.lab.tell("the command names no script that is on this box")
+            self.lab.tell("the command names no script on this machine")
         elif self.lab.edit(getattr(self.scenario, "script", self.scenario.path), self.scenario.error_line):
             self.look_at_files()
 
@@ -193,7 +193,7 @@ class LabPage(Page):
         """Show the form of a scenario with the values of a run, or as many of them as it still has."""
         self.columns.take(self.desk.listed)  # among them may be one that its run has brought
         if not self._catalogue.go_to(scenario) or (draft := self.draft) is None:
-            self.lab.tell(f"no scenario is called {show(scenario, 60)} here")
+            self.lab.tell(f"there is no scenario {show(scenario, 60)} here")
             return
         drafts.fill(draft, values, is_quick=is_quick)
         self._bench.refill()

@@ -131,12 +131,12 @@ class Page(TextualScreen[None]):
 
     def how_to_leave(self, key: str) -> str:
         """Return what leaves the screens, which is this key, and what then happens to runs."""
-        return f"{key} leaves; what runs {self.fate}"
+        return f"{key} quits; a running run {self.fate}"
 
     @property
     def fate(self) -> str:
         """What happens to a run when the screens are left."""
-        return "ends with this container" if first_process.takes_all_along() else "goes on"
+        return "ends with this container" if first_process.takes_all_along() else "continues"
 
     def action_copy_text(self) -> None:
         """Copy what is selected; what has no text in it is nothing."""
@@ -177,7 +177,7 @@ class Page(TextualScreen[None]):
         from tuilab.tui.widgets.stopping import StopQuestion
 
         if state not in RUNNING_STATES:
-            self.lab.tell(f"it does not run any more: {state}", is_problem=False)
+            self.lab.tell(f"this run is not running: {state}", is_problem=False)
         elif await self.app.push_screen_wait(StopQuestion(name, state, self._stop_of_sweep(run_dir))):
             self.do(partial(launch.stop, run_dir, at_once=state == RunState.STOPPING), is_refusal_a_problem=False)
 

@@ -21,7 +21,11 @@ from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.queuelist import QueueList
 
 _POLL_S = 1.0
-_ENDS: dict[str, str] = {RunState.RUNNING: "Stop", RunState.QUEUED: "Take out of the queue", RunState.LOST: "Forget"}
+_ENDS: dict[str, str] = {
+    RunState.RUNNING: "Stop this run",
+    RunState.QUEUED: "Remove from the queue",
+    RunState.LOST: "Forget this lost run",
+}
 
 
 class QueuePage(Page):
@@ -77,9 +81,9 @@ class QueuePage(Page):
     def on_queue_page_looked(self, message: Looked) -> None:
         standing, self._has_looked = message.standing, True
         self.queue.show(standing, message.others)
-        parts = [f"{len(standing.running)} timing now", f"{len(standing.waiting)} queued"]
+        parts = [f"{len(standing.running)} being timed", f"{len(standing.waiting)} queued"]
         parts += [f"{len(standing.lost)} lost"] if standing.lost else []
-        paused = ("  paused: none begins", "bold $text-warning") if standing.is_paused else ""
+        paused = ("  paused: no queued run starts", "bold $text-warning") if standing.is_paused else ""
         self.heading.show(Content.assemble(("tuilab", "bold"), "  queue  ", " · ".join(parts), paused))
         self.show_keys()
 
@@ -93,7 +97,7 @@ class QueuePage(Page):
         waiting = [one.run for one in self.queue.standing.waiting]
         state, one = self.queue.chosen or ("", None)
         if one is None or state != RunState.QUEUED:
-            self.lab.tell("only a run that is queued has a place to move from", is_problem=False)
+            self.lab.tell("only queued runs can be moved", is_problem=False)
             return
         place = waiting.index(one.run) + 1 + places
         if 1 <= place <= len(waiting):
@@ -101,7 +105,7 @@ class QueuePage(Page):
 
     def _move(self, run: str, place: int) -> str:
         queue.move(self.desk.root, run, place)
-        return f"{store.short_id(run)} has place {place}"
+        return f"{store.short_id(run)} is now at place {place}"
 
     def action_pause(self) -> None:
         """Let no run begin, or let them begin again."""
@@ -109,11 +113,11 @@ class QueuePage(Page):
 
     def _pause(self) -> str:
         queue.pause(self.desk.root)
-        return "the queue is paused: what runs goes on, and none begins"
+        return "queue paused: running runs continue, no queued run starts"
 
     def _resume(self) -> str:
         queue.resume(self.desk.root)
-        return "the queue goes on"
+        return "queue resumed"
 
     @work(group="question")
     async def action_cancel(self) -> None:

@@ -39,14 +39,14 @@ class RunPage(FollowingPage):
     def how_to_leave(self, key: str) -> str:
         if not self.is_following or self.following.is_over:
             return super().how_to_leave(key)
-        return f"{key} leaves, the run {self.fate}{'' if self.desk.is_read_only else '; s stops it'}"
+        return f"{key} quits; the run {self.fate}{'' if self.desk.is_read_only else '; s stops it'}"
 
     def places(self) -> list[str]:
         summary = self.following.summary
         others = [*(["NaN or Inf"] if self.has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
-        failed = ["run that failed"] if summary.failure else []
+        failed = ["failed run"] if summary.failure else []
         several = ["several charts"] if len(self.panes.names) > 1 else []
-        going = ["other runs go on"] if self.others.next(1) else []
+        going = ["other running runs"] if self.others.next(1) else []
         return [*failed, self.reader.place, *going, *others, *super().places()[:-1], *several, *super().places()[-1:]]
 
     def keys_now(self) -> list[Key]:
@@ -70,7 +70,7 @@ class RunPage(FollowingPage):
         if run_dir := self.others.next(step):
             self.lab.show_instead(run_dir)
         else:
-            self.lab.tell("no other run goes on", is_problem=False)
+            self.lab.tell("no other run is running", is_problem=False)
 
     @work(thread=True, group="compare")
     def action_compare(self) -> None:
@@ -79,7 +79,7 @@ class RunPage(FollowingPage):
         if other is not None:
             self.app.call_from_thread(self.lab.open_compare, [other, self.run_dir])
         else:
-            words = "no run of this scenario is its baseline, or came before and succeeded"
+            words = "no run to compare with: no baseline and no earlier successful run"
             self.app.call_from_thread(self.lab.tell, words, is_problem=False)
 
     def on_descendant_focus(self) -> None:
@@ -136,8 +136,8 @@ class RunPage(FollowingPage):
             return
         bad = self.panes.bad_names
         left_out = ", ".join([*(show(name, 40) for name in bad[:3]), *([f"{len(bad) - 3} more"] if len(bad) > 3 else [])])
-        words = f"not finite in {left_out}, which the words leave out; / and esc show all charts"
-        self.lab.tell(words if left_out else "every value so far is finite", is_problem=False)
+        words = f"NaN or Inf in {left_out}, which the filter hides; press / and esc to show all charts"
+        self.lab.tell(words if left_out else "no NaN or Inf so far", is_problem=False)
 
     def action_step_out(self) -> None:
         """Out of the zoom, else all charts again, else out of the screen."""
@@ -154,7 +154,7 @@ class RunPage(FollowingPage):
         name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
         state = self.following.state if self.is_following else self.following.summary.state
         if not state:
-            self.lab.tell("its record is still being read: whether it runs is not known yet", is_problem=False)
+            self.lab.tell("still reading this run: not known yet whether it is running", is_problem=False)
             return
         self.stop(self.run_dir, f"{name}{store.short_id(self.run_dir.name)}", state)
 
@@ -163,7 +163,7 @@ class RunPage(FollowingPage):
         if form := self.next_steps().form(number):
             self.lab.open_form(*form)
         else:
-            self.lab.tell("the lesson names no such thing to try", is_problem=False)
+            self.lab.tell("the lesson suggests nothing for this key", is_problem=False)
 
     def action_again(self) -> None:
         """Back to the form of this scenario, with the values of this run."""
@@ -172,7 +172,9 @@ class RunPage(FollowingPage):
             self.lab.open_form(scenario.path, dict(run.params), is_quick=run.quick)
         elif run is not None:
             again = rerun_command(self.following.summary)
-            self.lab.tell(f"the file of {show(run.scenario, 60)} is not here any more; where it is: {again}", is_problem=False)
+            self.lab.tell(
+                f"the file of {show(run.scenario, 60)} is no longer here; where the file exists, use: {again}", is_problem=False
+            )
 
     def action_edit(self) -> None:
         """Open the file of the scenario; where the run failed, at that line."""
@@ -182,9 +184,9 @@ class RunPage(FollowingPage):
         if path := tracebacks.file_of(summary, self.run_dir) or here:
             self.lab.edit(path, frame.line if frame else 1)
         elif summary.run and summary.run.command:
-            self.lab.tell("its command names no file that is on this box")
+            self.lab.tell("the command names no file on this machine")
         else:
-            self.lab.tell(f"its file is not on this box any more; what ran is {self.run_dir}/scenario.py")
+            self.lab.tell(f"the file is no longer on this machine; a copy of it: {self.run_dir}/scenario.py")
 
     def action_show_all(self) -> None:
         """Show all that was kept of what the run printed in the pager."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
 
 GUESS, REPEAT, BUDGET, TIMEOUT = "prediction?", "--repeat", "--budget", "--timeout"  # keys that no parameter can have
-_GUESS = Param("prediction", "float", 0.0, label="the run tells how near it is")
+_GUESS = Param("prediction", "float", 0.0, label="compared with the result")
 _PARSERS = {GUESS: parse_prediction, BUDGET: parse_duration, TIMEOUT: parse_duration}
-_TIMEOUT = Param("timeout", "str", "", label="stop it when it takes longer than this: 90s, 2m, 1.5h")
-_BUDGET = Param("budget", "str", "", label="repeat until the claims are decided or so long: 90s, 2m, 1.5h")
+_TIMEOUT = Param("timeout", "str", "", label="stop the run after this time: 90s, 2m, 1.5h")
+_BUDGET = Param("budget", "str", "", label="repeat until the claims are decided, at most this long: 90s, 2m, 1.5h")
 
 
 @dataclass

@@ -31,7 +31,7 @@ class Drafts:
     def what_is_wrong(self, draft: Draft | None) -> str:
         """Return which fields of a form cannot be used, or nothing."""
         wrong = [draft.fields[key].name for key in draft.problems] if draft and not draft.scenario.error else []
-        return f"✗ look at {', '.join(wrong)}" if wrong else ""
+        return f"✗ check {', '.join(wrong)}" if wrong else ""
 
     def has_to_ask(self, draft: Draft) -> bool:
         """Say whether this lesson was never done, and nobody has said what it may bring."""

@@ -10,7 +10,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.runs.disk_room import DiskRoom
 
 GONE = "deleted"  # no state of a run: there is no record of it any more
-WAS_DELETED = "was deleted; what the screen shows of it was read before"
+WAS_DELETED = "was deleted; the screen shows what was read before"
 _PORTION_S = 0.05
 
 

@@ -72,8 +72,8 @@ def listed(said: Mapping[str, Any] | str) -> GpuList | None:
     assert not isinstance(said, str)
     rows = said.get("listed", [])
     reasons = [show(row["why"], 200) for row in rows if row["why"]]
-    numbers = [f"which of them is cuda:0 is not known: {show(said['no_numbers'], 200)}"] if said.get("no_numbers") else []
-    unseen = [f"who is there is n/a: {reason}" for reason in dict.fromkeys(reasons)]
+    numbers = [f"it is not known which GPU is cuda:0: {show(said['no_numbers'], 200)}"] if said.get("no_numbers") else []
+    unseen = [f"processes on the GPUs n/a: {reason}" for reason in dict.fromkeys(reasons)]
     return GpuList(tuple(_words(row) for row in rows), tuple(numbers + unseen))
 
 
@@ -89,7 +89,7 @@ def _who(tenants: list[dict[str, Any]]) -> str:
     for tenant in tenants:
         by_user.setdefault(tenant["user"], []).append(tenant)
     are_pids_ours = any(by_user)
-    return ", ".join(_one(show(user, 32), found, are_pids_ours) for user, found in by_user.items()) or "nobody"
+    return ", ".join(_one(show(user, 32), found, are_pids_ours) for user, found in by_user.items()) or "no processes"
 
 
 def _one(user: str, found: list[dict[str, Any]], are_pids_ours: bool) -> str:

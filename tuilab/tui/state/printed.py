@@ -43,7 +43,7 @@ def seam_of(path: Path, summary: RunSummary) -> Seam | None:
         return Seam(output.bytes_head, words) if words else None
     with suppress(OSError):
         if path.lstat().st_size >= HEAD + TAIL:  # how many bytes there were is recorded at the end
-            return Seam(HEAD, f"{stream}: what lies between its first {size(HEAD)} and its last {size(TAIL)} is not kept")
+            return Seam(HEAD, f"{stream}: only its first {size(HEAD)} and last {size(TAIL)} are kept")
     return None
 
 

@@ -33,10 +33,10 @@ class RunReader:
         if not self.is_live:
             return "replay"
         if self.following.is_over:
-            return "run that is over"
+            return "finished run"
         if not self.following.is_caught_up and self.following.state not in RUNNING_STATES:
-            return "run that is read"
-        return "run that is frozen" if self.is_frozen else "run that goes on"
+            return "run being read"
+        return "frozen run" if self.is_frozen else "running run"
 
     def is_too_soon(self, *, is_link_slow: bool) -> bool:
         """Say whether the link cannot take the next picture yet."""
@@ -62,7 +62,7 @@ class RunReader:
     def replay(self) -> None:
         """Play the run from its start."""
         if not self.following.is_over:
-            raise UsageError("a run that goes on cannot be played again yet")
+            raise UsageError("a running run cannot be replayed yet")
         self.following.close()
         self.following = Playback(self.following.run_dir)
 

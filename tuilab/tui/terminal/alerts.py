@@ -18,7 +18,7 @@ def chosen() -> tuple[str, ...]:
     given = os.environ.get("TUILAB_ALERTS", ",".join(KINDS))
     words = [word.strip() for word in given.split(",") if word.strip() not in ("", "none")]
     if unknown := [word for word in words if word not in KINDS]:
-        raise UsageError(f"TUILAB_ALERTS names {show(unknown[0], 60)}; it takes {join(KINDS)} with commas between, or none")
+        raise UsageError(f"TUILAB_ALERTS takes {join(KINDS)}, separated by commas, or none; not {show(unknown[0], 60)}")
     return tuple(kind for kind in KINDS if kind in words)
 
 

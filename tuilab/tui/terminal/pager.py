@@ -18,6 +18,6 @@ def show_in_pager(text: str) -> str:
         try:
             process = subprocess.Popen(shlex.split(asked), stdin=file, process_group=0)
         except (OSError, ValueError, IndexError) as problem:
-            return f"the pager {show(asked, 60)} cannot be started ({show(problem, 100)}); set PAGER to one that can"
+            return f"cannot start the pager {show(asked, 60)} ({show(problem, 100)}); set PAGER to another one"
         code = lend_terminal(process)
-    return f"the pager {show(asked, 60)} ended with {code}" if code > 0 else ""
+    return f"the pager {show(asked, 60)} exited with code {code}" if code > 0 else ""

@@ -47,12 +47,12 @@ class QueueList(PickList):
     def lay_out(self, width: int) -> Sequence[Content]:
         lines = [_line(state, one, f"{place}." if place else "") for state, place, one in self.standing.rows]
         if not self.count:
-            nothing = "Nothing is timed" if self._others else "Nothing runs"
-            several = "Several that time something do: enter on a topic in the Lab."
-            lines = fold(Content(f"{nothing} and nothing waits. {several}"), width)
+            nothing = "No run is being timed" if self._others else "No run is running"
+            several = "To queue several, press enter on a topic in the Lab."
+            lines = fold(Content(f"{nothing}, and no run is queued. {several}"), width)
         if self._others:
             names = ", ".join(f"{one.name} {store.short_id(one.run)}" for one in self._others)
-            lines += fold(plain(f"Beside the queue, because they time nothing: {names}", 600, "$text-muted"), width)
+            lines += fold(plain(f"Running outside the queue, because they time nothing: {names}", 600, "$text-muted"), width)
         return lines
 
 

@@ -70,11 +70,11 @@ class Searched(Widget):
     def _go(self, step: int) -> str:
         found = [at for at, line in enumerate(self.lines_to_search()) if self.words in line.plain.lower()]
         if not found:
-            return f"no line has {show(self.words, 40)}{self.beyond}"
+            return f"no match for {show(self.words, 40)}{self.beyond}"
         after = [at for at in found if (at - self.line_found) * step > 0]
         self.line_found = (after or found)[0] if step > 0 else (after or found)[-1]
         self.go_to_line(self.line_found)
-        return f"{found.index(self.line_found) + 1} of {len(found)} with {show(self.words, 40)}"
+        return f"match {found.index(self.line_found) + 1} of {len(found)} for {show(self.words, 40)}"
 
     async def action_search(self) -> None:
         await self.screen.mount(SearchLine(self))  # what is typed next is typed into it
@@ -146,7 +146,7 @@ class SearchLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        line = _Line(self._text.words, placeholder=f"words to look for in {self._text.called}", compact=True)
+        line = _Line(self._text.words, placeholder=f"search {self._text.called}", compact=True)
         line.cursor_blink = False
         yield line
 

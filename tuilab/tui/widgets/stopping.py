@@ -13,12 +13,12 @@ class StopQuestion(Question):
     `of_sweep` is the command that stops the sweep that it is a point of.
     """
 
-    PLACE: ClassVar[str] = "question of stopping"
-    BINDINGS = bindings("question of stopping")
+    PLACE: ClassVar[str] = "question about stopping"
+    BINDINGS = bindings("question about stopping")
 
     def __init__(self, name: str, state: str, of_sweep: str = "") -> None:
         is_again = state == RunState.STOPPING
-        title = "Stop it at once?" if is_again else "Stop this run?"
-        note = "Its processes are killed; what they have not written is lost." if is_again else "What it has measured stays."
-        note += f" The next point of its sweep may begin; all end by: {of_sweep}" if of_sweep else ""
+        title = "Kill it now?" if is_again else "Stop this run?"
+        note = "Its processes are killed; unwritten data is lost." if is_again else "What it has measured is kept."
+        note += f" The next point of its sweep may start; to stop the whole sweep: {of_sweep}" if of_sweep else ""
         super().__init__(title, [name], note)

@@ -63,12 +63,13 @@ class Neighbours:
         return self._root / self._runs[0 if step > 0 else -1]
 
     def words(self, *, is_going_on: bool) -> str:
-        """Return that there are others: `2 of 3 going on`; nothing where there are none."""
+        """Return that there are others: `2 of 3 running`; nothing where there are none."""
         if not self._others:
             return ""
         if is_going_on and self._run in self._runs:
-            return f"{self._runs.index(self._run) + 1} of {len(self._runs)} going on"
-        return f"{len(self._others)} going on"
+            return f"{self._runs.index(self._run) + 1} of {len(self._runs)} running"
+        count = len(self._others)
+        return f"{count} other{'s' if count != 1 else ''} running"
 
     def behind(self) -> list[tuple[Path, str]]:
         """Return the runs whose curves may lie behind: the one that this is held against, and what of its scenario goes on."""
@@ -76,7 +77,7 @@ class Neighbours:
         held = [(run_dir, "baseline" if is_baseline else "earlier")] if run_dir else []
         scenario = RunName(self._run).scenario
         going = [self._root / run for run in self._others if RunName(run).scenario == scenario]
-        return [*held, *((one, "beside") for one in going if one != run_dir)]
+        return [*held, *((one, RunState.RUNNING) for one in going if one != run_dir)]
 
     @property
     def _others(self) -> list[str]:

@@ -46,10 +46,10 @@ class Calibrating:
         if not self._process.poll():
             return ""
         if self._was_cancelled:
-            return "you ended it"
+            return "you stopped it"
         size = os.fstat(self._said).st_size
         lines = os.pread(self._said, _LAST, max(size - _LAST, 0)).decode(errors="replace").strip().splitlines()
-        return show(lines[-1], 300).removeprefix("tuilab: ") if lines else f"it ended with {self._process.returncode}"
+        return show(lines[-1], 300).removeprefix("tuilab: ") if lines else f"it exited with code {self._process.returncode}"
 
     def cancel(self) -> None:
         """End it in order, as ctrl-c does: its run is stopped, and nothing is kept."""

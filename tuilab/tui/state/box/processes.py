@@ -31,23 +31,23 @@ def of_gpus(gpus: Iterable[tuple[str, Sequence[Mapping[str, Any]], str]]) -> Tab
         if why:
             reasons.setdefault(why, []).append(label)
     note = "; ".join(f"{', '.join(labels)} n/a: {show(why, 120)}" for why, labels in reasons.items())
-    return Table("processes", rows, note or ("" if rows else "nobody computes on the GPUs"))
+    return Table("processes", rows, note or ("" if rows else "no processes on the GPUs"))
 
 
 def _tenant(told: Mapping[str, Any]) -> Process:
     """Return a process on a GPU with its memory there; where no user was told the pid may be that of another process here."""
     used, pid = told.get("bytes_used"), int(told.get("pid", 0))
     if not told.get("user"):
-        return Process(pid, "", None, "", str(told.get("why") or "it is not told"), rss_bytes=used)
+        return Process(pid, "", None, "", str(told.get("why") or "not reported"), rss_bytes=used)
     return look_at(pid)._replace(user=str(told["user"]), rss_bytes=used)
 
 
 def of_cores(busy: Sequence[Process] | None, hidden: str) -> Table:
     """Return who keeps the cores busy, and why not all are seen."""
     if busy is None:
-        return Table("processes", (), "looking for a moment …")
-    note = f"not all: {hidden}" if hidden else ""
-    return Table("processes", [(_cores(one), one) for one in busy], note or ("" if busy else "nothing keeps a core busy"))
+        return Table("processes", (), "measuring …")
+    note = f"incomplete: {hidden}" if hidden else ""
+    return Table("processes", [(_cores(one), one) for one in busy], note or ("" if busy else "no process keeps a core busy"))
 
 
 def _cores(one: Process) -> str:

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from tuilab.runs.ledger_cache import LedgerCache
 
 TOPIC = "your commands"
-ABOUT = "Commands of your own, such as training scripts: run as they are, and watched"
+ABOUT = "Your own commands, such as training scripts: run unchanged, and watched"
 _LISTED = 12
 _LOOKED_AT = 200  # runs, the newest
 _WATCH = ("all", "steps", "nothing")
 LEARNING = ("the same", "different")  # that the arms have to learn, or that they may on purpose
-_HOW = "`tuilab exec -- python train.py` runs a script of yours as it is, and shows where its steps go. So does this form: `f`."
-_EXPLAINED = """To race ways to run it, name them in the form under `arm`, with `;` between them:
+_HOW = "`tuilab exec -- python train.py` runs your script unchanged and shows where time goes. This form (`f`) does the same."
+_EXPLAINED = """To compare variants (arms) of a command, list them in the form under `arm`, separated by `;`:
 
-- `x: OMP_NUM_THREADS=8`: with a variable
-- `x: numactl -N0`: with words before it
-- `x: -- --batch 64`: with words behind it
+- `x: OMP_NUM_THREADS=8`: sets a variable
+- `x: numactl -N0`: puts words before the command
+- `x: -- --batch 64`: puts arguments after it
 
-The command as it is races with them, as `base`; docs/own-scripts.md has more."""
+They are compared with the unchanged command, called `base`. See docs/own-scripts.md."""
 
 
 class OwnCommand(Scenario):
@@ -109,19 +109,21 @@ def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "")
 
     watch = given.get("watch", ["all"])[-1]
     return (
-        Param("command", "str", line(words), label="words as in a shell, no pipes"),
-        Param("folder", "str", folder, label="where it runs"),
-        text("name", "of its runs; else the script's"),
-        Param("watch", "choice", watch if watch in _WATCH else "all", _WATCH, label="where steps go, or less"),
-        text("metric", "it prints: acc=acc ([0-9.]+); …", "; "),
+        Param("command", "str", line(words), label="as in a shell, without pipes"),
+        Param("folder", "str", folder, label="folder to run it in"),
+        text("name", "run name, else the script's"),
+        Param("watch", "choice", watch if watch in _WATCH else "all", _WATCH, label="what to measure"),
+        text("metric", "printed: acc=acc ([0-9.]+); …", "; "),
         text("step-of", "optimizer that ends a step"),
         text("timeout", "stop it after: 90s, 2m"),
-        text("arm", "races: x: OMP_NUM_THREADS=8; …", "; "),
-        text("claim", "of arms: x 1.3x base; …", "; "),
-        text("measure", "of arms: memory, or a curve's last"),
-        Param("learning", "choice", LEARNING["different-learning" in given], LEARNING, label="of arms; else INVALID"),
-        text("repeat", "processes an arm, else 6"),
-        text("budget", "of a race: 5m"),
+        text("arm", "variants: x: OMP_NUM_THREADS=8; …", "; "),
+        text("claim", "about arms: x 1.3x base; …", "; "),
+        text("measure", "memory, or a metric's last value"),
+        Param(
+            "learning", "choice", LEARNING["different-learning" in given], LEARNING, label="what the arms learn, else INVALID"
+        ),
+        text("repeat", "processes per arm, else 6"),
+        text("budget", "time for all arms: 5m"),
     )
 
 

@@ -105,7 +105,7 @@ def _check(text: Text, key: str, typed: str) -> None:
         from tuilab.commands.arms import parse_claims
 
         if not (raced := _arms(text)):
-            raise UsageError("a claim is about arms; name some")
+            raise UsageError("a claim needs arms; fill in arm")
         parse_claims(_several(text, key), raced)
 
 
@@ -114,11 +114,11 @@ def _command(text: Text) -> list[str]:
     try:
         words = shlex.split(text("command"))
     except ValueError as found:
-        raise UsageError(f"{str(found).lower()}: close what was quoted") from found
+        raise UsageError(f"{str(found).lower()}: close the quote") from found
     if not words:
-        raise UsageError("type a command, as python train.py")
+        raise UsageError("type a command, for example python train.py")
     if any(GONE in word for word in words):
-        raise UsageError(f"put the secret back where {GONE} stands")
+        raise UsageError(f"replace {GONE} with the secret")
     return words
 
 

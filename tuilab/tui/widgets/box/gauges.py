@@ -111,11 +111,11 @@ class Gauges(Counted):
     def _gpu_line(self, gpu: GpuGauge, room: int) -> Content:
         name, piece = plain(gpu.name, 60, "dim"), [plain(gpu.slice, 40)] if gpu.slice else []
         if gpu.trouble or not gpu.values:
-            silent = Content.assemble("n/a: ", plain(gpu.trouble or "it has not answered yet", 200))
+            silent = Content.assemble("n/a: ", plain(gpu.trouble or "no answer yet", 200))
             return Content("  ").join([*piece, silent, name])
         known = gpu.values
         slowed = [word for word in throttle_names(int(known.get("throttle_mask", 0))) if word != "idle"]
-        parts = [Content.styled(f"held down: {', '.join(slowed)}", "$text-warning")] if slowed else []  # before what may be cut
+        parts = [Content.styled(f"throttled: {', '.join(slowed)}", "$text-warning")] if slowed else []  # before what may be cut
         if (busy := known.get("busy_percent")) is not None:
             bar = self._bar(busy / 100, 12) if room >= _WITH_BAR else Content("")
             parts.append(Content.assemble(bar, f" {busy:3.0f} %" if bar else f"{busy:.0f} %"))

@@ -20,7 +20,7 @@ class ProcessTable(Counted):
 
     def __init__(self) -> None:
         super().__init__()
-        self._table = Table("processes", (), "looking …")
+        self._table = Table("processes", (), "reading …")
 
     def show(self, table: Table) -> None:
         """Show these processes."""

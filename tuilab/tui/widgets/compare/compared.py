@@ -20,11 +20,11 @@ from tuilab.tui.widgets.sheet import Section
 from tuilab.words import exactly, seconds, spell_of
 
 _TITLES = {
-    "run": "Differently run",
+    "run": "How it was run",
     "parameter": "Parameters",
     "source": "Source",
     "environment": "Environment",
-    "conditions": "How busy the box was",
+    "conditions": "How busy the machine was",
 }
 _VALUE = 120  # characters
 
@@ -78,8 +78,10 @@ def difference_sections(found: Comparison, changes: Sequence[str]) -> list[Secti
         if part == "source" and rows and changes:
             sections.append(Section(Content(""), [(_changed(line),) for line in changes]))
     real = [row for row in found.differences if row.part != "conditions"]
-    same = f"{plural(found.same, 'fact')} of parameters, source and environment {'is' if found.same == 1 else 'are'} the same"
-    summary = same if real else f"Nothing but what is measured: {same}"
+    same = (
+        f"{plural(found.same, 'fact')} about parameters, source and environment {'is' if found.same == 1 else 'are'} the same"
+    )
+    summary = same if real else f"Only the measurements differ: {same}"
     return [*sections, Section(Content.styled(summary, "dim"), [])]
 
 

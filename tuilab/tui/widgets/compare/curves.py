@@ -72,7 +72,7 @@ class CurvesColumn(Vertical):
         """Show the next repeat of each run, which the charts tell, and after the last the first; say so where there is one."""
         repeats = self._repeats
         if len(repeats) < 2:
-            return "there is one repeat of each run"
+            return "each run has only one repeat"
         at = repeats.index(self._repeat) + 1 if self._repeat in repeats else 1
         self._repeat = repeats[at] if at < len(repeats) else 0
         self.refresh_charts()

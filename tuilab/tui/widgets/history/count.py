@@ -17,9 +17,9 @@ def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, ord
     count = f"{matching:,} of {every}" if matching != total else every
     parts = [count] if known.is_listed else []
     if known.unread:
-        parts.append(f"{known.unread:,} still to be read")
+        parts.append(f"{known.unread:,} not read yet")
     elif known.sized:
-        parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk in {known.sized:,}")
+        parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk (size of {known.sized:,} known)")
     parts += [order] if order != ORDERS[0] else []
     if marked:
         parts.append(f"{marked} marked" + (f", {hidden} hidden" if hidden else ""))
@@ -33,6 +33,6 @@ def why_empty(reader: HistoryReader) -> str:
     if not reader.known.is_listed:
         return "Reading the folder of runs …"
     if reader.known.entries:
-        return f"No run is like that; esc shows all. What may be typed: {HINT}"
+        return f"No matching runs; esc shows all. Filters: {HINT}"
     command = hint(reader.root, "run", "softmax", "--headless")
-    return f"No runs yet. Choose a scenario (esc) and press enter there; or: {command}"
+    return f"No runs yet. Press esc, choose a scenario and press enter; or: {command}"

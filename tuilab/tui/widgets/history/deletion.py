@@ -21,7 +21,7 @@ def why_not(root: Path, entries: Sequence[Entry]) -> str:
 def question_about(entries: Sequence[Entry]) -> Question:
     """Return the question whether runs are to be deleted."""
     title = f"Delete {plural(len(entries), 'run')}?"
-    return Question(title, named(entries), f"{_freed(entries)} on disk. This cannot be taken back.")
+    return Question(title, named(entries), f"{_freed(entries)} on disk. This cannot be undone.")
 
 
 def delete(root: Path, runs: Sequence[str]) -> str:
@@ -36,7 +36,7 @@ def delete(root: Path, runs: Sequence[str]) -> str:
             done += 1
     except TuilabError as problem:
         raise TuilabError(f"deleted {done} of {plural(len(runs), 'run')}: {problem}") from problem
-    had_gone = f"; {len(runs) - done} had gone already" if done < len(runs) else ""
+    had_gone = f"; {len(runs) - done} already gone" if done < len(runs) else ""
     return f"deleted {plural(done, 'run')}{had_gone}"
 
 

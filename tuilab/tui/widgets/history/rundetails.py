@@ -24,7 +24,7 @@ def details(entry: Entry, notes: Notes, width: int, *, is_long: bool) -> list[Co
     about = Content("  ").join([part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part])
     lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
     if entry.state == RunState.LOST:
-        lines.append(plain("lost: its supervisor is gone; what it did after its last record is not known", None, "$text-error"))
+        lines.append(plain("lost: its supervisor is gone; nothing is known after its last record", None, "$text-error"))
     elif entry.reason:
         lines.append(plain(f"{entry.state}: {entry.reason}", 400, "$text-warning"))
     elif not is_long:

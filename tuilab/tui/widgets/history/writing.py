@@ -69,10 +69,10 @@ def line_for(what: str, entries: Sequence[Entry], known: KnownRuns) -> WrittenLi
         name, written, before = store.short_id(entries[0].run), known.notes_of(entries[0].run), []
     if what == "tags":
         before += [f"now: {' '.join('#' + tag for tag in written.tags)}"] if written.tags else []
-        hint = "words to put on it; with ! before one, to take it off"
+        hint = "tags to add; !tag removes a tag"
         return WrittenLine(f"Tags of {name}", before, hint, _check_tags, known.tags)
     before += [f"{notes.day(when)}  {text}" for when, text in written.texts[-_NAMED:]]
-    return WrittenLine(f"Note on {name}", before, "what is to be remembered of it", _check_note)
+    return WrittenLine(f"Note on {name}", before, "text of the note", _check_note)
 
 
 def _tags(line: str) -> tuple[list[str], list[str]]:
@@ -98,4 +98,4 @@ def write(what: str, root: Path, runs: Sequence[str], line: str) -> str:
         else:
             notes.add(root / run, line)
     of = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
-    return f"tagged {of}: {join([*put, *(f'!{tag}' for tag in off)])}" if what == "tags" else f"wrote the note onto {of}"
+    return f"tagged {of}: {join([*put, *(f'!{tag}' for tag in off)])}" if what == "tags" else f"added the note to {of}"

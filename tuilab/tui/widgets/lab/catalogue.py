@@ -174,7 +174,7 @@ class Catalogue(PickList):
 
     def lay_out(self, width: int) -> Sequence[Content]:
         if not self._rows:
-            none = "nothing has all these words; esc clears" if self._filter else "no scenarios; write one: tuilab new NAME"
+            none = "no scenario has all these words; esc clears" if self._filter else "no scenarios; write one: tuilab new NAME"
             return Content.styled(none, "$text-muted").wrap(max(width, 8))
         lessons = (row.scenario for row in self._rows if row.scenario and not isinstance(row.scenario, OwnCommand))
         longest = max((len(scenario.id) for scenario in lessons), default=0)

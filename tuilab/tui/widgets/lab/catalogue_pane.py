@@ -60,7 +60,7 @@ class CataloguePane(Vertical):
         if self._filter is None:
             completion = Completion(lambda typed: last_word_completed(typed, self.catalogue.names))
             # no id: the last one may be leaving yet
-            self._filter = Filter(placeholder="words it must have", compact=True, suggester=completion)
+            self._filter = Filter(placeholder="words to filter by", compact=True, suggester=completion)
             self._filter.cursor_blink = False
             self.mount(self._filter, before=self.catalogue)
         self._filter.focus()

@@ -25,7 +25,7 @@ from tuilab.tui.widgets.lab.field import Field
 from tuilab.tui.widgets.paragraph import Paragraph
 from tuilab.wrapping import flow
 
-_VALUES = "values of"
+_VALUES = "preset"
 
 
 class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
@@ -78,7 +78,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def _make(self, draft: Draft) -> list[Widget]:
         if draft.scenario.error:
-            return [Static(plain("There is no form: the file cannot be used.", None, "$text-muted"))]
+            return [Static(plain("No form: the file cannot be used.", None, "$text-muted"))]
         if draft.command:
             column = max(len(name) for name in draft.fields) + 4
             return [*(Field(draft, key, column) for key in draft.fields), _gap(), Static(id="command")]
@@ -96,7 +96,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             widgets.append(_Row(_VALUES, "", values, column))
             widgets += [*(Field(draft, param.name, column, self._gpus) for param in draft.scenario.params), _gap()]
         quick = Choice(["no", "yes"], int(draft.is_quick), id="quick")
-        widgets += [Static(heading("Run")), _Row("quick", "smaller sizes, one process, seconds", quick, column)]
+        widgets += [Static(heading("Run")), _Row("quick", "smaller sizes, one process, takes seconds", quick, column)]
         widgets += [Field(draft, key, column) for key in (REPEAT, BUDGET, TIMEOUT)]
         return [*widgets, _gap(), Static(id="command")]
 

@@ -70,7 +70,7 @@ class Lesson(SearchedLines):
 
 
 def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
-    words = "Each word has to stand in the name, the topic, the title or the lesson of a scenario. `esc` shows all."
+    words = "A scenario matches if its name, topic, title or lesson contains every word. `esc` shows all."
     yield from lay_out(words, width)
     yield Content("")
     yield heading("Topics")
@@ -81,15 +81,15 @@ def _topic_lines(
     scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], width: int, *, is_whole: bool
 ) -> Iterator[Content]:
     if isinstance(scenarios[0], OwnCommand):
-        yield from lay_out("`enter` on one opens its form, and there runs it again.", width)
+        yield from lay_out("`enter` on a command opens its form; `enter` in the form runs it again.", width)
         yield Content("")
         scenarios = [one for one in scenarios if isinstance(one, OwnCommand) and one.words]
         if not scenarios:
-            yield from lay_out("None was run yet: `tuilab exec -- python train.py`", width)
+            yield from lay_out("You have not run any yet: `tuilab exec -- python train.py`", width)
     usable = sum(not (scenario.error or isinstance(scenario, OwnCommand)) for scenario in scenarios)
-    which = "" if is_whole else " that the filter leaves"
-    several = f"all {usable}{which} with their defaults; those that time something one after another, the others beside them"
-    what = several if usable > 1 else f"the one{which} with its defaults"
+    which = "" if is_whole else " that the filter shows"
+    several = f"all {usable}{which} with their defaults: timed ones one after another, the others at the same time"
+    what = several if usable > 1 else f"the only scenario{which} with its defaults"
     if usable:
         yield from lay_out(f"`enter` runs {what}.", width)
         yield Content("")
@@ -110,7 +110,7 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
         yield Content("")
         yield from fold(plain(text, 2000, style), width)
     yield Content("")
-    yield Content("What else is wrong with it:")
+    yield Content("To see everything that is wrong with it:")
     yield from plain(spell_command(check_words(scenario.path)), 2000, "$text-secondary").wrap(width)
 
 
@@ -165,8 +165,8 @@ def _when(last: PastRun, width: int) -> Iterator[Content]:
     changed = [*(["quick"] if run and run.quick else []), *(f"{name}={value}" for name, value in last.changes.items())]
     changes = ", ".join(changed) or "the defaults"
     ended = "" if last.state == RunState.SUCCEEDED else f", which is {last.state}" if last.is_going_on else f", {last.state}"
-    where = f" on {' and '.join(last.gpus)}: another GPU may tell otherwise" if last.gpus else ""
-    words = f"Marks are of the run of {began(last.run_dir)} with {changes}{ended}{where}."
+    where = f" on {' and '.join(last.gpus)}; results may differ on another GPU" if last.gpus else ""
+    words = f"The marks are from the run of {began(last.run_dir)} with {changes}{ended}{where}."
     yield Content("")
     yield from fold(plain(words, 500, "$text-muted"), width)
 

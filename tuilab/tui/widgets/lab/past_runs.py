@@ -45,13 +45,13 @@ class PastRuns(PickList):
 
     def lay_out(self, width: int) -> list[Content]:
         if not self._runs:
-            return [Content.styled("It has not run on this box yet.", "$text-muted")]
+            return [Content.styled("No runs on this machine yet.", "$text-muted")]
         return [_line(run, width) for run in self._runs] + list(_rest(self._runs))
 
 
 def _rest(runs: Sequence[PastRun]) -> Iterator[Content]:
     if len(runs) >= NEWEST:
-        yield Content.styled("older ones: h", "$text-muted")
+        yield Content.styled("older runs: press h", "$text-muted")
 
 
 def _line(run: PastRun, width: int) -> Content:

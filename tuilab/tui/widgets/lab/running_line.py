@@ -52,7 +52,7 @@ class GoingLine(Widget):
         if isinstance(self.screen.focused, Input):
             return Content.assemble(state, "  ", Content(", ").join(names)).truncate(self.size.width - 2, ellipsis=True)
         key = Content.assemble(
-            "  ", ("a", "bold $text-accent"), (" goes there" if len(self.runs) == 1 else " goes to each in turn", "dim")
+            "  ", ("a", "bold $text-accent"), (" opens it" if len(self.runs) == 1 else " opens each in turn", "dim")
         )
         told = Content.assemble(state, "  ", Content(", ").join(names))
         return Content("").join([told.truncate(max(self.size.width - 2 - key.cell_length, 8), ellipsis=True), key])
@@ -67,4 +67,4 @@ class GoingLine(Widget):
         ]
         told = state_words(self.runs[0].state) if len(self.runs) == 1 else Content(", ").join(counts)
         is_stuck = queued and self._is_paused
-        return Content.assemble(told, (", paused: Q", "bold $text-warning")) if is_stuck else told
+        return Content.assemble(told, (", paused (press Q)", "bold $text-warning")) if is_stuck else told

@@ -95,7 +95,7 @@ def _sign(text: str, scenario: Scenario, last: PastRun | None) -> Content:
 def _of_command(command: OwnCommand) -> tuple[list[Content], dict[int, str], int]:
     """Return the lines of the script of a command; it claims nothing, and may be missing."""
     if not command.script:
-        return [Content.styled("It names no script that is on this box.", "$text-muted")], {}, 0
+        return [Content.styled("No script of it is on this machine.", "$text-muted")], {}, 0
     return _read(command.script)[0], {}, 0
 
 

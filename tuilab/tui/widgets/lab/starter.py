@@ -32,7 +32,7 @@ class Starter:
         elif draft and draft.problems:
             self._columns.show_part("form", next(iter(draft.problems)))
             names = [draft.fields[key].name for key in draft.problems]
-            self._lab.tell(f"not started: {join(names)} cannot be used as {'it is' if len(names) == 1 else 'they are'}")
+            self._lab.tell(f"not started: {join(names)} {'has a wrong value' if len(names) == 1 else 'have wrong values'}")
         elif self._columns.catalogue.row is not None:
             self._run(draft, command)
 
@@ -60,6 +60,6 @@ class Starter:
             return [drafts.order_of(draft, self._lab.desk)]
         row, catalogue = self._columns.catalogue.row, self._columns.catalogue
         if row and row.topic == TOPIC:
-            self._lab.tell("choose one of your commands: its form runs it", is_problem=False)
+            self._lab.tell("choose one of your commands; its form runs it", is_problem=False)
             return []
         return drafts.orders_of_topic(catalogue.of_topic(row.topic), command, self._lab.desk) if row else []

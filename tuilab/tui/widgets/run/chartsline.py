@@ -24,7 +24,7 @@ class ChartsLine(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        self.filter = FilterLine("words in the names of charts")
+        self.filter = FilterLine("words in chart names")
         self._recalled = ""  # words of another time
         self._words = Content("")
         self._told = Static(self._words)
@@ -49,7 +49,7 @@ class ChartsLine(Horizontal):
         self.set_class(len(names) > most or bool(selection.words) or is_open, "is-needed")
         words = told(names, selection, most)
         if selection.words and selection.words == self._recalled:
-            words += Content.assemble("  as last time,", ("  esc", "bold $text-accent"), (" all", "$text-muted"))
+            words += Content.assemble("  as last time;", ("  esc", "bold $text-accent"), (" shows all", "$text-muted"))
         if words != self._words:
             self._words = words
             self._told.update(words)
@@ -59,7 +59,7 @@ def told(names: Sequence[str], selection: Selection, most: int) -> Content:
     """Return which charts are shown, of how many, and the keys that lead to the others."""
     at, matching = selection.page_of(names, most), len(selection.matching(names))
     if not matching:
-        return Content.styled(f"none of {plural(len(names), 'chart')} has these words", "$text-warning")
+        return Content.styled(f"none of {plural(len(names), 'chart')} matches", "$text-warning")
     first = f"charts {at.start + 1}-{at.stop} of {matching}" if len(at) > 1 else f"chart {at.stop} of {matching}"
     more = f", {len(names)} in all" if matching < len(names) else ""
     keys = [("  < >", "bold $text-accent"), (" page", "$text-muted")] if matching > most else []

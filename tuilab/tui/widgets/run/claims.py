@@ -53,7 +53,7 @@ class ClaimsPane(TextPane):
             for line in _lines(claim.text, *told[name], self.before.get(name, ""), width)
         ]
         if run.is_over and (decide := deciding_line(run.summary, run.run_dir.parent)):
-            lines += hang(Content(" "), plain(f"to decide what is open: {decide}", 1000, "$text-muted"), width)
+            lines += hang(Content(" "), plain(f"to settle the inconclusive claims: {decide}", 1000, "$text-muted"), width)
         if said := prediction.told(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
         self.put(lines or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")])

@@ -23,4 +23,6 @@ class CompanyLine(Static):
         if words != self._words:
             self._words = words
             self.set_class(bool(words), "has-company")
-            self.update(Content.assemble(("beside: ", "bold $text-warning"), plain(words, 300, "$text-warning")), layout=False)
+            self.update(
+                Content.assemble(("also running: ", "bold $text-warning"), plain(words, 300, "$text-warning")), layout=False
+            )

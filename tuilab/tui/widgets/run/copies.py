@@ -26,7 +26,7 @@ def copies(run: Shown, view: View, panes: Panes, command: str) -> list[Item]:
     items = [_of_pane(focused, panes)] if focused else []
     items.append(Item("command", command, command))
     if again := rerun_command(run.summary):
-        items.append(Item("again", again, again))
+        items.append(Item("rerun", again, again))
     items += [Item("claim", said, f"{said}  ({_name(run)})") for said in _claims(run.summary)]
     items += _values(run.summary, view.cursor_t)
     items += [_of_pane(pane, panes) for pane in panes.every if pane is not focused]
@@ -47,7 +47,7 @@ def _of_pane(pane: Pane, panes: Panes) -> Item:
     """Return a pane as it is drawn."""
     kind, _, name = panes.name_of(pane).partition(" ")
     is_text = isinstance(pane, TextPane)
-    return Item("text" if is_text else "chart", f"{name or kind}, as it {'reads' if is_text else 'is drawn'}", pane.as_text())
+    return Item("text" if is_text else "chart", f"{name or kind}, as shown", pane.as_text())
 
 
 def _claims(summary: RunSummary) -> Iterator[str]:

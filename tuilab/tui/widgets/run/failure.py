@@ -38,7 +38,7 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
     if len(rest) > _MESSAGE_LINES:
         yield Content.styled(f"… and {plural(len(rest) - _MESSAGE_LINES, 'line')} more", "$text-muted")
     yield from [plain(f"hint: {failure.hint}")] if failure.hint else []
-    yield from _below("All frames, the last called last", _all_frames(summary))
+    yield from _below("All frames, most recent call last", _all_frames(summary))
     yield from _below("Where a process crashed", [plain(line) for fault in summary.faults for line in fault.splitlines()[:12]])
 
 

@@ -62,7 +62,7 @@ def _more(following: Following | Playback) -> Content:
     parts += [(stage, "")] if stage else []
     parts += [(show(summary.reason, 200), "$text-muted")] if summary.reason and following.state != RunState.QUEUED else []
     parts += [(show(short(run.command), 200), "$text-secondary")] if (run := summary.run) and run.command else []
-    parts += [("the record is not whole", "$text-error")] if summary.damage.is_any else []
+    parts += [("the recorded data is incomplete", "$text-error")] if summary.damage.is_any else []
     return Content("").join(Content.styled(f"  {words}", style) for words, style in parts)
 
 
@@ -88,7 +88,7 @@ def _progress(following: Following | Playback) -> dict[str, str]:
     return {
         "done": cut_words(summary) if following.is_over else done_words(summary),
         "repeat": repeat_words(summary),
-        "clock": f"{'waits ' * (following.state == RunState.QUEUED)}{clock(following.elapsed_s)}{whole}",
+        "clock": f"{'waiting ' * (following.state == RunState.QUEUED)}{clock(following.elapsed_s)}{whole}",
         "left": "" if left_s is None else f"{clock(left_s)} left",
         "rate": "" if following.is_over else rate_words(summary),
     }

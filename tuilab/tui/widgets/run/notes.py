@@ -85,4 +85,4 @@ def _command_lines(summary: RunSummary) -> Iterator[Content]:
     yield Content.assemble(("$ ", "$text-muted"), plain(short(run.command), 2000, "bold"))
     yield from (plain(f"  {arm}", 2000) for arm in arms_of(run))
     if why := summary.unavailable.get("steps"):
-        yield plain(f"steps n/a: {why}", 600, "$text-warning")
+        yield plain(f"steps not measured: {why}", 600, "$text-warning")

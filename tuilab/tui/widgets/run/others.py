@@ -8,7 +8,7 @@ from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
 
-_NOTHING = "nothing to draw behind: no run of the scenario is its baseline, goes on, or came before and succeeded"
+_NOTHING = "nothing to show: this scenario has no baseline, no other running run and no earlier successful run"
 
 
 class Others:
@@ -39,7 +39,7 @@ class Others:
             self._panes.show_behind()
         if self._is_asked and message.held is not None:
             self._is_asked = False
-            self._tell(f"behind: {join(self._behind.labels)}" if self._behind.labels else _NOTHING, False)
+            self._tell(f"shown dimmed: {join(self._behind.labels)}" if self._behind.labels else _NOTHING, False)
 
     def read(self) -> bool:
         """Take in what is new of the runs behind; say whether anything was."""
@@ -58,7 +58,7 @@ class Others:
         if self._is_wanted:
             self.look()
         else:
-            self._tell("this run alone", False)
+            self._tell("only this run", False)
 
     @property
     def is_caught_up(self) -> bool:

@@ -33,12 +33,12 @@ class OutputPane(TextPane):
         stages, first_t = run.summary.stages, run.summary.first_t
         lines = [_stage_line(stage, first_t, is_at_cursor=number == at) for number, stage in enumerate(stages)]
         if isinstance(run, Playback) and not run.is_over:
-            lines.append(Content.styled("what was printed has no times: it is shown at the end", "$text-muted"))
+            lines.append(Content.styled("printed lines have no times: they are shown at the end of the replay", "$text-muted"))
         else:
             lines += self._printed(run)
         left_out = max(len(lines) - _MOST, 0)
         if left_out:
-            lines[left_out] = Content.styled(f"{plural(left_out + 1, 'line')} above; v shows all that was kept", "$text-muted")
+            lines[left_out] = Content.styled(f"{plural(left_out + 1, 'line')} above; v shows all kept output", "$text-muted")
         self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
         if at is not None and at != self.stage_at_cursor:
             self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)
@@ -54,9 +54,9 @@ class OutputPane(TextPane):
             if not found.is_whole:
                 if seam:
                     yield plain(seam.words, 500, "$text-warning")
-                what = "all that was kept" if seam else "all of it"
+                what = "all kept output" if seam else "all of it"
                 yield plain(f"the end of {size(found.bytes_total)}; v shows {what}: {path}", 500, "$text-muted")
-                self.beyond = "; only the end is searched, v shows all that was kept"
+                self.beyond = "; only the end was searched, v shows all kept output"
             yield from coloured(found.lines, style)
 
 

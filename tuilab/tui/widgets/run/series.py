@@ -72,7 +72,7 @@ class SeriesPane(ChartPane):
         )
         self.chart.show_curves(curves, view)
         bad = sum(one.bad_count for one in found)
-        told = [(f"{bad} not finite", "$text-error")] if bad else []
+        told = [(f"{bad} NaN or Inf", "$text-error")] if bad else []
         told += [(f"repeat {repeat} of {repeats[-1]}", "")] if repeat else []
         self.note(Content("  ").join(Content.styled(*one) for one in told))
 
