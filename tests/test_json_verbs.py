@@ -88,12 +88,13 @@ def test_show(tuilab: Tuilab) -> None:
 
 def test_check(tuilab: Tuilab, tmp_path: Path) -> None:
     path = tmp_path / "odd.py"
-    path.write_text('"""Odd."""\nfrom tuilab import Lab\n\n\ndef run(lab: Lab) -> None:\n    pass\n')
+    path.write_text('"""What is odd."""\nfrom tuilab import Lab\n\n\ndef run(lab: Lab) -> None:\n    pass\n')
 
     told = ask(tuilab, "check", str(path), code=1)
 
     assert told["exit_code"] == 1 and told["paths"] == [str(path)]
     assert {tuple(finding) for finding in told["findings"]} == {("path", "line", "sentence")}
+    assert [(warning["path"], warning["line"]) for warning in told["warnings"]] == [(str(path), 1)]
 
 
 def test_verify(tuilab: Tuilab, run_dir: Path) -> None:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 
 from tuilab.catalogue.check_claims import check_answer, check_claims, check_refuted
-from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.params import option_of
 from tuilab.catalogue.scenario import Scenario
@@ -13,8 +12,6 @@ from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, 
 from tuilab.catalogue.stated import SECTIONS
 from tuilab.probes.settings import VARIABLES
 from tuilab.text import show
-
-LINES = (20, 250)  # at least and at most
 
 _ERROR_LINE = re.compile(r"line (\d+): (.*)", re.DOTALL)
 _QUESTION = re.compile(r"\b(?:how (?!do|does|did|is|are|can|will|would|to)\w+|what|which|[0-9]+)\b[^?]{0,300}\?", re.IGNORECASE)
@@ -131,12 +128,6 @@ def _check_once(file: File) -> Iterator[Finding]:
             yield Finding(call.lineno, f"lab.{called_method(call)} cannot stand in what runs once; write it after that part")
 
 
-def _check_length(file: File) -> Iterator[Finding]:
-    count = len(file.text.rstrip("\n").split("\n"))
-    if not LINES[0] <= count <= LINES[1]:
-        yield Finding(count, f"the file has {count} lines; {LINES[0]} to {LINES[1]} can be read at once and say enough")
-
-
 def _mentions(text: str, name: str) -> bool:
     return any(re.search(rf"(?:--(?:no-)?|`){re.escape(word)}\b", text) for word in (name, _spell(name)))
 
@@ -171,6 +162,6 @@ def _count_params(function: ast.FunctionDef) -> int:
 
 
 _CHECKS = (
-    _check_sections, check_claims, check_refuted, check_answer, check_words, _check_settings, _check_params,
-    _check_signature, _check_shown, _check_cuda, _check_arms, _check_factories, _check_once, _check_length,
+    _check_sections, check_claims, check_refuted, check_answer, _check_settings, _check_params,
+    _check_signature, _check_shown, _check_cuda, _check_arms, _check_factories, _check_once,
 )  # fmt: skip

@@ -1,41 +1,110 @@
-"""The words of a lesson, as far as a machine can judge them: sentences that are too long, and words that hedge."""
+"""Warn about sentences of a lesson that a reader has to read twice: long ones, and the patterns of CONTRIBUTING.md.
+
+A warning is advice. It does not fail `tuilab check`, because a machine cannot judge a sentence.
+"""
 
 import re
 from collections.abc import Iterator
 
-from tuilab.catalogue.findings import File, Finding
+from tuilab.catalogue.findings import Finding
 from tuilab.catalogue.lesson import blocks
+from tuilab.catalogue.scenario import Scenario
+from tuilab.catalogue.source import Broken, read_text
 from tuilab.catalogue.stated import intro_of
 from tuilab.text import show
 
-LONGEST = 35  # words of a sentence
-HEDGES = (
-    "actually", "apparently", "arguably", "basically", "clearly", "essentially", "fairly", "maybe", "obviously", "perhaps",
-    "possibly", "presumably", "probably", "quite", "really", "relatively", "seemingly", "simply", "somewhat", "very",
-)  # fmt: skip
+LONGEST = 25  # words of a sentence
+_SHOWN = 60  # characters of a sentence in its warning
+_SEARCHED = 100_000  # characters of a file; a docstring is at its beginning
 
 _PROSE = ("text", "bullet", "item")
-_CODE = re.compile(r"`[^`]*`")
-_END = re.compile(r"(?<=[.!?;:])\s+")
-_HEDGE = re.compile(rf"(?i)\b(?:{'|'.join(HEDGES)})\b")
+_KEY = re.compile(r"\A\[[a-z0-9-]{1,40}\] +")
+_VERBATIM = re.compile(r'`[^`\n]{1,300}`|"[^"\n]{1,300}"')  # code, and the words of somebody else
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`\"(\[])")
+
+_PATTERNS = [  # each with what to do; {} is the text that was found
+    (re.compile(r"(?:^|(?<=[.:;] ))(?:Of|What|Who|Whoever|Whether|Where|Behind|Below|Beside)\b"),
+     'start with "if", "when" or the thing that acts, not with "{}"'),
+    (re.compile(r"\b(?:what|whoever) (?:is|was|has|had|a|the|it|they|stands?|runs?|comes?|came|goes|leaves|left|looks?)\b"
+                r"|(?:^|(?<=[,;:] ))who (?:is|was|has|had|stands|runs|comes|goes|leaves|looks)\b"),
+     'name the thing instead of "{}"'),
+    (re.compile(r"\b[Oo]ne (?:that|with|which|is|has|on|in|alone|killed|whose)\b|\bthe (?:\w+ )?ones\b"
+                r"|\b[Oo]ne of (?!(?:the|these|its|their|your)\b)"),
+     'name the thing instead of "{}"'),
+    (re.compile(r"\b[Oo]f (?:it|them|those|these|that|what)\b"), 'name the thing instead of "{}"'),
+    (re.compile(r"\b(?:is|are|was|were) to (?:be|what|which|have|go)\b"), 'write "must", "should" or "can" instead of "{}"'),
+    (re.compile(r", too\b"), 'write "also" before the verb instead of "{}"'),
+    (re.compile(r"\b(?:told|tells?)\b"), 'write "shows", "prints" or "reports" instead of "{}"'),
+    (re.compile(r"\b(?:stands?|stood)\b"), 'write "is" instead of "{}"'),
+    (re.compile(r"\b(?:goes|go|going|went) on\b"), 'write "continues" or "is running" instead of "{}"'),
+    (re.compile(r"\b[Mm]end(?:s|ed|ing)?\b"), 'write "fix" instead of "{}"'),
+    (re.compile(r"\bhand(?:s|ed)? on\b"), 'write "share" or "pass" instead of "{}"'),
+    (re.compile(r"\bheld against\b"), 'write "compared with" instead of "{}"'),
+    (re.compile(r"\b[Bb]eside\b"), 'write "next to" or "while ... runs" instead of "{}"'),
+    (re.compile(r"\bin silence\b"), 'write "without a message" instead of "{}"'),
+    (re.compile(r"\banew\b"), 'write "again" instead of "{}"'),
+]  # fmt: skip
+_IN_QUESTIONS = 2  # the first two patterns are good English in a question
 
 
-def check_words(file: File) -> Iterator[Finding]:
-    """Long sentences lose a reader, and a word that hedges says that the author does not know."""
-    for block in (
-        block for part in (intro_of(file.scenario.lesson), *file.scenario.sections.values()) for block in blocks(part)
-    ):
-        prose = _CODE.sub("code", block.text) if block.kind in _PROSE else ""
-        for sentence in _END.split(prose):
-            if (count := len(sentence.split())) > LONGEST:
-                begin = show(sentence, 40)
-                yield Finding(_line_of(file, sentence), f"a sentence has {count} words, {LONGEST} can be read at once: {begin}")
-        for word in _HEDGE.findall(prose):
-            line = next(number for number, text in enumerate(file.text.split("\n"), 1) if re.search(rf"\b{word}\b", text))
-            yield Finding(line, f'"{word}" hedges; say what is so, or by how much')
+def check_words(scenario: Scenario) -> list[Finding]:
+    """Return a warning for each sentence of a lesson that is hard to read, from top to bottom."""
+    if scenario.error:
+        return []
+    try:
+        text = read_text(scenario.path)[:_SEARCHED]
+    except Broken:
+        return []
+    warnings = []
+    place = 0
+    for sentence in _sentences(scenario):
+        if advice := _advise(sentence):
+            place = _find(text, sentence, place)
+            line = text.count("\n", 0, place) + 1
+            warnings.append(Finding(line, f'"{show(sentence, _SHOWN)}": {"; ".join(advice)}'))
+    return warnings
 
 
-def _line_of(file: File, sentence: str) -> int:
-    """Return the line where a sentence begins, which may go on in the next."""
+def _sentences(scenario: Scenario) -> Iterator[str]:
+    """Yield the title and the sentences of a lesson in the order of the file, without code and the keys of claims."""
+    yield scenario.title
+    for part in (intro_of(scenario.lesson), *scenario.sections.values()):
+        for block in blocks(part):
+            if block.kind not in _PROSE:
+                continue
+            text = _KEY.sub("", block.text)
+            masked = _mask(text)
+            begin = 0
+            for end in _SENTENCE_END.finditer(masked):
+                yield text[begin : end.start()]
+                begin = end.end()
+            yield text[begin:]
+
+
+def _advise(sentence: str) -> list[str]:
+    """Return what to change in a sentence; nothing if it is easy to read."""
+    advice = []
+    masked = _mask(sentence)
+    count = len(masked.split())
+    if count > LONGEST:
+        advice.append(f"divide it: {count} words, {LONGEST} are easy to read")
+    patterns = _PATTERNS[_IN_QUESTIONS:] if sentence.endswith("?") else _PATTERNS
+    for pattern, what_to_do in patterns:
+        if match := pattern.search(masked):
+            advice.append(what_to_do.format(match[0].strip()))
+    return advice
+
+
+def _mask(text: str) -> str:
+    """Return a text of the same length in which each piece of code, and each quotation, is one word without meaning."""
+    return _VERBATIM.sub(lambda match: match[0][0] + "x" * (len(match[0]) - 2) + match[0][-1], text)
+
+
+def _find(text: str, sentence: str, start: int) -> int:
+    """Return where a sentence begins in a file, in which a line may end between its words; `start` if it cannot be found."""
     words = sentence.split()
-    return next((line for count in (5, 4, 3, 2) if (line := file.line_of(" ".join(words[:count]))) > 1), 1)
+    for count in (6, 4, 3):
+        pattern = r"\s+".join(re.escape(word) for word in words[:count])
+        if match := re.compile(pattern).search(text, start):
+            return match.start()
+    return start

@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TextIO
 
 from tuilab.catalogue.in_language import speaker
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import headless
-from tuilab.drawings.glyphs import Style, style_of
+from tuilab.drawings.glyphs import style_of
 from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
 from tuilab.engine.spare import Spare, prepare
@@ -26,12 +26,12 @@ from tuilab.record.encoding import for_programs
 from tuilab.record.journal.follower import Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
-from tuilab.record.verdicts import Verdict
 from tuilab.reports.document import document
 from tuilab.reports.plain import render
+from tuilab.reports.several import Finished, line_of, overview
 from tuilab.runs import earlier, queue, store
 from tuilab.runs.command_line import hint
-from tuilab.text import plural, show
+from tuilab.text import show
 
 Listed = Callable[[], Sequence[Scenario]]
 
@@ -48,6 +48,7 @@ class Outcome:
     is_quiet: bool = False
     has_chart: bool = False
     is_silent: bool = False  # whoever asked prints what came of it
+    is_verbose: bool = False  # of several runs each whole result is wanted, not only the summary
     tells_alerts: bool = False  # and nothing else, while a run goes on
     report: str = ""  # a file that is written at the end
     where: str = ""  # in a sweep: stands before all that is told of the run
@@ -67,7 +68,7 @@ class Outcome:
         self.codes.append(ExitCode.INTERRUPTED if watch.was_interrupted else code)
         self.watched.append((watch, state))
         if not (self.as_json or self.as_jsonl or self.is_silent):
-            width = shutil.get_terminal_size((100, 24)).columns
+            width = _terminal_width()
             style = style_of(self.result or sys.stdout)
             trust = calibration.beside_verdicts(watch.summary)
             before = earlier.tell(watch.run_dir, watch.summary)
@@ -78,11 +79,12 @@ class Outcome:
     def finish(self) -> ExitCode:
         """Print what is printed once, at the end, and return the exit code."""
         code = headless.worst(self.codes)
-        runs = [(watch.summary, state, watch.run_dir) for watch, state in self.watched]
+        runs = [Finished(watch.summary, state, watch.run_dir) for watch, state in self.watched]
         if self.as_json:
             print_result(for_programs(document(runs, code)))
         elif len(runs) > 1 and not self.as_jsonl:
-            print_result(_overview(runs, style_of(sys.stdout)))
+            style = style_of(sys.stdout)
+            print_result(style.fit(overview(runs, style, _terminal_width())))
         if self.report and runs:
             self._write_report()
         return code
@@ -96,14 +98,25 @@ class Outcome:
 
 
 def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple, first: Spare | None = None) -> ExitCode:
-    """Run orders of scenarios one after another, the first in a spare if there is one; an interrupt ends the line."""
+    """Run orders of scenarios one after another, the first in a spare if there is one; an interrupt ends the line.
+
+    Several of them get a summary at the end. Their whole results are printed only if that is wanted.
+    """
+    has_summary_only = len(orders) > 1 and not outcome.is_verbose
+    outcome.is_silent |= has_summary_only
+    numbers = count(1)
 
     def tell(order: RunOrder) -> None:
         if not outcome.is_quiet:
             _tell_others(order)
+        if has_summary_only:
+            outcome.where = f"{next(numbers)} of {len(orders)}: {show(order.scenario)}"
 
     for _ in run_each(orders, outcome, tell, scenarios, first):
-        pass
+        if has_summary_only and not outcome.is_quiet and not _is_live() and outcome.watched:
+            watch, state = outcome.watched[-1]
+            style = style_of(sys.stderr)
+            _say(style.fit(f"{outcome.where}: {line_of(Finished(watch.summary, state, watch.run_dir), style)}"))
     return outcome.finish()
 
 
@@ -161,8 +174,7 @@ def follow_one(
     translate = speaker(tuple if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
     talk: headless.Talk = headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
     if not outcome.is_quiet:
-        is_live = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
-        talk = (headless.Live if is_live else headless.Plain)(style_of(sys.stderr), outcome.where)
+        talk = (headless.Live if _is_live() else headless.Plain)(style_of(sys.stderr), outcome.where)
 
     def speak(summary: RunSummary) -> None:
         translate(summary)
@@ -184,16 +196,13 @@ def follow_one(
     watch.close()
 
 
-def _overview(runs: list[tuple[RunSummary, str, Path]], style: Style) -> str:
-    """Return one line a run: its verdicts as marks."""
-    lines = []
-    for summary, state, _ in runs:
-        marks = "".join(style.mark(claim.verdict.verdict if claim.verdict else "") for claim in summary.claims.values())
-        name = f"{show(summary.run.topic)}/{show(summary.run.scenario)}" if summary.run else "?"
-        lines.append(f"{name:34} {state:10} {summary.elapsed_s:6.1f} s  {marks}")
-    supported = sum(claim.outcome == Verdict.SUPPORTED for summary, _, _ in runs for claim in summary.claims.values())
-    total = sum(len(summary.claims) for summary, _, _ in runs)
-    return "\n".join([*lines, f"{plural(len(runs), 'run')}, {supported} of {plural(total, 'claim')} supported"])
+def _is_live() -> bool:
+    """Return whether progress is a line that changes in place."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def print_result(text: str, where: TextIO | None = None) -> None:

@@ -1,5 +1,6 @@
 """The result of runs as one JSON document, for programs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tuilab.record.told import why_not_judged
 SCHEMA = "tuilab.result/1"
 
 
-def document(runs: list[tuple[RunSummary, str, Path]], exit_code: int) -> dict[str, Any]:
+def document(runs: Sequence[tuple[RunSummary, str, Path]], exit_code: int) -> dict[str, Any]:
     """Return the document for runs given as (summary, state, folder); non-finite numbers are spelled as strings."""
     spelled: dict[str, Any] = spell_out(
         {"schema": SCHEMA, "exit_code": exit_code, "runs": [_run(summary, state, path) for summary, state, path in runs]}

@@ -72,6 +72,7 @@ class Check(TypedDict):
     exit_code: ExitCode
     paths: list[str]
     findings: list[Finding]
+    warnings: Annotated[list[Finding], Meta(description="sentences of lessons that are hard to read; no failure")]
     stamped: Annotated[list[str], Meta(description="translations that were stamped")]
 
 

@@ -51,6 +51,9 @@ _BASE: list[click.Parameter] = [
         shell_complete=completion.files,
         help="Write a report at the end, also when it failed; its ending says the format. No screens.",
     ),
+    click.Option(
+        ["--verbose"], is_flag=True, help="Print the whole result of each of several runs (default: a summary). No screens."
+    ),
     click.Option(["--plot"], is_flag=True, help="Print the chart although stdout is no terminal. No screens."),
     click.Option(["--quiet"], is_flag=True, help="No talk on stderr, and no chart but with --plot."),
     options.FPS,
@@ -188,7 +191,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         options.refuse_without_effect("--plot", {name: given[key] for name, key in _CHARTLESS.items()})
     if given["engine"] != "ray":
         options.refuse_beside(given)
-    is_headless = any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "plot", "report"))
+    is_headless = any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "plot", "report", "verbose"))
     spare = _prepare(chosen[0], given) if is_headless and not given["detach"] and given["engine"] != "ray" else None
     from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
 
@@ -230,6 +233,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         as_jsonl=given["as_jsonl"],
         is_strict=given["strict"],
         is_quiet=given["quiet"],
+        is_verbose=given["verbose"] or given["plot"],
         has_chart=options.has_chart(plot=given["plot"], quiet=given["quiet"]),
         report=given["report"] or "",
     )

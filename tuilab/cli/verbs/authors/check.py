@@ -1,6 +1,7 @@
 """`tuilab check [NAME...]`: tell a scenario's author what is missing; without NAME all scenarios are checked.
 
-Prints PATH:LINE: SENTENCE for each finding, and exits 1 when there is one.
+Prints PATH:LINE: SENTENCE for each finding, and exits 1 when there is one. Sentences of a lesson that are hard to read are
+warnings, which do not change the exit code.
 """
 
 import os
@@ -12,6 +13,7 @@ import click
 from tuilab.catalogue import catalog, course
 from tuilab.catalogue.check import check
 from tuilab.catalogue.check_translation import check_translation, is_age, stamp, stray_translations
+from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.findings import Finding
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.translation import languages, place
@@ -30,7 +32,13 @@ from tuilab.text import plural, show
 )
 def command(names: Sequence[str], stamped: bool, as_json: bool, scenarios: Sequence[str]) -> int:
     known = catalog.load(scenarios)
-    paths = {scenario.path: scenario for name in names or ["all"] for scenario in catalog.find(known, name, scenarios)}
+    paths: dict[str, Scenario] = {}
+    named_alone: set[str] = set()
+    for name in names or ["all"]:
+        meant = catalog.find(known, name, scenarios)
+        paths |= {scenario.path: scenario for scenario in meant}
+        if len(meant) == 1:
+            named_alone.add(meant[0].path)
     chosen = paths.values()
     if stamped:
         return _stamp(chosen, as_json=as_json)
@@ -41,19 +49,56 @@ def command(names: Sequence[str], stamped: bool, as_json: bool, scenarios: Seque
     findings += stray_translations(chosen, is_all=not names or "all" in names)
     if not names or "all" in names:
         findings += _of_courses(known, scenarios)
+    warnings = [(scenario.path, warning) for scenario in chosen for warning in check_words(scenario)]
     if as_json:
-        return _print_document(paths, findings, [])
+        return _print_document(paths, findings, warnings, [])
+    shown = [(path, warning) for path, warning in warnings if path in named_alone or not _is_of_tuilab(path)]
     for path, finding in findings:
         click.echo(_line(path, finding))
-    click.echo(f"{plural(len(findings), 'finding')} in {plural(len(chosen), 'scenario')}", err=True)
+    for path, warning in shown:
+        click.echo(_line(path, warning, "warning: "))
+    click.echo(_sum_up(len(findings), len(shown), len(chosen)), err=True)
+    if hidden := len(warnings) - len(shown):
+        words = f"{plural(hidden, 'warning')} about scenarios of tuilab not shown; to see those of one: tuilab check NAME"
+        click.echo(words, err=True)
     return 1 if findings else 0
 
 
-def _print_document(paths: Iterable[str], findings: Sequence[tuple[str, Finding]], stamped: Sequence[str]) -> int:
+def _is_of_tuilab(path: str) -> bool:
+    """Return whether a scenario came with tuilab; its words are not the user's to change."""
+    return Path(path).is_relative_to(catalog.scenario_dirs()[0])
+
+
+def _sum_up(findings: int, warnings: int, scenarios: int) -> str:
+    """Return the last line: `0 findings, 2 warnings in 1 scenario`."""
+    counts = plural(findings, "finding")
+    if warnings:
+        counts += f", {plural(warnings, 'warning')}"
+    return f"{counts} in {plural(scenarios, 'scenario')}"
+
+
+def _print_document(
+    paths: Iterable[str],
+    findings: Sequence[tuple[str, Finding]],
+    warnings: Sequence[tuple[str, Finding]],
+    stamped: Sequence[str],
+) -> int:
+    """Print the result as JSON and return the exit code."""
     code = 1 if findings else 0
-    told = [{"path": path, **finding._asdict()} for path, finding in findings]
-    options.print_document("tuilab.check/1", exit_code=code, paths=[*map(str, paths)], findings=told, stamped=stamped)
+    options.print_document(
+        "tuilab.check/1",
+        exit_code=code,
+        paths=[str(path) for path in paths],
+        findings=_to_objects(findings),
+        warnings=_to_objects(warnings),
+        stamped=stamped,
+    )
     return code
+
+
+def _to_objects(findings: Iterable[tuple[str, Finding]]) -> list[dict[str, str | int]]:
+    """Return findings as the objects of the JSON document."""
+    return [{"path": path, **finding._asdict()} for path, finding in findings]
 
 
 def _translations(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, str]]:
@@ -80,7 +125,7 @@ def _stamp(scenarios: Collection[Scenario], *, as_json: bool) -> int:
             if not as_json:
                 click.echo(f"{show(path)} is made from what {show(scenario.id)} says now")
     if as_json:
-        return _print_document([one.path for one in scenarios], found, stamped)
+        return _print_document([scenario.path for scenario in scenarios], found, [], stamped)
     return 1 if found else 0
 
 
@@ -95,6 +140,6 @@ def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple
     return found
 
 
-def _line(path: str, finding: Finding) -> str:
+def _line(path: str, finding: Finding, kind: str = "") -> str:
     shown = Path(path).relative_to(Path.cwd()) if Path(path).is_relative_to(Path.cwd()) else path
-    return f"{show(shown)}:{finding.line}: {show(finding.sentence)}"
+    return f"{show(shown)}:{finding.line}: {kind}{show(finding.sentence)}"

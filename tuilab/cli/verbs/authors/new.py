@@ -28,7 +28,7 @@ How many times faster than the loop is one sum?
 `--rows 2`: two calls against one; sum still wins, by less than claimed.
 
 ## Source
-Where the idea comes from.
+The title, the chapter and the address of your source.
 """
 
 import torch
