@@ -2,7 +2,7 @@
 
     python -m benchmarks.simulated_verdicts [COUNT]
 
-The machines disturb a race in a known way. They follow docs/verdicts.md and nothing else, so that
+The machines disturb a race in a known way. They follow docs/method.md and nothing else, so that
 they are independent of the rule, and of the simulation in the tests. A fair machine treats both
 arms alike in the long run, a one-sided machine does not. The blocks of COUNT runs (200) a machine
 and question become records, which are judged as those of a real run are. Each question has a line:

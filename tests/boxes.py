@@ -2,7 +2,7 @@
 
     python -m tests.boxes [COUNT]
 
-prints the table of docs/verdicts.md. Blocks are simulated one by one, in logs, many runs at once: an arm against itself, and
+prints the table of docs/method.md. Blocks are simulated one by one, in logs, many runs at once: an arm against itself, and
 the two controls, in an order that is drawn at random and mirrored in every other round.
 """
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -265,6 +266,14 @@ def test_every_picture_of_the_readme_is_there_and_fetches_nothing() -> None:
     assert [picture.name for picture in pictures if not 10_000 < picture.stat().st_size < 400_000] == []
     drawn = [picture.read_text() for picture in pictures if picture.suffix == ".svg"]
     assert [text for text in drawn if "url(http" in text or "@import" in text or "<script" in text] == []
+
+
+def test_the_pictures_of_the_verdicts_follow_the_rule() -> None:
+    """`python docs/intervals.py` draws them again."""
+    script = runpy.run_path(str(CHECKOUT / "docs" / "intervals.py"))
+
+    for picture in script["PICTURES"]:
+        assert (CHECKOUT / "docs" / f"{picture.name}.svg").read_text() == script["draw"](picture)
 
 
 def test_the_guide_names_every_call_of_the_lab() -> None:
