@@ -260,7 +260,9 @@ def test_the_times_have_no_say_in_which_clock_is_taken() -> None:
 def test_a_verdict_on_cpu_time_says_so() -> None:
     claim = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=1.5)
 
-    (reached,) = judge(on_a_busy_box(into=fold([("worker-0", claim)])))
+    declared: list[tuple[str, Item]] = [(f"worker-{number}", claim) for number in range(6)]
+
+    (reached,) = judge(on_a_busy_box(into=fold(declared)))
     assert (reached.verdict, reached.measure) == ("SUPPORTED", "cpu")
     assert "judged on CPU time: 50 % of the blocks were disturbed" in reached.why
 
