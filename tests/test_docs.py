@@ -84,7 +84,7 @@ CODES = {
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
     "tuilab run row-reduce --headless": {0, 1},
     "tuilab run row-reduce --rows 20 --headless": {0, 1},
-    "tuilab ab --headless --arm base --arm 'two: -- --workers 2' -- python examples/train_cnn.py --steps 100": {0, 1},
+    "tuilab ab --headless --arm base --arm 'bf16: -- --precision bf16' -- python examples/train_cnn.py --steps 100": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
     "tuilab ab --arm base --arm 'two: OMP_NUM_THREADS=2' --claim 'two 1.3x base' -- python examples/train_cnn.py --steps 40": {
         0,
