@@ -1,7 +1,8 @@
 """The documents as tests read them: pages, their blocks, the commands in these, and links.
 
 A block of `sh` is a session: a test types its commands, one after another. A block of `console` shows what was typed after `$`
-and what came of it once; what stands indented is typed by `.ci/run`, or listed with the reason why nobody does.
+and what came of it once; the commands of the tutorial also form one session. `.ci/run` types the indented commands, or a list
+gives the reason why nobody does.
 """
 
 import re
@@ -86,3 +87,9 @@ def without_comment(line: str) -> str:
 def words(line: str) -> list[str]:
     """Return the words of a command line; what is left open in it (`[NAME...]`, `...`) are words like others."""
     return shlex.split(line)
+
+
+def whole(page: Path) -> Block:
+    """Return all `console` commands of a page as one session, as a reader of a tutorial types them."""
+    commands = [command for block in blocks_of(page) if block.language == "console" for command in block.commands()]
+    return Block(page.name, 0, "sh", "".join(f"{command}\n" for command in commands))

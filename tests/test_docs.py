@@ -21,6 +21,7 @@ from tests.documents import (
     indented,
     lines_of_tuilab,
     links,
+    whole,
     words,
 )
 from tests.record_journals import JOURNALS
@@ -48,13 +49,13 @@ PLUMBING = {"record", "records_written", "close", "bring_over", "tell_holdings",
 SESSIONS = [
     block for block in blocks() if block.language == "sh" and block.page != "releasing.md"
 ]  # which test_release.py types
+SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md")]
 
 # What is shown and not typed by the sessions below, and why.
 ELSEWHERE = {
     "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/tuilab run stability --headless":
         "tests/test_release.py runs its last part in an environment of its own",
     "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[test]' && .venv/bin/pytest": "`.ci/run` types it",
-    "tuilab run row-reduce --headless": "as it was printed once; tests/scenarios/test_defaults.py runs it",
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cpu": "fetches a torch",
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cu126": "fetches another torch",
     "pip install -c constraints.txt -e .": "`.ci/run` types the same",
@@ -82,6 +83,9 @@ CODES = {
     "tuilab sweep row-reduce --set rows=20,100,500,2000 --quick --report rows.html": {0, 1},
     "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
+    "tuilab run row-reduce --headless": {0, 1},
+    "tuilab run row-reduce --rows 20 --headless": {0, 1},
+    "tuilab ab --headless --arm base --arm 'bf16: -- --precision bf16' -- python examples/train_cnn.py --steps 100": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
     "tuilab ab --arm base --arm 'two: OMP_NUM_THREADS=2' --claim 'two 1.3x base' -- python examples/train_cnn.py --steps 40": {
         0,
@@ -97,7 +101,7 @@ def page_name(path: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
 def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
     session: Block, recorded_runs: Path, tmp_path: Path
@@ -113,7 +117,7 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
     for command in session.commands():
         shell = ["bash", "-o", "pipefail", "-c", command]
         done = subprocess.run(
-            shell, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=200, errors="replace"
+            shell, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=400, errors="replace"
         )
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         if done.returncode not in CODES.get(command, {0}):
