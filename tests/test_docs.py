@@ -82,11 +82,13 @@ CODES = {
     "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
-    "tuilab ab --arm base --arm 'workers: -- --workers 4' --claim 'workers 2x base' -- python examples/train_cnn.py --steps 25 --wait 2": {
+    "tuilab ab --arm base --arm 'workers: -- --workers 4' --claim 'workers 2x base'"
+    " -- python examples/train_cnn.py --steps 25 --wait 2": {
         0,
         1,
     },
-    "tuilab ab --arm base --arm 'small: -- --batch 4' --measure memory --different-learning -- python examples/train_gpt.py --steps 10": {
+    "tuilab ab --arm base --arm 'small: -- --batch 4' --measure memory --different-learning"
+    " -- python examples/train_gpt.py --steps 10": {
         0,
         1,
     },
