@@ -25,6 +25,7 @@ def knobs() -> argparse.Namespace:
     add("--lr", type=float, default=0.05, help="of SGD with momentum; 0.3 learns as well here, 3 hardly at all")
     add("--batch", type=int, default=64, help="images a step; more of them keep a GPU busier")
     add("--workers", type=int, default=0, help="processes that make images; 0 makes them between the steps")
+    add("--wait", type=float, default=0, help="time that each image waits, as for a slow disk, in milliseconds")
     add("--threads", type=int, default=os.environ.get("OMP_NUM_THREADS", 1), help="of the CPU; a busy box slows two")
     add("--precision", choices=["fp32", "bf16"], default="fp32", help="bf16 casts a lot, which a small net on a CPU may feel")
     add("--channels-last", action="store_true", help="colours beside each other in memory, as many convolutions want them")
@@ -36,14 +37,16 @@ def knobs() -> argparse.Namespace:
 class Images(Dataset[tuple[Tensor, int]]):
     """Made when they are asked for, as a loader that decodes files would; the number of an image says all of it."""
 
-    def __init__(self, count: int, seed: int) -> None:
-        self.count, self.seed = count, seed
+    def __init__(self, count: int, seed: int, wait_s: float = 0) -> None:
+        self.count, self.seed, self.wait_s = count, seed, wait_s
         self.tiles = torch.randn(CLASSES, 3, 4, 4, generator=torch.Generator().manual_seed(seed))
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, number: int) -> tuple[Tensor, int]:
+        if self.wait_s:
+            time.sleep(self.wait_s)
         chance = torch.Generator().manual_seed(self.seed + number)
         label, down, right = torch.randint(0, CLASSES, (3,), generator=chance).tolist()
         wall = self.tiles[label].roll((down, right), dims=(1, 2)).tile(1, SIDE // 4, SIDE // 4)
@@ -66,7 +69,7 @@ def main() -> None:
     device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if args.device == "auto" else args.device)
     layout = torch.channels_last if args.channels_last else torch.contiguous_format
 
-    images = Images(args.steps * args.batch, args.seed)  # enough for all steps: each image is seen once
+    images = Images(args.steps * args.batch, args.seed, args.wait / 1e3)  # enough for all steps: each image is seen once
     loader = DataLoader(images, args.batch, shuffle=True, num_workers=args.workers, pin_memory=device.type == "cuda")
     net = build_net().to(device, memory_format=layout)  # type: ignore[call-overload]  # torch's types lack the pair
     optimizer = torch.optim.SGD(net.parameters(), args.lr, momentum=0.9, weight_decay=1e-4)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tests.conftest import CHECKOUT
 
-MANUAL = sorted((CHECKOUT / "docs").glob("*.md"))
+MANUAL = sorted((CHECKOUT / "docs").rglob("*.md"))
 PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *MANUAL]
 LANGUAGES = {"sh", "console", "text", "python", "toml"}
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
