@@ -177,7 +177,7 @@ def test_ctrl_c_leaves_an_attached_run_running(tuilab: Tuilab, root: Path, tmp_p
     _, err = front.communicate(timeout=60)
 
     assert front.returncode == 130
-    assert "which goes on" in err
+    assert "continues in the background" in err
     assert look(run_dir).state == "running"
     tuilab("stop", "last", "--now")
     until(lambda: processes_of(run_dir) == [])
