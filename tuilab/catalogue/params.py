@@ -16,7 +16,8 @@ DEVICE = Param("device", "choice", "auto", ("auto", "cpu", "cuda"), "where the t
 
 OPTIONS = frozenset({  # of `tuilab run` itself: a parameter that is called like one has a longer option
     "address", "beside", "budget", "count", "detach", "engine", "fps", "gpus", "headless", "help", "json", "jsonl", "lang",
-    "nnodes", "per-node", "plot", "predict", "quick", "quiet", "repeat", "report", "root", "scenarios", "strict", "timeout", "verbose",
+    "nnodes", "per-node", "plot", "predict", "quick", "quiet", "repeat", "report", "root", "scenarios", "strict", "timeout",
+    "verbose",
 })  # fmt: skip
 
 _PREFIX = "param-"
