@@ -56,7 +56,7 @@ def test_59_without_a_keyboard_the_result_is_printed(site: Site, screens: Open) 
     term = screens(command=("sh", "-c", f"{TUILAB} attach {run_dir.name} </dev/null; {TUILAB} </dev/null; echo rc=$?"))
     term.wait()
 
-    assert "there is no terminal, so no screens open here" in term.text and "rc=2" in term.text
+    assert "cannot open the screens" in term.text and "rc=2" in term.text
     assert b"\x1b[?1049h" not in term.sent
     assert is_gone(site)
 

@@ -73,7 +73,7 @@ def test_no_run_is_left_to_itself_where_it_would_end_at_once(site: Site, alone: 
     said = [site.run(*words, command=[*alone, TUILAB]) for words in (("run", str(path), "--detach"), ("queue", "again"))]
 
     assert [done.returncode for done in said] == [2, 2] and all(map(is_well, said))
-    assert all("this is the first process of a container, which ends with it" in done.stderr for done in said)
+    assert all("tuilab is the first process of this container" in done.stderr for done in said)
     assert not site.root.exists()
 
 

@@ -153,7 +153,7 @@ def export_meanwhile(place: Place) -> list[Left]:
     imported, why = view("import", str(folder / "half.tgz"), "--root", str(folder / "runs"))
     place.open_gate()
     assert exported == 0, text
-    assert imported == 2 and "without an end" in why and not store.list_runs(folder / "runs"), why
+    assert imported == 2 and "an unfinished run" in why and not store.list_runs(folder / "runs"), why
     shutil.rmtree(folder)
     return [Left(run_dir, ("succeeded",))]
 
