@@ -319,7 +319,7 @@ def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None
         (["left"], "enter run all  space open/close  / filter"),
         (["r"], "enter open  m compare  / filter"),
         (["f"], "enter run  ^p commands  esc list  f1 help"),
-        (["slash"], "enter keep  ^p commands  esc show all  f1 help"),
+        (["slash"], "enter apply  ^p commands  esc show all  f1 help"),
         (["c"], "enter run  n next claim  / search"),
     ],
 )
