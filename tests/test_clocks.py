@@ -99,6 +99,15 @@ def test_run_judged_on_the_wall_clock_names_no_other_clock(tmp_path: Path) -> No
     assert "CPU time" not in result
 
 
+def test_ratio_on_the_wall_clock_is_that_of_means_as_the_judged_one_is(tmp_path: Path) -> None:
+    """The median of three blocks would leave out the one that was held up."""
+    subject = timed_run(tmp_path, {"index/unbind": CPU})
+    (writer, arm) = next(key for key in subject.summary.blocks if key[1] == "index")
+    subject.summary.blocks[writer, arm][0].step_s *= 8
+
+    assert "index/unbind 1.01 [0.739, 1.39] in CPU time (35.9 on the wall clock)" in printed(subject)
+
+
 def test_old_journal_without_cpu_times_names_the_wall_clock(tmp_path: Path) -> None:
     result = printed(timed_run(tmp_path, {"index/unbind": CPU}, has_thread_times=False))
 

@@ -1,7 +1,7 @@
 """The times of arms in words and as rows of a chart: the judged clock first, and the other one with its name."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from statistics import median
+from statistics import geometric_mean, median
 from typing import NamedTuple
 
 from tuilab.record.blocks import Measure
@@ -79,12 +79,18 @@ def other_words(one: ArmTimes) -> str:
 
 
 def ratio_clock_words(claim: Claim, summary: RunSummary) -> str:
-    """Return on which clock a ratio was judged, and the ratio on the wall clock, if it was judged on CPU time."""
+    """Return on which clock a ratio was judged, and the ratio on the wall clock, if it was judged on CPU time.
+
+    Both are ratios of geometric means.
+    """
     if claim.declared is None or clock_of(claim) != CPU:
         return ""
     times = arm_times(summary)
     over, under = times.get(claim.declared.over), times.get(claim.declared.under)
     if over is None or under is None or not over.on(WALL) or not under.on(WALL):
         return "in CPU time"
-    low = median(under.on(WALL))
-    return f"in CPU time ({brief(median(over.on(WALL)) / low)} on the wall clock)" if low else "in CPU time"
+    over_wall, under_wall = over.on(WALL), under.on(WALL)
+    if min(*over_wall, *under_wall) <= 0:
+        return "in CPU time"
+    ratio = geometric_mean(over_wall) / geometric_mean(under_wall)
+    return f"in CPU time ({brief(ratio)} on the wall clock)"
