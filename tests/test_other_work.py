@@ -10,45 +10,79 @@ from tuilab.lab.races.other_work import OtherWork
 from tuilab.probes.core_work import Use, Work, read_work, usable_cores, use_between
 
 
-def other_work(*readings: Work | None) -> OtherWork:
-    """Return the work of others by these readings, the first of which is the start of the race."""
-    queue = iter(readings)
-    return OtherWork(lambda: next(queue))
+class Machine:
+    """A machine of two cores, of which a test says how much they have worked."""
+
+    def __init__(self) -> None:
+        self.work: Work | None = Work(0.0, 0.0, 0.0)
+        self.now = 0.0
+        self.readings = 0
+
+    def go_on(self, at: float, used_s: float, own_s: float) -> None:
+        self.now = at
+        self.work = Work(at, used_s, own_s)
+
+    def read(self, pid: int, cores: set[int]) -> Work | None:
+        self.readings += 1
+        return self.work
 
 
-@pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
     monkeypatch.setattr("tuilab.lab.races.other_work.usable_cores", lambda: {0, 1})
+    monkeypatch.setattr("tuilab.lab.races.other_work.read_work", machine.read)
+    return machine
 
 
-def test_share_is_what_others_used_since_the_last_look() -> None:
-    work = other_work(Work(0.0, 0.0, 0.0), Work(1.0, 2.0, 1.5), Work(2.0, 3.0, 1.5))
+def test_share_is_what_others_used_since_the_last_look(machine: Machine) -> None:
+    others = OtherWork(lambda: machine.now)
 
-    assert [work.share(), work.share()] == [0.25, 0.5]
-
-
-def test_look_that_comes_too_soon_keeps_the_share_of_the_last_one() -> None:
-    work = other_work(Work(0.0, 0.0, 0.0), Work(0.04, 0.08, 0.0), Work(1.0, 2.0, 1.5), Work(1.04, 2.08, 1.5))
-
-    assert [work.share(), work.share(), work.share()] == [None, 0.25, 0.25]
+    machine.go_on(1.0, used_s=2.0, own_s=1.5)
+    assert others.share() == 0.25
+    machine.go_on(2.0, used_s=3.0, own_s=1.5)
+    assert others.share() == 0.5
 
 
-def test_look_of_the_rounds_waits_for_a_longer_window() -> None:
-    work = other_work(Work(0.0, 0.0, 0.0), Work(0.2, 0.4, 0.0), Work(0.3, 0.6, 0.3), Work(0.31, 0.62, 0.3))
+def test_look_that_comes_too_soon_reads_nothing_and_keeps_the_share(machine: Machine) -> None:
+    others = OtherWork(lambda: machine.now)
 
-    work.look()
-    work.look()
-
-    assert work.share() == 0.5
-
-
-def test_share_is_unknown_where_the_kernel_tells_nothing() -> None:
-    assert other_work(None, None).share() is None
-    assert other_work(None, Work(1.0, 1.0, 1.0)).share() is None
+    machine.go_on(0.04, used_s=0.08, own_s=0.0)
+    assert (others.share(), machine.readings) == (None, 1)
+    machine.go_on(1.0, used_s=2.0, own_s=1.5)
+    assert (others.share(), machine.readings) == (0.25, 2)
+    machine.go_on(1.04, used_s=2.08, own_s=1.5)
+    assert (others.share(), machine.readings) == (0.25, 2)
 
 
-def test_ticks_make_no_share_negative() -> None:
-    assert other_work(Work(0.0, 0.0, 0.0), Work(1.0, 1.0, 1.05)).share() == 0.0
+def test_look_of_the_rounds_waits_for_a_longer_window(machine: Machine) -> None:
+    others = OtherWork(lambda: machine.now)
+
+    machine.go_on(0.2, used_s=0.4, own_s=0.0)
+    others.look()
+    assert machine.readings == 1
+    machine.go_on(0.3, used_s=0.6, own_s=0.3)
+    others.look()
+    machine.go_on(0.31, used_s=0.62, own_s=0.3)
+
+    assert others.share() == 0.5
+
+
+def test_share_is_unknown_where_the_kernel_tells_nothing(machine: Machine) -> None:
+    machine.work = None
+    others = OtherWork(lambda: machine.now)
+
+    assert others.share() is None
+    machine.go_on(1.0, used_s=1.0, own_s=1.0)
+    assert others.share() is None
+
+
+def test_ticks_make_no_share_negative(machine: Machine) -> None:
+    others = OtherWork(lambda: machine.now)
+
+    machine.go_on(1.0, used_s=1.0, own_s=1.05)
+
+    assert others.share() == 0.0
 
 
 def test_work_of_a_process_contains_that_of_its_children() -> None:

@@ -47,7 +47,7 @@ def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
     delays_ns = count(step=10**12)
 
     def read_work(pid: int, cores: set[int]) -> Work:
-        now = next(seconds)
+        now = next(seconds) / 1e6  # long ago, so that each look is due
         return Work(at=now, used_s=2.0 * now, own_s=(2.0 - others_used) * now)
 
     def read_sensors(sensors: Sensors) -> Reading:

@@ -75,7 +75,7 @@ def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps
     elif read_only:
         raise UsageError("--read-only works only with the screens: tuilab --read-only, or tuilab attach RUN --read-only")
     elif scenarios or root is not None:
-        raise UsageError(f"--scenarios and --root belong behind the subcommand: tuilab {ctx.invoked_subcommand} --root DIR ...")
+        raise UsageError(f"--scenarios and --root belong after the subcommand: tuilab {ctx.invoked_subcommand} --root DIR ...")
 
 
 options.take_no_empty_words(tuilab)

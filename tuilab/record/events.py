@@ -479,7 +479,7 @@ class BlockTimed(Event):
     waits: int | None = None  # times that this thread gave its core away by itself: for a lock, a disk, a sleep
     pressure_us: int | None = None  # in which some process of the box waited for a core
     run_delay_ns: int | None = None  # in which the thread that made the calls wanted a core and had none
-    others_share: float | None = None  # of the usable cores, used by other processes, if that was a tenth of the time
+    others_share: float | None = None  # of the usable cores, used by other processes; asked only after a long delay
     steal_ticks: int | None = None  # that the hypervisor took, of all cores
     core_steal_ticks: int | None = None  # of the core that the thread ran on
     throttled: int | None = None  # periods in which the cgroup's quota was used up

@@ -21,9 +21,9 @@ from tuilab.words import seconds
 from tuilab.wrapping import wrap
 
 MOST_LINES = 40
-_MOST_RUNS = 20  # that have a line each; of more, each topic has one
-_MOST_REASONS = 3  # why claims could not be tested
-_MOST_NAMED = 9  # runs that a command names
+_MOST_RUNS = 20  # more runs than this have one line for each topic
+_MOST_REASONS = 3  # reasons why claims could not be tested
+_MOST_NAMED = 9  # runs that the suggested command names one by one
 
 
 class Finished(NamedTuple):
@@ -114,7 +114,7 @@ def _list_surprises(runs: Sequence[Finished], style: Style, width: int, room: in
     lines: list[str] = []
     for number, entry in enumerate(entries):
         left = len(entries) - number
-        needed = len(entry) + (1 if left > 1 else 0)  # the last line says how many there are besides
+        needed = len(entry) + (1 if left > 1 else 0)  # keep a line for the number of the entries left out
         if len(lines) + needed > room:
             lines.append(f"and {left} more; --verbose shows them")
             break
