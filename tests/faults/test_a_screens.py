@@ -64,6 +64,8 @@ def test_87_what_screens_held_that_were_left_is_given_back(site: Site) -> None:
     run_dir = recorded("tour", site.root)
     screens = open_screens(site)
     try:
+        screens.look_on(run_dir)
+        screens.wait_for_scipy()
         for _ in range(5):  # until all is loaded and the caches are full
             screens.look_on(run_dir)
         before = screens.meter.read_rss()

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 from tests.conftest import TUILAB
+from tests.engine import until
 from tests.faults.sites import Site
 from tests.tui.terminals import Terminal
 from tuilab.runs.run_name import RunName
@@ -65,6 +66,14 @@ class Screens:
         for keys, shown in [("h", "tuilab  history"), *run, ("\x1b", "tuilab  lab")]:
             self.terminal.type(keys)
             self.terminal.wait_for(shown)
+
+    def wait_for_scipy(self) -> None:
+        """Wait until scipy is loaded: the first look at a run with several repeats loads it in the background.
+
+        It needs 15 MB, and while a user goes from screen to screen without a pause, loading takes up to 15 seconds.
+        """
+        last_library = "scipy/special/_ellip_harm_2"
+        until(lambda: last_library in Path(f"/proc/{self.meter.pid}/maps").read_text())
 
     def close(self) -> None:
         self.terminal.type("q")
