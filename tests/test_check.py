@@ -1,6 +1,7 @@
 """The check for authors: each sentence appears when its fault is there, and only then."""
 
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,13 @@ def test_a_file_that_cannot_be_read_is_one_finding(tmp_path: Path) -> None:
 
 def test_the_scenarios_that_come_with_tuilab_lack_nothing() -> None:
     assert [(scenario.id, finding) for scenario in catalog.load() for finding in check(scenario)] == []
+
+
+def test_every_lesson_of_tuilab_names_its_source_with_an_address() -> None:
+    sources = {scenario.id: scenario.sections["Source"] for scenario in catalog.load()}
+
+    assert [id for id, source in sources.items() if "https://" not in source] == []
+    assert [id for id, source in sources.items() if re.search(r"\b00[0-9]\b", source)] == []
 
 
 # ---- the verbs
