@@ -1,10 +1,12 @@
 """The documents: what they show works, and what exists is in them."""
 
+import ast
 import os
 import re
 import runpy
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 
 import click
@@ -21,12 +23,16 @@ from tests.documents import (
     indented,
     lines_of_tuilab,
     links,
+    python_file,
     whole,
     words,
 )
 from tests.record_journals import JOURNALS
 from tests.rooms import ROOMS
 from tuilab.catalogue import catalog
+from tuilab.catalogue.check import check
+from tuilab.catalogue.check_words import check_words
+from tuilab.catalogue.source import read
 from tuilab.cli import group
 from tuilab.cli.front_page import VERBS
 from tuilab.config import SETTINGS
@@ -49,7 +55,8 @@ PLUMBING = {"record", "records_written", "close", "bring_over", "tell_holdings",
 SESSIONS = [
     block for block in blocks() if block.language == "sh" and block.page != "releasing.md"
 ]  # which test_release.py types
-SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md")]
+SCENARIO_GUIDE = CHECKOUT / "docs" / "guides" / "write-a-scenario.md"
+SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), whole(SCENARIO_GUIDE)]
 
 # What is shown and not typed by the sessions below, and why.
 ELSEWHERE = {
@@ -87,6 +94,9 @@ CODES = {
     "tuilab run row-reduce --rows 20 --headless": {0, 1},
     "tuilab ab --headless --arm base --arm 'bf16: -- --precision bf16' -- python examples/train_cnn.py --steps 100": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
+    "tuilab run ./cat-once.py --headless --quick --plot": {0, 1},
+    "tuilab run ./cat-once.py --headless": {0, 1},
+    "tuilab run ./cat-once.py --parts 10 --headless": {1},  # which refutes a claim
     "tuilab ab --arm base --arm 'workers: -- --workers 4' --claim 'workers 2x base'"
     " -- python examples/train_cnn.py --steps 25 --wait 2": {
         0,
@@ -134,6 +144,8 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         if done.returncode not in CODES.get(command, {0}):
             codes[command] = (done.returncode, done.stderr[-500:])
+        if command == "tuilab new cat-once":
+            (tmp_path / "cat-once.py").write_text(python_file(SCENARIO_GUIDE))
 
     assert codes == {}
 
@@ -170,6 +182,7 @@ def options_of(verb: str) -> set[str]:
     found = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
     if verb == "run":
         found |= {f"--{param.name.replace('_', '-')}" for scenario in catalog.load() for param in scenario.params}
+        found.add("--parts")  # a parameter of the scenario in the guide
     return found
 
 
@@ -293,7 +306,21 @@ def test_the_pictures_of_the_verdicts_follow_the_rule() -> None:
         assert (CHECKOUT / "docs" / f"{picture.name}.svg").read_text() == script["draw"](picture)
 
 
-def test_the_guide_names_every_call_of_the_lab() -> None:
+def test_the_scenario_of_the_guide_has_no_findings_and_no_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "cat-once.py"
+    path.write_text(python_file(SCENARIO_GUIDE))
+    scenario = read(path)
+
+    assert (check(scenario), check_words(scenario)) == ([], [])
+    assert [claim.key for claim in scenario.claims] == ["parts", "bytes", "time"]
+
+
+@pytest.mark.parametrize("block", [block for block in blocks() if block.language == "python"], ids=lambda block: block.name)
+def test_every_python_block_of_the_documents_can_be_parsed(block: Block) -> None:
+    ast.parse(textwrap.dedent(block.text))
+
+
+def test_the_reference_names_every_call_of_the_lab() -> None:
     from tuilab.lab import Lab
 
     calls = [name for name in vars(Lab) if not name.startswith("_") and name not in PLUMBING]
