@@ -91,7 +91,7 @@ def words(line: str) -> list[str]:
 
 def python_file(page: Path) -> str:
     """Return the Python blocks of a page as one file, as a reader of a guide writes them."""
-    return "\n\n".join(block.text for block in blocks_of(page) if block.language == "python")
+    return "\n".join(block.text for block in blocks_of(page) if block.language == "python")
 
 
 def whole(page: Path) -> Block:
