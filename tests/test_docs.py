@@ -315,6 +315,15 @@ def test_the_scenario_of_the_guide_has_no_findings_and_no_warnings(tmp_path: Pat
     assert [claim.key for claim in scenario.claims] == ["parts", "bytes", "time"]
 
 
+def test_the_guide_shows_the_findings_of_a_wrong_key(tmp_path: Path) -> None:
+    path = tmp_path / "cat-once.py"
+    path.write_text(python_file(SCENARIO_GUIDE).replace('lab.claim("bytes"', 'lab.claim("byte"'))
+
+    lines = [f"{path.name}:{line}: {sentence}" for line, sentence in check(read(path))]
+    assert len(lines) == 2
+    assert "\n".join(lines) in SCENARIO_GUIDE.read_text()
+
+
 @pytest.mark.parametrize("block", [block for block in blocks() if block.language == "python"], ids=lambda block: block.name)
 def test_every_python_block_of_the_documents_can_be_parsed(block: Block) -> None:
     ast.parse(textwrap.dedent(block.text))
