@@ -39,6 +39,7 @@ from tuilab.config import SETTINGS
 from tuilab.doctor.asking import GROUPS, checks_of
 from tuilab.doctor.gpu_page import IDS
 from tuilab.errors import MEANINGS, ExitCode
+from tuilab.record.events import Event
 
 README = (CHECKOUT / "README.md").read_text()
 CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
@@ -342,6 +343,20 @@ def test_the_command_of_the_readme_is_what_ci_runs() -> None:
 
     assert f"\n    {command}\n" in README
     assert "sed -n" in (CHECKOUT / ".ci" / "run").read_text()
+
+
+def test_the_reference_names_records_that_exist() -> None:
+    table = SCENARIOS.partition("## What lab offers")[2].partition("| attribute")[0]
+    kinds = set()
+    waiting = Event.__subclasses__()
+    while waiting:
+        kind = waiting.pop()
+        kinds.add(kind.__struct_config__.tag)
+        waiting += kind.__subclasses__()
+
+    named = {word for word in re.findall(r"`([a-z_]+)`", table) if "_" in word}
+    assert len(named) > 15
+    assert named - kinds == set()
 
 
 def test_every_suite_of_ci_has_tests_and_stands_in_the_guide() -> None:
