@@ -159,10 +159,13 @@ def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) ->
         ('"""T."""\nx = \0', "line 2: the file has a null byte"),
         (b'"""T."""\n\n# \xff', "line 3: the file is not UTF-8"),
         ("#" * 1024 * 1024 + "#", "cannot be read: it is larger than 1024 KiB"),
-        ("-" * 200_000 + "1", "too deeply nested to be understood"),
-        ("1" + "+1" * 300_000, "too deeply nested to be understood"),
-        ('"""T\\ud800."""\ndef run(lab): pass', "cannot be understood: 'utf-8' codec can't encode"),
-        ('"""T."""\ndef run(lab):\n  lab.claim(f"{0x' + "f" * 9000 + '}")', "cannot be understood: Exceeds the limit (4300"),
+        ("-" * 200_000 + "1", "its code is nested too deeply to be read; use shorter expressions"),
+        ("1" + "+1" * 300_000, "its code is nested too deeply to be read; use shorter expressions"),
+        ('"""T\\ud800."""\ndef run(lab): pass', "cannot be read as Python: 'utf-8' codec can't encode"),
+        (
+            '"""T."""\ndef run(lab):\n  lab.claim(f"{0x' + "f" * 9000 + '}")',
+            "cannot be read as Python: Exceeds the limit (4300",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_listed_with_the_reason_and_hurts_no_other(

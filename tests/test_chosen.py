@@ -120,9 +120,9 @@ def test_a_gpu_that_was_asked_for_by_number_is_the_only_one_that_is_touched(aske
     ("refuses", "step"),
     [
         (NO_KERNELS, "this build of torch, for CUDA n/a, has no kernels for it"),
-        (BUSY, "somebody has it for himself"),
+        (BUSY, "another process uses it exclusively"),
         (FULL, "its memory is full"),
-        ("CUDA error: unspecified launch failure", "tuilab doctor tells more"),
+        ("CUDA error: unspecified launch failure", "run tuilab doctor for details"),
     ],
 )
 def test_one_that_was_asked_for_and_refuses_is_lacked_and_another_named(
@@ -136,7 +136,7 @@ def test_one_that_was_asked_for_and_refuses_is_lacked_and_another_named(
         choose("cuda:1")
 
     assert str(lacked.value).startswith(f"cuda:1, which cannot be used ({refuses}: {step}")
-    assert str(lacked.value).endswith("; --device cuda:0 can be")
+    assert str(lacked.value).endswith("; use --device cuda:0")
 
 
 def test_where_no_other_works_either_the_cpu_is_named(asked: "FakeNvml", make_cuda: MakeCuda) -> None:
@@ -144,9 +144,9 @@ def test_where_no_other_works_either_the_cpu_is_named(asked: "FakeNvml", make_cu
     for gpu in cuda.gpus:
         gpu.refuses = BUSY
 
-    with pytest.raises(BoxLacks, match="no other GPU can be; --device cpu runs without one"):
+    with pytest.raises(BoxLacks, match="no other GPU works; --device cpu runs without a GPU"):
         choose("cuda:1")
-    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and cuda:.*busy.*; --device cpu runs without one"):
+    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and cuda:.*busy.*; --device cpu runs without a GPU"):
         choose("cuda")
 
 
@@ -173,10 +173,10 @@ def test_a_rank_whose_gpu_is_not_there_or_refuses_gets_no_other_and_no_cpu(make_
     make_cuda(2).gpus[1].refuses = BUSY
 
     with pytest.raises(
-        BoxLacks, match=r"^a GPU for local rank 2: torch sees 2 GPUs; start as many ranks \(--nproc-per-node 2\)$"
+        BoxLacks, match=r"^a GPU for local rank 2: torch sees 2 GPUs; start one rank per GPU \(--nproc-per-node 2\)$"
     ):
         choose("auto", rank=2)
-    with pytest.raises(BoxLacks, match=f"^cuda:1, the GPU of local rank 1, which cannot be used \\({BUSY}: somebody"):
+    with pytest.raises(BoxLacks, match=f"^cuda:1, the GPU of local rank 1, which cannot be used \\({BUSY}: another"):
         choose("auto", rank=1)
 
 
@@ -193,7 +193,7 @@ def test_a_box_without_a_gpu_runs_on_the_cpu_and_has_nothing_to_say(
     make_cuda(0, initialised=False)
 
     assert choose("auto", root=tmp_path) == Chosen(torch.device("cpu"), "this box has no GPU")
-    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and torch [^:]*; --device cpu runs without one$"):
+    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and torch [^:]*; --device cpu runs without a GPU$"):
         choose("cuda", root=tmp_path)
 
 

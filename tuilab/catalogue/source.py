@@ -43,9 +43,9 @@ def read(file: str | os.PathLike[str]) -> Scenario:
     except Broken as problem:
         return scenario._replace(error=str(problem))
     except (RecursionError, MemoryError):
-        return scenario._replace(error="too deeply nested to be understood")
+        return scenario._replace(error="its code is nested too deeply to be read; use shorter expressions")
     except ValueError as problem:  # such as a number of 5000 digits
-        return scenario._replace(error=f"cannot be understood: {problem}")
+        return scenario._replace(error=f"cannot be read as Python: {problem}")
 
 
 def is_name(id: str) -> bool:
@@ -66,7 +66,7 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
     except (Broken, ValueError) as problem:
         scenario = scenario._replace(error=str(problem))
     except (RecursionError, MemoryError):
-        scenario = scenario._replace(error="too deeply nested to be understood")
+        scenario = scenario._replace(error="its code is nested too deeply to be read; use shorter expressions")
     return scenario, data
 
 

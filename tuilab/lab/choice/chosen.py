@@ -62,7 +62,7 @@ def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> Chosen:
     """Return the CPU where nobody insists on a GPU."""
     if wanted != "auto":
         why = mended(reason) if is_there else reason
-        raise BoxLacks(f"a CUDA device is needed and {why}; --device cpu runs without one")
+        raise BoxLacks(f"a CUDA device is needed and {why}; --device cpu runs without a GPU")
     if not is_there:
         return Chosen(torch.device("cpu"), "this box has no GPU")
     notice = f"this ran on the CPU although the box has a GPU: {mended(reason)}"
@@ -73,7 +73,7 @@ def _another(wanted: str) -> str:
     """Return which GPU can be used instead of one that cannot."""
     others = (f"cuda:{gpu.index}" for gpu, _ in in_order("") if f"cuda:{gpu.index}" != wanted and not gpu.why_not())
     other = next(others, "")
-    return f"--device {other} can be" if other else "no other GPU can be; --device cpu runs without one"
+    return f"use --device {other}" if other else "no other GPU works; --device cpu runs without a GPU"
 
 
 def _notice(refused: dict[str, str]) -> str:

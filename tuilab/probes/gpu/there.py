@@ -12,9 +12,9 @@ _OTHER_BUILD = "pip uninstall -y torch && pip install torch --index-url https://
 _STEPS = {  # by words of the reason, which are torch's or the driver's
     "build without CUDA": "install a build of torch with CUDA, after pip uninstall torch: https://pytorch.org",
     "CUDA_VISIBLE_DEVICES": "unset it, or name a GPU of this box in it",
-    "busy or unavailable": "somebody has it for himself (exclusive mode): wait, or choose another one with --device",
-    "are busy": "somebody has it for himself (exclusive mode): wait, or choose another one with --device",
-    "out of memory": "its memory is full: see who is there with nvidia-smi, or choose another one with --device",
+    "busy or unavailable": "another process uses it exclusively; wait, or choose another GPU with --device",
+    "are busy": "another process uses it exclusively; wait, or choose another GPU with --device",
+    "out of memory": "its memory is full: find its processes with nvidia-smi, or choose another GPU with --device",
     "no NVIDIA driver": "install the NVIDIA driver, or ask who runs the box",
 }
 
@@ -58,7 +58,7 @@ def what_to_do(reason: str, cuda: str) -> str:
         return mend_driver(cuda)
     if "no kernel image" in reason:
         return f"this build of torch, for CUDA {cuda or 'n/a'}, has no kernels for it: {_build_with_kernels(cuda)}"
-    return next((step for words, step in _STEPS.items() if words in reason), "tuilab doctor tells more")
+    return next((step for words, step in _STEPS.items() if words in reason), "run tuilab doctor for details")
 
 
 def _build_with_kernels(cuda: str) -> str:
