@@ -162,7 +162,7 @@ def test_every_command_of_the_documents_is_typed_by_a_session_or_says_why_not() 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
 def test_a_file_that_is_called_like_a_scenario_is_of_the_run_before_it(session: Block) -> None:
-    names = {scenario.id for scenario in catalog.listed()[0]}
+    names = {scenario.id for scenario in catalog.load()}
     ran = ""
     for command in session.commands():
         if found := re.match(r"tuilab (?:run|sweep) ([\w-]+)", command):

@@ -5,11 +5,11 @@ A folder may do without, and a line that says nothing hurts no other: `tuilab ch
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.files import Fault, Unusable, read_small
 from tuilab.text import show
-from tuilab.tuples import NamedTuple
 
 FILE = "course.txt"
 BUILDS_ON = 2  # lessons, at most

@@ -80,6 +80,6 @@ def _why_blind(one: Program) -> str:
 def _of_torch(version: str) -> str:
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     if numbers and numbers < _OLDEST:
-        return f"torch {version} was loaded, and what watches is loaded by torch 2.5 and newer; its steps are not seen"
+        return f"torch {version} was loaded; tuilab can watch the steps of torch 2.5 and newer"
     told = f"torch {version}".strip()
     return f"{told} was loaded, but not what watches: the process may have switched that off ({_OFF}=0), or changed sys.path"
