@@ -23,6 +23,7 @@ from tests.documents import (
     indented,
     lines_of_tuilab,
     links,
+    prose,
     python_file,
     whole,
     words,
@@ -67,6 +68,9 @@ ELSEWHERE = {
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cpu": "fetches a torch",
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cu126": "fetches another torch",
     "pip install -c constraints.txt -e .": "`.ci/run` types the same",
+    "pip install -c constraints.txt -e '.[docs]'": "`.ci/run` types it",
+    "python docs/site.py && mkdocs build --strict": "tests/test_site.py does both, in a folder of its own",
+    "python -m http.server -d site": "serves until it is stopped",
     "uv tool install .": "fetches a torch",
     "uvx --from . tuilab list": "fetches a torch",
     ".ci/run": "it runs these tests",
@@ -237,12 +241,35 @@ def test_every_page_of_the_manual_is_in_its_index_and_the_readme_leads_there() -
     assert "docs/index.md" in links(CHECKOUT / "README.md")
 
 
-def test_the_manual_lists_every_exit_code_in_the_words_of_the_help() -> None:
-    listed = (CHECKOUT / "docs" / "running.md").read_text().partition("## Exit codes")[2].replace("`", "")
+def test_every_page_of_the_manual_is_in_the_navigation_of_the_site() -> None:
+    settings = (CHECKOUT / "mkdocs.yml").read_text()
+    named = re.findall(r"(?m)^ +- [^:]+: (\S+\.md)$", settings)
+
+    assert [page for page in named if not (CHECKOUT / page).exists()] == []
+    assert {page.relative_to(CHECKOUT).as_posix() for page in PAGES} - set(named) == set()
+
+
+@pytest.mark.parametrize("page", [*PAGES, *LINKED], ids=page_name)
+def test_lists_and_tables_look_the_same_on_the_site_as_on_a_code_host(page: Path) -> None:
+    """The site reads a list only after an empty line, nests by four spaces, and ends a cell at each `|`."""
+    problems = []
+    before = ""
+    for line in prose(page).splitlines():
+        is_item = re.match(r" *(?:[-*]|[0-9]+\.) \S", line) is not None
+        is_in_list = re.match(r" *(?:[-*]|[0-9]+\.) \S|  ", before) is not None
+        if re.match(r" {1,3}[-*] ", line) or (is_item and before and not is_in_list):
+            problems.append(line)
+        if line.startswith("|") and r"\|" in line:
+            problems.append(line)
+        before = line
+
+    assert problems == []
+
+
+def test_help_lists_every_exit_code_with_its_meaning() -> None:
     shown = group.tuilab.get_help(click.Context(group.tuilab, info_name="tuilab"))
     helped = " ".join(shown.partition("Exit codes:\n")[2].split())
 
-    assert {int(code): when for code, when in re.findall(r"(?m)^\| ([0-9]+) \| (.+) \|$", listed)} == MEANINGS
     assert helped == " ".join(f"{code} {when}" for code, when in MEANINGS.items())
     assert set(MEANINGS) == set(ExitCode)
 

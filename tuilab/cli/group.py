@@ -58,12 +58,13 @@ class _Verbs(click.Group):
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
+    subcommand_metavar="[SUBCOMMAND] [ARGS]...",
     params=[options.READ_ONLY, options.LANG],
 )
 @click.version_option(__version__, message="tuilab %(version)s")
 @click.option("--scenarios", multiple=True, metavar="DIR", help=front_page.SCENARIOS)
 @click.option("--root", metavar="DIR", help=front_page.ROOT)
-@click.option("--fps", type=options.Number(0.1, 30), help=front_page.FPS)
+@click.option("--fps", type=options.Number(0.1, 30), metavar="NUMBER", help=front_page.FPS)
 @click.pass_context
 def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None, read_only: bool) -> None:
     """A lab in the terminal: check the folklore of PyTorch training on your own machine.

@@ -2,7 +2,7 @@
 
 A and B are runs, or folders of runs, for example of two machines. The first is the reference for
 all others. One run alone is compared with the baseline of its scenario: the newest run with the tag
-`baseline` (tuilab note RUN --tag baseline). Folders are compared scenario by scenario, for each
+`baseline` (`tuilab note RUN --tag baseline`). Folders are compared scenario by scenario, for each
 scenario that all folders have. From each folder, this takes the newest successful run, preferably
 one with default parameters.
 

@@ -1,8 +1,8 @@
 """Check this machine for anything that disturbs, slows or ends a run, and show how to fix it.
 
-Prints warnings and failures, and a summary of all checks; --all prints every check, and the facts
-about the machine. A check takes 3 s at most. A check that hangs or crashes is n/a, with the reason.
-All checks run at the same time.
+Without --all, tuilab prints warnings and failures, and a summary of all checks. With --all, it
+prints every check, and the facts about the machine. A check takes 3 s at most. A check that hangs or
+crashes is n/a, with the reason. All checks run at the same time.
 
 \b
 Exit codes:
