@@ -74,7 +74,7 @@ def test_runs_of_two_boxes_are_told_by_the_names_of_these(tuilab: Tuilab, root: 
     for box, name in zip(("one", "two"), words, strict=True):
         put(root, "tour", name, box=box)
 
-    assert "on 2 runs of 2 boxes" in tuilab("compare", *words).stdout
+    assert "on 2 runs of 2 machines" in tuilab("compare", *words).stdout
     assert "run 1, one | run 2, two |" in tuilab("report", *words, "-o", "-", "--as", "md").stdout
     assert '<th scope="col">run 2, two</th>' in tuilab("report", *words, "-o", "-", "--as", "html").stdout
 

@@ -292,7 +292,7 @@ def test_claims_of_several_boxes_are_told_box_by_box() -> None:
     table = claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 120).splitlines()
     assert found.boxes == ("one", "two", host)
     assert [" ".join(line.split()) for line in table] == [
-        "2 claims on 3 runs of 3 boxes",
+        "2 claims on 3 runs of 3 machines",
         f"one two {host}",
         "faster ✓ 123 [120, 126] ✗ 0.91 [0.9, 1.02] – not claimed",
         "bytes ✓ 2 ✓ 3 ✓ 2",

@@ -21,6 +21,7 @@ from tests.documents import (
     anchors,
     blocks,
     indented,
+    joined,
     lines_of_tuilab,
     links,
     prose,
@@ -54,11 +55,14 @@ LINKED = [  # pages that link to files but whose commands no session types
     *sorted((CHECKOUT / "benchmarks").rglob("*.md")),
 ]
 PLUMBING = {"record", "records_written", "close", "bring_over", "tell_holdings", "tell_holdings_after_failure"}
-SESSIONS = [
-    block for block in blocks() if block.language == "sh" and block.page != "releasing.md"
-]  # which test_release.py types
+JOINED = ["several-machines.md", "sweeps.md"]  # pages that are one session
+SESSIONS = [  # test_release.py types the commands of a release, tests/fleet those on a cluster
+    block
+    for block in blocks()
+    if block.language == "sh" and block.page not in ("releasing.md", *JOINED) and not block.needs_cluster
+]
 SCENARIO_GUIDE = CHECKOUT / "docs" / "guides" / "write-a-scenario.md"
-SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), whole(SCENARIO_GUIDE)]
+SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), whole(SCENARIO_GUIDE), *map(joined, JOINED)]
 
 # What is shown and not typed by the sessions below, and why.
 ELSEWHERE = {
@@ -73,6 +77,8 @@ ELSEWHERE = {
     "python -m http.server -d site": "serves until it is stopped",
     "uv tool install .": "fetches a torch",
     "uvx --from . tuilab list": "fetches a torch",
+    "ray start --head --port=6379 --node-name=gpu1": "tests/fleet/conftest.py starts its clusters like this",
+    "ray start --address=gpu1:6379 --node-name=gpu2": "tests/fleet/conftest.py adds nodes to its clusters like this",
     ".ci/run": "it runs these tests",
     "python -m tests.faults.soak --minutes 60 --seed 1": "takes an hour; tests/faults/test_f_soak.py runs a minute",
     '.venv/bin/pytest tests/test_docs.py -n 0 -m "slow or not slow" -k session': "it is this test",
@@ -87,12 +93,14 @@ CODES = {
     "tuilab compare last~1 last --fail-on slower:5%": {2},  # one of them times nothing
     "tuilab run softmax --tied 1000 --headless": {1},  # which refutes three claims
     "tuilab doctor": {0, 1, 2},  # how the box is
+    "tuilab doctor --all": {0, 1, 2},
     "tuilab doctor --json > doctor.json": {0, 1, 2},
     "tuilab doctor --bundle box.tar.gz": {0, 1, 2},
     "tuilab doctor --gpu": {0, 1, 2, 3},  # whether there is a GPU
     "tuilab doctor --gpu cuda:1": {0, 1, 2, 3},
     "tuilab sweep row-reduce --set rows=20,2000 --quick": {0, 1},  # what a claim about time comes to is the box's affair
-    "tuilab sweep row-reduce --set rows=20,100,500,2000 --quick --report rows.html": {0, 1},
+    "tuilab sweep row-reduce --set rows=20,100,500,2000 --quick": {0, 1},
+    "ssh gpu1 tuilab attach last --headless": {0, 1},
     "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
     "tuilab run row-reduce --headless": {0, 1},
@@ -120,6 +128,19 @@ CODES = {
     },
 }
 
+SSH = """#!/bin/sh
+# ssh [-t] HOST COMMAND...
+[ "$1" = -t ] && shift
+cd "$HOSTS/$1" || exit 255
+shift
+unset TUILAB_ROOT XDG_STATE_HOME
+HOME=$PWD exec sh -c "$*"
+"""
+SCP = """#!/bin/sh
+# scp -qr HOST:FOLDER COPY
+exec cp -r "$HOSTS/${2%%:*}/${2#*:}" "$3"
+"""
+
 
 def page_name(path: Path) -> str:
     """Return the name of a page for the id of a test."""
@@ -136,9 +157,12 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
     """In an empty folder, as a newcomer would type it, on a box where a few things have run."""
     here = {"HOME": str(tmp_path), "TMUX_TMPDIR": str(tmp_path), "TUILAB_ROOT": str(recorded_runs)}
     environment = {**os.environ, **here, "PATH": f"{Path(TUILAB).parent}:{os.environ['PATH']}"}
-    if session.text.startswith("tmux") and shutil.which("tmux") is None:
+    if "tmux " in session.text and shutil.which("tmux") is None:
         pytest.skip("tmux is not installed")
 
+    if "ssh " in session.text:
+        make_hosts(tmp_path, recorded_runs)
+        environment |= {"PATH": f"{tmp_path}/bin:{environment['PATH']}", "HOSTS": str(tmp_path / "hosts")}
     (tmp_path / "examples").symlink_to(CHECKOUT / "examples")  # where it is a clone that one stands in
     codes = {}
     for command in session.commands():
@@ -155,8 +179,19 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
     assert codes == {}
 
 
+def make_hosts(folder: Path, runs: Path) -> None:
+    """Put stand-ins for ssh and scp into a folder: a host is a home folder on this machine, with some runs."""
+    for name, text in (("ssh", SSH), ("scp", SCP)):
+        path = folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o700)
+    for host in ("gpu1", "gpu2"):
+        shutil.copytree(runs, folder / "hosts" / host / ".local/state/tuilab/runs")
+
+
 def test_every_command_of_the_documents_is_typed_by_a_session_or_says_why_not() -> None:
-    typed = {command for session in SESSIONS for command in session.commands()}
+    typed = {command for session in [*SESSIONS, *sessions_on_a_cluster()] for command in session.commands()}
     shown = {command for block in blocks() if block.language == "console" for command in block.commands()}
     shown |= {command for page in PAGES for command in indented(page)}
 

@@ -39,13 +39,19 @@ class Finished(NamedTuple):
         return show(run.scenario) if run else show(self.run_dir.name)
 
     @property
+    def label(self) -> str:
+        """The scenario, and the node of a cluster on which it ran: there may be one run for each node."""
+        run = self.summary.run
+        return f"{self.scenario} on {show(run.node, 60)}" if run and run.node else self.scenario
+
+    @property
     def topic(self) -> str:
         run = self.summary.run
         return show(run.topic) if run else "n/a"
 
     @property
     def name(self) -> str:
-        return f"{self.topic}/{self.scenario}"
+        return f"{self.topic}/{self.label}"
 
     @property
     def claims(self) -> list[Claim]:
@@ -130,7 +136,7 @@ def _is_surprising(claim: Claim, verdict: Verdict) -> bool:
 
 def _entry(run: Finished, claim: Claim, style: Style, width: int) -> list[str]:
     """Return a claim and what was measured for it, a line each."""
-    said = f"{run.scenario}: {keyed(claim.key, claim.text)}"
+    said = f"{run.label}: {keyed(claim.key, claim.text)}"
     measured = show(evidence(claim, run.summary))
     head = f"{style.mark(claim.outcome)} {style.verdict(claim.outcome)}  "
     room = max(width - len(claim.outcome) - 4, 30)
@@ -178,7 +184,7 @@ def _list_next_steps(runs: Sequence[Finished]) -> list[str]:
     first = _most_surprising(runs)
     named = ids if len(ids) <= _MOST_NAMED else ["all"]
     steps = [
-        (f"whole result of {first.scenario}:", command_line.hint(root, "attach", store.short_id(first.run_dir.name))),
+        (f"whole result of {first.label}:", command_line.hint(root, "attach", store.short_id(first.run_dir.name))),
         ("all results on one page:", command_line.hint(root, "report", *named, "-o", "report.html")),
     ]
     width = max(len(words) for words, _ in steps)
