@@ -26,6 +26,7 @@ from tests.documents import (
     links,
     prose,
     python_file,
+    sessions_on_a_cluster,
     whole,
     words,
 )
