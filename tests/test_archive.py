@@ -204,7 +204,7 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
     assert (exported.returncode, exported.stderr) == (0, "")
     assert watch.state == ledger.read(unfinished).state == past_runs.look(unfinished).state == "lost"
     assert GoingOn(LedgerCache(unfinished.parent)).look() == []
-    assert "there is no record of its end: it is lost" in examine(unfinished).wrong
+    assert "the record of its end is missing: the run is lost" in examine(unfinished).wrong
 
 
 def test_to_stop_a_run_from_an_archive_is_one_sentence_and_ends_nothing(

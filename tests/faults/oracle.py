@@ -174,5 +174,5 @@ def _check_views(run_dir: Path, state: str, is_damaged: bool, is_forged: bool) -
     assert told["state"] == state
     assert ("the record is not whole" in text) == is_damaged
     assert (verify_code == ExitCode.REFUTED) == (is_damaged or is_forged or state == "lost"), verified
-    assert ("it is lost" in verified) == (state == "lost"), verified
+    assert ("the run is lost" in verified) == (state == "lost"), verified
     assert snapshot(run_dir) == before

@@ -372,4 +372,4 @@ def _where(summary: RunSummary, state: str, run_dir: Path, style: Style) -> str:
         again += f"\nnothing of it was judged: {command_line.line(['tuilab', 'verify', *there, '--rejudge'])}"
     if summary.run and summary.run.prediction is not None:
         again += "\nthe next lesson: tuilab learn"
-    return style.dim(f"run {show(run_dir)}\nrecord {digest_of(run_dir, state)}\n{again}")
+    return style.dim(f"run {show(run_dir)}\ndigest {digest_of(run_dir, state)}\n{again}")

@@ -182,7 +182,7 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
     level = "##" if is_many else "#"
     found = {
         "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
-        f"**{escape(page.state)}** in {', '.join(filter(None, (page.elapsed, page.repeats)))}; record {escape(page.digest)}",
+        f"**{escape(page.state)}** in {', '.join(filter(None, (page.elapsed, page.repeats)))}; digest {escape(page.digest)}",
         "ways": "\n".join(f"- {escape(arm)}" for arm in page.arms),
         "notes": "\n\n".join([escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]).strip(),
         "claims": _claims(page),
