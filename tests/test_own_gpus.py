@@ -304,7 +304,7 @@ def test_in_a_container_the_memory_of_a_run_is_its_own_word_and_what_that_leaves
 
 
 def test_who_else_is_on_a_gpu_is_told_by_user_pid_and_memory_and_who_has_left() -> None:
-    alice, hidden = Tenant(4711, "alice", "", 3 << 30), Tenant(12, "", "its process is not to be seen from here")
+    alice, hidden = Tenant(4711, "alice", "", 3 << 30), Tenant(12, "", "its process is not visible from here")
     summary = folded(
         *box(2),
         chosen("u0"),
@@ -313,7 +313,7 @@ def test_who_else_is_on_a_gpu_is_told_by_user_pid_and_memory_and_who_has_left() 
         GpuShared(uuid="GPU-u1", others=[alice], count=1, t=6),
     )
 
-    words = "alice (pid 4711) 3 GiB, pid 12 (user n/a: its process is not to be seen from here) memory n/a (gone later)"
+    words = "alice (pid 4711) 3 GiB, pid 12 (user n/a: its process is not visible from here) memory n/a (gone later)"
     assert neighbour_notes(summary) == [f"others on GPU 0: {words}"]
     assert dict(gpu_rows(summary))["  others"] == words
 

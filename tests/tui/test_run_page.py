@@ -525,7 +525,7 @@ async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_ove
 
 
 async def test_a_run_that_went_to_the_cpu_though_there_is_a_gpu_says_so_on_its_first_line(tmp_path: Path) -> None:
-    notice = "this ran on the CPU although the box has a GPU"
+    notice = "this ran on the CPU, although the machine has a GPU"
     facts = {"wanted": "auto", "chosen": "cpu", "why": "torch cannot use the GPU", "notice": f"{notice}: torch is a build"}
     make_run(tmp_path, started(), EnvironmentRecorded(part="device", facts=facts), StateChanged(state="succeeded"))
 
