@@ -264,7 +264,7 @@ def test_garbage_in_a_journal_is_counted_and_told(tmp_path: Path) -> None:
         stream.write(b"\x00\xff" * 100 + b"\n" + b"[" * 90_000 + b"\n")
     pack(run_dir, tmp_path / "run.tgz")
 
-    assert unpack(tmp_path / "run.tgz", tmp_path / "runs").damage.startswith("the record is not whole: 2 corrupt lines")
+    assert unpack(tmp_path / "run.tgz", tmp_path / "runs").damage.startswith("the recorded data is incomplete: 2 corrupt lines")
 
 
 def test_damaged_archives_are_one_sentence_whatever_the_damage(tmp_path: Path) -> None:

@@ -375,6 +375,6 @@ def test_the_report_says_which_rank_was_where() -> None:
     ranks = [events.RankPlaced(rank=at, node=one, clock_error_ns=at * 2_000_000) for at, one in enumerate(["near", "far"])]
     found = fold([("supervisor", start), *((f"worker-1-rank-{one.rank}", one) for one in ranks)])
 
-    assert ranks_words(found) == "0 on near, 1 on far; times of other nodes than the first are right to 2 ms"
-    assert ("processes on far", "those of the run's first node are watched") in unmeasured(found)
-    assert ranks_words(fold([("supervisor", start)])) == "none yet, to be divided over near, far"
+    assert ranks_words(found) == "0 on near, 1 on far; clock error between the nodes: at most 2 ms"
+    assert ("processes on far", "only those of the first node are watched") in unmeasured(found)
+    assert ranks_words(fold([("supervisor", start)])) == "none yet; they will run on near, far"

@@ -581,6 +581,6 @@ def test_report_says_that_a_command_without_its_secret_does_not_repeat(
     tuilab(*words, "--password", "tulip-43")
     cut = tuilab("report", "last", "-o", "-", "--as", kind).stdout
 
-    said = "This does not repeat the run as it stands: the command contains a secret"
+    said = "This command does not repeat the run: the command contains a secret"
     assert said not in whole and said in cut
     assert GONE in cut and GONE not in whole

@@ -239,7 +239,7 @@ def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Pa
         text=True,
         env={**os.environ, "TUILAB_ROOT": str(root)},
     )
-    assert f"This is another try: {lost.name} was lost" in report.stdout.replace("\\", "")
+    assert f"This is a second attempt: {lost.name} was lost" in report.stdout.replace("\\", "")
 
 
 def test_nothing_answers_at_the_address(root: Path, tuilab: Tuilab) -> None:

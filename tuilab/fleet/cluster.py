@@ -82,7 +82,8 @@ class Cluster:
                 ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
         except (ConnectionError, ValueError, RuntimeError, OSError) as problem:
             where = f"at {show(address, 80)}" if address else "on this machine"
-            why = show(str(problem).strip().splitlines()[0], 200) if str(problem).strip() else type(problem).__name__
+            reason = str(problem).strip() or type(problem).__name__
+            why = show(reason.splitlines()[0].partition(". ")[0].rstrip("."), 200)
             step = "start a cluster with `ray start --head`, or name one with --address HOST:PORT"
             raise UsageError(f"cannot join a Ray cluster {where}: {why}; {step}") from problem
         plain = address.removeprefix("ray://")
