@@ -1,10 +1,12 @@
 """The documents: what they show works, and what exists is in them."""
 
+import ast
 import os
 import re
 import runpy
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 
 import click
@@ -21,18 +23,23 @@ from tests.documents import (
     indented,
     lines_of_tuilab,
     links,
+    python_file,
     whole,
     words,
 )
 from tests.record_journals import JOURNALS
 from tests.rooms import ROOMS
 from tuilab.catalogue import catalog
+from tuilab.catalogue.check import check
+from tuilab.catalogue.check_words import check_words
+from tuilab.catalogue.source import read
 from tuilab.cli import group
 from tuilab.cli.front_page import VERBS
 from tuilab.config import SETTINGS
 from tuilab.doctor.asking import GROUPS, checks_of
 from tuilab.doctor.gpu_page import IDS
 from tuilab.errors import MEANINGS, ExitCode
+from tuilab.record.events import Event
 
 README = (CHECKOUT / "README.md").read_text()
 CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
@@ -49,7 +56,8 @@ PLUMBING = {"record", "records_written", "close", "bring_over", "tell_holdings",
 SESSIONS = [
     block for block in blocks() if block.language == "sh" and block.page != "releasing.md"
 ]  # which test_release.py types
-SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md")]
+SCENARIO_GUIDE = CHECKOUT / "docs" / "guides" / "write-a-scenario.md"
+SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), whole(SCENARIO_GUIDE)]
 
 # What is shown and not typed by the sessions below, and why.
 ELSEWHERE = {
@@ -87,6 +95,9 @@ CODES = {
     "tuilab run row-reduce --rows 20 --headless": {0, 1},
     "tuilab ab --headless --arm base --arm 'bf16: -- --precision bf16' -- python examples/train_cnn.py --steps 100": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
+    "tuilab run ./cat-once.py --headless --quick --plot": {0, 1},
+    "tuilab run ./cat-once.py --headless": {0, 1},
+    "tuilab run ./cat-once.py --parts 10 --headless": {1},  # which refutes a claim
     "tuilab ab --arm base --arm 'workers: -- --workers 4' --claim 'workers 2x base'"
     " -- python examples/train_cnn.py --steps 25 --wait 2": {
         0,
@@ -134,6 +145,8 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         if done.returncode not in CODES.get(command, {0}):
             codes[command] = (done.returncode, done.stderr[-500:])
+        if command == "tuilab new cat-once":
+            (tmp_path / "cat-once.py").write_text(python_file(SCENARIO_GUIDE))
 
     assert codes == {}
 
@@ -149,7 +162,7 @@ def test_every_command_of_the_documents_is_typed_by_a_session_or_says_why_not() 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
 def test_a_file_that_is_called_like_a_scenario_is_of_the_run_before_it(session: Block) -> None:
-    names = {scenario.id for scenario in catalog.listed()[0]}
+    names = {scenario.id for scenario in catalog.load()}
     ran = ""
     for command in session.commands():
         if found := re.match(r"tuilab (?:run|sweep) ([\w-]+)", command):
@@ -170,6 +183,7 @@ def options_of(verb: str) -> set[str]:
     found = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
     if verb == "run":
         found |= {f"--{param.name.replace('_', '-')}" for scenario in catalog.load() for param in scenario.params}
+        found.add("--parts")  # a parameter of the scenario in the guide
     return found
 
 
@@ -293,7 +307,30 @@ def test_the_pictures_of_the_verdicts_follow_the_rule() -> None:
         assert (CHECKOUT / "docs" / f"{picture.name}.svg").read_text() == script["draw"](picture)
 
 
-def test_the_guide_names_every_call_of_the_lab() -> None:
+def test_the_scenario_of_the_guide_has_no_findings_and_no_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "cat-once.py"
+    path.write_text(python_file(SCENARIO_GUIDE))
+    scenario = read(path)
+
+    assert (check(scenario), check_words(scenario)) == ([], [])
+    assert [claim.key for claim in scenario.claims] == ["parts", "bytes", "time"]
+
+
+def test_the_guide_shows_the_findings_of_a_wrong_key(tmp_path: Path) -> None:
+    path = tmp_path / "cat-once.py"
+    path.write_text(python_file(SCENARIO_GUIDE).replace('lab.claim("bytes"', 'lab.claim("byte"'))
+
+    lines = [f"{path.name}:{line}: {sentence}" for line, sentence in check(read(path))]
+    assert len(lines) == 2
+    assert "\n".join(lines) in SCENARIO_GUIDE.read_text()
+
+
+@pytest.mark.parametrize("block", [block for block in blocks() if block.language == "python"], ids=lambda block: block.name)
+def test_every_python_block_of_the_documents_can_be_parsed(block: Block) -> None:
+    ast.parse(textwrap.dedent(block.text))
+
+
+def test_the_reference_names_every_call_of_the_lab() -> None:
     from tuilab.lab import Lab
 
     calls = [name for name in vars(Lab) if not name.startswith("_") and name not in PLUMBING]
@@ -306,6 +343,20 @@ def test_the_command_of_the_readme_is_what_ci_runs() -> None:
 
     assert f"\n    {command}\n" in README
     assert "sed -n" in (CHECKOUT / ".ci" / "run").read_text()
+
+
+def test_the_reference_names_records_that_exist() -> None:
+    table = SCENARIOS.partition("## What lab offers")[2].partition("| attribute")[0]
+    kinds = set()
+    waiting = Event.__subclasses__()
+    while waiting:
+        kind = waiting.pop()
+        kinds.add(kind.__struct_config__.tag)
+        waiting += kind.__subclasses__()
+
+    named = {word for word in re.findall(r"`([a-z_]+)`", table) if "_" in word}
+    assert len(named) > 15
+    assert named - kinds == set()
 
 
 def test_every_suite_of_ci_has_tests_and_stands_in_the_guide() -> None:

@@ -343,7 +343,7 @@ def test_ranks_are_dealt_to_nodes_one_after_another() -> None:
     assert [prefix[prefix.index("--nproc-per-node") + 1] for prefix in prefixes] == ["2", "1"]
     assert [prefix[prefix.index("--local-addr") + 1] for prefix in prefixes] == ["127.0.0.1", "127.0.0.2"]
     assert len({tuple(prefix[prefix.index("--master-addr") :][:4]) for prefix in prefixes}) == 1
-    with pytest.raises(ArmFailed, match="1 rank cannot be on 2 nodes; take more ranks"):
+    with pytest.raises(ArmFailed, match="1 rank cannot run on 2 nodes; use more ranks"):
         _prefixes(1, NODES)
 
 

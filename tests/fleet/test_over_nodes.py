@@ -105,7 +105,7 @@ def test_fewer_ranks_than_nodes_are_refused_by_the_run(over: Tuilab, root: Path,
     over("run", str(write_scenario(tmp_path, "lab.ranks(1, body)", FAILS)))
 
     (run_dir,) = store.list_runs(root)
-    assert "1 rank cannot be on 2 nodes" in look(run_dir).summary.reason
+    assert "1 rank cannot run on 2 nodes" in look(run_dir).summary.reason
 
 
 def test_ctrl_c_ends_the_ranks_of_all_nodes(real_cluster: Cluster, root: Path, tmp_path: Path) -> None:

@@ -94,14 +94,19 @@ async def test_no_key_of_any_screen_changes_anything(app: ShownApp, tmp_path: Pa
         assert isinstance(app.screen, Page)
         places = [*app.screen.places(), "everywhere"]
         every = [key for place in places for key in KEYS[place] if key.key not in _LEAVE | {"ctrl+p", "escape"}]
+        offered, refused = {key.key for key in app.screen.keys_now()}, []
         page_, focused = app.screen, app.focused
         for key in dict.fromkeys(key.key for key in every):
+            app.said.clear()
+            app.clear_notifications()
             await press(pilot, key)
             assert files(tmp_path) == before, key
+            refused += [key] if key in offered and READ_ONLY in app.said else []
             await back_to(page_, pilot)
             if focused is not None and focused.is_attached:
                 focused.focus()
     assert files(tmp_path) == before
+    assert refused == []
 
 
 @pytest.mark.parametrize("page", PAGES)

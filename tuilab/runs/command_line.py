@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Collection, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from tuilab import places
 from tuilab.errors import TuilabError
@@ -11,7 +12,6 @@ from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
 from tuilab.text import GONE, show
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, Scalar
     from tuilab.record.summary import RunSummary

@@ -34,7 +34,7 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     ],
 )
 def command(name: str, source: bool, as_json: bool, scenarios: Sequence[str]) -> None:
-    found = catalog.find_whole(catalog.listed(scenarios)[0], name, scenarios)
+    found = catalog.find(catalog.load(scenarios), name, scenarios)
     if as_json:
         options.print_document("tuilab.show/1", scenarios=[_fields(scenario, has_source=source) for scenario in found])
         return

@@ -25,7 +25,7 @@ def of_rank(rank: int) -> Cuda:
     """Return the GPU of a rank, which has its number; BoxLacks where there are more ranks than GPUs."""
     if rank >= (count := devices.count()):
         seen = plural(count, "GPU")
-        raise BoxLacks(f"a GPU for local rank {rank}: torch sees {seen}; start as many ranks (--nproc-per-node {count})")
+        raise BoxLacks(f"a GPU for local rank {rank}: torch sees {seen}; start one rank per GPU (--nproc-per-node {count})")
     return devices.gpu(rank)
 
 
