@@ -392,9 +392,9 @@ def test_points_of_two_sources_are_told(tuilab: Tuilab, probe: str, tmp_path: Pa
 
     said = tuilab("sweep", "--resume", first["sweep"], "--quiet").stdout
 
-    assert "The source was changed between the points" in said
+    assert "The source changed between the points" in said
     for kind in ("md", "html"):
-        assert "The source was changed between the points" in tuilab("report", "sweep-last", "-o", "-", "--as", kind).stdout
+        assert "The source changed between the points" in tuilab("report", "sweep-last", "-o", "-", "--as", kind).stdout
 
 
 def test_a_point_whose_record_is_damaged_leaves_the_others_a_sweep(tuilab: Tuilab, probe: str) -> None:

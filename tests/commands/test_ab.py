@@ -69,7 +69,7 @@ def test_an_arm_that_fails_ends_the_race_and_is_named(tuilab: Tuilab, tmp_path: 
 def test_an_arm_that_never_steps_says_what_was_seen(tuilab: Tuilab, tmp_path: Path) -> None:
     run = raced(tuilab, tmp_path, "--arm", "base", "--arm", "short: -- --steps 3", code=4)
 
-    assert "arm short: " in run["reason"] and "too few to time one" in run["reason"]
+    assert "arm short: " in run["reason"] and "too few to time a step" in run["reason"]
 
 
 @pytest.mark.slow

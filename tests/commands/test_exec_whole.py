@@ -167,7 +167,7 @@ def test_every_record_is_a_line_on_stdout(tuilab: Tuilab) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ([], 2, "Missing argument"),
+        ([], 2, "missing argument"),
         (["--", ""], 2, "the command is empty; write for example"),
         (["--", "no-such-command"], 127, "no command no-such-command on PATH; check the name"),
         (["--", "./nothing"], 127, "no command ./nothing; check the name"),

@@ -13,6 +13,7 @@ _WORDS = (
     (rf"Invalid value for {_OPTION}: ", r"\1: "),
     (r"Invalid value for '[^-'][^']*': ", ""),
     (r"(\S+) is not in the range (\S+)<=x<=(\S+)", r"\1 is out of range; it takes \2..\3"),
+    (r"File '(.*)' (does not exist|is a directory)", r"file \1 \2"),
     (r"is not a valid integer(?: range)?", "is not a whole number"),
     (r"is not a valid float(?: range)?", "is not a number"),
     (r"\. \(Did you mean one of: (.*)\?\)", r"; did you mean \1?"),
@@ -30,5 +31,6 @@ def plain(message: str) -> str:
 
 
 def _without_quotes(found: re.Match[str]) -> str:
-    """Return a list of choices without quotation marks."""
-    return found[0].replace("'", "")
+    """Return a list of choices without quotation marks, and near names with "or" between them."""
+    words = found[0].replace("'", "")
+    return words.replace(", ", " or ") if words.startswith("did you mean") else words
