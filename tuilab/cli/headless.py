@@ -202,7 +202,8 @@ class Plain:
             self._say(f"{name}: {warning}")
         self._warning = warning
         if time.monotonic() - self._last > _PLAIN_PERIOD_S and watch.summary.progress:
-            self._say(f"{name}: {progress_words(watch.summary)}")
+            words = [repeat_words(watch.summary), progress_words(watch.summary)]
+            self._say(f"{name}: {'  '.join(filter(None, words))}")
 
     def close(self) -> None:
         pass
