@@ -515,7 +515,7 @@ def test_the_log_of_a_failed_run_is_clean_wherever_a_secret_stands(
 def test_a_bundle_never_takes_the_place_of_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.json")
 
-    with pytest.raises(CannotRecord, match=r"cannot write .*x\.json: it is there, and not a regular file"):
+    with pytest.raises(CannotRecord, match=r"cannot write .*x\.json: it exists and is not a regular file"):
         bundle.write(tmp_path / "x.json", {})
     assert (tmp_path / "x.json").is_fifo() and os.listdir(tmp_path) == ["x.json"]
 
@@ -581,6 +581,6 @@ def test_report_says_that_a_command_without_its_secret_does_not_repeat(
     tuilab(*words, "--password", "tulip-43")
     cut = tuilab("report", "last", "-o", "-", "--as", kind).stdout
 
-    said = "This does not repeat the run as it stands: its words have a secret"
+    said = "This command does not repeat the run: the command contains a secret"
     assert said not in whole and said in cut
     assert GONE in cut and GONE not in whole

@@ -186,11 +186,11 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainedCommand:
 
 def test_process_that_waits_for_nothing_but_a_core_is_no_stall(trained: TrainedCommand) -> None:
     assert "no step" not in trained.wait(50, worked=0.1, waited=0.8)
-    assert "its processes wait for a core" in trained.wait(20, worked=0.1, waited=0.8)
+    assert "its processes are waiting for a core" in trained.wait(20, worked=0.1, waited=0.8)
 
 
 def test_process_that_waits_for_data_for_ever_is_a_stall_on_a_busy_machine(trained: TrainedCommand) -> None:
-    assert 'its processes wait"' in trained.wait(8, worked=0.01, waited=0.1)
+    assert 'its processes are waiting"' in trained.wait(8, worked=0.01, waited=0.1)
 
 
 def test_script_that_has_ended_misses_no_step(trained: TrainedCommand) -> None:

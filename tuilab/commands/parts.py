@@ -32,10 +32,10 @@ def parts_of(step: Step) -> dict[str, int]:
 def lacking(steps: Steps) -> dict[str, str]:
     """Return which parts were not measured, and why: their time is in the rest; of steps that are watched alone all are."""
     if not (steps.waits or steps.backwards):
-        return dict.fromkeys(PARTS, "nothing but steps was seen")
+        return dict.fromkeys(PARTS, "only steps were seen")
     seen = {DATA: steps.waits, FORWARD: steps.forwards, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
     seen[LOGGING] = steps.loggings
-    why = dict.fromkeys(PARTS, "none was seen") | {DATA: "no DataLoader was used", OPTIMIZER: "none was seen to step"}
+    why = dict.fromkeys(PARTS, "none was seen") | {DATA: "no DataLoader was used", OPTIMIZER: "no optimizer step was seen"}
     return {part: why[part] for part, count in seen.items() if not count}
 
 

@@ -98,7 +98,7 @@ def _make_folder(marks: Path) -> str:
     try:
         marks.mkdir(mode=0o700)
     except OSError as problem:
-        return f"the folder for marks cannot be made: {problem.strerror}; the command ran unwatched"
+        return f"cannot create the folder for marks ({problem.strerror}); the command ran without being watched"
     return ""
 
 
@@ -157,8 +157,8 @@ class Turns:
             self._act()
         except Exception as problem:  # whatever it is: it is ours, and no reason to end a training
             self._has_failed = True
-            reason = f"tuilab failed at watching it: {type(problem).__name__}: {problem}"
-            self._journal.append(events.Unavailable(what="what the command did from some point on", reason=reason[:1000]))
+            reason = f"tuilab failed to watch it: {type(problem).__name__}: {problem}"
+            self._journal.append(events.Unavailable(what="the command, from some point on", reason=reason[:1000]))
 
 
 def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
@@ -185,5 +185,5 @@ def how_it_ended(ended: Ended, *, is_seen: bool) -> str:
         return f"the command was {ended_by(-ended.code)}"
     if ended.lost_rank:
         return f"the command ended with exit code {ended.code}: {ended.lost_rank}"
-    said = f"; it said last: {ended.last_line}" if ended.last_line and not is_seen else ""
+    said = f"; its last line: {ended.last_line}" if ended.last_line and not is_seen else ""
     return f"the command ended with exit code {ended.code}{said}" if ended.code else ""

@@ -33,7 +33,7 @@ def story_of(
     if last:
         yield _pattern(process, steps, last)
     if skipped := sum(step.skipped for step in last):
-        yield f"GradScaler left out {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
+        yield f"GradScaler skipped {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
 
 
 def _times(
@@ -67,9 +67,9 @@ def _core_time(timed: Collection[Step], helper_cores: float) -> str:
         return ""
     sentence = f"CPU time of a step: {seconds(own_s)}"
     if helpers_s > _CLEAR * own_s:
-        sentence += f", and {seconds(helpers_s)} of the processes below it"
+        sentence += f", and {seconds(helpers_s)} in its child processes"
     if delayed_s > _CLEAR * wall_s:
-        sentence += f"; for {seconds(delayed_s)} ({100 * delayed_s / wall_s:.0f} %) no core was free for it"
+        sentence += f"; it waited {seconds(delayed_s)} ({100 * delayed_s / wall_s:.0f} %) for a core"
     return sentence
 
 
@@ -77,18 +77,16 @@ def _cost(timed: Collection[Step]) -> Iterator[str]:
     """Yield what watching took of a step, as it timed itself in each."""
     spent_ns, took_ns = (fmean(ns) for ns in zip(*((step.watched_ns, step.took_ns or 0) for step in timed), strict=True))
     if spent_ns:
-        yield f"watching took {seconds(spent_ns / 1e9)} of a step ({100 * spent_ns / took_ns:.2g} %), by its own clock"
+        yield f"watching took {seconds(spent_ns / 1e9)} of a step ({100 * spent_ns / took_ns:.2g} %, measured by itself)"
 
 
 def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:
     """Return what makes a step, and which optimizer ends it."""
     if steps.ends_with == BACKWARDS:
         why = (
-            f"{plural(len(steps.counts), 'optimizer')} stepped while it went on"
-            if steps.counts
-            else "no optimizer step was seen"
+            f"{plural(len(steps.counts), 'optimizer')} stepped during the run" if steps.counts else "no optimizer step was seen"
         )
-        return f"{why}, so a step is a backward"
+        return f"{why}, so each backward counts as a step"
     optimized, backwards = (fmean(getattr(step, name) for step in last) for name in ("optimized", "backwards"))
     number = len(steps.counts)
     of = f" ({number} optimizers; a step ends with {optimizer_name(process, steps.ends_with or 0)})" if number > 1 else ""

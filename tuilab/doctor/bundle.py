@@ -48,7 +48,7 @@ def write(path: Path, doctor: dict[str, object]) -> None:
 def _replace(path: Path, data: bytes) -> None:
     """Put a new file, which nobody else may read, in the place of whatever file has that name."""
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OSError(errno.EINVAL, "it is there, and not a regular file")
+        raise OSError(errno.EINVAL, "it exists and is not a regular file")
     replace(path, data)
 
 

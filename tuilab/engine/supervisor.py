@@ -365,7 +365,8 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
         take_ticket(order, run.run_dir)
         return supervisor
     except (OSError, CannotRecord) as problem:
-        raise cannot_record(run.run_dir, getattr(problem, "strerror", "") or str(problem)) from problem
+        cause = problem.__cause__ if isinstance(problem, CannotRecord) else problem
+        raise cannot_record(run.run_dir, getattr(cause, "strerror", "") or str(problem)) from problem
 
 
 def main() -> None:

@@ -135,10 +135,10 @@ def about_one_process(looks: Sequence[Subject]) -> str:
     """Return what the intervals of the steps cover, and how to be sure, in sentences."""
     known = {look.summary.run.luck for look in looks if look.summary.run} - {None}
     off = percent(max(map(_luck, looks)))
-    how = "as tuilab calibrate measured it" if known else "taken because it was never measured on this box"
+    how = "measured by tuilab calibrate" if known else "assumed, because this machine is not calibrated"
     return (
-        f"One process each decides nothing for sure. The intervals cover how the steps vary, and {off} by which a process "
-        f"is off by itself, {how}. tuilab ab races both commands, and decides."
+        f"One process of each is not enough to decide. The intervals cover how the steps vary, and a variation of {off} "
+        f"between processes ({how}). To decide, compare both commands with `tuilab ab`."
     )
 
 

@@ -120,7 +120,10 @@ def command(
 def _format(target: str) -> str:
     from tuilab.reports.files import format_of
 
-    kind = format_of(target)
+    try:
+        kind = format_of(target)
+    except UsageError:  # it lists the extensions of reports, and a comparison takes fewer
+        kind = ""
     if kind not in ("html", "md", "json"):
         raise UsageError(f"a comparison cannot be written to {show(target, 200)}; use the extension .html, .md or .json")
     return kind

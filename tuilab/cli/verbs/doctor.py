@@ -94,5 +94,5 @@ def _show(asked: Asked, *, is_all: bool) -> None:
     for group in asked.groups.values():
         if found := group.result() if is_all else problems(group.result()):
             click.echo(f"{chr(10) * is_all}{style.fit(render(found, style, width, pad))}", color=True)
-    more = "" if is_all else "; all of them: tuilab doctor --all"
+    more = "" if is_all else " (details: tuilab doctor --all)"
     click.echo(f"{chr(10) * is_all}{counts(asked.found())}{more}")

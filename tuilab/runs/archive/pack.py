@@ -67,7 +67,8 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
     except OSError as problem:
         if str(problem.filename).startswith(f"{run_dir}/"):
             raise UsageError(f"cannot read {show(problem.filename)}: {problem.strerror}; check its disk") from problem
-        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror or problem}") from problem
+        why = problem.strerror or problem
+        raise CannotRecord(f"cannot write {show(path)}: {why}; name another file with -o") from problem
 
 
 class _Source(io.FileIO):
