@@ -15,6 +15,7 @@ PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, LOGGING, REST)
 UNTOLD = (FORWARD, LOGGING)  # parts of which nothing is said where none was seen
 WITH_FORWARD = "forward + rest"
 STEP = "step_ms"  # the curve of whole steps
+CPU = "cpu_ms"  # that of their CPU time
 CURVES = dict(
     zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "logging_ms", "rest_ms"), strict=True)
 )  # named with their unit
@@ -45,7 +46,7 @@ def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
         return {}
     curves = {STEP: step.took_ns / 1e6}
     if step.core_time and not step.is_on_gpu:
-        curves["cpu_ms"] = step.core_time.process_ns / step.core_time.steps / 1e6
+        curves[CPU] = step.core_time.process_ns / step.core_time.steps / 1e6
     for part, ns in parts_of(step).items():
         if part not in lacks:
             curves[CURVES[part]] = ns / 1e6
