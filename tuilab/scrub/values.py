@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
 from tuilab.scrub import names
-from tuilab.scrub.fields import is_harmless
+from tuilab.scrub.fields import is_harmless, is_word_of_model
 from tuilab.scrub.forms import is_opaque
 from tuilab.text import GONE
 
@@ -56,7 +56,8 @@ def removing(values: Collection[str]) -> Callable[[str], str]:
 
 def _is_hiding(name: str, value: str) -> bool:
     is_path = names.is_place(name) and value.startswith(("/", "~", "."))
-    return names.is_secret(name) and not is_path and not is_harmless(name, value.strip())
+    text = value.strip()
+    return names.is_secret(name) and not is_path and not is_harmless(name, text) and not is_word_of_model(name, text)
 
 
 def pieces(value: str) -> Iterator[str]:
