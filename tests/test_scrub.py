@@ -5,6 +5,7 @@ import json
 import os
 import random
 import string
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.engine import look, newest, write_scenario
 from tests.seldom import seldom
 from tuilab.doctor import bundle
 from tuilab.errors import CannotRecord
+from tuilab.record.hidden import without_places
 from tuilab.runs import store
 from tuilab.runs.archive.pack import pack
 from tuilab.scrub import GONE, environment_for_record, is_secret_value, scrub, words_for_record
@@ -461,6 +463,56 @@ def test_no_secret_of_the_environment_or_the_command_line_is_exported(tuilab: Tu
         assert kept.encode() in data
     for secret in ("of-the-environment", "only-in-the-arm", "in-the-prefix", "in-the-command", "given-by-hand", "of-a-child"):
         assert secret.encode() not in data and secret not in done.stdout
+
+
+PRINTS = """
+import base64, os, sys
+for name in ("MY_API_KEY", "ARM_PASSWORD"):
+    value = os.environ.get(name, "not set")
+    print("\\xfc before", value, "behind", base64.b64encode(value.encode()).decode(), "end")
+    print("on stderr", value, file=sys.stderr)
+"""
+
+
+def packed_logs(run_dir: Path, target: Path) -> dict[str, str]:
+    """Export a run and return the logs of the archive, by name."""
+    pack(run_dir, target)
+    with tarfile.open(target) as made:
+        files = {member.name.partition("/")[2]: made.extractfile(member).read() for member in made}  # type: ignore[union-attr]
+    return {name: data.decode() for name, data in files.items() if name.endswith(".log") or name.startswith("journal")}
+
+
+def test_export_from_another_shell_has_no_value_that_was_set_for_the_run(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    script = tmp_path / "prints.py"
+    script.write_text(PRINTS)
+
+    tuilab("exec", "--quiet", "--", sys.executable, str(script), env={"MY_API_KEY": "tulip harbour"})
+    run_dir = newest(root) or root
+    whole = (run_dir / "stdout.log").read_text()
+    logs = packed_logs(run_dir, tmp_path / "run.tgz")
+
+    assert whole.count("tulip harbour") == 1
+    assert logs["stdout.log"].startswith(f"\xfc before {GONE} behind {GONE} end\n\xfc before not set")
+    assert logs["stderr.log"].startswith(f"on stderr {GONE}\n")
+    assert "tulip harbour" not in str(logs) and '"secrets"' not in str(logs)
+
+
+def test_bundle_from_another_shell_has_no_value_that_was_set_for_the_run(
+    tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "prints.py"
+    script.write_text(f"{PRINTS}\nsys.exit(3)\n")
+
+    tuilab("exec", "--quiet", "--", sys.executable, str(script), env={"MY_API_KEY": "tulip harbour"})
+    monkeypatch.setenv("TUILAB_ROOT", str(root))
+    (failure,) = bundle.failures()
+
+    assert f"on stderr {GONE}" in failure["stderr"] and "tulip" not in str(failure)
+
+
+@pytest.mark.parametrize("places", [[(0, 3), (2, 5)], [(5, 2)], [(90, 99)], [(3, 900)]])
+def test_places_that_make_no_sense_break_nothing(places: list[tuple[int, int]]) -> None:
+    assert without_places(b"a secret\xff", places).startswith((b"a", GONE.encode()))
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tuilab.engine import messages, processes, worker_records
 from tuilab.engine.attendants import Attendants, has_claims, has_races
+from tuilab.engine.capture import Capture
 from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
@@ -25,6 +26,7 @@ from tuilab.engine.stream_counts import stream_counts
 from tuilab.engine.turn import may_begin, take_ticket, why_not
 from tuilab.errors import CannotRecord, TuilabError
 from tuilab.record import events
+from tuilab.record.hidden import secret_places
 from tuilab.record.states import RunState
 from tuilab.runs import queue
 from tuilab.scrub import words_for_record
@@ -81,7 +83,7 @@ class Supervisor:
         self._attendants.end_sampler()
         leftovers = self._end(spare=self._attendants.pids)
         for capture in self._outputs.values():
-            self.journal.append(capture.report())
+            self.journal.append(self._captured(capture))
         for counts in stream_counts(self.run_dir / "journal"):
             self.journal.append(counts)
         if leftovers:
@@ -92,6 +94,13 @@ class Supervisor:
         if not self.journal.sync_all():  # so that a record with an end has lost nothing
             self._doubt_storage()
         self._enter(state, reason)
+
+    def _captured(self, capture: Capture) -> events.OutputCaptured:
+        """Return the record of what was printed, and where secrets stand in it: an export from another shell removes them."""
+        captured = capture.report()
+        with contextlib.suppress(OSError):
+            captured.secrets = secret_places(self.run_dir / f"{captured.stream}.log", os.environ)
+        return captured
 
     def _judge(self, *, is_done: bool) -> bool:
         """Have the run judged and say whether it was; when it is stopped meanwhile, nothing but a grace is waited for that."""

@@ -151,6 +151,7 @@ class OutputCaptured(Event):
     bytes_total: Count
     bytes_head: Count
     bytes_tail: Count
+    secrets: list[tuple[Count, Count]] = []  # from where to where values of secret variables stand: characters of the file
 
 
 class StopRequested(Event):
