@@ -212,7 +212,7 @@ class Watched:
             self._contention.step()
         if not self._arm:
             self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
-        lacks = lacking(lane.steps)
+        lacks = lacking(lane.steps) if steps else {}
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
             values |= curves_of(step, lacks)
