@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.engine import messages, processes, worker_records
@@ -158,7 +159,7 @@ class Supervisor:
                 return self._stop  # something cannot be ended; `run` names it
             if worker.is_slow_to_go() and (left := self._end_others(self._waiting())):
                 return _unkillable(left)
-        self._end_others(self._waiting())
+        self._end_others(self._waiting(), worker.farewell.left if worker.farewell else ())
         return self._stop or worker.outcome()
 
     def _waiting(self) -> set[int]:
@@ -317,12 +318,16 @@ class Supervisor:
             self.journal.append(events.StopRequested(how=reason))
             self._enter(RunState.STOPPING, reason)
 
-    def _end_others(self, spare: set[int]) -> list[str]:
-        """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go."""
+    def _end_others(self, spare: set[int], printed: Sequence[str] = ()) -> list[str]:
+        """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go.
+
+        `printed` are processes that printed for the worker: some end as soon as nobody reads that.
+        """
         left = processes.living({*spare, *self._crew.children, *self._given_up})
-        if left and not self._stop:
-            names = [processes.name_of(pid) for pid in left[:20]]
-            self.journal.append(events.LeftoversEnded(processes=names, count=len(left)))
+        ended = [name for name in printed if int(name.split()[0]) not in left]
+        if (left or ended) and not self._stop:
+            names = [*(processes.name_of(pid) for pid in left[:20]), *ended[:20]]
+            self.journal.append(events.LeftoversEnded(processes=names, count=len(left) + len(ended)))
         return self._end(spare)
 
     def _end(self, spare: set[int]) -> list[str]:
