@@ -61,8 +61,8 @@ class Waits:
             number = flags = 0
             try:
                 loop = function(this)
-                self._loops += 1
                 number = self._loops % _MOST_LOOPS + 1
+                self._loops += 1
                 flags = layout.BEGINS
                 loop.__dict__[_NUMBER] = number
                 return loop
