@@ -534,3 +534,13 @@ def test_command_without_a_folder_for_marks_runs_unwatched(tmp_path: Path) -> No
     assert told.what == "steps"
     why = "cannot create the folder for marks (No such file or directory)"
     assert told.reason == f"{why}; the command ran without being watched"
+
+
+def test_process_that_ends_when_nobody_reads_it_is_named_with_the_others(
+    tuilab: Callable[..., "subprocess.CompletedProcess[str]"], root: Path
+) -> None:
+    tuilab("exec", "--quiet", "--", "sh", "-c", "yes tick & sleep 600 & sleep 0.2")
+
+    summary = look(newest(root) or root).summary
+    assert summary.leftover_count == 2
+    assert sorted(name.partition(" ")[2] for name in summary.leftovers) == ["sleep 600", "yes tick"]

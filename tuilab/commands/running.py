@@ -23,7 +23,7 @@ from tuilab.commands.output.printed import Printed
 from tuilab.commands.started import start
 from tuilab.commands.watched import Watched
 from tuilab.engine.messages import CommandArm, CommandOrder
-from tuilab.engine.processes import ended_by
+from tuilab.engine.processes import ended_by, name_of, printing_into
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.scrub import words_for_record
@@ -43,6 +43,7 @@ class Ended(NamedTuple):
     watched: Watched
     last_line: str = ""  # that it printed where a command tells why it failed; nothing where it left a traceback
     lost_rank: str = ""  # of torchrun: which rank a signal ended
+    left: Sequence[str] = ()  # processes that still print
 
 
 def stay_when_stopped() -> None:
@@ -81,6 +82,7 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
         watched.why_blind = why_blind
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
+        left = [name_of(pid) for pid in printing_into(_descriptors(child))]
         Turns(lambda: watched.finish(code), journal).take()
         failure = failure_of(said.text(), command.words, command.folder) if code else None
         if failure:
@@ -90,7 +92,12 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
     lost_rank = lost_rank_of(said.text()) if code else ""
-    return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank)
+    return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank, left)
+
+
+def _descriptors(child: "Popen[bytes]") -> list[int]:
+    """Return the pipes that a command prints into, as far as they are open."""
+    return [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe and not pipe.closed]
 
 
 def _make_folder(marks: Path) -> str:

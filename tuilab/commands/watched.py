@@ -208,9 +208,11 @@ class Watched:
 
     def _record_steps(self, lane: Lane, steps: list[Step]) -> None:
         steps = [step for step in steps if step.ended > lane.until_ns]
+        if steps:
+            self._contention.step()
         if not self._arm:
             self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
-        lacks = lacking(lane.steps)
+        lacks = lacking(lane.steps) if steps else {}
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
             values |= curves_of(step, lacks)
@@ -339,7 +341,9 @@ class Watched:
         )
 
     def _tell_contention(self) -> None:
-        """Record that the machine was busy: the step times are then longer than the script needs."""
+        """Record how long the command waited for cores; and that the machine was busy, so that its steps took longer."""
+        if core_waits := self._contention.in_training():
+            self._journal.append(core_waits)
         if sentences := self._contention.sentences():
             self._journal.append(events.TextShown(text="\n".join(sentences), title="machine"))
 
