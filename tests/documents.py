@@ -1,8 +1,8 @@
 """The documents as tests read them: pages, their blocks, the commands in these, and links.
 
 A block of `sh` is a session: a test types its commands, one after another. A block of `console` shows what was typed after `$`
-and what came of it once; the commands of the tutorial also form one session. tests/fleet types the blocks that need a Ray
-cluster. `.ci/run` types the indented commands, or a list gives the reason why nobody does.
+and what came of it once; the commands of the tutorial, and of the guide to scenarios, also form one session each. tests/fleet
+types the blocks that need a Ray cluster. `.ci/run` types the indented commands, or a list gives the reason why nobody does.
 """
 
 import re
@@ -103,6 +103,11 @@ def without_comment(line: str) -> str:
 def words(line: str) -> list[str]:
     """Return the words of a command line; what is left open in it (`[NAME...]`, `...`) are words like others."""
     return shlex.split(line)
+
+
+def python_file(page: Path) -> str:
+    """Return the Python blocks of a page as one file, as a reader of a guide writes them."""
+    return "\n".join(block.text for block in blocks_of(page) if block.language == "python")
 
 
 def whole(page: Path) -> Block:

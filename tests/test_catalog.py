@@ -21,7 +21,7 @@ from tuilab.catalogue.source import read as read_scenario
 from tuilab.cli.listing import render
 from tuilab.cli.verbs.list import listed
 from tuilab.errors import UsageError
-from tuilab.files import sealed
+from tuilab.files import sealed, unsealed
 from tuilab.wrapping import flow
 
 GOOD = '''\
@@ -159,10 +159,13 @@ def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) ->
         ('"""T."""\nx = \0', "line 2: the file has a null byte"),
         (b'"""T."""\n\n# \xff', "line 3: the file is not UTF-8"),
         ("#" * 1024 * 1024 + "#", "cannot be read: it is larger than 1024 KiB"),
-        ("-" * 200_000 + "1", "too deeply nested to be understood"),
-        ("1" + "+1" * 300_000, "too deeply nested to be understood"),
-        ('"""T\\ud800."""\ndef run(lab): pass', "cannot be understood: 'utf-8' codec can't encode"),
-        ('"""T."""\ndef run(lab):\n  lab.claim(f"{0x' + "f" * 9000 + '}")', "cannot be understood: Exceeds the limit (4300"),
+        ("-" * 200_000 + "1", "its code is nested too deeply to be read; use shorter expressions"),
+        ("1" + "+1" * 300_000, "its code is nested too deeply to be read; use shorter expressions"),
+        ('"""T\\ud800."""\ndef run(lab): pass', "cannot be read as Python: 'utf-8' codec can't encode"),
+        (
+            '"""T."""\ndef run(lab):\n  lab.claim(f"{0x' + "f" * 9000 + '}")',
+            "cannot be read as Python: Exceeds the limit (4300",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_listed_with_the_reason_and_hurts_no_other(
@@ -267,7 +270,7 @@ def test_an_unknown_name_that_lessons_speak_of_gets_the_first_three_of_them(mine
         (mine / "memory" / f"{name}.py").write_text(GOOD.replace("A slice costs", "Foreach takes a call;"))
 
     with pytest.raises(UsageError) as caught:
-        catalog.find_whole(catalog.listed([mine])[0], "foreach", [mine])
+        catalog.find(catalog.load([mine]), "foreach", [mine])
     words = "no scenario named foreach; scenarios that mention it: a, b, c; `tuilab list` lists all scenarios"
     assert str(caught.value) == words
 
@@ -275,7 +278,7 @@ def test_an_unknown_name_that_lessons_speak_of_gets_the_first_three_of_them(mine
 @pytest.mark.usefixtures("no_lessons")
 def test_a_part_of_a_word_speaks_of_nothing(mine: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        catalog.find_whole(catalog.listed([mine])[0], "lic", [mine])  # as in slice
+        catalog.find(catalog.load([mine]), "lic", [mine])  # as in slice
     assert "named lic; there are good, memory" in str(caught.value)
 
 
@@ -371,12 +374,10 @@ def test_a_broken_cache_is_rebuilt(no_lessons: None, mine: Path, cache: Path, ha
 
 def with_foreign_entries(content: bytes) -> bytes:
     """Return a cache that is whole, of this tuilab and about the same files, with something else in it than scenarios."""
-    first, *rests = content.split(b"\n")
-    maker, heads, _ = json.loads(first[9:])
-    odd = itertools.cycle([b"7", b"[]", b'["id"]', b'{"id": 1}', b"[" * 60_000, b"none"])
-    rests = [sealed(next(odd)) for _ in rests]
-    head = json.dumps([maker, heads, [len(rest) + 1 for rest in rests]]).encode()
-    return b"\n".join([sealed(head), *rests])
+    document = json.loads(unsealed(content))
+    odd = itertools.cycle([7, [], ["id"], {"id": 1}, None, "none"])
+    document["files"] = {path: [stamp, next(odd)] for path, (stamp, _) in document["files"].items()}
+    return sealed(json.dumps(document).encode())
 
 
 def test_a_cache_of_another_version_is_not_used(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The check for authors: each sentence appears when its fault is there, and only then."""
 
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -94,14 +95,15 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-1] again\n",
          (9, "2 bullets have the key [row-1]; give each bullet its own key")),
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.claim("fun", True)\n',
-         (39, "no bullet under Look for has the key [fun]")),
+         (39, "no bullet under Look for has the key [fun]; add the bullet, or correct the key")),
         ('"sum-50"', '"sum is at least 50 times faster than slicing"',
          (35, f'"sum is at least 50 times faster than slicing" is not a key ({RULE}); write "sum-50"')),
         ('claim_ratio("sum-50", "slices/sum"', 'claim("sum-50", ratio="slices/sum"',
-         (35, "a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
+         (35, "lab.claim takes no ratio; for two arms of a race, use lab.claim_ratio(key, ratio, ...)")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]it is fun\n",
-         (10, "the blank after [fun] is missing; add it to make this a key")),
-        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]\n", (10, "the sentence after the key [fun] is missing")),
+         (10, "there is no space after [fun]; add a space, so that it is read as a key")),
+        ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]\n",
+         (10, "the key [fun] has no sentence; write the claim after it")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-{n}] row\n",
          (10, f"[row-{{n}}] is not a key ({RULE}); write a key instead, and claim it by that key")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [row-2] row 1 is 1.0.\n",
@@ -111,7 +113,7 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    if lab:\n        lab.claim_ratio(key="sum-50", ratio="a/b")\n',
          (40, "the key [sum-50] is claimed twice; make each claim once in a run")),
         ('1, equals=1)', '1, equals=1, margin=0.1)',
-         (36, "lab.claim takes no margin; a claim about two arms is lab.claim_ratio(key, ratio, ...)")),
+         (36, "lab.claim takes no margin; for two arms of a race, use lab.claim_ratio(key, ratio, ...)")),
         ('lab.claim(f"row-{row_count}", 1, equals=1)', 'lab.not_testable(f"row-{row_count}", "a GPU")',
          (36, "lab.not_testable does not exist; write lab.claim(key, lacks=...)")),
         ('1, equals=1)', '1, equal=1, margins=2)', (36, "lab.claim takes no equal and no margins")),
@@ -131,7 +133,7 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("`--row-count 5`", "refutes: row-1\n`--row-count 5`",
          (12, "refutes: comes before any change; write it after a `--option`")),
         ("refutes: row-1", "refutes: row-1, row-7",
-         (13, "Try next refutes [row-7], but no bullet under Look for has this key")),
+         (13, "Try next refutes [row-7], but no bullet under Look for has this key; correct the key, or add the bullet")),
         ('lab.log(1, loss=2)\n', 'lab.log(1, loss=2)\n    lab.claim(text, 1, equals=1)\n',
          (39, "the key of this claim is not a literal; write it as a literal string")),
         ("  # operator calls, 1..10000", "", (33, "row_count has no label; describe it in a comment after it")),
@@ -143,11 +145,13 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("lab.log(1, loss=2)", "pass",
          (31, "the scenario draws no curve and no picture; add lab.log, lab.image or lab.memory(timeline=True)")),
         ("return x\n", "return x.to(torch.cuda.current_device())\n",
-         (24, "torch.cuda is used directly; use lab.device as the device")),
-        ("import torch\n", "import torch.cuda.amp\n", (19, "torch.cuda is used directly; use lab.device as the device")),
-        ("import torch\n", "from torch import nn, cuda\n", (19, "torch.cuda is used directly; use lab.device as the device")),
+         (24, "torch.cuda is used directly; use lab.device() and torch.get_device_module(device)")),
+        ("import torch\n", "import torch.cuda.amp\n",
+         (19, "torch.cuda is used directly; use lab.device() and torch.get_device_module(device)")),
+        ("import torch\n", "from torch import nn, cuda\n",
+         (19, "torch.cuda is used directly; use lab.device() and torch.get_device_module(device)")),
         ("import torch\n", "from torch.cuda import Event\n",
-         (19, "torch.cuda is used directly; use lab.device as the device")),
+         (19, "torch.cuda is used directly; use lab.device() and torch.get_device_module(device)")),
         ("by_sum(x):", "by_sum(x, dim):",
          (37, "the arms take different numbers of parameters (slices 1, sum 2); give them the same shape")),
         ("    lab.claim(f", "    @lab.once\n    def exact():\n        lab.race(a=by_index, b=by_sum)\n    lab.claim(f",
@@ -165,9 +169,9 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("1, equals=1)", '1, equals=1, at={"rows": 500})',
          (36, "at= names rows, which is not a parameter of run; there are row_count")),
         ("1, equals=1)", '1, equals=1, at={"row_count": [5, 50]})',
-         (36, "at= leaves out the default of row_count, so add 500: no run as it comes tests this")),
+         (36, "at= leaves out the default of row_count, so a run with defaults does not test this claim; add 500 to at=")),
         ("1, equals=1)", '1, equals=1, at={"row_count": 500})',
-         (13, "Try next refutes [row-1] by another row_count, but at= limits this claim to other values; "
+         (13, "Try next changes row_count to refute [row-1], but at= limits this claim to other values; "
               "leave row_count out of at=")),
         ("500,", "None,", (33, "row_count: None is not a literal number, truth value or text")),
     ],
@@ -265,6 +269,13 @@ def test_a_file_that_cannot_be_read_is_one_finding(tmp_path: Path) -> None:
 
 def test_the_scenarios_that_come_with_tuilab_lack_nothing() -> None:
     assert [(scenario.id, finding) for scenario in catalog.load() for finding in check(scenario)] == []
+
+
+def test_every_lesson_of_tuilab_names_its_source_with_an_address() -> None:
+    sources = {scenario.id: scenario.sections["Source"] for scenario in catalog.load()}
+
+    assert [id for id, source in sources.items() if "https://" not in source] == []
+    assert [id for id, source in sources.items() if re.search(r"\b00[0-9]\b", source)] == []
 
 
 # ---- the verbs

@@ -42,7 +42,7 @@ def without_collector() -> Iterator[None]:
         (ValueError(), "ValueError"),
         (ValueError("\n  \nin the second line"), "ValueError: in the second line"),
         (ValueError("caf\udce9"), "ValueError: caf\\udce9"),
-        (Odd(), "Odd: (its text cannot be told: RuntimeError)"),
+        (Odd(), "Odd: (its text cannot be read: RuntimeError)"),
     ],
 )
 def test_what_a_call_raises_is_told_in_one_line(problem: Exception, told: str) -> None:

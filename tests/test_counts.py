@@ -111,7 +111,7 @@ def test_the_backward_of_several_tensors_is_that_of_the_sum_of_all() -> None:
 
 @pytest.mark.parametrize("f", [lambda: torch.ones(3), lambda: None])
 def test_what_has_no_gradient_has_no_backward(f: Any) -> None:
-    with pytest.raises(ValueError, match="backward takes a function whose result requires a gradient, and f returned"):
+    with pytest.raises(ValueError, match="backward=True takes a function whose result requires a gradient, but f returned"):
         count(f, (), backward=True)
 
 

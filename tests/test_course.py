@@ -52,8 +52,12 @@ def test_without_a_course_lessons_are_listed_by_name(mine: Path) -> None:
     ("lines", "line", "why"),
     [
         (["zoo:", "  apes"], 1, "the topic zoo has no description; add one"),
-        (["  apes"], 1, 'this is neither "topic: what it is about" nor, indented, "lesson: one, another"'),
-        (["zoo: x", "  \x1b[31m"], 2, 'this is neither "topic: what it is about" nor, indented, "lesson: one, another"'),
+        (["  apes"], 1, 'this line is not in the form "topic: what it is about" or, indented, "lesson: one, another"'),
+        (
+            ["zoo: x", "  \x1b[31m"],
+            2,
+            'this line is not in the form "topic: what it is about" or, indented, "lesson: one, another"',
+        ),
         (["zoo: x", "  bats"], 2, "no scenario zoo/bats exists; remove this line, or correct it"),
         (["zoo: x", "  oils"], 2, "no scenario zoo/oils exists; remove this line, or correct it"),
         (["zoo: x", "  apes: bees", "  bees"], 2, "bees has to come before apes, which builds on it"),

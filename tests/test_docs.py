@@ -1,10 +1,12 @@
 """The documents: what they show works, and what exists is in them."""
 
+import ast
 import os
 import re
 import runpy
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 
 import click
@@ -22,6 +24,8 @@ from tests.documents import (
     joined,
     lines_of_tuilab,
     links,
+    prose,
+    python_file,
     sessions_on_a_cluster,
     whole,
     words,
@@ -29,12 +33,16 @@ from tests.documents import (
 from tests.record_journals import JOURNALS
 from tests.rooms import ROOMS
 from tuilab.catalogue import catalog
+from tuilab.catalogue.check import check
+from tuilab.catalogue.check_words import check_words
+from tuilab.catalogue.source import read
 from tuilab.cli import group
 from tuilab.cli.front_page import VERBS
 from tuilab.config import SETTINGS
 from tuilab.doctor.asking import GROUPS, checks_of
 from tuilab.doctor.gpu_page import IDS
 from tuilab.errors import MEANINGS, ExitCode
+from tuilab.record.events import Event
 
 README = (CHECKOUT / "README.md").read_text()
 CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
@@ -54,7 +62,8 @@ SESSIONS = [  # test_release.py types the commands of a release, tests/fleet tho
     for block in blocks()
     if block.language == "sh" and block.page not in ("releasing.md", *JOINED) and not block.needs_cluster
 ]
-SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), *map(joined, JOINED)]
+SCENARIO_GUIDE = CHECKOUT / "docs" / "guides" / "write-a-scenario.md"
+SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), whole(SCENARIO_GUIDE), *map(joined, JOINED)]
 
 # What is shown and not typed by the sessions below, and why.
 ELSEWHERE = {
@@ -64,6 +73,9 @@ ELSEWHERE = {
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cpu": "fetches a torch",
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cu126": "fetches another torch",
     "pip install -c constraints.txt -e .": "`.ci/run` types the same",
+    "pip install -c constraints.txt -e '.[docs]'": "`.ci/run` types it",
+    "python docs/site.py && mkdocs build --strict": "tests/test_site.py does both, in a folder of its own",
+    "python -m http.server -d site": "serves until it is stopped",
     "uv tool install .": "fetches a torch",
     "uvx --from . tuilab list": "fetches a torch",
     "ray start --head --port=6379 --node-name=gpu1": "tests/fleet/conftest.py starts its clusters like this",
@@ -96,6 +108,9 @@ CODES = {
     "tuilab run row-reduce --rows 20 --headless": {0, 1},
     "tuilab ab --headless --arm base --arm 'bf16: -- --precision bf16' -- python examples/train_cnn.py --steps 100": {0, 1},
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
+    "tuilab run ./cat-once.py --headless --quick --plot": {0, 1},
+    "tuilab run ./cat-once.py --headless": {0, 1},
+    "tuilab run ./cat-once.py --parts 10 --headless": {1},  # which refutes a claim
     "tuilab ab --arm base --arm 'workers: -- --workers 4' --claim 'workers 2x base'"
     " -- python examples/train_cnn.py --steps 25 --wait 2": {
         0,
@@ -159,6 +174,8 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         if done.returncode not in CODES.get(command, {0}):
             codes[command] = (done.returncode, done.stderr[-500:])
+        if command == "tuilab new cat-once":
+            (tmp_path / "cat-once.py").write_text(python_file(SCENARIO_GUIDE))
 
     assert codes == {}
 
@@ -185,7 +202,7 @@ def test_every_command_of_the_documents_is_typed_by_a_session_or_says_why_not() 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
 def test_a_file_that_is_called_like_a_scenario_is_of_the_run_before_it(session: Block) -> None:
-    names = {scenario.id for scenario in catalog.listed()[0]}
+    names = {scenario.id for scenario in catalog.load()}
     ran = ""
     for command in session.commands():
         if found := re.match(r"tuilab (?:run|sweep) ([\w-]+)", command):
@@ -206,6 +223,7 @@ def options_of(verb: str) -> set[str]:
     found = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
     if verb == "run":
         found |= {f"--{param.name.replace('_', '-')}" for scenario in catalog.load() for param in scenario.params}
+        found.add("--parts")  # a parameter of the scenario in the guide
     return found
 
 
@@ -259,12 +277,35 @@ def test_every_page_of_the_manual_is_in_its_index_and_the_readme_leads_there() -
     assert "docs/index.md" in links(CHECKOUT / "README.md")
 
 
-def test_the_manual_lists_every_exit_code_in_the_words_of_the_help() -> None:
-    listed = (CHECKOUT / "docs" / "running.md").read_text().partition("## Exit codes")[2].replace("`", "")
+def test_every_page_of_the_manual_is_in_the_navigation_of_the_site() -> None:
+    settings = (CHECKOUT / "mkdocs.yml").read_text()
+    named = re.findall(r"(?m)^ +- [^:]+: (\S+\.md)$", settings)
+
+    assert [page for page in named if not (CHECKOUT / page).exists()] == []
+    assert {page.relative_to(CHECKOUT).as_posix() for page in PAGES} - set(named) == set()
+
+
+@pytest.mark.parametrize("page", [*PAGES, *LINKED], ids=page_name)
+def test_lists_and_tables_look_the_same_on_the_site_as_on_a_code_host(page: Path) -> None:
+    """The site reads a list only after an empty line, nests by four spaces, and ends a cell at each `|`."""
+    problems = []
+    before = ""
+    for line in prose(page).splitlines():
+        is_item = re.match(r" *(?:[-*]|[0-9]+\.) \S", line) is not None
+        is_in_list = re.match(r" *(?:[-*]|[0-9]+\.) \S|  ", before) is not None
+        if re.match(r" {1,3}[-*] ", line) or (is_item and before and not is_in_list):
+            problems.append(line)
+        if line.startswith("|") and r"\|" in line:
+            problems.append(line)
+        before = line
+
+    assert problems == []
+
+
+def test_help_lists_every_exit_code_with_its_meaning() -> None:
     shown = group.tuilab.get_help(click.Context(group.tuilab, info_name="tuilab"))
     helped = " ".join(shown.partition("Exit codes:\n")[2].split())
 
-    assert {int(code): when for code, when in re.findall(r"(?m)^\| ([0-9]+) \| (.+) \|$", listed)} == MEANINGS
     assert helped == " ".join(f"{code} {when}" for code, when in MEANINGS.items())
     assert set(MEANINGS) == set(ExitCode)
 
@@ -329,7 +370,30 @@ def test_the_pictures_of_the_verdicts_follow_the_rule() -> None:
         assert (CHECKOUT / "docs" / f"{picture.name}.svg").read_text() == script["draw"](picture)
 
 
-def test_the_guide_names_every_call_of_the_lab() -> None:
+def test_the_scenario_of_the_guide_has_no_findings_and_no_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "cat-once.py"
+    path.write_text(python_file(SCENARIO_GUIDE))
+    scenario = read(path)
+
+    assert (check(scenario), check_words(scenario)) == ([], [])
+    assert [claim.key for claim in scenario.claims] == ["parts", "bytes", "time"]
+
+
+def test_the_guide_shows_the_findings_of_a_wrong_key(tmp_path: Path) -> None:
+    path = tmp_path / "cat-once.py"
+    path.write_text(python_file(SCENARIO_GUIDE).replace('lab.claim("bytes"', 'lab.claim("byte"'))
+
+    lines = [f"{path.name}:{line}: {sentence}" for line, sentence in check(read(path))]
+    assert len(lines) == 2
+    assert "\n".join(lines) in SCENARIO_GUIDE.read_text()
+
+
+@pytest.mark.parametrize("block", [block for block in blocks() if block.language == "python"], ids=lambda block: block.name)
+def test_every_python_block_of_the_documents_can_be_parsed(block: Block) -> None:
+    ast.parse(textwrap.dedent(block.text))
+
+
+def test_the_reference_names_every_call_of_the_lab() -> None:
     from tuilab.lab import Lab
 
     calls = [name for name in vars(Lab) if not name.startswith("_") and name not in PLUMBING]
@@ -342,6 +406,20 @@ def test_the_command_of_the_readme_is_what_ci_runs() -> None:
 
     assert f"\n    {command}\n" in README
     assert "sed -n" in (CHECKOUT / ".ci" / "run").read_text()
+
+
+def test_the_reference_names_records_that_exist() -> None:
+    table = SCENARIOS.partition("## What lab offers")[2].partition("| attribute")[0]
+    kinds = set()
+    waiting = Event.__subclasses__()
+    while waiting:
+        kind = waiting.pop()
+        kinds.add(kind.__struct_config__.tag)
+        waiting += kind.__subclasses__()
+
+    named = {word for word in re.findall(r"`([a-z_]+)`", table) if "_" in word}
+    assert len(named) > 15
+    assert named - kinds == set()
 
 
 def test_every_suite_of_ci_has_tests_and_stands_in_the_guide() -> None:

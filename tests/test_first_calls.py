@@ -36,6 +36,14 @@ def test_the_first_in_their_order_that_differs_is_told_whoever_was_called_first(
     assert called(arms) == (None, "")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "same", "is_same"),
+    [(100.0, 109.0, 0.1, True), (100.0, 112.0, 0.1, False), (0.0, 0.05, 0.1, True), (0.0, 0.2, 0.1, False)],
+)
+def test_same_is_a_relative_and_an_absolute_tolerance(first: float, second: float, same: float, *, is_same: bool) -> None:
+    assert called({"a": lambda: first, "b": lambda: second}, same)[0] is is_same
+
+
 @pytest.mark.parametrize("same", [None, 0.1])
 def test_what_an_arm_returned_takes_no_memory_while_the_next_but_one_runs(same: Same) -> None:
     made: list[weakref.ref[torch.Tensor]] = []
@@ -66,17 +74,20 @@ def as_before() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("leave", "words"),
     [
-        (lambda: setattr(torch.backends.cudnn, "benchmark", True), "left cudnn.benchmark on True, where it was on False"),
+        (lambda: setattr(torch.backends.cudnn, "benchmark", True), "changed cudnn.benchmark from False to True"),
         (
             lambda: torch.set_default_dtype(torch.float64),
-            "left the default dtype on torch.float64, where it was on torch.float32",
+            "changed the default dtype from torch.float32 to torch.float64",
         ),
-        (lambda: torch.set_grad_enabled(False), "left torch.set_grad_enabled on False, where it was on True"),
+        (lambda: torch.set_grad_enabled(False), "changed torch.set_grad_enabled from True to False"),
     ],
 )
 def test_what_an_arm_leaves_for_the_others_is_refused(leave: Callable[[], Any], words: str) -> None:
     calls: list[str] = []
-    with as_before(), pytest.raises(ValueError, match=f"^the arm first {words}: the other arms would run with that; set it"):
+    with (
+        as_before(),
+        pytest.raises(ValueError, match=f"^the arm first {words}, and the other arms would run with that; set it"),
+    ):
         called({"first": leave, "second": lambda: calls.append("second")})
 
     assert not calls
@@ -84,7 +95,7 @@ def test_what_an_arm_leaves_for_the_others_is_refused(leave: Callable[[], Any], 
 
 def test_an_arm_that_leaves_another_gpu_the_current_one_is_refused(cuda: "FakeCuda") -> None:
     arms = {"a": lambda: torch.cuda.set_device(1), "b": lambda: None}
-    with pytest.raises(ValueError, match=r"^the arm a left the current GPU on 1, where it was on 0: "):
+    with pytest.raises(ValueError, match=r"^the arm a changed the current GPU from 0 to 1, "):
         run_race(Recorder(), arms, None, 0.1, 1, torch.device("cuda:0"), False)
 
 
@@ -116,7 +127,7 @@ def test_what_is_left_later_is_refused_too(late: int) -> None:
 
     with (
         as_before(),
-        pytest.raises(ValueError, match=r"left the default dtype on torch.float64, where it was on"),
+        pytest.raises(ValueError, match=r"changed the default dtype from torch.float32 to torch.float64"),
     ):
         run_race(Recorder(), {"a": lambda: list, "b": make}, None, 0.01, 1, torch.device("cpu"), True)
 

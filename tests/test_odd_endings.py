@@ -135,7 +135,7 @@ class OwnExit(SystemExit): ...
         (OwnExit(0), 0, "", False),
         (SystemExit(None), 0, "", False),
         (SystemExit(Unequal()), 1, "the scenario called sys.exit('<tests.test_odd_endings.Unequal object", False),
-        (SystemExit(10**5000), 10**5000, "the scenario called sys.exit('(its text cannot be told: ValueError)')", False),
+        (SystemExit(10**5000), 10**5000, "the scenario called sys.exit('(its text cannot be read: ValueError)')", False),
         (SystemExit(-1), -1, "the scenario called sys.exit(-1)", False),
     ],
     ids=lambda value: type(value).__name__,
@@ -164,7 +164,7 @@ class Lacks(BoxLacks):
     done = tuilab("run", str(write_scenario(tmp_path, "raise Lacks()", more)), "--json", "--quiet")
 
     (run,) = json.loads(done.stdout)["runs"]
-    assert run["reason"] == "not testable here: (its text cannot be told: KeyboardInterrupt)"
+    assert run["reason"] == "not testable here: (its text cannot be read: KeyboardInterrupt)"
 
 
 FORKS = """

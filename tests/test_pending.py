@@ -305,7 +305,7 @@ def test_while_a_graph_is_recorded_nothing_is_taken_and_nothing_asked_for(late: 
     hold(late)
     lab.log(0, loss=late.tensor(1.0))
     late.gpus[0].is_recording_graph = True
-    with pytest.raises(ValueError, match="loss cannot be logged while its GPU records a graph: log it after a replay"):
+    with pytest.raises(ValueError, match="loss cannot be logged while its GPU records a graph; log it after a replay"):
         lab.log(1, loss=late.tensor(1.0))
     lab.log(2, other=1.0)
     lab.stage("recording")
@@ -345,7 +345,7 @@ def test_a_tensor_that_is_not_plain_is_told_what_to_hand_in(late: "LateCuda", la
         def __torch_dispatch__(cls, func: Any, *rest: Any) -> Any:
             raise RuntimeError("got mixed torch.Tensor and DTensor")
 
-    with pytest.raises(TypeError, match=r"loss takes a plain tensor, not a Sharded; of a DTensor hand in full_tensor\(\)"):
+    with pytest.raises(TypeError, match=r"loss takes a plain tensor, not a Sharded; pass full_tensor\(\)"):
         lab.log(0, loss=Sharded(torch.tensor(1.0), 0, lambda: torch.tensor(1.0)))
 
 

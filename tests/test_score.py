@@ -255,4 +255,7 @@ def test_an_answer_that_is_several_numbers_is_refused(lesson: str, tuilab: Tuila
     Path(lesson).write_text(LESSON.replace("two + two, equals=4", "[2, 2], equals=[2, 2]"))
     done = tuilab("run", lesson, "--headless")
 
-    assert "TypeError: answers=True takes one number from what was measured; give the number itself" in done.stdout
+    assert (
+        "TypeError: answers=True takes a measured value that is one number; pass the number itself, for example answers=4.7"
+        in done.stdout
+    )

@@ -13,8 +13,9 @@ from tests.harms import HARMS, harm, obeying_permissions
 from tests.tui.made_up import finished
 from tuilab import config
 from tuilab.catalogue import catalog
+from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import UsageError
-from tuilab.files import sealed
+from tuilab.files import sealed, unsealed
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.runs import notes
@@ -221,26 +222,25 @@ def test_values_of_another_kind_are_none(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_cache_with_the_right_checksum_that_holds_no_scenarios_is_made_again(tmp_path: Path, files: str) -> None:
     make_catalogue()
     path = tmp_path / KEPT["catalogue"].path
-    maker = json.dumps(json.loads(path.read_bytes()[9:].partition(b"\n")[0])[0])
-    rest = sealed(b"[]")
+    reader = json.dumps(json.loads(unsealed(path.read_bytes()))["reader"])
 
-    for head in (f"[{maker}, {files}, []]", f"[{maker}, {files}, [{len(rest) + 1}]]", f"[{maker}, {files}, {files}]", files):
-        path.write_bytes(sealed(head.encode()) + b"\n" + rest)
+    for document in (f'{{"reader": {reader}, "files": {files}}}', f'{{"reader": {reader}}}', files):
+        path.write_bytes(sealed(document.encode()))
         assert ask_catalogue() == ["One sum"]
 
 
-@pytest.mark.parametrize("at", range(15), ids=lambda at: f"field {at}")
+@pytest.mark.parametrize("field", Scenario._fields)
 @pytest.mark.parametrize("value", [3, None, "x", [3], {"a": 3}, [["x"]], [[3, 4]]], ids=str)
-def test_a_scenario_in_the_cache_with_a_field_of_another_kind_is_read_from_its_file(
-    tmp_path: Path, at: int, value: object
+def test_a_cached_scenario_with_a_field_of_another_kind_is_read_from_its_file(
+    tmp_path: Path, field: str, value: object
 ) -> None:
     make_catalogue()
     path = tmp_path / KEPT["catalogue"].path
-    (maker, (head,), _), rest = (json.loads(line[9:]) for line in path.read_bytes().split(b"\n"))
-    fields = [*head, *rest]
-    is_same_kind = type(fields[at]) is type(value) or at == fields.index(False)
+    document = json.loads(unsealed(path.read_bytes()))
+    ((_, fields),) = document["files"].values()
+    at = Scenario._fields.index(field)
+    is_same_kind = type(fields[at]) is type(value)
     fields[at] = value
-    rest = sealed(json.dumps(fields[5:]).encode())
-    path.write_bytes(sealed(json.dumps([maker, [fields[:5]], [len(rest) + 1]]).encode()) + b"\n" + rest)
+    path.write_bytes(sealed(json.dumps(document).encode()))
 
     assert ask_catalogue() == ["One sum"] or is_same_kind

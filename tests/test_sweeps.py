@@ -34,7 +34,7 @@ def test_of_a_sweep_that_is_left_only_what_was_done_is_told() -> None:
 
 @pytest.mark.parametrize("values", [3, None, "abc", b"abc"])
 def test_what_is_no_row_of_values_is_refused_before_the_first(values: Any) -> None:
-    with pytest.raises(TypeError, match="values takes several values"):
+    with pytest.raises(TypeError, match="values takes a list of values"):
         swept(values, "sizes", print)
 
 
@@ -66,9 +66,9 @@ def test_halving_asks_seldom() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "why"),
     [
-        (200, 1000, "low takes a value that works, and 200 does not; look from where it does"),
-        (0, 50, "high takes a value that does not work, and 50 does; look further up"),
-        (5, 5, "low takes less than high, not 5 with high=5"),
+        (200, 1000, "low takes a value that works, but 200 does not; choose another low"),
+        (0, 50, "high takes a value that does not work, but 50 does; choose a larger high"),
+        (5, 5, "low takes a value below high, not 5 with high=5"),
         (float("nan"), 5, "low takes a number from -1e+300 to 1e+300, not nan"),
     ],
 )

@@ -213,7 +213,12 @@ def test_a_translation_that_says_the_same_is_without_a_finding(path: Path) -> No
         ("：这时是 6。", "：这时是 7。", 12, "Try next has other numbers than the lesson: 6, 7"),
         ("这里。", "这里 9。", 14, "Source has other numbers than the lesson: 9"),
         ("数可以\n相加。", "数可以\n相加 1。", 5, "the text has other numbers than the lesson: 1"),
-        ("- [four] 2 加 2 等于 4", "- [four] 2 加 2 等于 4\n- [four] 2 加 2 等于 4", 10, "these occur twice: four"),
+        (
+            "- [four] 2 加 2 等于 4",
+            "- [four] 2 加 2 等于 4\n- [four] 2 加 2 等于 4",
+            10,
+            "these occur twice: four; remove one of each",
+        ),
         ("- adding: 相加", "", 1, "labels are missing for adding"),
         ("- adding:", "- subtracting:", 18, "the lesson has no such names: subtracting"),
         ("这里。", "", 1, "the sections for Source are missing or empty"),

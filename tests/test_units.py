@@ -114,9 +114,10 @@ def test_what_is_missing_is_told_in_words(monkeypatch: pytest.MonkeyPatch, cuda:
     assert devices.lacking_units(CPU, torch.float32) == "a GPU with units for TF32"
 
     is_gpu(monkeypatch, cuda, "7.5", "Tesla T4")
-    assert devices.lacking_units(GPU, torch.bfloat16) == "Tensor Cores for bfloat16, which Tesla T4 of capability 7.5 has not"
+    lacks = devices.lacking_units(GPU, torch.bfloat16)
+    assert lacks == "Tensor Cores for bfloat16, which Tesla T4 of capability 7.5 does not have"
     is_gpu(monkeypatch, cuda, "10.3", arch="gfx1030")
-    assert devices.lacking_units(GPU, torch.float32) == "Matrix Cores for TF32, which gfx1030 has not"
+    assert devices.lacking_units(GPU, torch.float32) == "Matrix Cores for TF32, which gfx1030 does not have"
 
 
 def test_the_lab_asks_the_device_that_it_handed_out(

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -568,16 +569,19 @@ def test_ratios_beyond_all_floats_have_no_ends() -> None:
             ratio_claim("between", 2.0),
             "a ratio is claimed with at_least= or at_most=, not between=: no measured ratio is exact",
         ),
-        (ratio_claim("at_least", 0.0), "a ratio is above zero and finite; the claimed bound is 0"),
-        (ratio_claim("at_least", math.nan), "a ratio is above zero and finite; the claimed bound is nan"),
-        (ratio_claim("at_least", 2.0, margin=-0.1), "a margin is zero or more; the claimed one is -0.1"),
-        (msgspec.structs.replace(AT_LEAST_TWICE, confidence=1.0), "a confidence is between 0.5 and 1; the claimed one is 1"),
-        (ClaimDeclared(text="c", over="a", under="a", op="at_least", bound=1.0), "a ratio takes two arms; both are a"),
+        (ratio_claim("at_least", 0.0), "the claimed bound of a ratio has to be above 0 and finite, not 0"),
+        (ratio_claim("at_least", math.nan), "the claimed bound of a ratio has to be above 0 and finite, not nan"),
+        (ratio_claim("at_least", 2.0, margin=-0.1), "the margin of a ratio has to be 0 or more and finite, not -0.1"),
+        (msgspec.structs.replace(AT_LEAST_TWICE, confidence=1.0), "the confidence has to be between 0.5 and 1, not 1"),
+        (
+            ClaimDeclared(text="c", over="a", under="a", op="at_least", bound=1.0),
+            "a ratio needs two different arms; both are a",
+        ),
     ],
 )
 def test_a_claim_that_nothing_measured_could_decide_is_refused(claim: ClaimDeclared, why: str) -> None:
     assert flaw(claim) == why
-    with pytest.raises(ValueError, match=r"a (ratio|margin|confidence) (is|takes)"):
+    with pytest.raises(ValueError, match=re.escape(why)):
         judge_ratio(claim, controlled(around(3.0, 0.1)))
 
 

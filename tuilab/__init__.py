@@ -4,17 +4,16 @@ import os
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # as in typing, which takes longer to load than `tuilab --help` may take
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
     from tuilab.lab.lab import Lab as Lab
 
-_tell: "Callable[[float, dict[str, Any]], None] | None" = None
+_tell: Callable[[float, dict[str, Any]], None] | None = None
 
 
-def log(step: float, /, **values: "Any") -> None:
+def log(step: float, /, **values: Any) -> None:
     """Log values of a step of a script that `tuilab exec` runs, as in `tuilab.log(step, loss=loss)`: each becomes a curve.
 
     A tensor may lie on a GPU: nobody waits for it, and its value comes later. Elsewhere than under `tuilab exec` this does
@@ -27,7 +26,7 @@ def log(step: float, /, **values: "Any") -> None:
         tell(step, values)
 
 
-def _find_teller() -> "Callable[[float, dict[str, Any]], None]":
+def _find_teller() -> Callable[[float, dict[str, Any]], None]:
     """Decide once whether somebody listens: what watches stands on the path of the processes that `tuilab exec` starts."""
     global _tell
     _tell = _nobody
@@ -41,11 +40,11 @@ def _find_teller() -> "Callable[[float, dict[str, Any]], None]":
     return _tell
 
 
-def _nobody(step: float, values: "dict[str, Any]") -> None:
+def _nobody(step: float, values: dict[str, Any]) -> None:
     """Nobody listens."""
 
 
-def __getattr__(name: str) -> "Any":
+def __getattr__(name: str) -> Any:
     """Hand out `Lab` on first use: `import tuilab` alone must not load torch."""
     if name == "Lab":
         from tuilab.lab.lab import Lab

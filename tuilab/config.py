@@ -9,16 +9,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any, NamedTuple
 
 from tuilab import places
 from tuilab.errors import TuilabError, UsageError
 from tuilab.files import Fault, Unusable, read_small
 from tuilab.text import did_you_mean, show
-from tuilab.tuples import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FPS = 2.0
 DEVICE = "auto"
@@ -31,7 +27,7 @@ class Setting(NamedTuple):
 
     variable: str
     takes: str
-    spell: "Callable[[Any], str | None]"  # None: the value is not of that kind
+    spell: Callable[[Any], str | None]  # None: the value is not of that kind
 
 
 class Value(NamedTuple):
@@ -41,25 +37,25 @@ class Value(NamedTuple):
     origin: str
 
 
-def _spell_path(value: "Any") -> str | None:
+def _spell_path(value: Any) -> str | None:
     if not isinstance(value, str) or "\0" in value:
         return None
     path = os.path.expanduser(value)
     return path if os.path.isabs(path) else None
 
 
-def _spell_paths(value: "Any") -> str | None:
+def _spell_paths(value: Any) -> str | None:
     paths = [_spell_path(one) for one in value] if isinstance(value, list) else [None]
     whole = [path for path in paths if path is not None and os.pathsep not in path]
     return os.pathsep.join(whole) if len(whole) == len(paths) else None
 
 
-def _spell_fps(value: "Any") -> str | None:
+def _spell_fps(value: Any) -> str | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(float(value)) if is_number and 0.1 <= value <= 30 else None
 
 
-def _spell_device(value: "Any") -> str | None:
+def _spell_device(value: Any) -> str | None:
     return value if isinstance(value, str) and re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
 
 
@@ -130,7 +126,7 @@ def fps() -> float:
     except ValueError:
         spelled = None
     if spelled is None:
-        raise UsageError(f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}")
+        raise UsageError(f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}; correct it, or unset TUILAB_FPS")
     return float(spelled)
 
 
@@ -138,7 +134,8 @@ def device() -> str:
     """Return the device for scenarios that have one to choose, where no option says; nothing where nobody says."""
     given = os.environ.get(SETTINGS["device"].variable, "")
     if given and _spell_device(given) is None:
-        raise UsageError(f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{hint_by_name(given)}")
+        hint = hint_by_name(given) or "; correct it, or unset TUILAB_DEVICE"
+        raise UsageError(f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{hint}")
     return given
 
 
@@ -162,7 +159,7 @@ def _decode(where: str, data: bytes) -> dict[str, Value]:
     return {key: _value(where, key, value, text) for key, value in found.items()}
 
 
-def _value(where: str, key: str, value: "Any", text: str) -> Value:
+def _value(where: str, key: str, value: Any, text: str) -> Value:
     line = _line(key, text)
     setting = SETTINGS.get(key)
     if setting is None:

@@ -11,13 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
+from typing import BinaryIO, TypeVar
 from zlib import crc32
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import BinaryIO, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 _HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
 
@@ -73,7 +70,7 @@ def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool 
     return data
 
 
-def read_small(path: str | os.PathLike[str], decode: "Callable[[bytes], T]", limit: int, *, may_be_link: bool = False) -> "T":
+def read_small(path: str | os.PathLike[str], decode: Callable[[bytes], T], limit: int, *, may_be_link: bool = False) -> T:
     """Return what a small file of ours says, or raise Unusable; `decode` raises ValueError for what we never wrote."""
     try:
         return decode(read_regular(path, limit, may_be_link=may_be_link))
@@ -84,11 +81,11 @@ def read_small(path: str | os.PathLike[str], decode: "Callable[[bytes], T]", lim
         raise Unusable(Fault.BROKEN, str(problem)) from problem
 
 
-def json_as(kind: "type[T]") -> "Callable[[bytes], T]":
+def json_as(kind: type[T]) -> Callable[[bytes], T]:
     """Return what decodes JSON into values of this kind; for who may take the time to load msgspec."""
     import msgspec
 
-    def decode(data: bytes) -> "T":
+    def decode(data: bytes) -> T:
         try:
             return msgspec.json.decode(data, type=kind)
         except msgspec.MsgspecError as problem:  # no ValueError in older ones
@@ -121,7 +118,7 @@ def replace(path: str | os.PathLike[str], data: bytes | Iterable[bytes], mode: i
 
 
 @contextmanager
-def new_file(path: str | os.PathLike[str]) -> "Iterator[BinaryIO]":
+def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Write a file where none is; it is there when all of it is, and nothing is there until then."""
     _want_none(path)
     with _unfinished(path, 0o600) as (file, hidden):
@@ -138,7 +135,7 @@ def _want_none(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def _unfinished(path: str | os.PathLike[str], mode: int) -> "Iterator[tuple[BinaryIO, str]]":
+def _unfinished(path: str | os.PathLike[str], mode: int) -> Iterator[tuple[BinaryIO, str]]:
     """Give a new file beside a path to write into, and a hidden name; what has that in the end is removed.
 
     The file has no name yet, so that nothing is left of it however we end; where that cannot be, it has the hidden one.
@@ -158,7 +155,7 @@ def _unfinished(path: str | os.PathLike[str], mode: int) -> "Iterator[tuple[Bina
             os.unlink(hidden)
 
 
-def _name(file: "BinaryIO", path: str | os.PathLike[str]) -> None:
+def _name(file: BinaryIO, path: str | os.PathLike[str]) -> None:
     """Give a file a name if it has none, when all of it is written."""
     file.flush()
     fd = file.fileno()

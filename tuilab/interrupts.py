@@ -9,12 +9,9 @@ import os
 import signal
 import stat
 import time
+from types import FrameType
 
 from tuilab import first_process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType
 
 _AGAIN_S = 0.02
 _OF_THE_DEAD = ("/weakref.py", "/_weakrefset.py")
@@ -54,7 +51,7 @@ def heed() -> None:
             signal.signal(number, _interrupt)
 
 
-def _interrupt(number: int, frame: "FrameType | None") -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """Interrupt what runs, or ask again soon, where an exception would be lost or spoil something."""
     if number == signal.SIGHUP:
         _let_go_of_terminal()
@@ -74,7 +71,7 @@ def _let_go_of_terminal() -> None:
             os.dup2(null, fd)
 
 
-def _is_deaf(frame: "FrameType | None") -> bool:
+def _is_deaf(frame: FrameType | None) -> bool:
     """Say whether one is in the machinery of imports, or in what is called as an object goes: both drop what is raised."""
     while frame is not None:
         code = frame.f_code

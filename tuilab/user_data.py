@@ -11,6 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from tuilab.errors import CannotRecord
 from tuilab.files import Fault, Unusable, read_small, replace
@@ -21,30 +22,25 @@ _TOLD = 5  # files, one by one
 _problems: dict[str, str] = {}  # by path
 
 PathLike = str | os.PathLike[str]
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 
-def fields_of(data: bytes) -> "dict[str, Any]":
+def fields_of(data: bytes) -> dict[str, Any]:
     """Return a JSON object as its fields; ValueError where there is none, Unusable where a newer tuilab wrote it."""
     found = json.loads(data)
     if not isinstance(found, dict):
-        raise ValueError("it holds something else than fields")
+        raise ValueError("its content is not a table of fields")
     version = found.get("format", FORMAT)
     if isinstance(version, int) and version > FORMAT:
-        raise Unusable(Fault.FOREIGN, f"it was written by a newer tuilab, in format {show(version, 20)}; upgrade this one")
+        raise Unusable(Fault.FOREIGN, f"it was written by a newer tuilab (format {show(version, 20)}); upgrade tuilab")
     return found
 
 
-def struct_of(kind: "type[T]") -> "Callable[[bytes], T]":
+def struct_of(kind: type[T]) -> Callable[[bytes], T]:
     """Return what decodes a JSON object into a struct; for who may take the time to load msgspec."""
     import msgspec
 
-    def decode(data: bytes) -> "T":
+    def decode(data: bytes) -> T:
         try:
             return msgspec.convert(fields_of(data), kind)
         except msgspec.MsgspecError as problem:  # no ValueError in older ones
@@ -53,7 +49,7 @@ def struct_of(kind: "type[T]") -> "Callable[[bytes], T]":
     return decode
 
 
-def read(path: PathLike, decode: "Callable[[bytes], T]", limit: int) -> "T | None":
+def read(path: PathLike, decode: Callable[[bytes], T], limit: int) -> T | None:
     """Return what a file says; None where there is none, or where it is of no use, which is told."""
     try:
         return read_small(path, decode, limit)
@@ -63,7 +59,7 @@ def read(path: PathLike, decode: "Callable[[bytes], T]", limit: int) -> "T | Non
     return None
 
 
-def read_lines(path: PathLike, take: "Callable[[dict[str, Any]], object]", limit: int) -> None:
+def read_lines(path: PathLike, take: Callable[[dict[str, Any]], object], limit: int) -> None:
     """Hand on the fields of each line of a file; a line of no use takes no other with it, and is told.
 
     `take` raises ValueError or TypeError for fields that we never wrote.
@@ -80,7 +76,7 @@ def read_lines(path: PathLike, take: "Callable[[dict[str, Any]], object]", limit
         complain(path, newer or f"{plural(bad, 'line')} of it cannot be read")
 
 
-def append_line(path: PathLike, fields: "Mapping[str, Any]", limit: int) -> None:
+def append_line(path: PathLike, fields: Mapping[str, Any], limit: int) -> None:
     """Add a line at the end of a file in one write, so that two at once lose nothing; behind a torn line it begins anew.
 
     OSError where it cannot be added, EFBIG where there is no room; no link is followed.
@@ -93,14 +89,14 @@ def append_line(path: PathLike, fields: "Mapping[str, Any]", limit: int) -> None
         is_torn = seen.st_size and os.pread(fd, 1, seen.st_size - 1) != b"\n"
         line = b"\n" * bool(is_torn) + json.dumps(fields).encode() + b"\n"
         if seen.st_size + len(line) > limit:
-            raise OSError(errno.EFBIG, f"{limit // 1024} KiB are full")
+            raise OSError(errno.EFBIG, f"the file has reached its limit of {limit // 1024} KiB")
         if os.write(fd, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(fd)
 
 
-def update(path: PathLike, changes: "Mapping[str, Any]", limit: int, *, indent: int | None = None) -> None:
+def update(path: PathLike, changes: Mapping[str, Any], limit: int, *, indent: int | None = None) -> None:
     """Write these fields of a file, and leave what else it holds; what is of no use there is set aside.
 
     CannotRecord where a newer tuilab keeps it in another way.

@@ -30,8 +30,12 @@ After a forward inside autocast to bfloat16, and a backward: how many bits has e
 copied, and the layer outside takes what it gets. refutes: parameters, gradients, copies, refused
 `--dtype float16`: 90000 is beyond its largest number, 65504, and two of the three losses are inf. refutes: outside, by-hand
 ## Source
-000 EffectivePyTorch, chapter "Faster training with mixed precision", https://github.com/vahidk/EffectivePyTorch. 001, a note
-on torch.cuda.amp: gradients in half. 004, a page on three memory tricks: sum, mean and prod need float32. Ours: both lists.
+- EffectivePyTorch, chapter "Faster training with automatic mixed precision", https://github.com/vahidk/EffectivePyTorch.
+- A note on torch.cuda.amp (in Chinese), section "amp.autocast",
+  https://blog.csdn.net/weixin_37804469/article/details/129733868: gradients in half precision.
+- "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Automatic mixed precision": sum,
+  mean and prod need float32.
+- Ours: both lists.
 """
 
 from functools import partial

@@ -3,8 +3,9 @@
 A small net learns to paint a checkerboard from pixel coordinates, once in float32 and once with autocast, from the same start.
 Autocast runs the convolutions on 16-bit copies and leaves weights, optimizer and loss in 32 bits. So the activations that wait
 for backward shrink to half, a 16-bit copy of each weight is added, and the picture is learned just as well. float16 is short
-of exponents: GradScaler keeps small gradients from vanishing; bfloat16, which a CPU gets here, needs none. 004 calls it a trick
-for memory only. It can halve the time "on modern hardware", says 000: with 16-bit matrix units, and layers that fill them.
+of exponents: GradScaler keeps small gradients from vanishing; bfloat16, which a CPU gets here, needs none. "Training tricks"
+calls it a trick for memory only. EffectivePyTorch says that it can halve the time "on modern hardware": with 16-bit matrix
+units, and layers that fill them.
 ## Predict
 What share of the bytes that float32 keeps for backward does mixed precision keep, from 0 to 1?
 ## Look for
@@ -18,7 +19,9 @@ What share of the bytes that float32 keeps for backward does mixed precision kee
 `--size 512 --channels 256 --fields 8 --steps 500 --device cuda`: the source's experiment.
 `--float32 tf32 --device cuda`: torch of itself lets Tensor Cores convolve float32, cut to TF32; 16 bits gain less.
 ## Source
-000 EffectivePyTorch, "Faster training with mixed precision", https://github.com/vahidk/EffectivePyTorch; 004. Ours: bytes.
+- EffectivePyTorch, chapter "Faster training with automatic mixed precision", https://github.com/vahidk/EffectivePyTorch.
+- "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Automatic mixed precision".
+- Ours: the bytes.
 """
 
 from functools import partial

@@ -24,8 +24,9 @@ A float16 matrix has 1024 rows of 1023 numbers. How many of its rows begin at a 
 `--multiple 1`: nothing is padded. refutes: classes
 `--multiple 64`: 128 bytes, which the largest GPUs like best. From 1025 to 1088 a fifth is added, as the chart shows.
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 22: multiples of 8, half the memory, twice the
-batch. Ours: where rows begin, what padding costs and breaks, and which bytes are not halved.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 22,
+https://www.toymoban.com/news/detail-808122.html: multiples of 8, half the memory, twice the batch. Ours: where rows begin,
+what padding costs and breaks, and which bytes are not halved.
 """
 
 from functools import partial

@@ -5,9 +5,9 @@ gradients of deep nets are often smaller, and what is flushed to 0 teaches nothi
 it by 65536, and each is 16 powers of two further up. The window of float16 has 40 of them, so there is room on both sides of
 the right scale. Too large a scale makes inf, which GradScaler looks for. bfloat16 has the range of float32 and needs none.
 
-Source 004 is wrong twice, and it is easy to see why. "bfloat16 with a scale overflows easily": it is float16 whose largest
-number is below 65536. "A scale makes the machine epsilon smaller": above 6e-5 numbers are rounded as well at any scale. Below
-it digits go missing one by one, and only there a scale brings them back.
+"Training tricks" is wrong twice, and it is easy to see why. "bfloat16 with a scale overflows easily": it is float16 whose
+largest number is below 65536. "A scale makes the machine epsilon smaller": above 6e-5 numbers are rounded as well at any
+scale. Below it digits go missing one by one, and only there a scale brings them back.
 ## Predict
 The loss is multiplied by 1e-6. What share of the gradients, from 0 to 1, is not 0 in float64 but 0 in float16?
 ## Look for
@@ -26,8 +26,11 @@ The loss is multiplied by 1e-6. What share of the gradients, from 0 to 1, is not
 ## Try next
 `--loss 1`: the gradients fit as they are. refutes: zeros, lost, stands-still
 ## Source
-002, an article on AMP and Tensor Cores; 000 EffectivePyTorch, chapter "Faster training with mixed precision",
-https://github.com/vahidk/EffectivePyTorch; 004, a page on three memory tricks. Ours: shares, errors and the two corrections.
+- "Faster and Memory-Efficient PyTorch models using AMP and Tensor Cores", section on how to use Tensor Cores,
+  https://towardsdatascience.com/faster-and-memory-efficient-pytorch-models-using-amp-50fd3c8dd7fe.
+- EffectivePyTorch, chapter "Faster training with automatic mixed precision", https://github.com/vahidk/EffectivePyTorch.
+- "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Automatic mixed precision".
+- Ours: the shares, the errors and the two corrections.
 """
 
 import torch

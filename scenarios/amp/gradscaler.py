@@ -26,8 +26,11 @@ Of 400 float16 steps that start from a scale of 65536, with an interval of 20, h
 `--dtype bfloat16`: a scaler that never fails. refutes: skips, growths, skipped
 `--init 24`: it begins too high, and 7 more steps are lost until it has come down. refutes: skips, growths
 ## Source
-001, a note on torch.cuda.amp: the five arguments, its example of a Linear(10, 1) and 1000 steps. It says that the scaler brings
-gradients back to 16 bits. Ours: the counts, the clipping and what is refused.
+- A note on torch.cuda.amp (in Chinese), section "amp.GradScaler", https://blog.csdn.net/qq_43369406/article/details/130393078:
+  the five arguments, and its example of a `Linear(10, 1)` and 1000 steps.
+- A note on torch.cuda.amp (in Chinese), section "amp.autocast",
+  https://blog.csdn.net/weixin_37804469/article/details/129733868: it says that the scaler brings gradients back to 16 bits.
+- Ours: the counts, the clipping and the errors.
 """
 
 from typing import Literal

@@ -27,8 +27,13 @@ Five layers are cut to bfloat16. What share of the error is left, from 0 to 1, w
 `--dtype float16`: 11 bits, and the step of 0.001 arrives. With all cut the error is that of float16.
 refutes: float16, update
 ## Source
-001, a note on torch.cuda.amp: choose the precision of each layer. Its title says training, its text inference. 002, an article
-on AMP and Tensor Cores: float16 has room for most weights. Ours: errors.
+- A note on torch.cuda.amp (in Chinese), section "amp.autocast",
+  https://blog.csdn.net/weixin_37804469/article/details/129733868: choose the precision of each layer. Its title says training,
+  its text inference.
+- "Faster and Memory-Efficient PyTorch models using AMP and Tensor Cores", section on Tensor Cores,
+  https://towardsdatascience.com/faster-and-memory-efficient-pytorch-models-using-amp-50fd3c8dd7fe: float16 is enough for most
+  weights.
+- Ours: the errors.
 """
 
 from itertools import pairwise

@@ -25,8 +25,10 @@ The net is cast to bfloat16 as a whole. What share of its weights, from 0 to 1, 
 `--rate 10`: the steps are large enough for bfloat16, and all three nets learn. refutes: stuck, weights
 `--rows 256`: beside more activations the copy of the weights counts for less. refutes: peak
 ## Source
-002, an article on AMP and Tensor Cores: its example of a Linear(1024, 512), 64 rows and 500 steps. Its listing runs two lines
-into one, so Python refuses it, and it needs apex, which torch.amp has replaced. Ours: the net that stands still, the residual.
+"Faster and Memory-Efficient PyTorch models using AMP and Tensor Cores", section on mixed precision training,
+https://towardsdatascience.com/faster-and-memory-efficient-pytorch-models-using-amp-50fd3c8dd7fe: its example of a
+`Linear(1024, 512)`, 64 rows and 500 steps. Its listing joins two lines into one, so Python refuses it. It needs apex, which
+torch.amp has replaced. Ours: the net that does not learn, and the residual.
 """
 
 import torch

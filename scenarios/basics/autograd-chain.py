@@ -28,8 +28,8 @@ The slope of -x * x at x = 1 is -2. In float32, how far from it is (f(x + h) - f
 `--reset`: .grad is emptied before the second backward, as an optimizer's zero_grad does. refutes: accumulates
 `--retain`: the graph keeps its values; backward through it works twice. refutes: freed
 ## Source
-000 EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch: -2 at 1. Ours: quotients, the
-graph and the two habits.
+EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch: -2 at 1. Ours: quotients, the graph and
+the two habits.
 """
 
 from typing import Literal

@@ -31,8 +31,8 @@ refutes: intercept-spread, source-intercept, memory
 `--span 1`: the same curve seen from -1 to 1: no gradient is large, and 1000 steps are enough.
 refutes: intercept-spread, source-intercept, memory, steepness
 ## Source
-000 EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch, whose text says stochastic
-gradient descent and whose code is Adam. Ours: five seeds, the memory, the scales and least squares.
+EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch. Its text says stochastic gradient
+descent, and its code is Adam. Ours: five seeds, the memory, the scales and least squares.
 """
 
 import torch

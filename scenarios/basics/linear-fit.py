@@ -25,7 +25,7 @@ worst of twenty after 2000 steps?
 `--steps 2000`: too early. refutes: intercept, arrived
 `--rate 0.1`: ten times the rate; 2000 steps are plenty. refutes: halfway
 ## Source
-000 EffectivePyTorch, chapter "Encapsulate your model with Modules", https://github.com/vahidk/EffectivePyTorch: the line, the
+EffectivePyTorch, chapter "Encapsulate your model with Modules", https://github.com/vahidk/EffectivePyTorch: the line, the
 steps and both modules. Ours: the mean of the noise, twenty draws, least squares and the formula.
 """
 

@@ -27,8 +27,8 @@ A net has a Linear, a list with another and a tensor with requires_grad: how man
 `--layers ModuleList`: the list that is a module. refutes: names, moved, saved, moved-away
 `--scale Parameter`: the tensor that is registered. refutes: names, moved, pile, saved
 ## Source
-000 EffectivePyTorch, chapter "Encapsulate your model with Modules", https://github.com/vahidk/EffectivePyTorch: submodules
-and the Sequential. Ours: what is not found, and what that does.
+EffectivePyTorch, chapter "Encapsulate your model with Modules", https://github.com/vahidk/EffectivePyTorch: submodules and the
+Sequential. Ours: what is not found, and what that does.
 """
 
 from typing import Literal

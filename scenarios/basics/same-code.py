@@ -29,8 +29,8 @@ Forward takes 42 million FLOPs for a batch of 64. How many million does backward
 `--position asked`: the naive function asks as well. refutes: meta
 `--large 1024`: a batch that any box can hold. refutes: too-large
 ## Source
-000 EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch: one code for CPU, GPU and TPU
-"without substantial changes". Ours: meta, and what changes are meant.
+EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch: one code for CPU, GPU and TPU "without
+substantial changes". Ours: meta, and which changes are meant.
 """
 
 from typing import Literal

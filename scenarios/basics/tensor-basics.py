@@ -35,8 +35,10 @@ array = np.zeros(3), tensor = torch.from_numpy(array), and then array[0] = 7. Wh
 `--sized`: size=[3, 5], as it was meant. refutes: normal
 `--to float32`: the conversion that a layer needs; now it takes the numbers. refutes: float64
 ## Source
-000 EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch. 001, a note on torch.cuda.amp:
-the default dtype. Ours: shared memory and the count of bytes.
+- EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch.
+- A note on torch.cuda.amp (in Chinese), section "amp.autocast",
+  https://blog.csdn.net/weixin_37804469/article/details/129733868: the default dtype.
+- Ours: shared memory and the count of bytes.
 """
 
 from typing import Literal

@@ -27,8 +27,8 @@ a is a table (256, 1024), b a column (256, 1). After (a + b).sum().backward(), w
 `--tile expand`: the view in place of the repeat. refutes: bytes, peak, saved
 `--clone`: written to a copy of the view, whose columns are memory of their own. refutes: written
 ## Source
-000 EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: (3, 2) + (3,
-1), and that the tile is not stored. Ours: the bytes, the strides and backward.
+EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: (3, 2) + (3, 1),
+and that the tile is not stored. Ours: the bytes, the strides and backward.
 """
 
 from typing import Literal

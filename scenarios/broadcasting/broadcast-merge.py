@@ -27,8 +27,8 @@ At 64 features a step, 512 shared ones and 256 steps: how many times fewer opera
 operators more to call expect the split layer to be no faster. refutes: quarter-operations, half-bytes
 `--batch 8 --device cuda`: nothing of what is counted changes, but expect a large GPU to be launch-bound, and the speed gone.
 ## Source
-000 EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: shorter, and
-less memory. At its size (5 x 3 x 5 with 5 x 1 x 6, 10 units) 36 % of the operations are saved. Ours: the speed and the sweep.
+EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: shorter, and less
+memory. At its size (5 x 3 x 5 with 5 x 1 x 6, 10 units) 36 % of the operations are saved. Ours: the speed and the sweep.
 """
 
 import torch

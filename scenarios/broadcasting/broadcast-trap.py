@@ -25,8 +25,8 @@ What does F.mse_loss give?
 `--targets column`: the targets keep their last dimension, shapes agree and there is no trap. The crossed loss finds slope 3.
 refutes: table, slope-0
 ## Source
-000 EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch. Ours:
-the loss, the fit and the picture.
+EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch. Ours: the loss, the
+fit and the picture.
 """
 
 from typing import Literal

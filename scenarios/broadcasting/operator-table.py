@@ -36,8 +36,8 @@ What is torch.tensor(6) ^ torch.tensor(3)?
 `--length 1`: words ask a tensor of one number for its truth, and get it. refutes: words
 `--copy`: y = x.clone() instead of y = x. refutes: alias
 ## Source
-000 EffectivePyTorch, chapter "Take advantage of the overloaded operators", https://github.com/vahidk/EffectivePyTorch: the
-list. Ours: every row as a run, and what deviates.
+EffectivePyTorch, chapter "Take advantage of the overloaded operators", https://github.com/vahidk/EffectivePyTorch: the list.
+Ours: every row as a run, and what deviates.
 """
 
 from typing import Literal

@@ -32,9 +32,9 @@ How many times faster than the loop over x[i] is x.sum(0) for 500 rows of 10 num
 backward 4 rows make 4.7 times the bytes of 2. refutes: square
 `--cols 1000`: each call has real work to do, so overhead counts for less. On a CPU sum is WEAKER THAN CLAIMED.
 ## Source
-000 EffectivePyTorch, chapter "Take advantage of the overloaded operators",
-https://github.com/vahidk/EffectivePyTorch: unbind some 30 % faster, sum some 100 times, each timed once.
-The 30 % is read here as 1.3 times, which saves 23 % of the time. Ours: the rest.
+EffectivePyTorch, chapter "Take advantage of the overloaded operators", https://github.com/vahidk/EffectivePyTorch: unbind some
+30 % faster, sum some 100 times, each timed once. The 30 % is read here as 1.3 times, which saves 23 % of the time. Ours: the
+rest.
 """
 
 import time

@@ -28,8 +28,8 @@ Predictions have the shape (64, 1, 1), targets (64, 1). How many numbers has pre
 `--rows 64`: no sample is left over. refutes: batches, together, named
 `--length 4`: only the last dimension has size 1. refutes: table, slope-0
 ## Source
-000 EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: always name
-the dimension in reductions and in squeeze. Ours: the last batch, the sequences of one and the fit.
+EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: always name the
+dimension in reductions and in squeeze. Ours: the last batch, the sequences of one and the fit.
 """
 
 import torch

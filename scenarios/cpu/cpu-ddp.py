@@ -23,8 +23,9 @@ Rank 0 has 56 rows, rank 1 has 8, the loss is a mean. How many times as much as 
 `--loss sum`: nothing divides by the rows, but DDP by the ranks. refutes: mean
 `--first 32`: equal parts need no weighing. refutes: uneven
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 18: DDP on CPUs with torch-ccl. Ours: gloo in
-its place, and which loss gives which gradient.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 18,
+https://www.toymoban.com/news/detail-808122.html: DDP on CPUs with torch-ccl. Ours: gloo in its place, and which loss gives
+which gradient.
 """
 
 from typing import Literal

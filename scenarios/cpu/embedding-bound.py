@@ -24,8 +24,9 @@ A model looks up rows of large tables. With 8 times the batch, how many times as
 `--rows 2000`: small tables, and rows that a batch looks up again and again; refutes: rows, one
 `--no-sparse`: the naive gradient in its place. refutes: sparse
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 18: a CPU suits small models and those that are
-bound by memory, such as DLRM; no numbers. Ours: all counts, the gradients and the race.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 18,
+https://www.toymoban.com/news/detail-808122.html: a CPU suits small models and memory-bound models, such as DLRM; no numbers.
+Ours: all counts, the gradients and the race.
 """
 
 from functools import partial

@@ -25,8 +25,9 @@ Two threads share each operator. Under OMP_WAIT_POLICY=passive, how many sleeps 
 `--preload libm.so.6`: a library that is there. refutes: ignored
 `--blocktime 1`: a millisecond is longer than what lies between two operators. refutes: blocktime
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 16: LD_PRELOAD of libiomp5, KMP_AFFINITY and
-KMP_BLOCKTIME=1, without numbers. Ours: which library it is, and the count of sleeps.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 16,
+https://www.toymoban.com/news/detail-808122.html: LD_PRELOAD of libiomp5, KMP_AFFINITY and KMP_BLOCKTIME=1, without numbers.
+Ours: which library it is, and the count of sleeps.
 """
 
 import ctypes

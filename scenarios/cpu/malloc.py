@@ -27,8 +27,9 @@ With MALLOC_TOP_PAD_ set to its own default, how many faults do the last 10 of 2
 `--setting MALLOC_ARENA_MAX=1`: a variable that is none of the four. refutes: own-default
 `--setting MALLOC_TRIM_THRESHOLD_=1073741824`: one of the four, and a good value; it does not help alone.
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 17: jemalloc or tcmalloc by LD_PRELOAD. Ours:
-that malloc itself can use memory again, what stops it, and the count of page faults.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 17,
+https://www.toymoban.com/news/detail-808122.html: jemalloc or tcmalloc by LD_PRELOAD. Ours: that malloc itself can use memory
+again, what stops it, and the count of page faults.
 """
 
 import ctypes

@@ -19,8 +19,9 @@ How many threads does torch take when its process is bound to a single core?
 `--bind node`: what the source means: a thread for each core of the node, and the pages stay; refutes: one-thread
 `--touch all`: all is written at once, and every page has its place. refutes: first-touch
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 14: numactl --cpunodebind=N --membind=N. Ours:
-how to see what it did, the first touch, and the race between near and far.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 14,
+https://www.toymoban.com/news/detail-808122.html: numactl --cpunodebind=N --membind=N. Ours: how to see what it did, the first
+touch, and the race between near and far.
 """
 
 import ctypes

@@ -21,8 +21,9 @@ How many cores do two loader workers have between them when their process runs u
 `--bind false`: workers and main thread get every core there is. refutes: proc-bind, main
 `--cores 0`: a list that means something; libgomp is loaded. refutes: hang
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 15, names OMP_SCHEDULE, OMP_PROC_BIND and
-GOMP_CPU_AFFINITY, and no numbers. Ours: what they do to a loader worker, to libgomp, and not at all.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 15,
+https://www.toymoban.com/news/detail-808122.html: OMP_SCHEDULE, OMP_PROC_BIND and GOMP_CPU_AFFINITY, without numbers. Ours:
+what they do to a loader worker, to libgomp, and not at all.
 """
 
 import mmap

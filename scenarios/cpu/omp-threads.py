@@ -24,8 +24,8 @@ torchrun starts two ranks, and OMP_NUM_THREADS is not set. How many threads has 
 `--threads 2`: what the variable says is done, also for ranks. refutes: one-thread, torchrun
 `--size 32`: too little work to share: the claim about the large matmul is REFUTED, or there is NO MEANINGFUL DIFFERENCE.
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 15: OMP_NUM_THREADS, without numbers. Ours:
-ranks, the crowd and the numbers.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 15,
+https://www.toymoban.com/news/detail-808122.html: OMP_NUM_THREADS, without numbers. Ours: ranks, the crowd and the numbers.
 """
 
 import os

@@ -20,8 +20,8 @@ Two ranks share the box. How many times as long does a step take if each has a t
 `--ranks 1`: the share is all there is, and torchrun sets nothing. refutes: two-a-core
 `--size 64`: a matmul of microseconds has nothing to share, and the crowd shows all the more.
 ## Source
-Today's practice, after the source of torchrun (torch/distributed/run.py, which sets OMP_NUM_THREADS to 1 and says that it
-should be tuned). Ours: the race.
+Today's practice, after the source of torchrun, https://github.com/pytorch/pytorch/blob/main/torch/distributed/run.py: it sets
+OMP_NUM_THREADS to 1 and says that it should be tuned. Ours: the race.
 """
 
 import multiprocessing

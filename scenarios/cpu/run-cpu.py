@@ -27,8 +27,9 @@ CPUs 0 and 1 are one core, 2 and 3 another. The launcher starts two instances wi
 `--instances 1`: one process on CPU 0. refutes: lanes
 `--library libjemalloc.so.2`: the name in Debian. refutes: found
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tips 14 to 17, whose settings this launcher makes.
-Ours: what it does, from its log and from the instances.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tips 14 to 17,
+https://www.toymoban.com/news/detail-808122.html, whose settings this launcher makes. Ours: what it does, from its log and from
+the instances.
 """
 
 import json

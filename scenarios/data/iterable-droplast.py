@@ -24,8 +24,9 @@ A stream of 64 items is shared out to 4 workers, in batches of 10 with drop_last
 `--items 80`: a share is 80, 40 or 20 items, in batches of 10 or 20: nothing is left over.
 refutes: stream, never, nothing, small, length
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 1: drop_last drops the last batch of each
-copy. Ours: how many items that is, which they are, and the cure.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
+https://www.toymoban.com/news/detail-808122.html: drop_last drops the last batch of each copy. Ours: how many items that is,
+which they are, and the cure.
 """
 
 import warnings

@@ -26,8 +26,9 @@ A forked worker has read one record in a hundred of a list, in random order. How
 `--start forkserver`: list and array are copied before the first record is read, the tensor is not. refutes: shared, array
 `--order sequential`: a worker copies page after page, and only those of its own batches. refutes: hundredth, list, freeze
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 1: with workers the memory blows up. The cause
-was found in https://github.com/pytorch/pytorch/issues/13246. Ours: the hundredth, RSS, gc.freeze and the forkserver.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
+https://www.toymoban.com/news/detail-808122.html: with workers the memory grows a lot. The cause was found in
+https://github.com/pytorch/pytorch/issues/13246. Ours: the hundredth, RSS, gc.freeze and the forkserver.
 """
 
 import gc

@@ -22,8 +22,9 @@ Three epochs with 2 workers and no other option: how many worker processes are s
 `--shuffle`: a worker gets items that only the other one has read, so persistent ones read more than 16. refutes: cache
 `--workers 1`: one process at a time. What is handed out ahead follows. refutes: started, left, look
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 1: each iterator starts its workers anew. Its
-list of arguments is that of an older torch, with prefetch_factor=2. Ours: what goes with a worker, and all counts.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
+https://www.toymoban.com/news/detail-808122.html: each iterator starts its workers again. Its list of arguments is that of an
+older torch, with prefetch_factor=2. Ours: what ends with a worker, and all counts.
 """
 
 import time

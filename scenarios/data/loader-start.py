@@ -24,7 +24,8 @@ Of four workers, one forked, one spawned and two from a forkserver, how many run
 `--no-preload`: each worker of the forkserver loads torch, and has the bytes to itself. refutes: private
 `--threads 1`: OpenMP has started no thread, and the child goes on. refutes: hang
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 1: workers are processes. Ours: the rest.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
+https://www.toymoban.com/news/detail-808122.html: workers are processes. Ours: the rest.
 """
 
 import multiprocessing

@@ -19,7 +19,8 @@ Each of 8 batches loads for 10 ms and trains for 2.5 ms. Without workers, how ma
 `--batch 16`: the epoch is one batch, one worker loads it, the others look on, and nothing is gained; refutes: processes
 `--work compute`: every item needs a core; with fewer cores than workers the gain shrinks to the number of cores or less.
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 1: more than 0, 4 a GPU. Ours: the rest.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
+https://www.toymoban.com/news/detail-808122.html: more than 0 workers, and 4 per GPU. Ours: the rest.
 """
 
 import os

@@ -23,8 +23,11 @@ A dataset of 1000 items returns random.choice of them. How many different ones d
 ## Try next
 `--by index`: the first dataset returns what it is asked for, and shows all. refutes: choice
 ## Source
-000 "Effective PyTorch", chapter on the DataLoader; `__item__` stands in a translation. 003 "28 PyTorch best practices", tip 1:
-errors are easier to read with 0 workers. Ours: what an epoch shows, and what becomes of an error.
+- EffectivePyTorch, chapter "Building efficient custom data loaders", https://github.com/vahidk/EffectivePyTorch; a translation
+  of it has `__item__`.
+- "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
+  https://www.toymoban.com/news/detail-808122.html: errors are easier to read with 0 workers.
+- Ours: what an epoch shows, and what becomes of an error.
 """
 
 import glob

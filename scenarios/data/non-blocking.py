@@ -19,7 +19,11 @@ To copy a batch takes 3 ms, to compute on it 3 ms. How many times as long do 6 b
 `--streams 1`: the second arm has one stream, too. refutes: beside
 `--copy-ms 0.5`: there is little to hide: the claim about time is REFUTED.
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 24. Ours, after PyTorch's tutorial: all claims.
+- "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 24,
+  https://www.toymoban.com/news/detail-808122.html.
+- "A guide on good usage of non_blocking and pin_memory() in PyTorch",
+  https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html.
+- Ours: all claims.
 """
 
 import time

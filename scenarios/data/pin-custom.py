@@ -22,8 +22,9 @@ Of a dict, a list, a tuple, a named tuple, a class with pin_memory() and a datac
 ## Try next
 `--method`: the dataclass gets the method, and the loader finds what is in it. refutes: not-found, without-method
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 2: a batch of a custom type needs the method,
-or comes unpinned. Ours: the other containers, the dataclass and the forgotten return.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 2,
+https://www.toymoban.com/news/detail-808122.html: a batch of a custom type needs the method, or comes unpinned. Ours: the other
+containers, the dataclass and the forgotten return.
 """
 
 from collections import namedtuple

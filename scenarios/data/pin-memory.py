@@ -19,8 +19,8 @@ A tensor of 64 MB is copied by way of a buffer as large as itself: how many time
 `--no-pin`: no batch is pinned, nobody warns; refutes: loader-pins
 `--mb 1`: the buffer stays in the cache, as a driver's does that copies piece by piece, and the detour may cost less.
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 2: about 2x, and workers times
-pinning. Ours: the rest.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 2,
+https://www.toymoban.com/news/detail-808122.html: about 2x, and workers times pinning. Ours: the rest.
 """
 
 import os

@@ -27,8 +27,11 @@ Items call torch.rand. With one seed 0, 2 and 4 workers load two shuffled epochs
 `--draw none`: items draw nothing, and 0 workers give the second order of all others, too. refutes: second, drawn
 `--draw numpy`: items draw from another generator than the one that shuffles. refutes: second
 ## Source
-000 "Effective PyTorch", chapter on the DataLoader: a Sampler forms batches. 003 "28 PyTorch best practices" after the official
-Performance Tuning Guide, tip 1: shuffling happens in the main process. Ours: the second epoch, and what items draw.
+- EffectivePyTorch, chapter "Building efficient custom data loaders", https://github.com/vahidk/EffectivePyTorch: a Sampler
+  forms batches.
+- "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
+  https://www.toymoban.com/news/detail-808122.html: shuffling happens in the main process.
+- Ours: the second epoch, and what items draw.
 """
 
 import os

@@ -19,7 +19,8 @@ One archive, 4 workers, each takes every fourth item: how many times as many byt
 ## Try next
 `--forget`: who takes every n-th member does not ask for its number, and takes all. refutes: once
 ## Source
-000 "Effective PyTorch", chapter on the DataLoader: copies, and a file for each worker. Ours: order, one file, bytes.
+EffectivePyTorch, chapter "Building efficient custom data loaders", https://github.com/vahidk/EffectivePyTorch: copies, and a
+file for each worker. Ours: order, one file, bytes.
 """
 
 import io

@@ -22,7 +22,8 @@ disk is a class that sleeps in each open. All else is measured, on files in the 
 `--latency-ms 0`: the claim about the simulated latency is REFUTED.
 `--items 100`: what is counted goes with the number of items. refutes: opens, bytes, kept, by-name
 ## Source
-000 EffectivePyTorch by vahidk, on data: tar files for slow network file systems, and `tar.members = []`. Ours: the rest.
+EffectivePyTorch, chapter "Building efficient custom data loaders", https://github.com/vahidk/EffectivePyTorch: tar files for
+slow network file systems, and `tar.members = []`. Ours: the rest.
 """
 
 import io

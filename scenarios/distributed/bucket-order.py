@@ -30,8 +30,9 @@ A net builds its 8 layers in reversed order, with find_unused_parameters: how ma
 `--built as-called`: the cure. refutes: reversed, exposed
 `--cap 25`: what DDP takes by itself. All is one bucket, and nothing overlaps. refutes: again, as-called, exposed, static
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 27: with find_unused_parameters=True let the
-order of layers in the constructor match that of the execution. Ours: after which gradient a bucket goes, and static_graph.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 27,
+https://www.toymoban.com/news/detail-808122.html: with find_unused_parameters=True let the order of layers in the constructor
+match that of the execution. Ours: after which gradient a bucket is sent, and static_graph.
 """
 
 from typing import Literal

@@ -18,7 +18,8 @@ The weights of a net are 1 MiB. In 10 training steps on 4 GPUs, how many MiB of 
 ## Try next
 `--replicas 2`: one copy in each forward. refutes: copied
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 25: take DDP. Ours: all that is counted.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 25,
+https://www.toymoban.com/news/detail-808122.html: take DDP. Ours: all counts.
 """
 
 import sys

@@ -23,7 +23,9 @@ outermost module that is the default. An optimizer that was made before holds th
 `--keep`: less on the wire, and all weights are there between forward and backward. refutes: wire
 `--ranks 4`: each holds a quarter. refutes: fsdp
 ## Source
-Today's practice: `torch.distributed.fsdp.fully_shard`, after ZeRO (Rajbhandari and others, arXiv 1910.02054). Ours: the bytes.
+Today's practice: `torch.distributed.fsdp.fully_shard`, https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html,
+after "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", https://arxiv.org/abs/1910.02054. Ours: the
+bytes.
 """
 
 import torch

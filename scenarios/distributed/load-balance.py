@@ -27,8 +27,9 @@ Random sequences in batches of 8: 2 ranks wait for 16 % of the time. Sorted ones
 `--spread 0`: all lengths are the same. refutes: padding, longer, largest, epoch
 `--tokens 8192`: few batches, and one of them is what fell short of the budget. refutes: budget, largest, epoch
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 28: sequences of similar length in a batch.
-Ours: padding and waiting apart, the budget, and Join.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 28,
+https://www.toymoban.com/news/detail-808122.html: sequences of similar length in a batch. Ours: padding and waiting apart, the
+budget, and Join.
 """
 
 import random

@@ -25,8 +25,9 @@ A gradient of 4 MiB, 4 micro-batches a step, no_sync around the first 3 backward
 `--inside backward`: the mistake. refutes: quarter, calls
 `--micro 2`: half the bytes travel. refutes: every, quarter, calls
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 26: skip the unneeded all-reduce. Ours: the
-bytes, what has to stand in it, and what is left at the end.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 26,
+https://www.toymoban.com/news/detail-808122.html: skip the unneeded all-reduce. Ours: the bytes, what has to be inside, and
+what is left at the end.
 """
 
 from contextlib import nullcontext

@@ -22,8 +22,9 @@ a shape that was there before?
 ## Try next
 `--image 8`: around a small image most of what FFT transforms is padding. refutes: fft
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 19: cudnn.benchmark, without numbers. Ours: the
-algorithms by hand, and the bounds.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 19,
+https://www.toymoban.com/news/detail-808122.html: cudnn.benchmark, without numbers. Ours: the algorithms by hand, and the
+bounds.
 """
 
 import itertools

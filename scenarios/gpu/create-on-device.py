@@ -26,8 +26,9 @@ In forward a causal mask is made: torch.ones(512, 512).tril().to(device). How ma
 ## Try next
 `--second moved`: the second arm moves its tensors as well. refutes: operators, host, dtype, digits, draws, gpu-stream
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 21, which names no numbers. Ours: the counts,
-the digits, the generators, and the bound of 10.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 21,
+https://www.toymoban.com/news/detail-808122.html, which names no numbers. Ours: the counts, the digits, the generators, and the
+bound of 10.
 """
 
 from functools import partial

@@ -22,7 +22,8 @@ again, and writes the result where it was. Both are held to the same claims; onl
 ## Try next
 `--assign`: nothing is copied, as if the name were enough. refutes: copied
 ## Source
-Today's practice, after the notes on CUDA in PyTorch's manual, "CUDA Graphs". Ours: the tape and what is baked in.
+Today's practice, after the notes on CUDA in PyTorch's manual, "CUDA Graphs",
+https://docs.pytorch.org/docs/stable/notes/cuda.html. Ours: the tape and what is baked in.
 """
 
 import torch

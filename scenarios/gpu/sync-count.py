@@ -23,7 +23,8 @@ A step takes the masked rows of output and target, looks for NaN, goes backward,
 ## Try next
 `--every 1`: one read in every step, where the naive one has two. refutes: epoch
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 20: a list. Ours: the rest.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 20,
+https://www.toymoban.com/news/detail-808122.html: a list. Ours: the rest.
 """
 
 import torch

@@ -29,9 +29,9 @@ by 1 MiB. The peak of a forward alone is 19.67 MB still: it is reached inside th
 the second cell reads now depends on which came first: 29.29 MB after the one with checkpoints.
 refutes: second-cell, excess, saved-bytes
 ## Source
-004 A page on three memory tricks after owenliang's torch-thins, section "Activation checkpointing": layer sizes, cells and
-readings. Its `hidden_sizes[-1]` is the width of a layer that is never built; the width 128 twice hides it. Ours: the count of
-bytes, both orders and the explanation.
+"Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Activation checkpointing": layer
+sizes, cells and readings. Its `hidden_sizes[-1]` is the width of a layer that is never built; the width 128 twice hides it.
+Ours: the count of bytes, both orders and the explanation.
 """
 
 from typing import Literal

@@ -22,7 +22,8 @@ One checkpoint is put around the whole net. What share of a step's peak is left,
 `--segments 1`: the peak stays, the time is spent all the same; refutes: quarter-less
 `--rows 64`: weights outweigh activations, the peak stays; refutes: quarter-less, valley
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 8. Ours: the experiment and the price.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 8,
+https://www.toymoban.com/news/detail-808122.html. Ours: the experiment and the price.
 """
 
 import torch

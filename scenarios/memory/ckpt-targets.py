@@ -26,9 +26,12 @@ Without checkpoints a block keeps three activations. How many does it keep with 
 alone, a target that the source names, adds its input: it costs memory. So does one around a `sigmoid`. refutes: none
 `--activation identity`: nothing to save and nothing to repeat between the Linears. refutes: none, alone
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 8: ReLU, Sigmoid, Tanh, up- and downsampling
-and products of a matrix and a vector are good targets. 004, a page on three memory tricks after torch-thins, says that a
-sigmoid saves its input: it saves its output. Ours: the count of what each choice keeps and repeats.
+- "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 8,
+  https://www.toymoban.com/news/detail-808122.html: ReLU, Sigmoid, Tanh, up- and downsampling and products of a matrix and a
+  vector are good targets.
+- "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Activation checkpointing": it says
+  that a sigmoid saves its input, but a sigmoid saves its output.
+- Ours: the count of what each choice keeps and repeats.
 """
 
 from typing import Literal

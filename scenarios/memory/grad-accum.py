@@ -26,8 +26,10 @@ until then: next to nothing is saved. Its loop steps at every k-th batch; what i
 `--norm layer`: LayerNorm looks at one row alone, and all is as without.
 `--every 5`: all 10 batches reach a step, and 2 steps are made. refutes: steps
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 10. 004, a page on three memory tricks after
-owenliang's torch-thins, section "Gradient accumulation". Ours: the distances, the bytes, and what is lost at the end.
+- "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 10,
+  https://www.toymoban.com/news/detail-808122.html.
+- "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Gradient accumulation".
+- Ours: the distances, the bytes, and what is lost at the end.
 """
 
 from typing import Literal

@@ -26,8 +26,9 @@ A net has 12 Linears and 12 GELUs, and all activations are of one size. How many
 `--mode eval`: the net is in evaluation mode, and everything is kept. refutes: kept, peak
 `--mode detach`: the result is let go of, and the peak was there before. refutes: kept, peak, same
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 3: no_grad, as a block and as a decorator. Its
-example asks an integer tensor for a gradient. Ours: the count of activations, what is no substitute, and the generator.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 3,
+https://www.toymoban.com/news/detail-808122.html: no_grad, as a block and as a decorator. Its example asks an integer tensor
+for a gradient. Ours: the count of activations, what is no substitute, and the generator.
 """
 
 from functools import partial

@@ -21,7 +21,8 @@ A Transformer of 2 layers gets batches of length 32, 64 and so on to 512. How ma
 ## Try next
 `--first 128`: what runs first is not the longest. refutes: longest, none, random
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 23. Ours: the model, its counts and the orders.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 23,
+https://www.toymoban.com/news/detail-808122.html. Ours: the model, its counts and the orders.
 """
 
 import random

@@ -26,8 +26,8 @@ Each of x, y, z and p has 1,048,576 numbers in float32, 4 MiB. How many MiB does
 keeps is as much, but now p comes on top. refutes: kept, live, write
 `--last neg`: a minus keeps nothing; y is left alone. refutes: kept, bytes, write
 ## Source
-004, a page on three memory tricks after owenliang's torch-thins, section "Activation checkpointing": the chain. Ours: the
-writes, the table of operators and the count of bytes.
+"Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Activation checkpointing": the chain.
+Ours: the writes, the table of operators and the count of bytes.
 """
 
 from functools import partial

@@ -28,8 +28,9 @@ For 1024 rows of width 64, how many times the bytes of fused attention does atte
 ## Try next
 `--second math`: the second arm is the written-out form as well. refutes: fused, peak, causal
 ## Source
-Today's practice; the documentation of `torch.nn.functional.scaled_dot_product_attention`. Ours: the count of bytes and the list
-of what falls back.
+Today's practice, after the documentation of `torch.nn.functional.scaled_dot_product_attention`,
+https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html. Ours: the count of bytes
+and the list of what falls back.
 """
 
 from functools import partial

@@ -26,8 +26,11 @@ A block keeps ten activations of its width plain, and one in a full checkpoint. 
 refutes: repeated, wrong-name
 `--blocks 1`: one block, and all is as with eight.
 ## Source
-Today's practice: `create_selective_checkpoint_contexts` of `torch.utils.checkpoint`. 003 "28 PyTorch best practices" after the
-official Performance Tuning Guide, tip 8, has checkpoints without a policy. Ours: what lives, what is repeated, and the waste.
+- Today's practice: `create_selective_checkpoint_contexts` of `torch.utils.checkpoint`,
+  https://docs.pytorch.org/docs/stable/checkpoint.html.
+- "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 8,
+  https://www.toymoban.com/news/detail-808122.html: it has checkpoints without a policy.
+- Ours: what lives, what is repeated, and the waste.
 """
 
 from functools import partial

@@ -23,8 +23,9 @@ move it: SGD, SGD with momentum, SGD with weight decay, Adam, AdamW?
 ## Try next
 `--clear zeros`: both arms write zeros. refutes: writes, adds, released, peak, none-stands, norm
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 5: `param.grad = None`, in a loop over
-parameters. Ours: the bytes, and the layer out of use.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 5,
+https://www.toymoban.com/news/detail-808122.html: `param.grad = None`, in a loop over parameters. Ours: the bytes, and the
+layer out of use.
 """
 
 from functools import partial

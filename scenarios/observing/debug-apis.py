@@ -26,8 +26,9 @@ A net is ten times Linear(64, 64) and Tanh, and gets 32 rows. How many times as 
 ## Try next
 `--stacks-only`: `check_nan=False`. Nothing is checked and nothing found. refutes: checks, waits, nan-only
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 9: turn off detect_anomaly, the profiler,
-emit_nvtx and gradcheck, without numbers. Ours: all counts, the stacks, inf, and float32.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 9,
+https://www.toymoban.com/news/detail-808122.html: turn off detect_anomaly, the profiler, emit_nvtx and gradcheck, without
+numbers. Ours: all counts, the stacks, inf, and float32.
 """
 
 import warnings

@@ -20,7 +20,8 @@ Gradients of 4 batches make a step, and the last of 9 makes one alone: what perc
 ## Try next
 `--every 1`: nothing is accumulated, and each batch is a step. refutes: trainer-steps
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tips 10 to 13 and 22. Ours: the loop, and the rest.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tips 10 to 13 and 22,
+https://www.toymoban.com/news/detail-808122.html. Ours: the loop, and the rest.
 """
 
 import importlib

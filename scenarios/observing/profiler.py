@@ -27,7 +27,8 @@ Of the FLOPs of a training step of a net with three convolutions, what percentag
 ## Try next
 `--forget-step`: the schedule is never told that a step is done. refutes: schedule
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 13: find the bottleneck. Ours: all counts.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 13,
+https://www.toymoban.com/news/detail-808122.html: find the bottleneck. Ours: all counts.
 """
 
 import cProfile

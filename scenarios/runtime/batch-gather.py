@@ -31,8 +31,8 @@ A loop over a batch of 64 matrices collects `x[i][index[i]]` and stacks them. Ho
 `--picks 8`: eight rows of each matrix. An index of eight numbers is no whole number, so Python reads none, and the loop calls
 what the script calls. refutes: loop, reads
 ## Source
-000 EffectivePyTorch, chapter "Optimizing runtime with TorchScript", https://github.com/vahidk/EffectivePyTorch: the script
-about 10 % faster, the flattened form about 100 times. Ours: what is called, read and kept, and the wrong indices.
+EffectivePyTorch, chapter "Optimizing runtime with TorchScript", https://github.com/vahidk/EffectivePyTorch: the script about
+10 % faster, the flattened form about 100 times. Ours: what is called, read and kept, and the wrong indices.
 """
 
 import torch

@@ -28,8 +28,9 @@ Adam with `foreach=False` updates 80 tensors in place of 40. How many operators 
 `--dtype mixed`: every second tensor is bfloat16. A kernel is for one type: two groups, and twice the calls; fused rounds a
 bfloat16 weight once in a step, the others after each operation. refutes: fused, same
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 6: fusing is helpful for optimizers. Ours: the
-forms that PyTorch has by now, and their memory.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 6,
+https://www.toymoban.com/news/detail-808122.html: fusing is helpful for optimizers. Ours: the forms that PyTorch has by now,
+and their memory.
 """
 
 import time

@@ -28,8 +28,9 @@ GELU is written out: x * 0.5 * (1 + erf(x / sqrt(2))). How many operators does i
 `--divisor 1.41421`: the root of the guide, now in GELU itself. refutes: same
 `--compile`: torch.compile makes its kernels, in a directory of its own. After how many calls that has paid is shown.
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 6: fuse pointwise operations with
-`@torch.jit.script`, this GELU; RNN cells. Ours: what is called and kept, the compiler of today and its price.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 6,
+https://www.toymoban.com/news/detail-808122.html: fuse pointwise operations with `@torch.jit.script`, this GELU; RNN cells.
+Ours: what is called and kept, the compiler of today and its price.
 """
 
 import os

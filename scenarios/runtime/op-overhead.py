@@ -30,8 +30,8 @@ Adding 1 to 65,536 numbers in pieces of 64: how many times as long does it take 
 `--piece 16384`: 4 pieces and the call that splits. So few calls cost little, and [whole] is REFUTED. refutes: pieces
 `--numbers 1000000`: a call for a million has work to do, and the claim [thousand] is REFUTED on a CPU.
 ## Source
-000 EffectivePyTorch, chapter "Optimizing runtime with TorchScript", https://github.com/vahidk/EffectivePyTorch: many operators
-on small tensors are inefficient. Ours: the size below which that holds, and all that is counted.
+EffectivePyTorch, chapter "Optimizing runtime with TorchScript", https://github.com/vahidk/EffectivePyTorch: many operators on
+small tensors are inefficient. Ours: the size below which that holds, and all counts.
 """
 
 import torch

@@ -34,8 +34,14 @@ bfloat16 99, and both weights move: 32 bits again, in two halves. refutes: float
 `--update 0.001`: larger than half a step of float16 below 1, so its weight moves, to 0.022 and not 0. That of bfloat16 stays
 where it is. refutes: update, master
 ## Source
-000 EffectivePyTorch, chapter "Faster training with mixed precision", and 001, a note on autocast: 16 bits are too coarse to
-accumulate in. 002, an article on AMP: Tensor Cores multiply float16 and add float32. Ours: the numbers, the weight, the carry.
+- EffectivePyTorch, chapter "Faster training with automatic mixed precision", https://github.com/vahidk/EffectivePyTorch: 16
+  bits are too coarse to accumulate in.
+- A note on torch.cuda.amp (in Chinese), section "amp.autocast",
+  https://blog.csdn.net/weixin_37804469/article/details/129733868: it says the same.
+- "Faster and Memory-Efficient PyTorch models using AMP and Tensor Cores", section on Tensor Cores,
+  https://towardsdatascience.com/faster-and-memory-efficient-pytorch-models-using-amp-50fd3c8dd7fe: they multiply float16 and
+  add float32.
+- Ours: the numbers, the weight, the carry.
 """
 
 import math

@@ -31,8 +31,8 @@ refutes: fit-bf16, fit-f16
 `--weight 0.5`: the steps above and below 0.5 are half as long as those around 1, and so is all that is lost. What counts is the
 update divided by the weight. refutes: up, down
 ## Source
-004 A page on three memory tricks after torch-thins, section AMP: range and digits of both. Ours: the lost updates, the fit,
-Adam and the random rounding.
+"Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Automatic mixed precision": range and
+digits of both. Ours: the lost updates, the fit, Adam and the random rounding.
 """
 
 import math

@@ -31,8 +31,12 @@ In bfloat16, how far from 1 is the next larger number?
 `--cut`: for bfloat16 the last 16 bits of a float32 are dropped and not rounded. The largest float32 no longer overflows, 70000
 is 69632, and a conversion is off by up to a whole step, not half of one. refutes: rounding, seventy, overflow
 ## Source
-004 A page on three memory tricks after torch-thins, section AMP, its table of dtypes. 002, an article on AMP, has the bits of
-float32 and float16. Ours: the count of patterns, both kinds of minima, the steps and the overflow.
+- "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Automatic mixed precision": its
+  table of dtypes.
+- "Faster and Memory-Efficient PyTorch models using AMP and Tensor Cores", section on Tensor Cores,
+  https://towardsdatascience.com/faster-and-memory-efficient-pytorch-models-using-amp-50fd3c8dd7fe: the bits of float32 and
+  float16.
+- Ours: the count of patterns, both kinds of minima, the steps and the overflow.
 """
 
 import math

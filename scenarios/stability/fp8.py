@@ -44,9 +44,9 @@ and e5m2 for gradients, and leave `use_fast_accum` off for gradients.
 `--outlier 1`: rows of one size need no scales of their own. refutes: outlier
 `--kept 24`: the running sum keeps all bits of float32. refutes: few-bits
 ## Source
-Ours. The two formats are those of "FP8 Formats for Deep Learning" (https://arxiv.org/abs/2209.05433). An
-overflow is 448 since https://github.com/pytorch/pytorch/pull/178817. The 14 bits of Hopper:
-https://github.com/deepseek-ai/DeepGEMM/issues/37 and https://github.com/triton-lang/triton/issues/2300.
+Ours. The two formats are those of "FP8 Formats for Deep Learning", https://arxiv.org/abs/2209.05433. An overflow is 448 since
+https://github.com/pytorch/pytorch/pull/178817. The 14 bits of Hopper: https://github.com/deepseek-ai/DeepGEMM/issues/37 and
+https://github.com/triton-lang/triton/issues/2300.
 """
 
 import math

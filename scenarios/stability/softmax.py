@@ -36,8 +36,8 @@ refutes: limit-f32, limit-bf16, limit-f16
 `--classes 65000`: the sum of so many ones is in the range of float16, and both softmaxes give 1/65,000.
 refutes: many-classes
 ## Source
-000 EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch. Ours: the
-limits by dtype, ties, many classes and batches.
+EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch. Ours: the limits by
+dtype, ties, many classes and batches.
 """
 
 from functools import partial

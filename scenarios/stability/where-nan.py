@@ -30,8 +30,8 @@ the anomaly mode to name. refutes: gradient, others, one-row, anomaly
 `--dtype float64`: exp(100) is 2.7e43, a number that float64 has, and the gradient of the overflow is 1. Roots, logarithms and
 norms are as bad as before: 0 is 0 in every dtype. refutes: overflow
 ## Source
-000 EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch: gradients have to
-stay in range as values do. Ours: where, the ways to mend it, the norm and the training step.
+EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch: gradients have to stay
+in range as values do. Ours: where, the ways to fix it, the norm and the training step.
 """
 
 import math

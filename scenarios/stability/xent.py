@@ -32,8 +32,8 @@ refutes: loss-limit, gradient-limit
 `--dtype bfloat16`: the loss fails at 93, the gradient at 90 still. refutes: loss-limit
 `--keepdim`: the word that the source lacks; both batches come out right. refutes: square-batch, other-batch
 ## Source
-000 EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch. Ours: the
-dying gradient, hard labels, the batches and the sweep.
+EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch. Ours: the dying
+gradient, hard labels, the batches and the sweep.
 """
 
 import math

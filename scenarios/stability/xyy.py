@@ -29,8 +29,8 @@ float32 and bfloat16 end at 1e-37, and the claims about 1.4013e-45, 1e-45, 1e-40
 computed in float32, where its subnormals are ordinary numbers, and keeps its slope. torch has no such switch for a GPU.
 refutes: range, f32, bf16, last-decade
 ## Source
-000 EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch. Ours: the
-other dtypes, the digits, the overflow of the product and the slope of subnormals.
+EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch. Ours: the other dtypes,
+the digits, the overflow of the product and the slope of subnormals.
 """
 
 import math

@@ -22,7 +22,8 @@ A (2, 3, 4, 4) batch is in channels_last. How many places apart in memory are ne
 ## Try next
 `--channels 1`: one channel, for which both formats are the same memory. refutes: strides, view
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 7. Ours: who keeps the format, who loses it.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 7,
+https://www.toymoban.com/news/detail-808122.html. Ours: which operators keep the format, and which lose it.
 """
 
 from functools import partial

@@ -29,7 +29,8 @@ A 2d convolution with 584 parameters stands before a batch norm. For how many is
 `--momentum 0.01`: the running mean takes ten times as long, and 300 batches are not enough. refutes: absorbed
 `--dtype float32`: the same, with larger roundings. refutes: same, weights, bias, absorbed
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 4. Ours: evaluation, the kinds, the exceptions.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 4,
+https://www.toymoban.com/news/detail-808122.html. Ours: evaluation, the kinds, the exceptions.
 """
 
 from importlib import import_module

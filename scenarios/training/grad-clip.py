@@ -49,8 +49,9 @@ Without clipping, at a factor of 1.08, 60 long, and at a rate of 0.05: how many 
 ## Try next
 `--factor 0.5`: nothing explodes, and nothing needs to be clipped. refutes: explodes, norm, too-large, clipped
 ## Source
-003 "28 PyTorch best practices" after the official Performance Tuning Guide, tip 11: min(max, g), groups, a
-higher rate, faster convergence. Ours: the recurrent net, R², the bounds that do not help, what is clipped.
+"28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 11,
+https://www.toymoban.com/news/detail-808122.html: min(max, g), groups, a higher rate, faster convergence. Ours: the recurrent
+net, R², the bounds that do not help, what is clipped.
 """
 
 import math

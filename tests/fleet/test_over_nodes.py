@@ -105,7 +105,7 @@ def test_fewer_ranks_than_nodes_are_refused_by_the_run(over: Tuilab, root: Path,
     over("run", str(write_scenario(tmp_path, "lab.ranks(1, body)", FAILS)))
 
     (run_dir,) = store.list_runs(root)
-    assert "1 rank cannot be on 2 nodes" in look(run_dir).summary.reason
+    assert "1 rank cannot run on 2 nodes" in look(run_dir).summary.reason
 
 
 def test_ctrl_c_ends_the_ranks_of_all_nodes(real_cluster: Cluster, root: Path, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def _series(run_dir: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("words", "nodes", "said"),
     [
-        ([], 4, "--nnodes 4 is more than the 3 nodes"),
+        ([], 4, "--nnodes 4 is too many: 3 nodes"),
         (["--per-node"], 2, "--nnodes divides one run over nodes, --per-node starts a run on each node; use only one of them"),
         (["--count", "2"], 2, "--count starts a run on each node; use only one of them"),
     ],

@@ -94,14 +94,19 @@ async def test_no_key_of_any_screen_changes_anything(app: ShownApp, tmp_path: Pa
         assert isinstance(app.screen, Page)
         places = [*app.screen.places(), "everywhere"]
         every = [key for place in places for key in KEYS[place] if key.key not in _LEAVE | {"ctrl+p", "escape"}]
+        offered, refused = {key.key for key in app.screen.keys_now()}, []
         page_, focused = app.screen, app.focused
         for key in dict.fromkeys(key.key for key in every):
+            app.said.clear()
+            app.clear_notifications()
             await press(pilot, key)
             assert files(tmp_path) == before, key
+            refused += [key] if key in offered and READ_ONLY in app.said else []
             await back_to(page_, pilot)
             if focused is not None and focused.is_attached:
                 focused.focus()
     assert files(tmp_path) == before
+    assert refused == []
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -248,3 +253,12 @@ def test_read_only_is_for_screens_alone(tuilab: Callable[..., CompletedProcess[s
 
     assert done.returncode == 2
     assert "--read-only works only with the screens" in done.stderr
+
+
+@pytest.mark.parametrize("page", ["run", "history"])
+async def test_palette_shows_a_key_only_with_what_it_does_there(app: ShownApp, page: str) -> None:
+    async with opened(app, *PAGES[page]) as pilot:
+        commands = [key for key, _ in (await opened_palette(pilot.app.screen)).commands()]
+
+    assert [key.action for key in commands if key.key == "b" and key.action == "app.open_box"] == []
+    assert [key.key for key in commands if key.action == "app.open_box"] == [""]

@@ -1,18 +1,16 @@
 """The catalogue: what every scenario file says about itself, read from its source text and never by importing it.
 
 A file that cannot be used is listed with the reason and hurts no other. What was read is kept in the user's cache folder,
-because reading 83 files takes 0.1 s and the cache 3 ms; one that is broken or cannot be written is done without. Each tuilab
-that is installed has one of its own: it could not use that of another, and would make it again and again. Its first line has
-what a list shows of each file, so that who wants no more decodes no more; below it the rest of each is a line, an
-empty one where nobody has wanted more than the list. Each line is sealed by itself.
+because reading 83 files takes 0.2 s and reading the cache 3 ms. If the cache is broken or cannot be written, tuilab works
+without it. Each installed tuilab has a cache of its own, because it could not use the cache of another version.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, pairwise
+from typing import Any
 from zlib import crc32
 
 from tuilab import __version__, places
@@ -22,18 +20,11 @@ from tuilab.errors import TuilabError, UsageError
 from tuilab.files import Fault, Unusable, read_small, replace, sealed, unsealed
 from tuilab.text import did_you_mean, join, show
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _CACHE_LIMIT = 16 * 1024 * 1024
-_HEAD = 4  # fields of a scenario that a list shows: id, topic, path, title
-_CACHED_FILES = 500  # more than that, and only what was listed last is kept
-_READ_BY = ("source", "scenario", "params", "stated", "imports", "quiet", "reading/comments", "reading/nodes", "reading/title")
-_HINTS = 3  # lessons that are named where nothing is called as was asked
-_PIECE = 1024 * 1024  # bytes, as many as a file takes to be read
+_CACHED_FILES = 500  # if the cache holds more files, only those that were listed last are kept
+_HINTS = 3  # scenarios that are named if no scenario has the name that was asked for
 
-_Cached = dict[str, tuple[str, Scenario, bytes]]  # by path: the stamp of a file, what a list shows of it, and the rest
+_Cached = dict[str, tuple[str, Scenario]]  # the stamp of each file and what it says, by path
 
 PathLike = str | os.PathLike[str]
 
@@ -52,48 +43,43 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
 
 
 def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
-    """Return all scenarios in the order of the course, those that cannot be used among them."""
+    """Return all scenarios in the order of the course, also those that cannot be used."""
     folders = scenario_dirs(extra)
     order = course.read(folders)
-    found = _refuse_twins(_read_files(folders, _whole, _read_whole))
-    return order.sort(one._replace(builds_on=order.lessons.get(one.id, ())) for one in found)
+    scenarios = []
+    for scenario in _refuse_twins(_read_files(folders)):
+        scenarios.append(scenario._replace(builds_on=order.lessons.get(scenario.id, ())))
+    return order.sort(scenarios)
 
 
-def listed(extra: Sequence[PathLike] = ()) -> tuple[list[Scenario], Mapping[str, str]]:
-    """Return the scenarios as a list has them, without what stands below their titles, and what each topic is about."""
-    folders = scenario_dirs(extra)
-    order = course.read(folders)
-    return order.sort(_refuse_twins(_read_files(folders, lambda head, rest: head, _read_head))), order.topics
-
-
-def _read_files(
-    folders: Sequence[str],
-    unpack: "Callable[[Scenario, bytes], Scenario | None]",
-    read: "Callable[[str], tuple[Scenario, bytes]]",
-) -> list[Scenario]:
-    """Return what the files in some folders say: of one that was read before, what is unpacked of that, if it is enough."""
+def _read_files(folders: Sequence[str]) -> list[Scenario]:
+    """Return what the files in some folders say; a file that has not changed since it was last read comes from the cache."""
     cached = _read_cache()
-    if not cached:
-        _keep_memory()
     fresh: _Cached = {}
     scenarios = []
-    for path, stamp in dict(file for folder in folders for file in _list_files(folder)).items():
-        known = cached.get(path)
-        if known and known[0] == stamp and (scenario := unpack(*known[1:])):
-            scenarios.append(scenario)
-            continue
-        scenario, rest = read(path)
+    for path, stamp in _stamps_of(folders).items():
+        known_stamp, scenario = cached.get(path, ("", None))
+        if scenario is None or known_stamp != stamp:
+            scenario = _read_source(path)
+            if stamp and not scenario.error:
+                fresh[path] = stamp, scenario
         scenarios.append(scenario)
-        if stamp and not scenario.error:
-            fresh[path] = stamp, scenario, rest
     if fresh:
-        _write_cache({**(cached if len(cached) < _CACHED_FILES else {}), **fresh})
+        kept = cached if len(cached) < _CACHED_FILES else {}
+        _write_cache({**kept, **fresh})
     return scenarios
 
 
 def stamps(extra: Sequence[PathLike] = ()) -> dict[str, str]:
-    """Return by path what changes when a file of a scenario does."""
-    return dict(file for folder in scenario_dirs(extra) for file in _list_files(folder))
+    """Return a stamp of each scenario file, by path; the stamp changes when the file does."""
+    return _stamps_of(scenario_dirs(extra))
+
+
+def _stamps_of(folders: Sequence[str]) -> dict[str, str]:
+    stamps: dict[str, str] = {}
+    for folder in folders:
+        stamps.update(_list_files(folder))
+    return stamps
 
 
 def topics(extra: Sequence[PathLike] = ()) -> dict[str, str]:
@@ -136,53 +122,10 @@ def _meant(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) ->
     return did_you_mean(name, dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}")))
 
 
-def find_whole(heads: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ()) -> list[Scenario]:
-    """Return all of what NAME means among those that are listed: of the others no more is read."""
-    found = find(heads, name, extra)
-    return found if name.endswith(".py") else _whole_of(found, scenario_dirs(extra))
-
-
-def _whole_of(heads: Sequence[Scenario], folders: Sequence[str]) -> list[Scenario]:
-    wanted, order = {head.path for head in heads}, course.read(folders)
-    read = _read_files(
-        folders,
-        lambda head, rest: _whole(head, rest) if head.path in wanted else head,
-        lambda path: _read_whole(path) if path in wanted else _read_head(path),
-    )
-    whole = {one.path: one for one in read}
-    return [
-        found._replace(error=head.error or found.error, builds_on=order.lessons.get(head.id, ()))
-        for head in heads
-        for found in [whole.get(head.path, head)]
-    ]
-
-
 def _read_source(path: str) -> Scenario:
     from tuilab.catalogue.source import read  # slow to load; most of the time the cache has all that is asked for
 
     return read(path)
-
-
-def _keep_memory() -> None:
-    """Have what one file took be there for the next: a tenth of reading many is to have it anew for each.
-
-    The C library returns to the system what is freed, unless that is less than what was once returned in one piece.
-    """
-    bytes(_PIECE)
-
-
-def _read_whole(path: str) -> tuple[Scenario, bytes]:
-    """Return all that a file says, and what is kept of it below what a list shows."""
-    scenario = _read_source(path)
-    return scenario, sealed(json.dumps(scenario[_HEAD:]).encode())
-
-
-def _read_head(path: str) -> tuple[Scenario, bytes]:
-    """Return what a list shows of a file, with nothing below it, where that is sure without all of the file; else all."""
-    from tuilab.catalogue.reading import title
-
-    head = title.read(path)
-    return (head, b"") if head else _read_whole(path)
 
 
 def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]]:
@@ -200,7 +143,7 @@ def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]
             yield entry.path, _stamp(entry)
 
 
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
+def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:
@@ -221,7 +164,7 @@ def _refuse_twins(scenarios: list[Scenario]) -> Iterator[Scenario]:
 # ---- the cache
 
 
-def _stamp(entry: "os.DirEntry[str]") -> str:
+def _stamp(entry: os.DirEntry[str]) -> str:
     """Return what changes when a file does; the change time sees a file that was moved into the place of another."""
     try:
         status = entry.stat()
@@ -230,11 +173,12 @@ def _stamp(entry: "os.DirEntry[str]") -> str:
     return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size}"
 
 
-def _maker() -> str:
-    """Return what changes when the same file could be read differently."""
+def _reader() -> str:
+    """Return a text that changes when the same file could be read differently: the versions and the modules that read it."""
     folder = os.path.dirname(__file__)
-    ours = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in ("catalog", *_READ_BY)]
-    return f"{__version__} {sys.hexversion} {ours}"
+    with os.scandir(folder) as entries:
+        changed_ns = [entry.stat().st_mtime_ns for entry in entries if entry.name.endswith(".py")]
+    return f"{__version__} {sys.hexversion} {sorted(changed_ns)}"
 
 
 def cache_path() -> str:
@@ -250,50 +194,52 @@ def _read_cache() -> _Cached:
 
 
 def _decode(data: bytes) -> _Cached:
-    """Take in what `_write_cache` wrote."""
-    end = data.index(b"\n")
+    """Return what `_write_cache` wrote."""
+    document = json.loads(unsealed(data))
     try:
-        maker, files, lengths = json.loads(unsealed(data[:end]))
-        if maker != _maker():
-            raise Unusable(Fault.FOREIGN, "it is another tuilab's")
-        if not all(isinstance(word, str) for words in files for word in words):
-            raise ValueError("it holds something else than scenarios")
-        rests = (data[start + 1 : end] for start, end in pairwise(accumulate(lengths, initial=end)))
-        read = zip(files, rests, strict=True)
-        return {path: (stamp, Scenario(id, topic, path, title), rest) for (stamp, id, topic, path, title), rest in read}
-    except TypeError as problem:
-        raise ValueError("it holds something else than scenarios") from problem
+        if document["reader"] != _reader():
+            raise Unusable(Fault.FOREIGN, "another tuilab wrote it")
+        return {path: (stamp, _scenario_of(fields)) for path, (stamp, fields) in document["files"].items()}
+    except (TypeError, KeyError, AttributeError) as problem:
+        raise ValueError("it does not hold scenarios") from problem
 
 
 def _write_cache(files: _Cached) -> None:
-    heads = [[stamp, *head[:_HEAD]] for stamp, head, _ in files.values()]
-    rests = [rest for _, _, rest in files.values()]
-    head = json.dumps([_maker(), heads, [len(rest) + 1 for rest in rests]]).encode()
+    document = {"reader": _reader(), "files": files}
     with suppress(OSError, TuilabError):
         path = cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        replace(path, b"\n".join([sealed(head), *rests]))
+        replace(path, sealed(json.dumps(document).encode()))
 
 
-def _whole(head: Scenario, rest: bytes) -> Scenario | None:
-    """Return all of a scenario; what is no such thing is read again."""
-    with suppress(TypeError, ValueError, AttributeError, RecursionError):
-        return _scenario_of(head, json.loads(unsealed(rest)))
-    return None
+def _scenario_of(fields: list[Any]) -> Scenario:
+    """Return a scenario from the fields that the cache has of it, in their order; TypeError or ValueError for anything else."""
+    scenario = Scenario(*fields)
+    scenario = scenario._replace(
+        params=tuple(_param_of(*param) for param in scenario.params),
+        arms=tuple(scenario.arms),
+        claims=tuple(Stated(*claim) for claim in scenario.claims),
+        imports=tuple(scenario.imports),
+        settings=tuple((name, whom) for name, whom in scenario.settings),
+        builds_on=tuple(scenario.builds_on),
+    )
+    _check_texts(scenario)
+    return scenario
 
 
-def _scenario_of(head: Scenario, fields: "list[Any]") -> Scenario:
-    lesson, sections, read_params, arms, claims, error, is_timed, imports, settings, quiet, *_ = fields
-    found = tuple(Param(name, kind, value, tuple(choices), *rest) for name, kind, value, choices, *rest in read_params)
-    stated = tuple(Stated(*claim) for claim in claims)
-    raced = tuple((name, whom) for name, whom in settings)
-    words = [lesson, error, *sections.values(), *arms, *imports, *(word for one in raced for word in one)]
-    words += [word for claim in stated for word in claim]
-    words += [word for param in found for word in (param.name, param.type, param.label)]
-    if not all(isinstance(word, str) for word in words):
-        raise TypeError("it holds something else than scenarios")
-    id, topic, path, title, *_ = head
-    return Scenario(
-        id, topic, path, title, lesson, sections, found, tuple(arms), stated, error, bool(is_timed), tuple(imports), raced,
-        bool(quiet),
-    )  # fmt: skip
+def _param_of(name: str, type: Any, default: Any, choices: Sequence[Any], *rest: Any) -> Param:
+    return Param(name, type, default, tuple(choices), *rest)
+
+
+def _check_texts(scenario: Scenario) -> None:
+    """Raise a TypeError if something that is to be a text is not."""
+    texts = [scenario.id, scenario.topic, scenario.path, scenario.title, scenario.lesson, scenario.error]
+    texts += [*scenario.sections.values(), *scenario.arms, *scenario.imports]
+    for setting in scenario.settings:
+        texts += setting
+    for claim in scenario.claims:
+        texts += claim
+    for param in scenario.params:
+        texts += [param.name, param.type, param.label]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text of a scenario is none")

@@ -95,7 +95,7 @@ def _check_shown(file: File) -> Iterator[Finding]:
 def _check_cuda(file: File) -> Iterator[Finding]:
     for node in file.nodes:
         if isinstance(node, ast.expr | ast.stmt) and _is_cuda(node):
-            yield Finding(node.lineno, "torch.cuda is used directly; use lab.device as the device")
+            yield Finding(node.lineno, "torch.cuda is used directly; use lab.device() and torch.get_device_module(device)")
 
 
 def _is_cuda(node: ast.AST) -> bool:

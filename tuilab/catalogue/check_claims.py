@@ -22,7 +22,7 @@ _MOST = 200  # bullets, and calls: each is held against each other
 
 _MEANT = re.compile(r"\[([^\[\]\n]*)\]\s*(\S?)")
 _GAPS = re.compile(r"\{[^{}]*\}")
-_BY_RATIO = "a claim about two arms is lab.claim_ratio(key, ratio, ...)"
+_BY_RATIO = "for two arms of a race, use lab.claim_ratio(key, ratio, ...)"
 
 
 def check_claims(file: File) -> Iterator[Finding]:
@@ -104,8 +104,8 @@ def _why_no_key(bullet: str, text: str) -> str:
     if not _is_plain_key(meant[1]):
         return f"[{show(meant[1], 60)}] is not a key ({KEY_RULE}); write a key instead, and claim it by that key"
     if not meant[2]:
-        return f"the sentence after the key [{meant[1]}] is missing"
-    return f"the blank after [{meant[1]}] is missing; add it to make this a key"
+        return f"the key [{meant[1]}] has no sentence; write the claim after it"
+    return f"there is no space after [{meant[1]}]; add a space, so that it is read as a key"
 
 
 def _why_not_refuted(file: File, word: str, options: str) -> str:
@@ -114,15 +114,13 @@ def _why_not_refuted(file: File, word: str, options: str) -> str:
         return f'"{show(word, 60)}" after refutes: is not a key ({KEY_RULE}); write keys with commas between them'
     claim = next((claim for claim in file.scenario.claims if claim.key == word), None)
     if claim is None:
-        return f"Try next refutes [{word}], but no bullet under Look for has this key"
+        return f"Try next refutes [{word}], but no bullet under Look for has this key; correct the key, or add the bullet"
     calls = [call for call in file.calls("claim", "claim_ratio") if match(literal_text(call) or "", [claim])]
     if calls and all(map(is_about_ratio, calls)):
         return f"Try next refutes [{word}], which is about time, so the result depends on the machine; describe it in words"
     name = _changed_at(calls, options)
     if name:
-        return (
-            f"Try next refutes [{word}] by another {name}, but at= limits this claim to other values; leave {name} out of at="
-        )
+        return f"Try next changes {name} to refute [{word}], but at= limits this claim to other values; leave {name} out of at="
     return ""
 
 
@@ -148,7 +146,10 @@ def _check_at(file: File, call: ast.Call) -> Iterator[Finding]:
             yield Finding(call.lineno, f"at= names {show(name, 60)}, which is not a parameter of run{hint}")
         elif values is not None and params[name].default not in values:
             usual = spell(params[name].default)
-            yield Finding(call.lineno, f"at= leaves out the default of {name}, so add {usual}: no run as it comes tests this")
+            yield Finding(
+                call.lineno,
+                f"at= leaves out the default of {name}, so a run with defaults does not test this claim; add {usual} to at=",
+            )
 
 
 def _claimed_for(calls: Sequence[ast.Call]) -> dict[str, list[Value] | None]:
@@ -180,7 +181,9 @@ def _check_key(call: ast.Call, word: str, every: Sequence[Stated]) -> Iterator[F
         advice = f'"{claim.key}"' if claim and claim.key else "the key of its bullet under Look for"
         yield Finding(call.lineno, f'"{show(word, 60)}" is not a key ({KEY_RULE}); write {advice}')
     elif not match(word, every):
-        yield Finding(call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]")
+        yield Finding(
+            call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]; add the bullet, or correct the key"
+        )
 
 
 def _check_arguments(call: ast.Call) -> Iterator[Finding]:
@@ -190,7 +193,7 @@ def _check_arguments(call: ast.Call) -> Iterator[Finding]:
         return
     others = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]]
     if method == "claim" and "ratio" in others:
-        yield Finding(call.lineno, _BY_RATIO)
+        yield Finding(call.lineno, f"lab.claim takes no ratio; {_BY_RATIO}")
     elif others:
         hint = f"; {_BY_RATIO}" if method == "claim" and set(others) <= TAKES["claim_ratio"] else ""
         yield Finding(call.lineno, f"lab.{method} takes no {' and no '.join(others)}{hint}")

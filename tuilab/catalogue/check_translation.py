@@ -98,7 +98,7 @@ def _check_parts(scenario: Scenario, words: Translation) -> _Found:
     if missing := [name for name in scenario.sections if not words.sections.get(name)]:
         yield "", f"the sections for {join(missing)} are missing or empty"
     if words.twice:
-        yield words.twice[-1], f"these occur twice: {join(words.twice)}"
+        yield words.twice[-1], f"these occur twice: {join(words.twice)}; remove one of each"
 
 
 def _check_claims(scenario: Scenario, words: Translation) -> _Found:

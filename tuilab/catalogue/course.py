@@ -5,11 +5,11 @@ A folder may do without, and a line that says nothing hurts no other: `tuilab ch
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.files import Fault, Unusable, read_small
 from tuilab.text import show
-from tuilab.tuples import NamedTuple
 
 FILE = "course.txt"
 BUILDS_ON = 2  # lessons, at most
@@ -59,7 +59,9 @@ def _take(course: Course, text: str) -> None:
         name, _, rest = line.rstrip().lstrip(" \t").partition(":")
         is_indented = line.startswith((" ", "\t"))
         if not _is_name(name) or (is_indented and not topic):
-            course.faults.append((number, 'this is neither "topic: what it is about" nor, indented, "lesson: one, another"'))
+            course.faults.append(
+                (number, 'this line is not in the form "topic: what it is about" or, indented, "lesson: one, another"')
+            )
         elif is_indented:
             course.lines.setdefault(name, (number, topic))
             course.lessons.setdefault(name, tuple(word.strip() for word in rest.split(",") if word.strip()))

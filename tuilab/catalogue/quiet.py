@@ -3,18 +3,15 @@
 import ast
 import sys
 
-from tuilab.catalogue.reading.nodes import nodes
-
 _CLOCKS = ("time", "timeit", "datetime", "perf_counter", "monotonic", "process_time", "thread_time", "times", "Timer", "Event")
 _METERS = ("elapsed_time", "benchmark", "profile", "profiler", "cProfile", "resource", "psutil", "getloadavg")
 _OF_LAB = ("race", "span", "effective_cores", "neighbours")
 _LOOKS = frozenset([*_CLOCKS, *_METERS, *_OF_LAB])
-_TELLING = frozenset([ast.Attribute, ast.Constant, ast.Import, ast.ImportFrom])  # few of all
 
 
 def wants_quiet(tree: ast.Module) -> bool:
     """Say whether a file names anything that tells times or use; of a module that is neither torch nor Python's who knows."""
-    return any(_may_look(node) for node in nodes(tree) if node.__class__ in _TELLING)
+    return any(_may_look(node) for node in ast.walk(tree))
 
 
 def _may_look(node: ast.AST) -> bool:

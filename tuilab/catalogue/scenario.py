@@ -1,16 +1,9 @@
 """A scenario as its file describes it: what the catalogue lists and the forms are made from."""
 
 from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
-from tuilab.tuples import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Type = Literal["int", "float", "bool", "str", "choice"]
-else:
-    Type = str
+Type = Literal["int", "float", "bool", "str", "choice"]
 
 REPEATS = 6  # processes where times are claimed: the fewest that give an interval
 

@@ -1,8 +1,10 @@
 """Reads what one scenario file says about itself, from its source text and never by importing it."""
 
 import ast
+import io
 import os
 import re
+import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -11,8 +13,6 @@ from functools import lru_cache
 from tuilab.catalogue import params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
 from tuilab.catalogue.quiet import wants_quiet
-from tuilab.catalogue.reading import comments
-from tuilab.catalogue.reading.nodes import nodes
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
 from tuilab.catalogue.stated import claims_of, is_key, plain, sections_of
 from tuilab.errors import UsageError
@@ -43,9 +43,9 @@ def read(file: str | os.PathLike[str]) -> Scenario:
     except Broken as problem:
         return scenario._replace(error=str(problem))
     except (RecursionError, MemoryError):
-        return scenario._replace(error="too deeply nested to be understood")
+        return scenario._replace(error="its code is nested too deeply to be read; use shorter expressions")
     except ValueError as problem:  # such as a number of 5000 digits
-        return scenario._replace(error=f"cannot be understood: {problem}")
+        return scenario._replace(error=f"cannot be read as Python: {problem}")
 
 
 def is_name(id: str) -> bool:
@@ -66,14 +66,14 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
     except (Broken, ValueError) as problem:
         scenario = scenario._replace(error=str(problem))
     except (RecursionError, MemoryError):
-        scenario = scenario._replace(error="too deeply nested to be understood")
+        scenario = scenario._replace(error="its code is nested too deeply to be read; use shorter expressions")
     return scenario, data
 
 
 def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
     """Return the claims that the lesson in a file states."""
     tree, _ = parse_source(read_text(os.path.abspath(file)))
-    return claims_of(docstring_of(tree))
+    return claims_of(ast.get_docstring(tree) or "")
 
 
 def read_text(path: str) -> str:
@@ -111,18 +111,6 @@ def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
     return tree, runs[-1]
 
 
-def docstring_of(tree: ast.Module) -> str:
-    """Return the lesson of a scenario, as `ast.get_docstring` does; that loads what takes longer than a list."""
-    text = ast.get_docstring(tree, clean=False) or ""
-    is_flush = "\t" not in text and not text[:1].isspace() and re.search(r"\n\S", text)
-    return text.rstrip("\n") if is_flush else (ast.get_docstring(tree) or "")
-
-
-def check_signature(text: str) -> None:
-    """Raise Broken, or ValueError, unless the function `run` in a text takes what can be given to it."""
-    _read_params(parse_source(text)[1], text)
-
-
 def lab_name(run: ast.FunctionDef) -> str:
     """Return what the scenario calls its lab."""
     return (run.args.posonlyargs + run.args.args)[0].arg
@@ -137,7 +125,7 @@ def lab_calls(tree: ast.AST, lab: str, *methods: str) -> list[ast.Call]:
 def _all_calls(tree: ast.AST, lab: str) -> tuple[ast.Call, ...]:
     calls = [
         node
-        for node in nodes(tree)
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if isinstance(node.func.value, ast.Name) and node.func.value.id == lab
     ]
@@ -171,7 +159,8 @@ def race_arms(call: ast.Call) -> dict[str, ast.expr]:
 
 def _describe(scenario: Scenario, text: str) -> Scenario:
     tree, run = parse_source(text)
-    title, _, lesson = docstring_of(tree).partition("\n")
+    docstring = ast.get_docstring(tree) or ""
+    title, _, lesson = docstring.partition("\n")
     if not title:
         raise Broken("the docstring is missing; its first line is the title", 1)
     arms = list(_read_arms(tree, lab_name(run)))
@@ -236,10 +225,27 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     defaults += arguments.defaults
     pairs = [*zip(positional, defaults, strict=True)][1:]
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    behind = comments.behind(text, run, [value or name for name, value in pairs])
-    found = [_read_param(name, value, behind.pop((value or name).end_lineno, "")) for name, value in reversed(pairs)]
+    comments = _comments_of(run, text)
+    found = []
+    for name, value in reversed(pairs):
+        line = (value or name).end_lineno
+        comment = comments.pop(line, "")  # of several parameters on a line, the last one has the comment
+        found.append(_read_param(name, value, comment))
     _refuse_twins(found, run.lineno)
     return tuple(reversed(found))
+
+
+def _comments_of(run: ast.FunctionDef, text: str) -> dict[int | None, str]:
+    """Return the comments in the signature of `run`, by line: a syntax tree has none."""
+    comments: dict[int | None, str] = {}
+    signature = "\n".join(text.split("\n")[run.lineno - 1 :])
+    for token in tokenize.generate_tokens(io.StringIO(signature, newline="\n").readline):
+        line = run.lineno - 1 + token.start[0]
+        if line > run.body[0].lineno:
+            break
+        if token.type == tokenize.COMMENT:
+            comments[line] = token.string
+    return comments
 
 
 def _refuse_twins(found: Sequence[Param], line: int) -> None:

@@ -5,10 +5,10 @@ A key is what a claim is known by, from run to run and whatever becomes of its w
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tuilab.catalogue.scenario import Stated
 from tuilab.text import show
-from tuilab.tuples import NamedTuple
 from tuilab.wrapping import flow
 
 SECTION = "Look for"

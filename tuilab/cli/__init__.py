@@ -1,6 +1,6 @@
 """The command line, and the one place where errors are caught.
 
-It is the last room and may import all others, late: `tuilab --help` loads next to nothing.
+It is the last package and may import all others. It imports them late, so that `tuilab --help` loads only click.
 """
 
 import contextlib
@@ -8,18 +8,15 @@ import errno
 import io
 import os
 import sys
+from typing import NoReturn
 
 from tuilab import places, text
 from tuilab.errors import ExitCode, TuilabError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
 _OF_THE_DISK = {errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN, errno.ETIMEDOUT}
 
 
-def main() -> "NoReturn":
+def main() -> NoReturn:
     """Run the command line; every error that a sentence explains ends here."""
     _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -29,7 +26,7 @@ def main() -> "NoReturn":
         if not os.environ.get("HOME"):
             os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk
         _configure(sys.argv[1:])
-        code = _answer(sys.argv[1:])
+        code = _run_subcommand()
         sys.stdout.flush()
     except TuilabError as problem:
         _say(f"tuilab: {problem}")
@@ -53,17 +50,11 @@ def main() -> "NoReturn":
     _leave(code)
 
 
-def _answer(argv: list[str]) -> int:
-    from tuilab.cli import door
-
-    if door.answer(argv):
-        return ExitCode.DONE
+def _run_subcommand() -> int:
     if "_TUILAB_COMPLETE" in os.environ:
         from tuilab.cli import completion
 
         completion.guard()
-    if (code := door.screens(argv)) is not None:
-        return code
     from tuilab.cli import group
 
     return group.run()
@@ -102,7 +93,7 @@ def _say(sentence: str) -> None:
         return  # nobody listens
 
 
-def _leave(code: int) -> "NoReturn":
+def _leave(code: int) -> NoReturn:
     """Exit at once: taking the interpreter down in order costs as much as `--help` itself, and nothing of ours needs it."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a pipe that was closed early

@@ -1,14 +1,14 @@
 """What a shell offers when tab is pressed: scenarios, runs, tags, files and folders; nothing that a terminal would obey."""
 
+import os
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 import click
 
-from tuilab.cli import offers
-
 _MOST = 50  # runs
+_SAFE_IN_BASH = "_@%+=:,./~-"  # besides letters and digits
 
 
 def guard() -> None:
@@ -36,17 +36,36 @@ def _guarded(kind: type[Any]) -> type[Any]:
 
 
 def _is_offered(item: Any, shell: str) -> bool:
-    """Say whether a word can be shown and taken; of files and folders the shell knows the names."""
-    return item.type != "plain" or offers.is_offered(str(item.value), shell)
+    """Return whether a shell can show a word and put it on the line; it knows the names of files and folders itself.
+
+    bash puts a word on the line without quotes: blanks and `$(...)` would be executed.
+    """
+    if item.type != "plain":
+        return True
+    word = str(item.value)
+    if shell != "bash":
+        return word.isprintable()
+    is_safe = all(character.isalnum() or character in _SAFE_IN_BASH for character in word)
+    return bool(word) and word[0] != "~" and word.isprintable() and is_safe
+
+
+def _is_path(incomplete: str) -> bool:
+    """Return whether the word that is typed is a path, not a name."""
+    return incomplete.startswith((".", "/", "~")) or os.sep in incomplete
 
 
 def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer topics and scenarios; where a path is begun, files."""
     from click.shell_completion import CompletionItem
 
-    if offers.is_path(incomplete):
+    if _is_path(incomplete):
         return files(ctx, param, incomplete)
-    names = offers.scenario_names(ctx.params.get("scenarios") or [])
+    from tuilab.catalogue import catalog  # imported here: every subcommand imports this module, and most need no scenario
+
+    names = {"all": "every scenario"}
+    found = catalog.load(ctx.params.get("scenarios") or [])
+    names |= {scenario.topic: "a topic" for scenario in found}
+    names |= {scenario.id: scenario.title for scenario in found}
     return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
 
 
@@ -118,7 +137,7 @@ def over(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[An
 
 def runs_or_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer runs; where a path is begun, or no run begins so, folders of runs."""
-    found = [] if offers.is_path(incomplete) else runs(ctx, param, incomplete)
+    found = [] if _is_path(incomplete) else runs(ctx, param, incomplete)
     return found or folders(ctx, param, incomplete)
 
 

@@ -1,6 +1,6 @@
 """What `tuilab --help` prints: the subcommands, the options of the screens, the exit codes.
 
-Kept free of slow imports, as it is answered before anything is loaded that parses words.
+The page names all subcommands without loading them: to load them all would take a second.
 """
 
 from collections.abc import Iterable

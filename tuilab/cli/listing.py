@@ -1,4 +1,4 @@
-"""The catalogue as `tuilab list` prints it; kept free of slow imports."""
+"""The catalogue as `tuilab list` prints it."""
 
 import sys
 from collections.abc import Mapping, Sequence

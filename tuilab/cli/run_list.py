@@ -1,8 +1,9 @@
-"""The runs as `tuilab runs` prints them; kept free of slow imports."""
+"""The runs as `tuilab runs` prints them."""
 
 import sys
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.record.states import RunState
@@ -13,7 +14,6 @@ from tuilab.runs.listing.entry import WAITS, Entry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.text import plural, show
-from tuilab.tuples import NamedTuple
 from tuilab.words import size
 
 LIMIT = 20  # runs, where nobody says how many
@@ -67,12 +67,6 @@ class RunList:
         cache.look_around(runs, _LOOK_AROUND_S)
         cache.keep()
         return cache.size(runs)
-
-
-def newest(root: str) -> str:
-    """Return what `tuilab runs` prints where nobody asks for certain ones."""
-    found = RunList([root])
-    return told(found, [found.row(*run) for run in found.runs[:LIMIT]], found.count(LIMIT))
 
 
 def told(found: RunList, rows: Sequence[Row], count: str) -> str:

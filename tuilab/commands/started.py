@@ -8,9 +8,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tuilab.commands import inside, inside_old
+from tuilab.commands import inside
 from tuilab.commands.inside._tuilab_watch import HOW, VARIABLE
-from tuilab.commands.torch_version import has_no_door
 from tuilab.engine import processes
 from tuilab.errors import TuilabError
 from tuilab.text import show
@@ -20,10 +19,10 @@ OURS = 125  # the exit code if tuilab itself failed, as of env, nohup and timeou
 NOT_STARTED = "the command was not started"
 
 _REASONS = {
-    errno.ENOEXEC: "it is not a program, and it has no #! line",
+    errno.ENOEXEC: "it is neither a program nor a script with a #! line",
     errno.E2BIG: "its arguments and variables are too long for this system",
 }
-INSIDE, _INSIDE_OLD = (str(Path(package.__file__ or "").parent) for package in (inside, inside_old))
+INSIDE = str(Path(inside.__file__ or "").parent)
 
 
 class CannotStart(TuilabError):
@@ -54,8 +53,8 @@ def start(
         raise CannotStart(f"its folder {folder} does not exist", NOT_FOUND)
     environment = {**os.environ, **extra}
     if marks is not None:
-        ours = [_INSIDE_OLD, INSIDE] if has_no_door(words, environment) else [INSIDE]
-        path = os.pathsep.join([*ours, *filter(None, [environment.get("PYTHONPATH")])])
+        own_path = environment.get("PYTHONPATH")
+        path = f"{INSIDE}{os.pathsep}{own_path}" if own_path else INSIDE
         environment |= {"PYTHONPATH": path, VARIABLE: str(marks), HOW: how}
     try:
         return subprocess.Popen(

@@ -2,18 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Literal, NamedTuple, TextIO
 
 from tuilab.record.verdicts import FAILED, Verdict
 from tuilab.text import has_colour, is_utf8_terminal
-from tuilab.tuples import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal, TextIO
+Kind = Literal["good", "fair", "bad", "open", "none"]  # how a claim came out: what gives it its colour in every view
 
-    Kind = Literal["good", "fair", "bad", "open", "none"]  # how a claim came out: what gives it its colour in every view
-
-VERDICT_MARKS: "dict[str, tuple[str, str, Kind]]" = {  # verdict -> (mark, plain mark, kind)
+VERDICT_MARKS: dict[str, tuple[str, str, Kind]] = {  # verdict -> (mark, plain mark, kind)
     Verdict.SUPPORTED: ("✓", "+", "good"),
     Verdict.WEAKER: ("≈", "~", "fair"),
     Verdict.NO_DIFFERENCE: ("≈", "=", "fair"),
@@ -23,8 +19,8 @@ VERDICT_MARKS: "dict[str, tuple[str, str, Kind]]" = {  # verdict -> (mark, plain
     Verdict.NOT_TESTABLE: ("–", "-", "none"),
     FAILED: ("!", "!", "bad"),
 }
-_PENDING: "tuple[str, str, Kind]" = ("…", ".", "none")
-_COLOURS: "dict[Kind, int]" = {"good": 32, "fair": 33, "bad": 31, "open": 33, "none": 2}
+_PENDING: tuple[str, str, Kind] = ("…", ".", "none")
+_COLOURS: dict[Kind, int] = {"good": 32, "fair": 33, "bad": 31, "open": 33, "none": 2}
 _ASCII = str.maketrans({"µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "“": '"', "”": '"', "’": "'", "·": "-", "²": "^2"})
 
 
@@ -75,6 +71,6 @@ class Style(NamedTuple):
         return "·" if self.is_utf8 else "-"
 
 
-def style_of(stream: "TextIO") -> Style:
+def style_of(stream: TextIO) -> Style:
     """Return what a stream's terminal can show."""
     return Style(is_utf8=is_utf8_terminal(), has_colour=stream.isatty() and has_colour())

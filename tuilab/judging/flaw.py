@@ -11,9 +11,9 @@ def flaw(claim: events.ClaimDeclared) -> str:
     if claim.op not in ("at_least", "at_most"):
         return f"a ratio is claimed with at_least= or at_most=, not {claim.op}=: no measured ratio is exact"
     if claim.over == claim.under:
-        return f"a ratio takes two arms; both are {show(claim.over, 60)}"
+        return f"a ratio needs two different arms; both are {show(claim.over, 60)}"
     if not 0 < claim.bound < math.inf:
-        return f"a ratio is above zero and finite; the claimed bound is {claim.bound:g}"
+        return f"the claimed bound of a ratio has to be above 0 and finite, not {claim.bound:g}"
     if not 0 <= claim.margin < math.inf:
-        return f"a margin is zero or more; the claimed one is {claim.margin:g}"
-    return "" if 0.5 < claim.confidence < 1 else f"a confidence is between 0.5 and 1; the claimed one is {claim.confidence:g}"
+        return f"the margin of a ratio has to be 0 or more and finite, not {claim.margin:g}"
+    return "" if 0.5 < claim.confidence < 1 else f"the confidence has to be between 0.5 and 1, not {claim.confidence:g}"

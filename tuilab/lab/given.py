@@ -98,7 +98,7 @@ def truth(name: str, value: Any) -> bool:
     try:
         return bool(value)
     except Exception as problem:  # an array of several
-        raise TypeError(f"{name} takes what is true or false, not {told(value)}") from problem
+        raise TypeError(f"{name} takes a true or false value, not {told(value)}") from problem
 
 
 def flag(name: str, value: Any) -> bool:
@@ -167,7 +167,7 @@ def _plain_field(name: str, value: Any) -> Any:
     try:
         return plain(value)
     except RecursionError as problem:
-        raise ValueError(f"{name} takes nothing that is nested so deeply") from problem
+        raise ValueError(f"{name} is nested too deeply; pass flatter data") from problem
 
 
 def _has_one(value: Any) -> bool:

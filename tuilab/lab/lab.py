@@ -1,27 +1,29 @@
 """The lab: the only API that a scenario needs.
 
-lab.stage("training")                         what happens next
-lab.log(step, loss=loss)                      scalars of a step; GPU tensors do not stall the step
-lab.progress(done, total)                     how far it is
-@lab.once                                     above a function: runs it here, in the first repeat only
-lab.race(loop=f, sum=g)                       interleaved timing of arms; see race.py
-lab.arm("two threads", body, env={...})       a function of the scenario in a process of its own
-lab.ranks(2, body)                            a function in that many processes of one process group
-with lab.group():                             this process as a process group of its own
-with lab.neighbours(2):                       busy processes beside this one
-lab.claim("sum", got, equals=12)              what the run should show: the bullet `- [sum] ...` of the lesson
-lab.claim_ratio("fast", "loop/sum", at_least=2)     the same about two arms of a race still to come
-lab.advise("OMP_NUM_THREADS", {1: "one", 2: "two"}, default=2, about="...")     which of several values is to be set
-lab.memory("forward")                         bytes and operators; see meters/memory.py
-for step in lab.steps(1000, "training"):      a stage that tells how far it is
-for n in lab.sweep([1, 10, 100], "sizes"):    the same, over values
-lab.limit(works, low, high)                   the largest value that works
-lab.raises(f, x)  lab.warns(f, x)             what a call complains of, as texts
-lab.count(f, x, backward=True)                operators, flops, bytes and nodes of a call; see meters/counted.py
-lab.precision("ieee")                         float32 on a GPU that is float32
-lab.lacks_units(torch.bfloat16)               what the device lacks to multiply matrices of a dtype in units of its own
-lab.axes("loss", x="epoch", log="xy")         what is along the axes of a chart
-lab.text(...)  lab.table(...)  lab.bars(...)  lab.span(...)  lab.image(...)     what is to be seen besides
+docs/writing-scenarios.md describes every call with its parameters.
+
+lab.stage("training")                         show what happens next
+lab.log(step, loss=loss)                      record the scalars of a step; tensors on a GPU do not stall it
+lab.progress(done, total)                     show the progress
+@lab.once                                     above a function: run it here, in the first repeat only
+lab.race(loop=f, sum=g)                       time arms in turns; see race.py
+lab.arm("two threads", body, env={...})       run a function of the scenario in a process of its own
+lab.ranks(2, body)                            run a function in several processes of one process group
+with lab.group():                             put this process alone into a process group
+with lab.neighbours(2):                       keep other processes busy
+lab.claim("sum", got, equals=12)              claim the bullet `- [sum] ...` of the lesson
+lab.claim_ratio("fast", "loop/sum", at_least=2)     claim something about two arms of a later race
+lab.advise("OMP_NUM_THREADS", {1: "one", 2: "two"}, default=2, about="...")     compare values of a variable
+lab.memory("forward")                         count bytes and operators of a block; see meters/memory.py
+for step in lab.steps(1000, "training"):      enter a stage, count steps, and show the progress
+for n in lab.sweep([1, 10, 100], "sizes"):    the same for a list of values
+lab.limit(works, low, high)                   find the largest value that works
+lab.raises(f, x)  lab.warns(f, x)             return the error or the warnings of a call, as texts
+lab.count(f, x, backward=True)                count operators, flops, bytes and nodes of a call; see meters/counted.py
+lab.precision("ieee")                         compute float32 on a GPU without TF32
+lab.lacks_units(torch.bfloat16)               name the units for matrix products that the device lacks
+lab.axes("loss", x="epoch", log="xy")         name the axes of a chart
+lab.text(...)  lab.table(...)  lab.bars(...)  lab.span(...)  lab.image(...)     show other results
 lab.artifact(...)  lab.device()
 """
 
@@ -68,9 +70,9 @@ T = TypeVar("T")
 
 
 class Lab:
-    """What `run(lab, ...)` gets: every call appends to the journal of the run.
+    """The first parameter of `run(lab, ...)`; its calls append records to the journal of the run.
 
-    An argument that would not be read back as it was given is refused at once, with TypeError or ValueError.
+    An argument that could not be read back unchanged raises TypeError or ValueError.
     """
 
     def __init__(self, journal: Writer, run_dir: Path, line: WorkerLine, order: WorkerOrder, wanted: str = "auto") -> None:
@@ -100,66 +102,68 @@ class Lab:
     # ---- what happens
 
     def stage(self, name: str) -> None:
-        """Say what happens next."""
+        """Show what happens next."""
         self._enter(events.StageEntered(name=name))
 
     def log(self, step: float, *, arm: str = "", **values: Scalar) -> None:
-        """Record scalars of a step; a tensor on a GPU is recorded as it is in the current stream, and no step waits for it.
+        """Record the scalars of a step, without waiting for tensors on a GPU.
 
-        What is no whole number is where they stand on the axis: `lab.log(88.7, total=total)` of a sweep.
+        A tensor on a GPU is recorded with its value at this point of the current stream. A `step` that is not a whole number
+        is a position on the x axis, as in `lab.log(88.7, total=total)`.
         """
         self._scalars.log(step, arm, values)
 
     def progress(self, done: int, total: int, unit: str = "steps") -> None:
-        """Say how far it is; called every step, it is written ten times a second."""
+        """Show the progress. Call it in every step: it writes at most ten records a second."""
         if record := self._progress.due(done, total, unit):
             self._enter(record)
 
     def steps(self, count: int, name: str) -> Iterator[int]:
-        """Enter a stage and return its steps, 0 to `count` - 1, one after another; how far they are is told by itself."""
+        """Enter a stage, return its steps from 0 to `count` - 1 one after another, and show the progress."""
         count = whole("count", count)
         self.stage(name)
         return swept(range(count), "steps", self.progress)
 
     def sweep(self, values: Iterable[T], name: str) -> Iterator[T]:
-        """Enter a stage, as in "sizes", and return the values one after another; how far it is is told by itself."""
+        """Enter a stage, return the values one after another, and show the progress."""
         found = swept(values, "values", self.progress)
         self.stage(name)
         return found
 
     def text(self, text: str, title: str = "") -> None:
-        """Show a short text: a table, an error message, a remark."""
+        """Show a text of up to 8000 characters; a longer text is cut."""
         self.record(text_shown(text, title))
 
     def axes(self, metric: str, *, x: str = "", y: str = "", log: Axis | None = None) -> None:
-        """Say what is along the axes of the chart of a metric, with the unit: `x="rows"`, `y="sum of exp(logit)"`.
+        """Name the axes of the chart of a metric, with their units: `x="rows"`, `y="sum of exp(logit)"`.
 
-        `log` names the axes that are logarithmic from the start: "x", "y", "xy", or none with "". Without it y is as its
-        values suggest, and x is linear.
+        `log` names the axes that start logarithmic: "x", "y", "xy", or none with "". Without it, the values decide for y, and
+        x is linear.
         """
         self.record(axes_named(metric, x, y, log))
 
     def bars(self, title: str, values: Mapping[str, Scalar], *, unit: str = "") -> None:
-        """Show named values as bars that begin at 0; with the unit "B" they are told as KiB, MiB and GiB."""
+        """Show at most 40 named values as bars that begin at 0; the unit "B" is shown as KiB, MiB and GiB."""
         self.record(bars_shown(title, values, unit))
 
     def table(self, title: str, rows: Sequence[Sequence[Any]], *, head: Sequence[str] = ()) -> None:
-        """Show a small table of texts and numbers; True and False are told as yes and no."""
+        """Show a table of texts and numbers, with at most 40 rows and 8 columns; True and False are shown as yes and no."""
         self.record(table_shown(title, rows, head))
 
     def span(self, lane: str, began: float, ended: float, name: str = "", *, arm: str = "", unit: str = "s") -> None:
-        """Show on a lane from when to when something went on; `name` says what. The spans of an arm are one picture.
+        """Show an activity on a lane, from `began` to `ended`; the spans of an arm are one picture.
 
-        Seconds may be of any clock, and are told since the first of them; of another `unit`, as "steps", they are as given.
+        Seconds may be of any clock, and are shown from the earliest of them. With another `unit`, for example "steps", the
+        numbers are shown as given.
         """
         self.record(self._lanes.span_shown(lane, began, ended, name, words("arm", arm) or self._arm, unit))
 
     def image(self, title: str, cells: Any, *, arm: str = "", step: int = 0) -> None:
-        """Show a small array as a picture; of a large one every n-th cell."""
+        """Show an array as a picture; if a side has more than 128 cells, show every n-th cell."""
         self.record(image_shown(title, cells, words("arm", arm) or self._arm, step))
 
     def artifact(self, name: str, data: bytes | str) -> Path:
-        """Keep a file with the run and return where it is."""
+        """Keep a file with the run, and return its path."""
         path, record = keep(self._run_dir / "artifacts", name, data)
         self._journal.append(record)
         return path
@@ -167,19 +171,19 @@ class Lab:
     # ---- what is measured
 
     def once(self, part: Callable[[], object]) -> None:
-        """Run a part of the scenario here, in the first repeat only: what is exact is the same in every process.
+        """Run a part of the scenario here, in the first repeat only, because exact results are the same in every process.
 
-        It stands above a function without arguments, as a decorator. What differs between processes (threads, algorithms,
-        seeds that are not set) does not belong there, and a race cannot stand there.
+        Write `@lab.once` above a function without parameters. Keep out of it everything that differs between processes
+        (threads, algorithms, seeds that are not set), and races.
         """
         self._once.run(part, self.repeat)
 
     def device(self, wanted: str | None = None) -> torch.device:
-        """Return the device to use: `auto` is the emptiest GPU that works, `cuda` insists on one, `cuda:1` on that one.
+        """Return the device to use: with `auto` the emptiest GPU that works, else the CPU; `cuda` and `cuda:1` need a GPU.
 
-        Without an argument it is the one that the user asked for: a scenario that calls it so has the option `--device`.
-        A run that wants a GPU where there is none ends as not testable here. All processes of a run get the same one, but of
-        ranks each has that of its number.
+        Without an argument, return the device that the user asked for: the scenario gets the option `--device`. If the wanted
+        GPU is missing, the run ends as not testable here. All processes of a run get the same device, except that each rank
+        gets the GPU with its number.
         """
         wanted = self._wanted if wanted is None else wanted
         self._device = hand_out(wanted, self._run_dir, self._journal, is_rank=self._is_rank)
@@ -193,48 +197,48 @@ class Lab:
             raise BoxLacks(what)
 
     def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
-        """Measure a `with` block: live and peak bytes, bytes saved for backward, operators; see meters/memory.py."""
+        """Count live and peak bytes, bytes saved for backward, and operators of a `with` block; see meters/memory.py."""
         return Memory(self, name, words("arm", arm) or self._arm, model, timeline, self._device)
 
     def count(self, f: Callable[..., Any], *args: Any, backward: bool = False) -> Counted:
-        """Call `f(*args)` once and return what that cost, the same on every machine; see meters/counted.py.
+        """Call `f(*args)` once and return its costs, which are the same on every machine; see meters/counted.py.
 
-        With `backward` the backward of the sum of what it returned is counted, too, and apart: `.backward.operators`. What
-        the leaves have in `.grad` stays as it is.
+        With `backward=True`, also count the backward of the sum of its result, as `.backward`. The `.grad` of the leaves stays
+        unchanged.
         """
         return count(called("f", f), args, backward=flag("backward", backward))
 
     def raises(self, f: Callable[..., Any], *args: Any) -> str:
-        """Call `f(*args)` and return what it raises, as in "TypeError: first line", or an empty text."""
+        """Call `f(*args)` and return the error that it raises, such as "TypeError: first line", or an empty text."""
         return raised_by(called("f", f), args)
 
     def warns(self, f: Callable[..., Any], *args: Any) -> list[str]:
-        """Call `f(*args)` and return what it warns of, each as in "UserWarning: first line"."""
+        """Call `f(*args)` and return its warnings, each such as "UserWarning: first line"."""
         return warned_by(called("f", f), args)
 
     def limit(self, works: Callable[[Any], Any], low: float, high: float) -> float:
         """Return the largest value for which `works(value)` holds, found by halving between `low` and `high`.
 
-        It holds for `low` and not for `high`, and changes once in between. Of whole numbers the value is a whole number; else
-        it is right to 1e-12 of the range.
+        It must be true for `low`, false for `high`, and change once between them. If both are whole numbers, so is the result;
+        otherwise it is right to 1e-12 of the range.
         """
         return find_limit(called("works", works), low, high)
 
     def precision(self, name: str) -> AbstractContextManager[None]:
-        """Compute float32 on a GPU as it is ("ieee"), or in TF32 ("tf32"), in a `with` block; on a CPU nothing changes.
+        """Compute float32 on a GPU exactly ("ieee") or in TF32 ("tf32") in a `with` block; on a CPU nothing changes.
 
-        TF32 keeps 10 of the 23 bits of each factor, for Tensor Cores. Of itself torch allows it in convolutions, and not in
-        products of matrices.
+        TF32 keeps 10 of the 23 bits of each factor, for Tensor Cores. By default torch uses it in convolutions, but not in
+        matrix products.
         """
         if words("name", name) not in devices.PRECISIONS:
             raise ValueError(f"name takes {' or '.join(devices.PRECISIONS)}, not {told(name)}")
         return devices.precision(name)
 
     def lacks_units(self, dtype: torch.dtype) -> str:
-        """Return what the device lacks to multiply matrices of a dtype in units of its own, or "" where it has them.
+        """Return the hardware units for matrix products of a dtype that the device lacks, or "" if it has them.
 
-        Such units are Tensor Cores, AMD's Matrix Cores, AVX-512 and AMX; float32 is TF32 in them. The device is the one that
-        `lab.device()` returned, or else the CPU. The words are for `lacks=`.
+        Such units are Tensor Cores, AMD's Matrix Cores, AVX-512 and AMX; float32 means TF32. The device is that of
+        `lab.device()`, else the CPU. The text is for `lacks=`.
         """
         if not isinstance(dtype, torch.dtype):
             raise TypeError(f"dtype takes a dtype of torch, not {told(dtype)}")
@@ -255,11 +259,11 @@ class Lab:
     ) -> Race:
         """Time arms against each other: functions in alternating blocks, or `lab.arm(...)`s one after another; see race.py.
 
-        `same` is by how much their outputs may differ, or a function that compares two. With `factories` each arm is a function
-        that makes the one to be timed: it is called for the arm and again for a control, so that each has tensors of its own.
-        The `device` is waited for after every block; without it that is the one that `lab.device()` returned, or else the CPU.
-        An arm of its own process returns the seconds that a step took. Where the box `lacks` what a race needs, it is skipped,
-        and the claims about its arms are not testable here.
+        `same` is the difference that their outputs may have, or a function that compares two outputs. With `factories`, each
+        arm is a function that makes the function to time. It is called for the arm and again for each control, so that each
+        has tensors of its own. A block ends when `device` has finished (default: that of `lab.device()`, else the CPU). A
+        `lab.arm(...)` returns the seconds of a step. With `lacks`, the race is skipped, and the claims about its arms are not
+        testable here.
         """
         self._once.refuse("race")
         device = self._device or torch.device("cpu") if device is None else device
@@ -278,19 +282,20 @@ class Lab:
         prefix: Sequence[str] = (),
         timeout: float = 60.0,
     ) -> "Arm":
-        """Return an arm: called, it runs `body(lab, *args)` in a fresh process and hands back what that returns.
+        """Return an arm: each call of it runs `body(lab, *args)` in a fresh process and returns its value.
 
-        `env` is added to its environment, `prefix` stands before its command line (numactl; under torchrun every rank calls
-        the body, and rank 0 returns the value). The body is a function of the scenario file; what it takes and returns must
-        be plain data. A failure raises ArmFailed; so does a library in LD_PRELOAD that was not loaded.
+        `env` is added to the environment of the process. `prefix` comes before its command line, for example numactl; under
+        torchrun every rank calls the body, and rank 0 returns the value. The body is a function of the scenario file; its
+        arguments and its value must be plain data. The process may take `timeout` seconds. A failure raises ArmFailed, and so
+        does a library in LD_PRELOAD that was not loaded.
         """
         return self._arm_of(arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout))
 
     def ranks(self, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0) -> list[Any]:
-        """Run `body(lab, *args)` in `count` processes, in one process group (gloo), and return what each of them returned.
+        """Run `body(lab, *args)` in `count` processes of one process group (gloo), and return a list of their values.
 
-        The group is there when the body is called, and ended after it. A rank that fails, or a `timeout`, raises ArmFailed.
-        Where the run has several nodes (`--nnodes`), the processes are divided over them, the first ones on its own.
+        The group exists before the body is called, and ends after it. A rank that fails, or a `timeout` (in seconds), raises
+        ArmFailed. If the run has several nodes (`--nnodes`), the processes are divided over them, beginning with its own node.
         """
         from tuilab.lab.aids.group import ranks_order  # torch.distributed takes a while to load, and few need it
 
@@ -298,23 +303,23 @@ class Lab:
         return found
 
     def group(self) -> AbstractContextManager[None]:
-        """Have this process alone in a process group (gloo) in a `with` block: a world of one.
+        """Put this process alone into a process group (gloo) in a `with` block.
 
-        DDP and FSDP do there what they do among many, so buckets, calls and bytes are counted without a second process.
+        DDP and FSDP then work as among many, so buckets, calls and bytes can be counted without a second process.
         """
         from tuilab.lab.aids.group import group_of_one  # as above
 
         return group_of_one()
 
     def effective_cores(self, processes: int = 2) -> float:
-        """Measure how many cores' worth of work that many busy processes get: fewer than they are when others work here."""
+        """Measure how many cores this number of busy processes gets, which is less if other processes work here."""
         processes = whole("processes", processes, 1, MOST_CORES)
         effective = measure_cores(processes)
         self.record(events.CoresMeasured(processes=processes, effective=effective))
         return effective
 
     def neighbours(self, count: int) -> AbstractContextManager[None]:
-        """Have that many busy processes beside this one in a `with` block; they end with it, and however the run ends."""
+        """Keep `count` other processes busy in a `with` block; they end with the block, and with the run in any case."""
         return busy_neighbours(whole("count", count, 0, MOST_CORES))
 
     # ---- what is claimed
@@ -336,12 +341,12 @@ class Lab:
         answers: float | None = None,
         **old: Any,
     ) -> None:
-        """Claim something about a measured value; the bullet `- [key] ...` under `## Look for` says what.
+        """Claim the bullet `- [key] ...` under `## Look for` about a measured value.
 
-        With a value alone it must be True. Where the box `lacks` what the claim needs, it is not testable here, whatever the
-        value. `answers` is the number that the question under `## Predict` asks for; True says that it is the value itself.
-        `at` names the values of parameters that the claim is about, as {"rows": 500}: in a run with other values it is
-        shown as n/a, and counts for nothing. `advises` is an old form, from which nothing follows: `lab.advise`.
+        Without a bound, the value must be True. With `lacks`, the claim is not testable here, whatever the value. `answers` is
+        the number that the question under `## Predict` asks for; True uses the value itself. `at` names the values of
+        parameters that the claim is about, for example {"rows": 500}: in a run with other values it is shown as n/a, and does
+        not count. `advises` is an old form without effect; use `lab.advise`.
         """
         bounds = Bounds(equals, at_most, at_least, between)
         extras = Extras(advises, answers)
@@ -361,10 +366,11 @@ class Lab:
         advises: str = "",
         answers: bool = False,
     ) -> None:
-        """Claim how many times longer one arm of a race still to come takes than another, as in `ratio="loop/sum"`.
+        """Claim how many times as long one arm of a later race takes as another, as in `ratio="loop/sum"`.
 
-        A claim about work in parallel says how many `cores` it needs: on a busier box it is inconclusive. One that `answers`
-        the question under `## Predict` does so with its estimate. `at` is the same as in `lab.claim`.
+        `margin` is a difference that does not matter (0.03 is 3 %). A claim about parallel work names the `cores` that it
+        needs; if the machine is too busy, it is inconclusive. With `answers`, its estimate answers the question under
+        `## Predict`. `lacks` and `at` are the same as in `lab.claim`.
         """
         bounds = {"at_most": at_most, "at_least": at_least}
         extras = Extras(advises, flag("answers", answers) or None)
@@ -382,12 +388,12 @@ class Lab:
         cores: int = 0,
         unit: str = "",
     ) -> None:
-        """Hold values of a variable against each other, as OMP_NUM_THREADS; `tuilab advise` sets the one that won.
+        """Compare values of a variable such as OMP_NUM_THREADS; `tuilab advise` recommends the value that won.
 
-        `values` has, those first that take least of the box, each value with the arm of a race still to come that has it, or
-        with what was measured of it, where less is better, in a `unit`. `default` is the one that holds where nothing is set,
-        and is never advised. `about` says with what work, `against` what this run saw that speaks against setting it. With
-        `ranks` it is for each of so many, else for one program. A race that needs `cores` says how many.
+        `values` maps each value to its arm in a later race, or to a measured cost in a `unit`, where less is better. Begin with
+        the values that use the least of the machine. `default` is the value that applies if the variable is not set; it is
+        never recommended. `about` names the work, `against` something that speaks against the setting. With `ranks`, the
+        advice is for each of so many ranks, else for one program. `cores` is the number of cores that the race needs.
         """
         self._claims.advise(
             name, values, default=default, about=about, against=against, ranks=ranks, cores=cores, unit=unit

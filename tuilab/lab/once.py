@@ -14,7 +14,7 @@ class Once:
     def run(self, part: Callable[[], object], repeat: int) -> None:
         """Run a part in the first repeat, and nothing in the others."""
         if not callable(part):
-            raise TypeError(f"part takes a function without arguments, not {told(part)}; write @lab.once above one")
+            raise TypeError(f"part takes a function without parameters, not {told(part)}; write @lab.once above a function")
         if repeat:
             return
         before, self.is_on = self.is_on, True
@@ -26,4 +26,6 @@ class Once:
     def refuse(self, method: str) -> None:
         """Raise ValueError where a call stands in such a part that every repeat has to make."""
         if self.is_on:
-            raise ValueError(f"{method} cannot stand in what runs once: times take every repeat; write it after that part")
+            raise ValueError(
+                f"{method} cannot be called in a part that runs once, because every repeat has to time; call it after that part"
+            )

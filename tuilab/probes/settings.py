@@ -37,5 +37,5 @@ def read_setting(text: str) -> Setting:
     if not found:
         raise ValueError(f"advises= takes one setting such as OMP_NUM_THREADS=2, not {text[:100]!r}")
     if found[1] not in (*VARIABLES, *PASSED_ON):
-        raise ValueError(f"{found[1]} is no setting of threads, allocators, workers or pinning that tuilab knows")
+        raise ValueError(f"{found[1]} is not a known setting of threads, allocators, workers or pinning")
     return Setting(found[1], found[2])

@@ -10,14 +10,13 @@ Kept free of slow imports: `tuilab list` asks it.
 import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from tuilab.record.states import BROKEN_STATES, RUNNING_STATES, RunState
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, WORST_FIRST, Verdict
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.text import show
-from tuilab.tuples import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tuilab.runs.listing.entry import Entry
 

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tuilab.runs.last_verdicts import Said, by_scenario, needed, runs_in, said_of, spoken
 from tuilab.runs.listing import ledger_file
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 

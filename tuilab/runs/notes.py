@@ -10,15 +10,11 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from tuilab import user_data
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.text import show
-from tuilab.tuples import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FILE = "notes.jsonl"
 _LIMIT = 256 * 1024
@@ -49,7 +45,7 @@ def add(run_dir: str | os.PathLike[str], text: str = "", tags: Sequence[str] = (
         user_data.append_line(f"{os.fspath(run_dir)}/{FILE}", fields, _LIMIT)
     except OSError as problem:
         if problem.errno == errno.EFBIG:
-            raise UsageError(f"there is no room for more notes on this run: {problem.strerror}") from problem
+            raise UsageError(f"cannot write the note: the disk is full ({problem.strerror})") from problem
         raise CannotRecord(f"cannot write the note into {show(run_dir)}: {problem.strerror}") from problem
 
 
@@ -71,7 +67,7 @@ def is_tag(word: str) -> bool:
     return re.fullmatch(_TAG, word) is not None
 
 
-def _fold(notes: Notes, fields: "dict[str, Any]") -> None:
+def _fold(notes: Notes, fields: dict[str, Any]) -> None:
     """Take in what a line says, as far as it is of a kind that we write; ValueError where some of it is not."""
     when, text = fields.get("wall_s"), fields.get("text", "")
     is_time = isinstance(when, int | float) and not isinstance(when, bool) and 0 <= when < 1e11

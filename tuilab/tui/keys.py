@@ -18,9 +18,10 @@ class Key(NamedTuple):
 READ_ONLY = "read-only mode (--read-only): nothing can be changed"
 
 # Actions that start, end, change or write something, or lend the terminal to a program that could.
-CHANGES = frozenset(
-    ["run", "again", "try_next", "start", "stop", "cancel", "delete", "write", "shift", "pause", "edit", "export", "show_all"]
-)
+CHANGES = frozenset([
+    "run", "again", "try_next", "start", "stop", "cancel", "delete", "write", "pin", "shift", "pause", "edit", "export",
+    "show_all",
+])  # fmt: skip
 
 # By place: a screen, its part that has the focus, or the state of what it shows. The help lists the most specific place first.
 KEYS: dict[str, tuple[Key, ...]] = {

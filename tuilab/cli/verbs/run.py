@@ -161,17 +161,17 @@ def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], lis
     (sure, doubtful), folders = _words(args), _values(args, "--scenarios")
     for folder in folders:
         options.refuse_empty("--scenarios", folder)  # it is read before the options are
-    listed, _ = catalog.listed(folders)
+    known = catalog.load(folders)
     if ctx.resilient_parsing:
-        return [], [one for word in sure if _is_known(listed, word) for one in catalog.find_whole(listed, word, folders)]
-    names = sure or [word for word in doubtful if _is_known(listed, word)][:1] or doubtful[:1]
-    found = [one for name in names for one in catalog.find_whole(listed, name, folders)]  # which says what is wrong
+        return [], [one for word in sure if _is_known(known, word) for one in catalog.find(known, word, folders)]
+    names = sure or [word for word in doubtful if _is_known(known, word)][:1] or doubtful[:1]
+    found = [one for name in names for one in catalog.find(known, name, folders)]  # which says what is wrong
     return names, list({scenario.path: scenario for scenario in found}.values())
 
 
-def _is_known(listed: list[Scenario], word: str) -> bool:
+def _is_known(known: list[Scenario], word: str) -> bool:
     with contextlib.suppress(UsageError):
-        return bool(catalog.named(listed, word))
+        return bool(catalog.named(known, word))
     return False
 
 

@@ -27,14 +27,14 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     help=__doc__,
     params=[
         click.Argument(["name"], shell_complete=completion.scenarios),
-        click.Option(["--source"], is_flag=True, help="Print the source, too."),
+        click.Option(["--source"], is_flag=True, help="Also print the source."),
         options.AS_JSON,
         options.LANG,
         options.SCENARIOS,
     ],
 )
 def command(name: str, source: bool, as_json: bool, scenarios: Sequence[str]) -> None:
-    found = catalog.find_whole(catalog.listed(scenarios)[0], name, scenarios)
+    found = catalog.find(catalog.load(scenarios), name, scenarios)
     if as_json:
         options.print_document("tuilab.show/1", scenarios=[_fields(scenario, has_source=source) for scenario in found])
         return

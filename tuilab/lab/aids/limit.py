@@ -15,11 +15,11 @@ def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
         number_in("low", low, -1e300, 1e300), number_in("high", high, -1e300, 1e300)
     )  # fmt: skip
     if not least < most:
-        raise ValueError(f"low takes less than high, not {told(low)} with high={told(high)}")
+        raise ValueError(f"low takes a value below high, not {told(low)} with high={told(high)}")
     if not _does(works, least):
-        raise ValueError(f"low takes a value that works, and {least:g} does not; look from where it does")
+        raise ValueError(f"low takes a value that works, but {least:g} does not; choose another low")
     if _does(works, most):
-        raise ValueError(f"high takes a value that does not work, and {most:g} does; look further up")
+        raise ValueError(f"high takes a value that does not work, but {most:g} does; choose a larger high")
     return _halve_whole(works, least, most) if is_whole else _halve(works, least, most)
 
 

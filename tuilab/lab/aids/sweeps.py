@@ -19,7 +19,7 @@ def swept(values: Iterable[T], unit: str, tell: Tell) -> Iterator[T]:
             raise TypeError("a text is one value")
         return _each([*values], unit, tell)
     except TypeError as problem:
-        raise TypeError(f"values takes several values, as in [1, 10, 100], not {told(values)}") from problem
+        raise TypeError(f"values takes a list of values, for example [1, 10, 100], not {told(values)}") from problem
 
 
 def _each(values: "list[T] | range", unit: str, tell: Tell) -> Iterator[T]:

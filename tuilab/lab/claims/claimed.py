@@ -15,7 +15,7 @@ from tuilab.text import did_you_mean
 
 _OF_RATIOS = {"ratio", "margin", "cores"}
 
-ADVISE_INSTEAD = "advises= sets nothing, as one value was held against none; lab.advise(...) holds several against each other"
+ADVISE_INSTEAD = "advises= names only one value, so there is nothing to recommend; write lab.advise(...)"
 
 Record = events.ClaimMeasured | events.ClaimDeclared | events.ClaimNotTestable
 
@@ -53,8 +53,8 @@ def advice(about: About, method: str) -> str:
 def refuse(others: Mapping[str, Any]) -> None:
     """Raise TypeError for arguments that a claim about a value does not take."""
     if others:
-        hint = "; a claim about two arms of a race is lab.claim_ratio" if others.keys() & _OF_RATIOS else ""
-        raise TypeError(f"claim takes no {', '.join(others)} here{hint}")
+        hint = "; for two arms of a race, use lab.claim_ratio" if others.keys() & _OF_RATIOS else ""
+        raise TypeError(f"lab.claim takes no {', '.join(others)}{hint}")
 
 
 def other_values(at: Any, params: Mapping[str, Value]) -> str:
@@ -62,13 +62,13 @@ def other_values(at: Any, params: Mapping[str, Value]) -> str:
     if at is None:
         return ""
     if not isinstance(at, Mapping) or not at:
-        raise TypeError(f'at takes a dict of parameters and their values, as {{"rows": 500}}, not {told(at)}')
+        raise TypeError(f'at takes a dict of parameters and their values, for example {{"rows": 500}}, not {told(at)}')
     terms = []
     is_elsewhere = False
     for name, value in at.items():
         if name not in params:
             hint = did_you_mean(str(name), params)
-            raise ValueError(f"at names {told(name)}, which is no parameter of run{hint}")
+            raise ValueError(f"at names {told(name)}, which is not a parameter of run{hint}")
         values = _values_at(name, value)
         if params[name] not in values:
             is_elsewhere = True
@@ -81,7 +81,7 @@ def _values_at(name: str, value: Any) -> Sequence[Value]:
     """Return the values of a parameter for which a claim is made: one, or those of a list."""
     values = list(value) if isinstance(value, list | tuple) else [value]
     if not values or not all(isinstance(one, int | float | str) for one in values):
-        raise TypeError(f"at takes numbers, words, True or False for {name}, not {told(value)}")
+        raise TypeError(f"at takes numbers, texts, True or False for {name}, not {told(value)}")
     return values
 
 
@@ -92,11 +92,11 @@ def exact_claim(about: About, got: Any, bounds: Bounds, *, tolerance: float, uni
             claimed_bound(got, *bounds, tolerance)
         return not_testable(about, lacks)
     if got is None:
-        raise TypeError(f'got is missing: it takes what was measured, as in lab.claim("{about.key or "key"}", got, equals=1)')
+        raise TypeError(f'got is missing; pass the measured value: lab.claim("{about.key or "key"}", got, equals=1)')
     op, want = claimed_bound(got, *bounds, tolerance)
     found = measured(got)
     if found.words and op != "equals":
-        raise TypeError(f"got takes numbers beside {op}=, not {told(got)}; two arms of a race are for lab.claim_ratio")
+        raise TypeError(f"got takes numbers with {op}=, not {told(got)}; for two arms of a race, use lab.claim_ratio")
     return checked(events.ClaimMeasured(**about._asdict(), got=found, op=op, want=want, tolerance=tolerance, unit=unit))
 
 
@@ -115,10 +115,10 @@ def ratio_claim(
     over, under = two_arms(ratio)
     if early := raced & {over, under}:
         raise ValueError(
-            f"{' and '.join(sorted(early))} raced before “{about.key or about.text}” was claimed; claim first, then measure"
+            f"{' and '.join(sorted(early))} were raced before the claim “{about.key or about.text}”; claim first, then measure"
         )
     if (at_most is None) == (at_least is None):
-        raise TypeError("claim_ratio takes one of at_least= and at_most=")
+        raise TypeError("lab.claim_ratio takes either at_least= or at_most=")
     op, want = claimed_bound(None, None, at_most, at_least, None)
     (bound,) = want.numbers
     cores = whole("cores", cores, 0, MOST_CORES)
@@ -142,5 +142,7 @@ def answer_of(record: Record, answers: float) -> float | None:
     if answers is not True:
         return number("answers", answers)
     if len(record.got.numbers) != 1 or record.got.words:
-        raise TypeError("answers=True takes one number from what was measured; give the number itself")
+        raise TypeError(
+            "answers=True takes a measured value that is one number; pass the number itself, for example answers=4.7"
+        )
     return record.got.numbers[0]

@@ -90,7 +90,7 @@ class Claims:
             if missing := {declared.over, declared.under} - self._raced:
                 others = ", ".join(sorted(self._raced)) or "none"
                 raise ValueError(
-                    f"“{claim}” is about {' and '.join(sorted(missing))}, which never raced; the arms that did: {others}"
+                    f"“{claim}” names {' and '.join(sorted(missing))}, which no lab.race has as an arm; raced arms: {others}"
                 )
 
     @staticmethod
@@ -117,7 +117,7 @@ class Claims:
             raise ValueError(f"no bullet under {SECTION} has the key [{key}]; the keys are {', '.join(keys)}")
         found = found or Stated("", key)
         if found.key in self._keys:
-            raise ValueError(f"the key [{found.key}] was claimed before; a claim is made once in a run")
+            raise ValueError(f"the key [{found.key}] is claimed twice; make each claim once in a run")
         return found
 
     def _claim_ratio(

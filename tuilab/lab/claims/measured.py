@@ -18,7 +18,9 @@ def measured(value: Any, argument: str = "got") -> Measured:
     """Return a value as the numbers or words that an exact claim compares."""
     found = Measured.of(_plain(value, argument, DEEPEST))
     if (size := len(msgspec.json.encode(found))) > _SIZE_LIMIT:
-        raise ValueError(f"{argument} takes what {_SIZE_LIMIT} bytes of a record hold, not {size}; claim what it amounts to")
+        raise ValueError(
+            f"{argument} takes at most {_SIZE_LIMIT} bytes, not {size}; claim a summary, for example the largest value"
+        )
     return found
 
 
@@ -29,7 +31,7 @@ def _plain(value: Any, argument: str, depth: int) -> Value:
         return words(argument, value)
     if isinstance(value, list | tuple):
         if not depth:
-            raise ValueError(f"{argument} takes lists that are not nested so deeply")
+            raise ValueError(f"{argument} takes lists that are nested at most {DEEPEST} deep; claim a flatter list")
         return [_plain(part, argument, depth - 1) for part in value]
     if isinstance(value, bool):
         return value
@@ -61,11 +63,11 @@ def claimed_bound(
     if not given and isinstance(got, bool):
         given = [("equals", True)]
     if len(given) != 1:
-        raise TypeError("a claim takes one of equals=, at_most=, at_least=, between=, or a value that is True")
+        raise TypeError("lab.claim takes one of equals=, at_most=, at_least= and between=, or True or False as its value")
     ((op, want),) = given
     bound = measured(want, op)
     if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
-        raise ValueError(f"tolerance takes a finite number, and stands beside equals=, not {told(tolerance)} beside {op}=")
+        raise ValueError(f"tolerance takes a finite number, and only with equals=, not {told(tolerance)} with {op}=")
     if op != "equals":
         _check_order(op, bound, 2 if op == "between" else 1)
     return op, bound
@@ -83,5 +85,5 @@ def two_arms(ratio: str) -> tuple[str, str]:
     """Return the arms of a ratio such as `loop/sum`."""
     over, slash, under = words("ratio", ratio).partition("/")
     if not (over and slash and under) or over == under:
-        raise ValueError(f"a ratio names two arms, as in slow/fast, not {told(ratio)}")
+        raise ValueError(f"ratio takes the names of two arms, for example slow/fast, not {told(ratio)}")
     return over, under

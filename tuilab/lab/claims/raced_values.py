@@ -26,20 +26,20 @@ def setting_raced(
     """Return the record of values and what speaks for each: an arm that has not raced, or what was measured."""
     if not isinstance(values, Mapping) or not 2 <= len(values) <= _MOST_VALUES:
         raise TypeError(
-            f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or what it costs, not {told(values)}"
+            f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or its measured cost, not {told(values)}"
         )
     if not words("about", about, _ABOUT_LIMIT):
-        raise ValueError('about says what the values were held against each other with, as "products of large matrices"')
+        raise ValueError('about is empty; name the work that is compared, for example "products of large matrices"')
     if words("name", name) not in VARIABLES:
-        raise ValueError(f"name takes a variable of threads or allocators that programs read, not {told(name)}")
+        raise ValueError(f"name takes a known variable of threads, allocators or pinning, not {told(name)}")
     candidates = [_candidate(name, value, judged_by) for value, judged_by in values.items()]
     default = _spelled("default", default)
     if default not in [one.value for one in candidates]:
-        raise ValueError(f"default takes one of the values, not {told(default)}: what holds where nothing is set")
+        raise ValueError(f"default takes one of the values, not {told(default)}; name the value of a program that sets none")
     if len({one.cost is None for one in candidates}) > 1:
-        raise TypeError("values takes arms, or what was measured, and not both")
+        raise TypeError("values takes either arms or measured costs, not both")
     if early := raced & {one.arm for one in candidates}:
-        raise ValueError(f"{' and '.join(sorted(early))} raced before {name} was advised; advise first, then measure")
+        raise ValueError(f"{' and '.join(sorted(early))} were raced before lab.advise; advise first, then measure")
     return checked(
         SettingRaced(
             name=name,
@@ -58,7 +58,7 @@ def _candidate(name: str, value: Any, judged_by: Any) -> Candidate:
     try:
         setting = read_setting(f"{name}={_spelled('values', value)}")
     except ValueError as problem:
-        raise ValueError(f"values takes plain values, as 4 or close, not {told(value)}") from problem
+        raise ValueError(f"values takes plain values, for example 4 or close, not {told(value)}") from problem
     if not isinstance(judged_by, str):
         return Candidate(setting.value, cost=number("values", judged_by))
     arm = words("values", judged_by, _ABOUT_LIMIT)

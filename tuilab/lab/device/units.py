@@ -31,10 +31,10 @@ def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
     gpu = torch.cuda.get_device_properties(device)
     if torch.version.hip is not None:
         name = show(gpu.gcnArchName, 200).partition(":")[0]
-        return "" if re.fullmatch(_AMD[dtype], name) else f"Matrix Cores for {_told(dtype)}, which {name} has not"
+        return "" if re.fullmatch(_AMD[dtype], name) else f"Matrix Cores for {_told(dtype)}, which {name} does not have"
     if dtype in _NVIDIA and (gpu.major, gpu.minor) >= _NVIDIA[dtype] and not re.search(_NVIDIA_WITHOUT, gpu.name):
         return ""
-    return f"Tensor Cores for {_told(dtype)}, which {show(gpu.name, 200)} of capability {gpu.major}.{gpu.minor} has not"
+    return f"Tensor Cores for {_told(dtype)}, which {show(gpu.name, 200)} of capability {gpu.major}.{gpu.minor} does not have"
 
 
 def _lacking_on_cpu(dtype: torch.dtype) -> str:

@@ -69,7 +69,7 @@ def text_of(problem: BaseException) -> str:
     try:
         return str.__str__(str(problem))  # which may be a text with code of its own
     except BaseException as worse:  # KeyboardInterrupt, too: nobody has pressed anything
-        return f"(its text cannot be told: {name_of(worse)})"
+        return f"(its text cannot be read: {name_of(worse)})"
 
 
 def exit_code_of(leaving: Any) -> int | None:
@@ -92,7 +92,7 @@ def _traceback(problem: BaseException, source: str) -> str:
         return "".join(_told(problem, source).format())
     except BaseException as worse:
         where = "".join(StackSummary.from_list(_frames(problem, source)).format())
-        return f"{where}{name_of(problem)}: {text_of(problem)}\n(the rest cannot be told: {name_of(worse)})"
+        return f"{where}{name_of(problem)}: {text_of(problem)}\n(the rest cannot be read: {name_of(worse)})"
 
 
 def _told(problem: BaseException, source: str) -> TracebackException:

@@ -79,7 +79,7 @@ def _gradients(meter: Meter, value: Any) -> Any:
     """Return the gradients of the sum of some tensors in the leaves of their graph; what they have in `.grad` stays."""
     outputs = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     if not outputs:
-        raise ValueError(f"backward takes a function whose result requires a gradient, and f returned {told(value)}")
+        raise ValueError(f"backward=True takes a function whose result requires a gradient, but f returned {told(value)}")
     leaves = [node.variable for node in _nodes(outputs) if type(node).__name__ == "AccumulateGrad"] or outputs
     with meter.paused():
         ones = [torch.ones((), dtype=out.dtype, device=out.device).expand_as(out) for out in outputs]  # as a sum has them

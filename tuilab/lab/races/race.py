@@ -49,7 +49,7 @@ class Race:
 
     def _times_of(self, argument: str, arm: str) -> list[float]:
         if self._lacks:
-            raise ValueError(f"{argument} takes an arm that has raced, and this box lacks {self._lacks}")
+            raise ValueError(f"{argument} has no times: the race was skipped, because this machine lacks {self._lacks}")
         if words(argument, arm) not in self.step_s:
             raise ValueError(f"{argument} takes one of {', '.join(map(repr, self.step_s))}, not {told(arm)}")
         return self.step_s[arm]
@@ -60,11 +60,11 @@ def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int, fa
     flag("factories", factories)
     for name, arm in arms.items():
         if not name or "/" in name:
-            raise ValueError(f"an arm takes a name without /, which stands between the two of a ratio, not {told(name)}")
+            raise ValueError(f"an arm takes a name without /, which separates the two arms of a ratio, not {told(name)}")
         if not callable(arm):
             raise TypeError(f"{name} takes a function or an arm, not {told(arm)}")
     if len(arms) < 2:
-        raise TypeError("a race takes two arms or more")
+        raise TypeError(f"lab.race takes at least two arms, not {len(arms)}")
     if not isinstance(device, torch.device):
         raise TypeError(f"device takes a torch.device, not {told(device)}")
     if same is not None and not callable(same):
@@ -147,7 +147,7 @@ def _make_all(factories: Mapping[str, Callable[[], Any]], seed: int, refuse_left
 def _make(name: str, factory: Callable[[], Any]) -> Call:
     made = factory()
     if not callable(made):
-        raise TypeError(f"with factories=True {name} takes a function that makes the one to be timed; it made {told(made)}")
+        raise TypeError(f"with factories=True {name} has to return the function to time, but it returned {told(made)}")
     return made  # type: ignore[no-any-return]
 
 
@@ -182,7 +182,7 @@ def _refuse_work_elsewhere(name: str, arm: Call, pace: Pace, device: Device) -> 
         if gpu.index != device.index and (not gpu.is_idle() or _goes_on(gpu, arm, pace)):
             waited_for = "the CPU" if device.index is None else f"cuda:{device.index}"
             raise ValueError(
-                f"the arms leave work on a GPU: {name} on cuda:{gpu.index}, and the race waits for {waited_for}; "
+                f"{name} leaves work on cuda:{gpu.index}, but the race waits only for {waited_for}; "
                 f'pass device=torch.device("cuda:{gpu.index}")'
             )
 

@@ -35,7 +35,7 @@ class Races:
         seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_S), whole("threads", threads, 1, MOST_CORES)
         check_race(arms, same, device, threads, factories)
         if again := self.raced & set(arms):
-            raise ValueError(f"the arms {', '.join(sorted(again))} have raced before; give them other names")
+            raise ValueError(f"the arms {', '.join(sorted(again))} were already raced; give them other names")
         processes = _processes_of(arms, factories)
         self.raced |= set(arms)
         if lacks:
@@ -51,7 +51,9 @@ def _processes_of(arms: Mapping[str, Callable[[], Any]], factories: bool) -> dic
     """Return the arms that run in processes of their own: all of them, or none."""
     processes = {name: arm for name, arm in arms.items() if isinstance(arm, Arm)}
     if processes and len(processes) < len(arms):
-        raise TypeError("a race is between functions or between arms in processes of their own, not both")
+        raise TypeError("lab.race takes either functions or lab.arm(...), not both")
     if processes and factories:
-        raise TypeError("factories is for functions; an arm in a process of its own is made anew each time it is called")
+        raise TypeError(
+            "factories=True is for functions; leave it out, because each call of a lab.arm(...) starts a new process"
+        )
     return processes

@@ -62,8 +62,8 @@ def watch() -> Callable[[str], None]:
         for name, value in read().items():
             if value != before[name] and before[name] != _NO_GPU:
                 raise ValueError(
-                    f"{who} left {name} on {value}, where it was on {before[name]}: the other arms would run with that; "
-                    "set it before the race, for all of them, or back again at the end of the arm"
+                    f"{who} changed {name} from {before[name]} to {value}, and the other arms would run with that; "
+                    "set it before the race for all arms, or reset it at the end of the arm"
                 )
 
     return refuse

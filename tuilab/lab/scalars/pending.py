@@ -69,7 +69,7 @@ class Pending:
             at = self._now_ns()  # before slots are made, which takes long
             for index, tensors in by_gpu.items():
                 if gpu(index).is_capturing():
-                    raise ValueError(f"{min(tensors)} cannot be logged while its GPU records a graph: log it after a replay")
+                    raise ValueError(f"{min(tensors)} cannot be logged while its GPU records a graph; log it after a replay")
             is_sure = by_gpu.keys() == self._landings.keys()  # that none of them records a graph
             flights = [(landing := self._landing(index), landing.send(tensors)) for index, tensors in by_gpu.items()]
             if flights:

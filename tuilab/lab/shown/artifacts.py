@@ -19,7 +19,7 @@ def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSave
     try:
         descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except FileExistsError as problem:
-        raise ValueError(f"name takes the name of a new artifact; {told(name)} is there already") from problem
+        raise ValueError(f"the artifact {told(name)} exists already; choose another name") from problem
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return folder / name, record

@@ -43,7 +43,9 @@ def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) 
         raise TypeError(f"head takes a list of texts, not {told(head)}")
     widths = {len(row) for row in rows} | ({len(head)} if head else set())
     if len(widths) > 1:
-        raise ValueError(f"rows takes rows as long as each other and as the head, not {' and '.join(map(str, sorted(widths)))}")
+        raise ValueError(
+            f"rows takes rows as long as each other and as head, not rows of {' and '.join(map(str, sorted(widths)))}"
+        )
     _refuse_many("rows" if rows else "head", max(widths, default=0), _MOST_COLUMNS, "columns")
     heads = [words("head", name, _NAME_LIMIT) for name in head]
     cells = [[_cell(value) for value in row] for row in rows]
@@ -62,7 +64,7 @@ class Lanes:
         lane, name = words("lane", lane, _NAME_LIMIT), words("name", name, _NAME_LIMIT)
         start, end = (_finite(*given) for given in (("began", began), ("ended", ended)))
         if end < start:
-            raise ValueError(f"ended takes a number that is not before began, {told(start)}; not {told(end)}")
+            raise ValueError(f"ended takes a number of at least began, which is {told(start)}, not {told(end)}")
         unit = words("unit", unit, _UNIT_LIMIT)
         record = checked(SpanShown(lane=lane, began=start, ended=end, name=name, arm=arm, unit=unit))
         self._count(arm, lane)
@@ -71,9 +73,9 @@ class Lanes:
     def _count(self, arm: str, lane: str) -> None:
         lanes = self._lanes.setdefault(arm, {})
         if lane not in lanes and len(lanes) >= _MOST_LANES:
-            raise ValueError(f"lane takes at most {_MOST_LANES} lanes in a picture; show the first, or give others another arm")
+            raise ValueError(f"a picture has at most {_MOST_LANES} lanes; show fewer lanes, or give some of them another arm")
         if self._spans[arm] >= SPAN_LIMIT:
-            raise ValueError(f"a picture takes at most {SPAN_LIMIT} spans; show the first, or give others another arm")
+            raise ValueError(f"a picture has at most {SPAN_LIMIT} spans; show fewer spans, or give some of them another arm")
         lanes[lane] = None
         self._spans[arm] += 1
 
@@ -81,7 +83,7 @@ class Lanes:
 def _refuse_many(name: str, count: int, most: int, what: str) -> None:
     if count > most:
         raise ValueError(
-            f"{name} takes at most {most} {what}, not {count}; show those that matter, and keep all in an artifact"
+            f"{name} takes at most {most} {what}, not {count}; show the most important {what}, and keep all with lab.artifact"
         )
 
 

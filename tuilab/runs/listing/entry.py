@@ -2,17 +2,13 @@
 
 import re
 import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.runs.run_name import RunName
 from tuilab.text import show
-from tuilab.tuples import NamedTuple
 from tuilab.words import gpu_words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 WAITS = "waits"  # in the place of how long a run took, while it is queued
 NEWBORN_S = 10.0  # in which a folder may lack its first record
@@ -27,7 +23,7 @@ class Entry(NamedTuple):
     title: str = ""
     state: str = ""
     reason: str = ""
-    changed: "dict[str, bool | int | float | str]" = {}  # the params that differ from the scenario's defaults
+    changed: dict[str, bool | int | float | str] = {}  # the params that differ from the scenario's defaults
     claims: list[tuple[str, str]] = []  # text and verdict, which is empty while there is none
     elapsed_s: float | None = None
     bytes_total: int | None = None
@@ -39,7 +35,7 @@ class Entry(NamedTuple):
     waited_s: float = 0.0  # in the queue, before it began; of a run that goes on
     sweep: str = ""  # that it is a point of
     host: str = ""  # the box that it ran on; nothing for a run out of an archive, which may say what it likes
-    point: "dict[str, bool | int | float | str]" = {}  # of that sweep: its values
+    point: dict[str, bool | int | float | str] = {}  # of that sweep: its values
 
     @property
     def gpus(self) -> list[str]:
@@ -94,7 +90,7 @@ def from_name(run: str) -> Entry:
     return Entry(run, RunName(run).scenario or run)
 
 
-def from_fields(fields: "list[Any]") -> Entry:
+def from_fields(fields: list[Any]) -> Entry:
     """Return the entry that was kept as these fields; ValueError or TypeError where they are of another kind."""
     found = Entry(*fields)
     claims = [(text, verdict) for text, verdict in found.claims]
@@ -132,7 +128,7 @@ def _is_young(run: str, now_s: float, age_s: float) -> bool:
     return started is not None and abs(now_s - started) <= age_s
 
 
-def sweeps_among(newest_first: "Iterable[Entry]") -> list[str]:
+def sweeps_among(newest_first: Iterable[Entry]) -> list[str]:
     """Return the sweeps that some runs are points of: `sweep-last` is the first, `sweep-last~1` the next."""
     return list(dict.fromkeys(entry.sweep for entry in newest_first if entry.sweep))
 

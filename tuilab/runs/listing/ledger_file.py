@@ -9,12 +9,11 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from tuilab.files import Unusable, read_small, replace, sealed, unsealed
 from tuilab.runs.last_verdicts import FINAL, Said
-from tuilab.tuples import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tuilab.runs.listing.entry import Entry
 

@@ -4,17 +4,13 @@ from collections.abc import Iterable
 
 from textual.content import Content
 
-from tuilab.drawings.glyphs import VERDICT_MARKS
+from tuilab.drawings.glyphs import VERDICT_MARKS, Kind
 from tuilab.drawings.glyphs import tally as count_marks
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import QUEUED, RUNNING
 from tuilab.text import show
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tuilab.drawings.glyphs import Kind
-
-_COLOURS: "dict[Kind, str]" = {
+_COLOURS: dict[Kind, str] = {
     "good": "$text-success",
     "fair": "$text-warning",
     "bad": "$text-error",
