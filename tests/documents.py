@@ -1,8 +1,8 @@
 """The documents as tests read them: pages, their blocks, the commands in these, and links.
 
 A block of `sh` is a session: a test types its commands, one after another. A block of `console` shows what was typed after `$`
-and what came of it once; the commands of the tutorial, and of the guide to scenarios, also form one session each. `.ci/run`
-types the indented commands, or a list gives the reason why nobody does.
+and what came of it once; the commands of the tutorial, and of the guide to scenarios, also form one session each. tests/fleet
+types the blocks that need a Ray cluster. `.ci/run` types the indented commands, or a list gives the reason why nobody does.
 """
 
 import re
@@ -37,6 +37,11 @@ class Block(NamedTuple):
         typed = lines if self.language == "sh" else [line[2:] for line in lines if line.startswith("$ ")]
         return [without_comment(line) for line in typed if line.strip()]
 
+    @property
+    def needs_cluster(self) -> bool:
+        """Whether a command of it runs on a Ray cluster."""
+        return any("--engine ray" in command for command in self.commands())
+
 
 def blocks() -> list[Block]:
     """Return the fenced blocks of all pages."""
@@ -46,6 +51,17 @@ def blocks() -> list[Block]:
 def blocks_of(page: Path) -> Iterator[Block]:
     for number, (indent, language, text) in enumerate(_FENCE.findall(page.read_text()), 1):
         yield Block(page.name, number, language, re.sub(f"(?m)^{indent}", "", text))
+
+
+def joined(page: str) -> Block:
+    """Return the `sh` blocks of a page as one session, for a page whose blocks build on those before them."""
+    found = [block for block in blocks() if block.page == page and block.language == "sh" and not block.needs_cluster]
+    return Block(page, 0, "sh", "".join(block.text for block in found))
+
+
+def sessions_on_a_cluster() -> list[Block]:
+    """Return the blocks of commands that need a Ray cluster."""
+    return [block for block in blocks() if block.language in ("sh", "console") and block.needs_cluster]
 
 
 def prose(page: Path) -> str:

@@ -110,9 +110,14 @@ def of_alike_arms(root: Path) -> Path:
 
 def browse(page: Path, *flags: str) -> str:
     """Open a page in a headless browser with a profile of its own and return what it printed."""
+    return browse_address(page.as_uri(), page.parent / "profile", *flags)
+
+
+def browse_address(address: str, profile: Path, *flags: str) -> str:
+    """Open an address in a headless browser and return what the browser printed."""
     assert CHROMIUM is not None
-    usual = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={page.parent / 'profile'}")
-    done = subprocess.run([CHROMIUM, *usual, *flags, page.as_uri()], capture_output=True, text=True, timeout=100)
+    usual = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}")
+    done = subprocess.run([CHROMIUM, *usual, *flags, address], capture_output=True, text=True, timeout=100)
     return done.stdout
 
 

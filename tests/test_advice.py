@@ -94,7 +94,7 @@ def test_values_that_were_named_after_their_race_are_not_chosen_among(tmp_path: 
     late = read_subject(make_run(tmp_path / "late", started(), begun, said(THREADS)))
 
     assert chosen(subject).value == "4"
-    assert chosen(late).why == "it was said after the race had begun which values were to be chosen among"
+    assert chosen(late).why == "the candidate values were declared after the timing had started"
 
 
 def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"run": {"quick": True}}, "it was --quick: one process, and smaller work"),
-        ({"run": {"changed": ["size"], "params": {"size": 32}}}, "it was asked for other work: --size 32"),
+        ({"run": {"quick": True}}, "it ran with --quick (one process, smaller sizes)"),
+        ({"run": {"changed": ["size"], "params": {"size": 32}}}, "it ran with other options: --size 32"),
         ({"state": "failed"}, "it ended as failed"),
-        ({"variables": {"OMP_PROC_BIND": "close"}}, "it ran with OMP_PROC_BIND set, which is part of what it measured"),
+        ({"variables": {"OMP_PROC_BIND": "close"}}, "OMP_PROC_BIND was already set when it ran"),
         ({"box": {**HERE, "torch": "2.1.0"}}, f"torch was 2.1.0, is {HERE['torch']}"),
         ({"box": {**HERE, "cores": "77"}}, f"cores was 77, is {HERE['cores']}"),
         ({"box": {**HERE, "CPU": "Z80"}}, f"CPU was Z80, is {HERE['CPU']}"),
@@ -132,7 +132,7 @@ def test_a_run_that_cannot_speak_for_the_box_is_named_with_the_reason(tmp_path: 
 def test_runs_of_another_box_do_not_count(tmp_path: Path) -> None:
     found = advise([raced(tmp_path)], {**HERE, "host": "elsewhere"})
 
-    assert [one.why for one in found.unused] == ["it ran on another box"]
+    assert [one.why for one in found.unused] == ["it ran on another machine"]
 
 
 def test_on_a_gpu_its_driver_and_its_model_count_too(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_scenarios_that_disagree_set_nothing(tmp_path: Path) -> None:
     found = advised(raced(tmp_path), raced(tmp_path / "2", {"1": 1.0, "8": 2.0}, run=others))
 
     assert found.settings == [] and sorted(values(found.conflicts)) == [("OMP_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "4")]
-    assert "Not set, because runs speak for different values" in env_file(found)
+    assert "Not set, because the runs disagree" in env_file(found)
 
 
 def test_ranks_have_values_of_their_own_and_only_for_as_many_as_raced(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_ranks_have_values_of_their_own_and_only_for_as_many_as_raced(tmp_path: 
     assert values(advised(of_four, ranks=4).settings) == [("OMP_NUM_THREADS", "2")]
     eight = advised(of_four, ranks=8, known=[RANK, OMP])
     assert eight.settings == [] and "#   OMP_NUM_THREADS: tuilab run rank-threads --ranks 8 --headless\n" in env_file(eight)
-    assert "each of 4 ranks that torchrun starts here (--nproc-per-node 4)" in unfolded(advised(of_four, ranks=4))
+    assert "each of 4 ranks that torchrun starts on this machine (--nproc-per-node 4)" in unfolded(advised(of_four, ranks=4))
 
 
 def test_a_claim_of_the_old_form_sets_nothing_and_says_why(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_claim_of_the_old_form_sets_nothing_and_says_why(tmp_path: Path) -> No
     found = advised(read_subject(run_dir))
 
     assert "export" not in env_file(found)
-    assert "one value was claimed to be good, and none was held against it: OMP_NUM_THREADS=8" in unfolded(found)
+    assert "only one value was claimed, and not compared with another one: OMP_NUM_THREADS=8" in unfolded(found)
 
 
 # ---- the file
@@ -201,10 +201,13 @@ def test_a_setting_says_what_it_won_against_what_speaks_against_it_and_whence_it
     found = advised(raced(tmp_path, against="beside others it is slower"))
 
     lines = unfolded(found)
-    assert "# OMP_NUM_THREADS=4: large products. The others take: 1 x4 [" in lines and "8 (the default) x1.5 [" in lines
-    assert "# against it: beside others it is slower" in lines
+    assert (
+        "# OMP_NUM_THREADS=4: large products. Other values relative to it: 1 x4 [" in lines
+        and "8 (the default) x1.5 [" in lines
+    )
+    assert "# drawback: beside others it is slower" in lines
     assert "# cpu/omp-threads, run abcdef of 2001-09-09 (tuilab run omp-threads" in lines
-    assert f"They hold for {HOST}, {HERE['CPU']}, {HERE['cores']} cores, torch {HERE['torch']}." in lines
+    assert f"Measured on {HOST}, {HERE['CPU']}, {HERE['cores']} cores, torch {HERE['torch']}." in lines
     assert "\nexport OMP_NUM_THREADS=4\n" in env_file(found)
 
 
@@ -311,8 +314,8 @@ def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(tui
         )
     )
 
-    assert "OMP_NUM_THREADS  4 won, the default is 8: tuilab advise" in won
-    assert "OMP_NUM_THREADS, 2 ranks  nothing beats the default, 8" in stays
+    assert "OMP_NUM_THREADS  4 beat the default, 8; to use it: tuilab advise" in won
+    assert "OMP_NUM_THREADS, 2 ranks  no value beat the default, 8" in stays
     assert "OMP_NUM_THREADS" not in quick
 
 
@@ -337,7 +340,7 @@ def test_for_ranks_it_finds_the_run_with_as_many_behind_newer_ones_of_others(tui
         raced(root, {"1": 1.0, "2": 2.0}, ranks=2, default="1", scenario="rank-threads", end=end)
 
     assert "\nexport OMP_NUM_THREADS=2\n" in tuilab("advise", "--ranks", "8").stdout
-    assert "nothing beats the default, 1" in tuilab("advise", "--ranks", "2").stdout
+    assert "no value beat the default, 1" in tuilab("advise", "--ranks", "2").stdout
 
 
 def test_where_nothing_ran_it_says_what_would_tell(tuilab: Tuilab) -> None:
@@ -357,4 +360,4 @@ def test_a_run_from_an_archive_sets_nothing_here_whatever_host_it_names(tuilab: 
     imported = tuilab("advise", "--root", str(tmp_path / "here"))
 
     assert "\nexport OMP_NUM_THREADS=4\n" in trusted.stdout
-    assert "export" not in imported.stdout and "left out 1 run from archives" in imported.stderr
+    assert "export" not in imported.stdout and "left out 1 imported run" in imported.stderr

@@ -204,7 +204,7 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
     assert (exported.returncode, exported.stderr) == (0, "")
     assert watch.state == ledger.read(unfinished).state == past_runs.look(unfinished).state == "lost"
     assert GoingOn(LedgerCache(unfinished.parent)).look() == []
-    assert "there is no record of its end: it is lost" in examine(unfinished).wrong
+    assert "the record of its end is missing: the run is lost" in examine(unfinished).wrong
 
 
 def test_to_stop_a_run_from_an_archive_is_one_sentence_and_ends_nothing(
@@ -264,7 +264,7 @@ def test_garbage_in_a_journal_is_counted_and_told(tmp_path: Path) -> None:
         stream.write(b"\x00\xff" * 100 + b"\n" + b"[" * 90_000 + b"\n")
     pack(run_dir, tmp_path / "run.tgz")
 
-    assert unpack(tmp_path / "run.tgz", tmp_path / "runs").damage.startswith("the record is not whole: 2 corrupt lines")
+    assert unpack(tmp_path / "run.tgz", tmp_path / "runs").damage.startswith("the recorded data is incomplete: 2 corrupt lines")
 
 
 def test_damaged_archives_are_one_sentence_whatever_the_damage(tmp_path: Path) -> None:

@@ -77,8 +77,10 @@ def test_a_library_that_the_linker_passes_over_fails_the_arm(tuilab: Tuilab, roo
 
     found = [claim_about_preloading(tuilab, root, tmp_path, path) for path in ("/no/where/libx.so", str(broken))]
 
-    why = "which LD_PRELOAD names, was not loaded: it is not there, or not for this machine"
-    assert found == [("NOT TESTABLE HERE", f"preloaded: {path}, {why}") for path in ("/no/where/libx.so", broken)]
+    why = "which was not loaded: the file is missing, or not for this machine"
+    assert found == [
+        ("NOT TESTABLE HERE", f"preloaded: LD_PRELOAD names {path}, {why}") for path in ("/no/where/libx.so", broken)
+    ]
 
 
 def test_libraries_are_found_by_place_or_by_name() -> None:
@@ -118,7 +120,7 @@ lab.claim("every arm answered for itself", sum(found, []), equals=[0, 100_000, 0
     run_dir = newest(root) or root
     summary = look(run_dir).summary
     assert done.returncode == 0, done.stdout
-    assert verified.stdout.splitlines()[-1] == "whole"
+    assert verified.stdout.splitlines()[-1] == "complete and unchanged"
     started = {worker.started.arm: worker.started for worker in summary.workers.values() if worker.started}
     assert started["long"].env["BIG"].endswith("characters more") and "…" in started["many"].env
     assert started["n" * 1000].prefix[-1].startswith("… ")

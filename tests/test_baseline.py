@@ -24,7 +24,7 @@ def test_there_is_one_baseline_of_a_scenario_the_one_that_was_made_one_last(root
     other = finished(root, {"a": "SUPPORTED"}, name="xyy", end="ffffff")
     said = [pin(other), pin(runs[3]), pin(runs[0])]
 
-    assert said[1:] == ["333333 is the baseline of softmax", "000000 is the baseline of softmax, in the place of 333333"]
+    assert said[1:] == ["333333 is the baseline of softmax", "000000 is the baseline of softmax, instead of 333333"]
     assert baseline_of(runs[3]) == runs[0] and baseline_of(other) == other
     assert [is_baseline(run) for run in runs] == [True, False, False, False]
 

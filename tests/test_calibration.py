@@ -158,8 +158,8 @@ def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(monkeypatch
     calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.039)
     shown = CliRunner().invoke(calibrate.command, ["--show"]).output
 
-    assert shown.endswith("how far off a process is by itself, by which --quick widens its intervals: about 3.9 %\n")
-    assert calibration.luck_in_words(None).endswith("widens its intervals: n/a from so few, 5 % is taken")
+    assert shown.endswith("variation between processes, by which --quick widens its intervals: about 3.9 %\n")
+    assert calibration.luck_in_words(None).endswith("widens its intervals: n/a (too few processes), 5 % is assumed")
 
 
 def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_box_whose_part_is_damaged_hurts_no_other(monkeypatch: pytest.MonkeyPa
 def test_trials_that_were_too_short_to_tell_have_no_smallest_difference() -> None:
     (line,) = calibration.in_words({"over 6 processes": Trials(1, 0, 0, 0)})
 
-    assert line.endswith("; the smallest difference it can see is n/a")
+    assert line.endswith("; smallest detectable difference: n/a")
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,8 @@ def test_without_a_gpu_the_first_process_is_the_last_and_says_why(tuilab: Callab
     done = tuilab("calibrate", "--device", "cuda")
 
     assert (done.returncode, done.stdout) == (3, "")
-    assert "succeeded not testable here: a CUDA device is needed and torch " in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("tuilab: a CUDA device is needed and torch ")
+    assert "succeeded not testable here: a CUDA GPU is needed, but torch " in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("tuilab: a CUDA GPU is needed, but torch ")
 
 
 # ---- what is kept
@@ -165,8 +165,8 @@ def test_what_is_kept_is_shown_of_the_box_and_of_each_gpu() -> None:
     lines = CliRunner().invoke(calibrate.command, ["--show"]).output.splitlines()
 
     assert [line[:24] for line in lines] == [
-        "within one process: 1 fa", "over 6 processes: 0 fals", "how far off a process is",
-        "Fake GPU (a-gpu):", "  within one process: 1 ", "  over 6 processes: 0 fa", "  how far off a process ",
+        "within one process: 1 fa", "over 6 processes: 0 fals", "variation between proces",
+        "Fake GPU (a-gpu):", "  within one process: 1 ", "  over 6 processes: 0 fa", "  variation between proc",
     ]  # fmt: skip
     assert lines[-1].endswith("about 0.1 %") and lines[2].endswith("about 2 %")
 
@@ -208,7 +208,7 @@ def test_beside_verdicts_stands_what_is_known_of_the_gpu_that_they_were_reached_
     calibration_file.save({"within one process": Trials(5, 5, 5, 5)})
     calibration_file.save(WAYS, None, "a-gpu", "Fake GPU")
 
-    assert never == "n/a, this GPU was never calibrated: tuilab calibrate --device cuda"
+    assert never == "n/a, this GPU is not calibrated yet; run `tuilab calibrate --device cuda`"
     assert calibration.beside_verdicts(summary).startswith("on Fake GPU, within one process: 1 false verdict in 9 trials")
 
 
@@ -217,8 +217,8 @@ def test_a_run_on_both_has_what_is_known_of_both_and_a_nameless_gpu_says_so() ->
     summary.races[0][1].device = "cpu"
 
     assert calibration.beside_verdicts(summary) == (
-        "n/a, torch does not tell the UUID of this GPU, by which its calibration is kept; "
-        "n/a, this box was never calibrated: tuilab calibrate"
+        "n/a, torch does not report the UUID of this GPU, which its calibration needs; "
+        "n/a, this machine is not calibrated yet; run `tuilab calibrate`"
     )
 
 

@@ -57,7 +57,7 @@ def test_auto_takes_the_emptiest_gpu_and_says_so(asked: "FakeNvml", make_cuda: M
 
     chosen = choose("auto")
 
-    assert chosen == Chosen(torch.device("cuda:2"), "the emptiest of 4 GPUs: 78.12 KiB free")
+    assert chosen == Chosen(torch.device("cuda:2"), "the GPU with the most free memory of 4: 78.12 KiB free")
     assert cuda.selected == 2
     assert [gpu.is_touched for gpu in cuda.gpus] == [False, False, True, False]
 
@@ -88,14 +88,14 @@ def test_without_nvml_the_first_that_works_is_taken(asked: "FakeNvml", make_cuda
     chosen = choose("auto")
 
     assert chosen.device == torch.device("cuda:1")
-    assert chosen.why == f"the first of 2 GPUs; how much is free on each is not known: {reason}"
+    assert chosen.why == f"the first of 2 GPUs; free memory unknown: {reason}"
 
 
 def test_the_gpu_that_the_run_has_used_is_taken_again_though_another_is_emptier(asked: "FakeNvml", make_cuda: MakeCuda) -> None:
     cuda = make_cuda(3)
     knows(asked, cuda, [0, 9_000, 0])
 
-    assert choose("auto", cuda.gpus[1].uuid) == Chosen(torch.device("cuda:1"), "the one that this run has used before")
+    assert choose("auto", cuda.gpus[1].uuid) == Chosen(torch.device("cuda:1"), "the GPU that this run used before")
 
 
 def test_a_gpu_that_refuses_is_passed_over_and_named(asked: "FakeNvml", make_cuda: MakeCuda) -> None:
@@ -106,7 +106,7 @@ def test_a_gpu_that_refuses_is_passed_over_and_named(asked: "FakeNvml", make_cud
     chosen = choose("auto")
 
     assert chosen.device == torch.device("cuda:2")
-    assert chosen.notice == f"passed over: cuda:0: {BUSY}; cuda:1: {FULL}"
+    assert chosen.notice == f"not used: cuda:0: {BUSY}; cuda:1: {FULL}"
 
 
 def test_a_gpu_that_was_asked_for_by_number_is_the_only_one_that_is_touched(asked: "FakeNvml", make_cuda: MakeCuda) -> None:
@@ -119,10 +119,10 @@ def test_a_gpu_that_was_asked_for_by_number_is_the_only_one_that_is_touched(aske
 @pytest.mark.parametrize(
     ("refuses", "step"),
     [
-        (NO_KERNELS, "this build of torch, for CUDA n/a, has no kernels for it"),
+        (NO_KERNELS, "this build of torch, for CUDA n/a, has no kernels for this GPU"),
         (BUSY, "another process uses it exclusively"),
         (FULL, "its memory is full"),
-        ("CUDA error: unspecified launch failure", "run tuilab doctor for details"),
+        ("CUDA error: unspecified launch failure", "find the cause with `tuilab doctor`"),
     ],
 )
 def test_one_that_was_asked_for_and_refuses_is_lacked_and_another_named(
@@ -136,7 +136,7 @@ def test_one_that_was_asked_for_and_refuses_is_lacked_and_another_named(
         choose("cuda:1")
 
     assert str(lacked.value).startswith(f"cuda:1, which cannot be used ({refuses}: {step}")
-    assert str(lacked.value).endswith("; use --device cuda:0")
+    assert str(lacked.value).endswith("; --device cuda:0 can be")
 
 
 def test_where_no_other_works_either_the_cpu_is_named(asked: "FakeNvml", make_cuda: MakeCuda) -> None:
@@ -144,9 +144,9 @@ def test_where_no_other_works_either_the_cpu_is_named(asked: "FakeNvml", make_cu
     for gpu in cuda.gpus:
         gpu.refuses = BUSY
 
-    with pytest.raises(BoxLacks, match="no other GPU works; --device cpu runs without a GPU"):
+    with pytest.raises(BoxLacks, match="no other GPU can be; --device cpu runs without one"):
         choose("cuda:1")
-    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and cuda:.*busy.*; --device cpu runs without a GPU"):
+    with pytest.raises(BoxLacks, match=r"a CUDA GPU is needed, but cuda:.*busy.*; use --device cpu to run without one"):
         choose("cuda")
 
 
@@ -173,17 +173,17 @@ def test_a_rank_whose_gpu_is_not_there_or_refuses_gets_no_other_and_no_cpu(make_
     make_cuda(2).gpus[1].refuses = BUSY
 
     with pytest.raises(
-        BoxLacks, match=r"^a GPU for local rank 2: torch sees 2 GPUs; start one rank per GPU \(--nproc-per-node 2\)$"
+        BoxLacks, match=r"^a GPU for local rank 2: torch sees 2 GPUs; start as many ranks \(--nproc-per-node 2\)$"
     ):
         choose("auto", rank=2)
-    with pytest.raises(BoxLacks, match=f"^cuda:1, the GPU of local rank 1, which cannot be used \\({BUSY}: another"):
+    with pytest.raises(BoxLacks, match=f"^cuda:1, the GPU of local rank 1, which cannot be used \\({BUSY}: another process"):
         choose("auto", rank=1)
 
 
 def test_ranks_of_a_box_without_a_gpu_run_on_its_cpu(make_cuda: MakeCuda, tmp_path: Path) -> None:
     make_cuda(0, initialised=False)
 
-    assert choose("auto", root=tmp_path, rank=1) == Chosen(torch.device("cpu"), "this box has no GPU")
+    assert choose("auto", root=tmp_path, rank=1) == Chosen(torch.device("cpu"), "this machine has no GPU")
 
 
 def test_a_box_without_a_gpu_runs_on_the_cpu_and_has_nothing_to_say(
@@ -192,18 +192,23 @@ def test_a_box_without_a_gpu_runs_on_the_cpu_and_has_nothing_to_say(
     monkeypatch.setattr(torch.version, "cuda", None)
     make_cuda(0, initialised=False)
 
-    assert choose("auto", root=tmp_path) == Chosen(torch.device("cpu"), "this box has no GPU")
-    with pytest.raises(BoxLacks, match=r"a CUDA device is needed and torch [^:]*; --device cpu runs without a GPU$"):
+    assert choose("auto", root=tmp_path) == Chosen(torch.device("cpu"), "this machine has no GPU")
+    with pytest.raises(BoxLacks, match=r"a CUDA GPU is needed, but torch [^:]*; use --device cpu to run without one$"):
         choose("cuda", root=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("version", "says", "visible", "told"),
     [
-        ("13.0", TOO_OLD, None, "too old (found version 12020): update the driver, CUDA 13.0 wants 580 or newer, or install"),
-        ("12.6", TOO_OLD, None, "update the driver, CUDA 12.6 wants 525 or newer, or install"),
-        (None, "", None, "is a build without CUDA: install a build of torch with CUDA"),
-        ("13.0", "No CUDA GPUs are available", "", "(CUDA_VISIBLE_DEVICES is empty): unset it, or name a GPU"),
+        ("13.0", TOO_OLD, None, "too old (found version 12020): update the driver (CUDA 13.0 needs 580 or newer), or install"),
+        ("12.6", TOO_OLD, None, "update the driver (CUDA 12.6 needs 525 or newer), or install"),
+        (None, "", None, "is a build without CUDA: run `pip uninstall torch`, then install a build with CUDA"),
+        (
+            "13.0",
+            "No CUDA GPUs are available",
+            "",
+            "(CUDA_VISIBLE_DEVICES is empty): unset CUDA_VISIBLE_DEVICES, or name a GPU",
+        ),
     ],
 )
 def test_where_torch_cannot_use_the_gpu_auto_runs_on_the_cpu_and_says_why_and_what_to_install(
@@ -219,7 +224,7 @@ def test_where_torch_cannot_use_the_gpu_auto_runs_on_the_cpu_and_says_why_and_wh
     chosen = choose("auto", root=box)
 
     assert chosen.device == torch.device("cpu")
-    assert chosen.notice.startswith("this ran on the CPU although the box has a GPU: torch ") and told in chosen.notice
+    assert chosen.notice.startswith("this ran on the CPU, although the machine has a GPU: torch ") and told in chosen.notice
     with pytest.raises(BoxLacks) as lacked:
         choose("cuda:0", root=box)
     assert told in str(lacked.value)
@@ -232,7 +237,7 @@ def test_where_each_gpu_refuses_auto_runs_on_the_cpu_and_says_so(asked: "FakeNvm
 
     assert chosen.device == torch.device("cpu")
     assert chosen.notice.startswith(
-        f"this ran on the CPU although the box has a GPU: cuda:0: {NO_KERNELS}: this build of torch"
+        f"this ran on the CPU, although the machine has a GPU: cuda:0: {NO_KERNELS}: this build of torch"
     )
 
 
@@ -263,7 +268,8 @@ def test_a_build_wants_a_driver(cuda: str, driver: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cuda", "step"), [("13.0", "from before Turing, pip uninstall -y torch && pip install"), ("12.6", "one for a newer CUDA")]
+    ("cuda", "step"),
+    [("13.0", "older than Turing, run pip uninstall -y torch && pip install"), ("12.6", "install a build for a newer CUDA")],
 )
 def test_a_gpu_that_a_build_has_no_kernels_for_is_too_old_or_too_new(cuda: str, step: str) -> None:
     assert step in what_to_do(NO_KERNELS, cuda)
@@ -290,5 +296,5 @@ def test_a_gpu_that_nobody_may_run_ahead_of_is_told(make_cuda: MakeCuda, monkeyp
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
     make_cuda(1)
 
-    assert "every time is longer" in choose("auto").notice
+    assert "all times are longer" in choose("auto").notice
     assert choose("cpu").notice == ""

@@ -30,7 +30,7 @@ def test_the_verdicts_stand_in_their_order_with_what_changed(tuilab: Tuilab, roo
     assert lines[0].startswith("probe  [half] half of it is 50")
     verdicts = [line.split()[5] for line in lines if line[:3].strip().isdigit() and "Z  " in line]
     assert verdicts == ["SUPPORTED", "SUPPORTED", "REFUTED"]
-    assert "     since the run before: parameter size: 100 -> 80" in lines
+    assert "     since the previous run: parameter size: 100 -> 80" in lines
     assert lines[-1].startswith("2 SUPPORTED, 1 REFUTED")
 
 
@@ -51,10 +51,10 @@ def test_a_claim_that_no_run_makes_is_told_with_those_that_are(tuilab: Tuilab, r
 
     done = tuilab("runs", "--claim", "twice")
 
-    assert (done.returncode, done.stderr) == (2, "tuilab: none of 1 run has a claim twice; their claims are half\n")
+    assert (done.returncode, done.stderr) == (2, "tuilab: 0 of 1 run have a claim twice; their claims are half\n")
 
 
 def test_without_runs_there_is_nothing_to_follow(tuilab: Tuilab, root: Path) -> None:
     done = tuilab("runs", "--claim", "half")
 
-    assert done.returncode == 2 and "none of 0 runs has a claim half; list the runs: tuilab runs" in done.stderr
+    assert done.returncode == 2 and "0 of 0 runs have a claim half; list the runs: tuilab runs" in done.stderr

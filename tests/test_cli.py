@@ -267,7 +267,7 @@ def test_an_unknown_name_is_one_sentence(tuilab: Tuilab, name: str) -> None:
 
 def test_a_near_miss_is_told_the_name(tuilab: Tuilab) -> None:
     assert "softmax" in tuilab("run", "sofmax").stderr
-    assert tuilab("runn").stderr == "tuilab: No such subcommand 'runn'. Did you mean 'run' or 'runs'? See `tuilab --help`\n"
+    assert tuilab("runn").stderr == "tuilab: no subcommand runn; did you mean run or runs? See `tuilab --help`\n"
 
 
 @pytest.mark.parametrize("verb", ["attach", "stop", "verify", "rm"])
@@ -467,7 +467,7 @@ def test_four_characters_are_enough_to_delete_the_only_run_they_fit(tuilab: Tuil
 
 def test_a_run_can_be_listed_verified_and_deleted(tuilab: Tuilab, root: Path, finished: Path) -> None:
     assert "succeeded" in tuilab("runs").stdout
-    assert tuilab("verify").stdout.endswith("whole\n")
+    assert tuilab("verify").stdout.endswith("complete and unchanged\n")
     assert json.loads(tuilab("runs", "--json").stdout)["runs"][0]["claims"] == [
         {"key": None, "text": "the mode is slow", "verdict": "SUPPORTED"}
     ]
@@ -496,7 +496,7 @@ def test_verify_finds_what_was_changed(tuilab: Tuilab, finished: Path) -> None:
     done = tuilab("verify")
 
     assert done.returncode == 1
-    assert "artifact a.txt is missing or not what was saved" in done.stdout
+    assert "artifact a.txt is missing, or differs from what was saved" in done.stdout
     assert "scenario.py is not the source that ran" in done.stdout
     assert "judge: checksum does not match at byte 0" in done.stdout
 

@@ -37,7 +37,7 @@ def test_two_runs_that_came_out_alike_differ_in_nothing(tuilab: Tuilab, root: Pa
 
     done = tuilab("compare", "aaaaaa", "bbbbbb", "--fail-on", "difference")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "The same: 5 claims" in done.stdout and "Not the same" not in done.stdout
+    assert "The same: 5 claims" in done.stdout and "Different" not in done.stdout
     assert "all  SUPPORTED" in done.stdout and "┌" not in done.stdout
 
 
@@ -52,7 +52,7 @@ def test_a_claim_that_came_out_worse_is_a_regression_and_the_other_way_round_onl
     other = tuilab("compare", "bbbbbb", "aaaaaa", "--fail-on", "difference")
     plain = tuilab("compare", "aaaaaa", "bbbbbb")
     assert [done.returncode for done in (worse, better, other, plain)] == [1, 0, 1, 0]
-    assert "regression: 2 runs of tour: run 2: the picture has a hole: REFUTED, and was SUPPORTED" in worse.stdout
+    assert "regression: 2 runs of tour: run 2: the picture has a hole: REFUTED, was SUPPORTED" in worse.stdout
 
 
 def test_the_folders_of_two_boxes_are_compared_scenario_by_scenario(tuilab: Tuilab, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_runs_of_two_boxes_are_told_by_the_names_of_these(tuilab: Tuilab, root: 
     for box, name in zip(("one", "two"), words, strict=True):
         put(root, "tour", name, box=box)
 
-    assert "on 2 runs of 2 boxes" in tuilab("compare", *words).stdout
+    assert "in 2 runs on 2 machines" in tuilab("compare", *words).stdout
     assert "run 1, one | run 2, two |" in tuilab("report", *words, "-o", "-", "--as", "md").stdout
     assert '<th scope="col">run 2, two</th>' in tuilab("report", *words, "-o", "-", "--as", "html").stdout
 
@@ -190,5 +190,5 @@ def test_a_claim_that_a_run_has_not_decided_yet_is_no_difference(tuilab: Tuilab,
     ended = make_run(root, started(), open_claim, events.StateChanged(state="failed"), end="cccccc")
 
     going, over = (tuilab("compare", "aaaaaa", end, "--fail-on", "regression").stdout for end in ("bbbbbb", ended.name))
-    assert "Not decided yet: 1 claim" in going and "2  not decided yet" in going and "another verdict" not in going
-    assert "Not the same: 1 claim" in over and "2  not judged" in over and "another verdict" in over
+    assert "Not decided yet: 1 claim" in going and "2  not decided yet" in going and "different verdicts" not in going
+    assert "Different: 1 claim" in over and "2  not judged" in over and "different verdicts" in over

@@ -65,15 +65,15 @@ def test_what_was_not_recorded_is_not_available_rather_than_the_same() -> None:
     facts = {"governor": "powersave"}, {"missing": {"governor": "no frequency control"}}
     found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=one)) for one in (*facts, {})])
 
-    assert [row.values for row in found.differences] == [("powersave", "n/a: no frequency control", "n/a: it was not recorded")]
+    assert [row.values for row in found.differences] == [("powersave", "n/a: no frequency control", "n/a: not recorded")]
 
 
 @pytest.mark.parametrize(
     ("recorded", "is_going_on", "told"),
     [
-        ([], True, "n/a: it is not recorded yet"),
+        ([], True, "n/a: not recorded yet"),
         ([], False, "n/a: the run ended before it was recorded"),
-        ([events.EnvironmentRecorded(part="torch", facts={"version": "2.13"})], False, "n/a: it was not recorded"),
+        ([events.EnvironmentRecorded(part="torch", facts={"version": "2.13"})], False, "n/a: not recorded"),
     ],
 )
 def test_what_a_run_has_not_recorded_of_the_box_is_told_once(
@@ -141,7 +141,7 @@ def test_runs_of_one_process_each_differ_with_a_warning() -> None:
     found = comparison.compare([summary(*ratio(2.0, 1.9, 2.1, unit="rounds")), summary(*ratio(3.0, 2.9, 3.1, unit="rounds"))])
 
     (shift,) = found.claims[0].shifts
-    assert comparison.verdict_words(found.claims[0]) == "another estimate"
+    assert comparison.verdict_words(found.claims[0]) == "different estimates"
     assert shift and compare_text.shift_words(2, shift).endswith("], of one process each")
 
 
@@ -156,8 +156,8 @@ def test_exact_values_and_verdicts_that_differ_are_told() -> None:
     values = comparison.compare([summary(*exact(2.0)), summary(*exact(3.0))])
     verdicts = comparison.compare([summary(*exact(2.0)), summary(*exact(3.0, "REFUTED"))])
 
-    assert comparison.verdict_words(values.claims[0]) == "another value"
-    assert comparison.verdict_words(verdicts.claims[0]) == "another verdict"
+    assert comparison.verdict_words(values.claims[0]) == "different values"
+    assert comparison.verdict_words(verdicts.claims[0]) == "different verdicts"
 
 
 def test_not_a_number_is_the_same_as_not_a_number() -> None:
@@ -186,7 +186,7 @@ def test_a_number_that_a_run_has_not_says_why() -> None:
 
     cells = measured_cells(name, values, spell_of(name), found.lacks)
 
-    assert cells == ["forward a peak_bytes", "1 KiB", "n/a: it has none", "n/a: it recorded nothing", "n/a: not yet"]
+    assert cells == ["forward a peak_bytes", "1 KiB", "n/a: not in this run", "n/a: nothing was recorded", "n/a: not yet"]
 
 
 def test_an_estimate_without_an_interval_says_why() -> None:
@@ -292,7 +292,7 @@ def test_claims_of_several_boxes_are_told_box_by_box() -> None:
     table = claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 120).splitlines()
     assert found.boxes == ("one", "two", host)
     assert [" ".join(line.split()) for line in table] == [
-        "2 claims on 3 runs of 3 boxes",
+        "2 claims in 3 runs on 3 machines",
         f"one two {host}",
         "faster ✓ 123 [120, 126] ✗ 0.91 [0.9, 1.02] – not claimed",
         "bytes ✓ 2 ✓ 3 ✓ 2",

@@ -92,7 +92,7 @@ def test_a_run_with_a_thousand_claims_starts_and_is_whole(
     run_dir = newest(root)
     assert run_dir is not None and done.returncode == 0, done.stderr
     assert list(look(run_dir).summary.claims) == texts
-    assert verified.stdout.splitlines()[-1] == "whole"
+    assert verified.stdout.splitlines()[-1] == "complete and unchanged"
 
 
 @pytest.mark.parametrize(

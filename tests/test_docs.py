@@ -21,9 +21,12 @@ from tests.documents import (
     anchors,
     blocks,
     indented,
+    joined,
     lines_of_tuilab,
     links,
+    prose,
     python_file,
+    sessions_on_a_cluster,
     whole,
     words,
 )
@@ -53,11 +56,14 @@ LINKED = [  # pages that link to files but whose commands no session types
     *sorted((CHECKOUT / "benchmarks").rglob("*.md")),
 ]
 PLUMBING = {"record", "records_written", "close", "bring_over", "tell_holdings", "tell_holdings_after_failure"}
-SESSIONS = [
-    block for block in blocks() if block.language == "sh" and block.page != "releasing.md"
-]  # which test_release.py types
+JOINED = ["several-machines.md", "sweeps.md"]  # pages that are one session
+SESSIONS = [  # test_release.py types the commands of a release, tests/fleet those on a cluster
+    block
+    for block in blocks()
+    if block.language == "sh" and block.page not in ("releasing.md", *JOINED) and not block.needs_cluster
+]
 SCENARIO_GUIDE = CHECKOUT / "docs" / "guides" / "write-a-scenario.md"
-SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), whole(SCENARIO_GUIDE)]
+SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), whole(SCENARIO_GUIDE), *map(joined, JOINED)]
 
 # What is shown and not typed by the sessions below, and why.
 ELSEWHERE = {
@@ -67,8 +73,13 @@ ELSEWHERE = {
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cpu": "fetches a torch",
     "pip install -c constraints.txt torch --extra-index-url https://download.pytorch.org/whl/cu126": "fetches another torch",
     "pip install -c constraints.txt -e .": "`.ci/run` types the same",
+    "pip install -c constraints.txt -e '.[docs]'": "`.ci/run` types it",
+    "python docs/site.py && mkdocs build --strict": "tests/test_site.py does both, in a folder of its own",
+    "python -m http.server -d site": "serves until it is stopped",
     "uv tool install .": "fetches a torch",
     "uvx --from . tuilab list": "fetches a torch",
+    "ray start --head --port=6379 --node-name=gpu1": "tests/fleet/conftest.py starts its clusters like this",
+    "ray start --address=gpu1:6379 --node-name=gpu2": "tests/fleet/conftest.py adds nodes to its clusters like this",
     ".ci/run": "it runs these tests",
     "python -m tests.faults.soak --minutes 60 --seed 1": "takes an hour; tests/faults/test_f_soak.py runs a minute",
     '.venv/bin/pytest tests/test_docs.py -n 0 -m "slow or not slow" -k session': "it is this test",
@@ -83,12 +94,14 @@ CODES = {
     "tuilab compare last~1 last --fail-on slower:5%": {2},  # one of them times nothing
     "tuilab run softmax --tied 1000 --headless": {1},  # which refutes three claims
     "tuilab doctor": {0, 1, 2},  # how the box is
+    "tuilab doctor --all": {0, 1, 2},
     "tuilab doctor --json > doctor.json": {0, 1, 2},
     "tuilab doctor --bundle box.tar.gz": {0, 1, 2},
     "tuilab doctor --gpu": {0, 1, 2, 3},  # whether there is a GPU
     "tuilab doctor --gpu cuda:1": {0, 1, 2, 3},
     "tuilab sweep row-reduce --set rows=20,2000 --quick": {0, 1},  # what a claim about time comes to is the box's affair
-    "tuilab sweep row-reduce --set rows=20,100,500,2000 --quick --report rows.html": {0, 1},
+    "tuilab sweep row-reduce --set rows=20,100,500,2000 --quick": {0, 1},
+    "ssh gpu1 tuilab attach last --headless": {0, 1},
     "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
     "tuilab run row-reduce --headless": {0, 1},
@@ -116,6 +129,19 @@ CODES = {
     },
 }
 
+SSH = """#!/bin/sh
+# ssh [-t] HOST COMMAND...
+[ "$1" = -t ] && shift
+cd "$HOSTS/$1" || exit 255
+shift
+unset TUILAB_ROOT XDG_STATE_HOME
+HOME=$PWD exec sh -c "$*"
+"""
+SCP = """#!/bin/sh
+# scp -qr HOST:FOLDER COPY
+exec cp -r "$HOSTS/${2%%:*}/${2#*:}" "$3"
+"""
+
 
 def page_name(path: Path) -> str:
     """Return the name of a page for the id of a test."""
@@ -132,9 +158,12 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
     """In an empty folder, as a newcomer would type it, on a box where a few things have run."""
     here = {"HOME": str(tmp_path), "TMUX_TMPDIR": str(tmp_path), "TUILAB_ROOT": str(recorded_runs)}
     environment = {**os.environ, **here, "PATH": f"{Path(TUILAB).parent}:{os.environ['PATH']}"}
-    if session.text.startswith("tmux") and shutil.which("tmux") is None:
+    if "tmux " in session.text and shutil.which("tmux") is None:
         pytest.skip("tmux is not installed")
 
+    if "ssh " in session.text:
+        make_hosts(tmp_path, recorded_runs)
+        environment |= {"PATH": f"{tmp_path}/bin:{environment['PATH']}", "HOSTS": str(tmp_path / "hosts")}
     (tmp_path / "examples").symlink_to(CHECKOUT / "examples")  # where it is a clone that one stands in
     codes = {}
     for command in session.commands():
@@ -151,8 +180,19 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
     assert codes == {}
 
 
+def make_hosts(folder: Path, runs: Path) -> None:
+    """Put stand-ins for ssh and scp into a folder: a host is a home folder on this machine, with some runs."""
+    for name, text in (("ssh", SSH), ("scp", SCP)):
+        path = folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o700)
+    for host in ("gpu1", "gpu2"):
+        shutil.copytree(runs, folder / "hosts" / host / ".local/state/tuilab/runs")
+
+
 def test_every_command_of_the_documents_is_typed_by_a_session_or_says_why_not() -> None:
-    typed = {command for session in SESSIONS for command in session.commands()}
+    typed = {command for session in [*SESSIONS, *sessions_on_a_cluster()] for command in session.commands()}
     shown = {command for block in blocks() if block.language == "console" for command in block.commands()}
     shown |= {command for page in PAGES for command in indented(page)}
 
@@ -237,12 +277,35 @@ def test_every_page_of_the_manual_is_in_its_index_and_the_readme_leads_there() -
     assert "docs/index.md" in links(CHECKOUT / "README.md")
 
 
-def test_the_manual_lists_every_exit_code_in_the_words_of_the_help() -> None:
-    listed = (CHECKOUT / "docs" / "running.md").read_text().partition("## Exit codes")[2].replace("`", "")
+def test_every_page_of_the_manual_is_in_the_navigation_of_the_site() -> None:
+    settings = (CHECKOUT / "mkdocs.yml").read_text()
+    named = re.findall(r"(?m)^ +- [^:]+: (\S+\.md)$", settings)
+
+    assert [page for page in named if not (CHECKOUT / page).exists()] == []
+    assert {page.relative_to(CHECKOUT).as_posix() for page in PAGES} - set(named) == set()
+
+
+@pytest.mark.parametrize("page", [*PAGES, *LINKED], ids=page_name)
+def test_lists_and_tables_look_the_same_on_the_site_as_on_a_code_host(page: Path) -> None:
+    """The site reads a list only after an empty line, nests by four spaces, and ends a cell at each `|`."""
+    problems = []
+    before = ""
+    for line in prose(page).splitlines():
+        is_item = re.match(r" *(?:[-*]|[0-9]+\.) \S", line) is not None
+        is_in_list = re.match(r" *(?:[-*]|[0-9]+\.) \S|  ", before) is not None
+        if re.match(r" {1,3}[-*] ", line) or (is_item and before and not is_in_list):
+            problems.append(line)
+        if line.startswith("|") and r"\|" in line:
+            problems.append(line)
+        before = line
+
+    assert problems == []
+
+
+def test_help_lists_every_exit_code_with_its_meaning() -> None:
     shown = group.tuilab.get_help(click.Context(group.tuilab, info_name="tuilab"))
     helped = " ".join(shown.partition("Exit codes:\n")[2].split())
 
-    assert {int(code): when for code, when in re.findall(r"(?m)^\| ([0-9]+) \| (.+) \|$", listed)} == MEANINGS
     assert helped == " ".join(f"{code} {when}" for code, when in MEANINGS.items())
     assert set(MEANINGS) == set(ExitCode)
 

@@ -140,7 +140,7 @@ def test_a_quota_that_torch_does_not_see_is_told_with_the_variable_to_set(
     finding = answer(processor.quota, make(tmp_path, files))
 
     if len(os.sched_getaffinity(0)) > float(cores):
-        assert (finding.status, finding.found.split(" cores")[0]) == ("warn", cores)
+        assert (finding.status, finding.found.split(" cores")[0]) == ("warn", f"limited to {cores}")
         assert finding.next_step.startswith("export OMP_NUM_THREADS=1")
 
 
@@ -151,7 +151,7 @@ def test_a_quota_that_is_used_up_says_how_often(tmp_path: Path) -> None:
 def test_a_small_memory_limit_is_a_warning(tmp_path: Path) -> None:
     finding = answer(memory.limit, make(tmp_path, QUOTA))
 
-    assert (finding.status, finding.found) == ("warn", "953.7 MiB: beyond it the kernel kills the run")
+    assert (finding.status, finding.found) == ("warn", "limited to 953.7 MiB; the kernel kills a run that uses more")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_outlives_a_logout_is_told_with_the_words_to_type(tmp_path: Path) -
     (tmp_path / "run/systemd/system").mkdir(parents=True)
     box = make(tmp_path, {"etc/systemd/logind.conf": KILLS})
 
-    step = "loginctl enable-linger; then begin with systemd-run --user --scope tuilab run"
+    step = "loginctl enable-linger; then start runs with: systemd-run --user --scope tuilab run"
     assert answer(session.logout, box).next_step == step
 
 
@@ -204,8 +204,8 @@ def test_a_box_without_pidfds_is_told() -> None:
     told = subprocess.run([*FORBIDS, "ENOSYS", PIDFDS, *asked], capture_output=True, text=True).stdout
 
     (found,) = (line for line in map(json.loads, filter(None, told.split("\n"))) if line["id"] == "stopping.pidfd")
-    assert (found["status"], found["next_step"][:10]) == ("warn", "Linux 5.3,")
-    assert found["found"].startswith("processes cannot be held (Function not implemented)")
+    assert (found["status"], found["next_step"][:14]) == ("warn", "use Linux 5.3 ")
+    assert found["found"].startswith("no pidfd (Function not implemented)")
 
 
 def test_a_program_that_may_not_bind_memory_is_told(tmp_path: Path) -> None:
@@ -218,9 +218,7 @@ def test_a_program_that_may_not_bind_memory_is_told(tmp_path: Path) -> None:
 
     told = subprocess.run([*FORBIDS, "EPERM", "set_mempolicy", sys.executable, "-c", ask], capture_output=True, text=True)
 
-    assert (
-        "status='warn'" in told.stdout and "may not bind memory here: setting membind: Operation not permitted" in told.stdout
-    )
+    assert "status='warn'" in told.stdout and "cannot bind memory here: setting membind: Operation not permitted" in told.stdout
     assert answer(libraries.numactl, box).status == "pass"
 
 
@@ -237,7 +235,11 @@ def test_a_kernel_that_lists_no_children_is_told(tmp_path: Path) -> None:
     [
         (20, 5000, "fail: ulimit -n 5000"),
         (1024, 5000, "warn: ulimit -n 5000"),
-        (20, 20, "fail: docker run --ulimit nofile=65536, LimitNOFILE= of systemd, or nofile in limits.conf"),
+        (
+            20,
+            20,
+            "fail: raise the hard limit: docker run --ulimit nofile=65536, LimitNOFILE= in systemd, or nofile in limits.conf",
+        ),
     ],
 )
 def test_few_descriptors_are_told_with_what_raises_the_limit(soft: int, hard: int, told: str) -> None:
@@ -256,7 +258,7 @@ def test_a_folder_of_runs_on_a_network_file_system_is_told(tmp_path: Path, monke
     finding = answer(storage.runs_system, make(tmp_path, {"proc/self/mountinfo": table}))
     assert (finding.status, finding.found) == (
         "warn",
-        f"{tmp_path}/runs is on nfs4 ({tmp_path}): slow, and gone with its server",
+        f"{tmp_path}/runs is on a network file system (nfs4 at {tmp_path}): slow, and lost if the server fails",
     )
 
 
@@ -295,7 +297,7 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
     found = ask_group("gpus", 30)
 
     assert found["gpu.driver"].found == "driver 999.99, NVML 13.999.99"
-    assert found["gpu.calibration"].found == "GPU 0: never: how often verdicts about time are wrong there is not known"
+    assert found["gpu.calibration"].found == "GPU 0: never; how often verdicts about time are wrong there is unknown"
     assert {name: one.status for name, one in found.items() if name not in ("gpu.cuda", "gpu.calibration")} == dict.fromkeys(
         ["gpu.driver", "gpu.devices", "gpu.mig", "gpu.others", "gpu.clocks", "gpu.memory_errors", "gpu.variables"], "pass"
     )
@@ -311,7 +313,7 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
         (["missing=mig"], "gpu.mig", "pass", "off"),
         (["pids=99999998,99999999", "pid_bytes=2000000000"], "gpu.others", "warn", "2 processes, 3.725 GiB"),
         (["throttle=0x41"], "gpu.clocks", "warn", "hardware thermal slowdown"),
-        (["throttle=1"], "gpu.clocks", "pass", "nothing holds them down"),
+        (["throttle=1"], "gpu.clocks", "pass", "the clocks are not throttled"),
         (["ecc=3"], "gpu.memory_errors", "fail", "GPU 0: 3"),
         (["na=ecc"], "gpu.memory_errors", "n/a", "no memory of these GPUs"),
     ],
@@ -371,16 +373,16 @@ def test_a_driver_that_hangs_or_crashes_costs_its_own_answers_only(fake: "FakeNv
     crashed = ask_group("gpus", 30)
 
     assert hung["gpu.driver"] == hung["gpu.driver"].__class__("n/a", "no answer within 1 s")
-    assert hung["gpu.mig"].found == "not asked, because of gpu.driver"
-    assert crashed["gpu.driver"].found == "it ended the process that was asked, by signal 11"
+    assert hung["gpu.mig"].found == "not checked, because gpu.driver failed to answer"
+    assert crashed["gpu.driver"].found == "the process that checks it crashed with signal 11"
 
 
 @pytest.mark.parametrize(
     ("count", "version", "status", "words"),
     [
         (2, "13.0", "pass", "torch sees 2 GPUs"),
-        (0, "13.0", "fail", "too old (found version 12020); `auto` runs on the CPU, and says so"),
-        (0, None, "warn", "is a build without CUDA; `auto` runs on the CPU, and says so"),
+        (0, "13.0", "fail", "too old (found version 12020); `auto` uses the CPU, and the result says so"),
+        (0, None, "warn", "is a build without CUDA; `auto` uses the CPU, and the result says so"),
     ],
 )
 def test_torch_and_the_gpus_are_told_as_a_run_tells_them_and_none_is_touched(
@@ -395,7 +397,9 @@ def test_torch_and_the_gpus_are_told_as_a_run_tells_them_and_none_is_touched(
     finding = answer(torch_worker.cuda, make(tmp_path, {"dev/nvidia0": ""}))
 
     assert finding.status == status and words in finding.found
-    assert status == "pass" or finding.next_step.startswith(("update the driver, CUDA 13.0 wants 580", "install a build"))
+    assert status == "pass" or finding.next_step.startswith(
+        ("update the driver (CUDA 13.0 needs 580", "run `pip uninstall torch`")
+    )
     assert cuda.initialised_by == ""
 
 
@@ -476,7 +480,7 @@ def test_a_file_in_the_way_of_the_runs_is_told(tmp_path: Path, monkeypatch: pyte
     found = answer(storage.permissions, Box())
 
     assert found.status == "fail"
-    assert found.found == f"{tmp_path / 'file'} is no folder, and no run can be written below it"
+    assert found.found == f"{tmp_path / 'file'} is not a folder, so no run can be written to {tmp_path / 'file/state/runs'}"
 
 
 def test_memory_that_a_cgroup_has_used_is_not_available(tmp_path: Path) -> None:
@@ -503,7 +507,7 @@ def test_another_torch_in_the_active_environment_is_told(tmp_path: Path, variabl
 
     assert found.status == "warn"
     assert found.found == f"runs measure the torch of {sys.prefix}, not torch 2.9.1+cu128 of the active {tmp_path}"
-    assert found.next_step == f"to measure that one: {tmp_path}/bin/python -m pip install tuilab"
+    assert found.next_step == f"to measure torch 2.9.1+cu128: {tmp_path}/bin/python -m pip install tuilab"
 
 
 @pytest.mark.parametrize("active", [sys.prefix, "/none", ""])
@@ -516,12 +520,12 @@ def test_what_is_fine_is_counted_and_printed_only_when_it_is_asked_for(tuilab: T
 
     answers = [line for line in brief.stdout.splitlines() if re.match(r"[✓!✗–] [a-z]+\.", line)]
     assert {line[0] for line in answers} <= {"!", "✗"}
-    assert brief.stdout.splitlines()[-1].endswith("; all of them: tuilab doctor --all")
+    assert brief.stdout.splitlines()[-1].endswith(" (details: tuilab doctor --all)")
     assert "✓ disk.permissions" in whole.stdout and "Machine" in whole.stdout
     assert "disk.permissions" not in brief.stdout and "Machine" not in brief.stdout
 
 
-@pytest.mark.parametrize(("kind", "told"), [("nfs4", "keep the venv on a local disk"), ("ext4", "ask again")])
+@pytest.mark.parametrize(("kind", "told"), [("nfs4", "keep the venv on a local disk"), ("ext4", "run `tuilab doctor` again")])
 def test_a_torch_that_loads_slowly_is_blamed_on_a_net_only_where_there_is_one(tmp_path: Path, kind: str, told: str) -> None:
     box = make(tmp_path, {"proc/self/mountinfo": f"30 23 0:26 / / rw - {kind} x rw\n"})
 
@@ -546,10 +550,10 @@ def test_a_fork_that_answers_may_crash_or_hang_as_any_process_that_is_asked() ->
     done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True)
 
     assert (done.stderr, done.stdout.splitlines()) == ("", [
-        r"b'one\n': its process ended with exit code 0",
-        r"b'one\n': it ended the process that was asked, by signal 11",
+        r"b'one\n': the process that checks it ended early, with exit code 0",
+        r"b'one\n': the process that checks it crashed with signal 11",
         r"b'one\n': no answer within 0.5 s",
-        r"b'one\n': its process ended with exit code 1",
+        r"b'one\n': the process that checks it ended early, with exit code 1",
     ])  # fmt: skip
 
 

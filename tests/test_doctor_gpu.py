@@ -91,12 +91,12 @@ def test_all_of_a_gpu_is_measured_on_it_alone(
     assert gpu == {"device": "cuda:1", "why": "asked for", "uuid": cuda.gpus[1].uuid, "name": "a fake GPU"}
     assert {name: finding.status for name, finding in found.items()} == dict.fromkeys(gpu_speed.CHECKS, "pass")
     assert {name: finding.found for name, finding in found.items()} == {
-        "gpu.kernel": "a first kernel runs",
+        "gpu.kernel": "a test kernel ran",
         "gpu.architecture": "sm_90; torch is built for sm_80, sm_90, compute_90",
-        "gpu.launch": "4 us until torch has told it a small kernel",
-        "gpu.event_clock": "events tell spans that differ by 0.5 us",
-        "gpu.copy_pinned": "pinned memory of the host: to it 55 GB/s, back 53 GB/s",
-        "gpu.copy_pageable": "pageable memory of the host: to it 12 GB/s, back 8.99 GB/s",
+        "gpu.launch": "4 us to launch a small kernel from torch",
+        "gpu.event_clock": "events resolve differences of 0.5 us",
+        "gpu.copy_pinned": "pinned host memory: 55 GB/s to the GPU, 53 GB/s back",
+        "gpu.copy_pageable": "pageable host memory: 12 GB/s to the GPU, 8.99 GB/s back",
         "gpu.product_ieee": "50 TFLOP/s",
         "gpu.product_tf32": "400 TFLOP/s",
         "gpu.product_bf16": "800 TFLOP/s",
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_not_known_and_the_rest_is(
 
     unknown = [name for name, finding in found.items() if finding.status == "n/a"]
     assert unknown == ["gpu.product_ieee", "gpu.product_tf32", "gpu.bandwidth"]
-    assert found["gpu.bandwidth"].found.startswith("not enough of its memory is free: CUDA out of memory.")
+    assert found["gpu.bandwidth"].found.startswith("not enough GPU memory is free: CUDA out of memory.")
 
 
 def test_an_error_of_the_gpu_is_a_failure_of_it(
@@ -141,9 +141,13 @@ def test_an_error_of_the_gpu_is_a_failure_of_it(
 @pytest.mark.parametrize(
     ("built", "status", "words"),
     [
-        (["sm_80"], "fail", "sm_90; torch is built for sm_80: it has no kernels for it"),
-        (["compute_80"], "warn", "sm_90; torch is built for compute_80: translated by the driver, when each is used first"),
-        (["gfx90a"], "n/a", "sm_90; torch is built for gfx90a, which are no names of NVIDIA's"),
+        (["sm_80"], "fail", "sm_90; torch is built for sm_80, and has no kernels for this GPU"),
+        (
+            ["compute_80"],
+            "warn",
+            "sm_90; torch is built for compute_80; each kernel is translated by the driver at its first use",
+        ),
+        (["gfx90a"], "n/a", "sm_90; torch is built for gfx90a; these are not NVIDIA architectures"),
     ],
 )
 def test_a_build_without_kernels_for_a_gpu_is_told(cuda: "FakeCuda", built: list[str], status: str, words: str) -> None:
@@ -158,7 +162,7 @@ def test_launches_that_wait_are_told_with_what_makes_them(cuda: "FakeCuda", monk
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
 
     finding = gpu_speed.launch(Cuda(0))
-    assert finding.status == "warn" and finding.found.endswith("CUDA_LAUNCH_BLOCKING makes each kernel wait")
+    assert finding.status == "warn" and finding.found.endswith("CUDA_LAUNCH_BLOCKING makes torch wait for each kernel")
 
 
 def test_a_clock_that_tells_nothing_apart_and_a_kernel_that_fails_are_told(cuda: "FakeCuda") -> None:
@@ -219,17 +223,17 @@ def test_a_gpu_in_order_passes(fake: "FakeNvml") -> None:
 
     assert {name: one.found for name, one in found.items() if name not in ("gpu.cuda", "gpu.nvml_cost")} == {
         "gpu.driver": "driver 999.99, NVML 13.999.99",
-        "gpu.pcie": "PCIe 5 x16 while it worked, 5 x16 at most",
-        "gpu.clocks_reached": "SM 1980 MHz of 1980, memory 2619 MHz of 2619, while it worked",
-        "gpu.throttling": "nothing held the clocks down",
-        "gpu.power": "limit 700 W, 250 W at most while it worked",
-        "gpu.persistence": "the driver stays awake between runs",
-        "gpu.links": "18 of 18 NVLinks up; it reads the memory of the other GPU directly",
+        "gpu.pcie": "PCIe 5 x16 under load, of at most 5 x16",
+        "gpu.clocks_reached": "SM 1980 MHz of 1980, memory 2619 MHz of 2619, under load",
+        "gpu.throttling": "the clocks were not throttled",
+        "gpu.power": "limit 700 W, at most 250 W under load",
+        "gpu.persistence": "persistence mode is on: the driver stays loaded between runs",
+        "gpu.links": "18 of 18 NVLinks up; direct access to the other GPU",
         "gpu.memory": "ECC is on; 0 remapped rows",
-        "gpu.neighbours": "nobody else computes there",
+        "gpu.neighbours": "no other process uses this GPU",
     }
     assert {one.status for name, one in found.items() if name != "gpu.cuda"} == {"pass"}
-    assert " us a question; the slowest, " in found["gpu.nvml_cost"].found
+    assert " us for a reading; slowest: " in found["gpu.nvml_cost"].found
 
 
 def test_what_sleeps_when_nobody_works_counts_as_it_was_at_work(fake: "FakeNvml") -> None:
@@ -244,34 +248,34 @@ def test_what_sleeps_when_nobody_works_counts_as_it_was_at_work(fake: "FakeNvml"
 
     found = state(fake, *asleep, meanwhile=work)
 
-    assert (found["gpu.pcie"].status, found["gpu.pcie"].found) == ("warn", "PCIe 4 x16 while it worked, 5 x16 at most")
+    assert (found["gpu.pcie"].status, found["gpu.pcie"].found) == ("warn", "PCIe 4 x16 under load, of at most 5 x16")
     assert found["gpu.clocks_reached"].found.startswith("SM 1400 MHz of 1980, ")
-    assert found["gpu.power"].found == "limit 700 W, 500 W at most while it worked"
+    assert found["gpu.power"].found == "limit 700 W, at most 500 W under load"
     assert (found["gpu.throttling"].status, found["gpu.throttling"].found) == ("warn", "hardware thermal slowdown, power cap")
 
 
 @pytest.mark.parametrize(
     ("line", "name", "status", "words"),
     [
-        ("pcie_width=8", "gpu.pcie", "warn", "PCIe 5 x8 while it worked, 5 x16 at most: copies from and to the host are slow"),
+        ("pcie_width=8", "gpu.pcie", "warn", "PCIe 5 x8 under load, of at most 5 x16: copies to and from the host are slow"),
         ("throttle=4", "gpu.throttling", "pass", "power cap"),
         (
             "power_limit=300000",
             "gpu.power",
             "warn",
-            "limit 300 W, 250 W at most while it worked; the limit of this board is 700 W",
+            "limit 300 W, at most 250 W under load; the default limit is 700 W",
         ),
-        ("persistence=0", "gpu.persistence", "warn", "the driver goes to sleep"),
+        ("persistence=0", "gpu.persistence", "warn", "persistence mode is off"),
         ("rows=3", "gpu.memory", "pass", "ECC is on; 3 remapped rows"),
-        ("rows_pending=1", "gpu.memory", "fail", "one waits for a reset"),
-        ("rows_failed=1", "gpu.memory", "fail", "and one could not be"),
+        ("rows_pending=1", "gpu.memory", "fail", "a remapping waits for a reset"),
+        ("rows_failed=1", "gpu.memory", "fail", "and remapping a row failed"),
         ("na=rows", "gpu.memory", "pass", "ECC is on; remapped rows n/a: NVMLError_NotSupported: Not Supported"),
         ("na=ecc_mode", "gpu.memory", "n/a", "NVMLError_NotSupported: Not Supported"),
         ("na=pcie_width", "gpu.pcie", "n/a", "NVMLError_NotSupported: Not Supported"),
         ("missing=most_sm_clock", "gpu.clocks_reached", "pass", "SM n/a (NVMLError_FunctionNotFound"),
-        ("pids=99999999", "gpu.neighbours", "warn", "user n/a (its process is not to be seen from here), pid 99999999, 300 B"),
+        ("pids=99999999", "gpu.neighbours", "warn", "user n/a (its process is not visible from here), pid 99999999, 300 B"),
         ("pids=99999999,99999998", "gpu.neighbours", "warn", "pid 99999998, 300 B; user n/a ("),
-        ("sleep_ms=11", "gpu.nvml_cost", "warn", "us a question; the slowest, "),
+        ("sleep_ms=11", "gpu.nvml_cost", "warn", "us for a reading; slowest: "),
     ],
 )
 @pytest.mark.first(3)
@@ -285,21 +289,21 @@ def test_what_is_wrong_with_a_gpu_is_told(fake: "FakeNvml", line: str, name: str
 @pytest.mark.parametrize(
     ("lines", "status", "words"),
     [
-        (["gpus=1", "nvlinks=18"], "n/a", "there is no other GPU on this box"),
+        (["gpus=1", "nvlinks=18"], "n/a", "this machine has no other GPU"),
         (
             ["gpus=8", "nvlinks=18", "nvlinks_up=17"],
             "warn",
-            "17 of 18 NVLinks up; it reads the memory of 7 other GPUs directly",
+            "17 of 18 NVLinks up; direct access to 7 other GPUs",
         ),
         (
             ["gpus=8", "nvlinks=4", "nvlinks_up=0", "p2p=1"],
             "pass",
-            "0 of 4 NVLinks up; it reads the memory of none of 7 other GPUs",
+            "0 of 4 NVLinks up; direct access to 0 of 7 other GPUs",
         ),
         (
             ["gpus=2", "p2p=4"],
             "pass",
-            "no NVLink; it reads the memory of none of 1 other GPU directly: switched off in the driver",
+            "no NVLink; direct access to 0 of 1 other GPU (switched off in the driver)",
         ),
         (
             ["gpus=2", "denied=nvlink", "nvlinks=1", "na=p2p"],
@@ -309,9 +313,13 @@ def test_what_is_wrong_with_a_gpu_is_told(fake: "FakeNvml", line: str, name: str
         (
             ["gpus=2", "missing=p2p"],
             "pass",
-            "no NVLink; whether it reads the memory of others directly is n/a: Function Not Found",
+            "no NVLink; direct access to other GPUs: n/a (Function Not Found",
         ),
-        (["gpus=2", "slices=1", "uuid.0:0=GPU-fake-0", "uuid.0=GPU-w"], "n/a", "a slice of a GPU (MIG) has no links to others"),
+        (
+            ["gpus=2", "slices=1", "uuid.0:0=GPU-fake-0", "uuid.0=GPU-w"],
+            "n/a",
+            "a slice of a GPU (MIG) has no links to other GPUs",
+        ),
     ],
 )
 def test_what_links_a_gpu_to_the_others_is_told(fake: "FakeNvml", lines: list[str], status: str, words: str) -> None:
@@ -328,7 +336,7 @@ def test_lanes_that_the_slot_does_not_have_are_missed_all_the_same(fake: "FakeNv
     lanes.write_text("16\n")
 
     finding = state(fake, "pcie_width=8", "most_pcie_width=8")["gpu.pcie"]
-    assert (finding.status, finding.found[:44]) == ("warn", "PCIe 5 x8 while it worked, 5 x16 at most: co")
+    assert (finding.status, finding.found[:42]) == ("warn", "PCIe 5 x8 under load, of at most 5 x16: co")
 
 
 def test_a_neighbour_is_told_by_its_user_and_in_a_container_by_its_memory(fake: "FakeNvml") -> None:
@@ -340,15 +348,15 @@ def test_a_neighbour_is_told_by_its_user_and_in_a_container_by_its_memory(fake: 
     user, _ = user_of(42, fake.box)
     assert user != "42" and seen.found == f"{user}, pid 42, 2 GiB"
     assert hidden.found == (
-        "2 processes, 2 GiB; whose: not visible in a container: the driver names processes by pids of the host"
+        "2 processes, 2 GiB; users n/a: not visible in a container: the driver names processes by pids of the host"
     )
 
 
 def test_a_slice_has_the_link_and_the_clocks_of_the_whole(fake: "FakeNvml") -> None:
     found = state(fake, "slices=1", "uuid.0:0=MIG-ab-cd", uuid="ab-cd")
 
-    assert found["gpu.pcie"].found == "PCIe 5 x16 while it worked, 5 x16 at most"
-    assert found["gpu.power"].found == "limit 700 W, n/a at most while it worked"
+    assert found["gpu.pcie"].found == "PCIe 5 x16 under load, of at most 5 x16"
+    assert found["gpu.power"].found == "limit 700 W, at most n/a under load"
 
 
 def test_a_gpu_that_nvml_does_not_know_or_that_it_may_not_ask_costs_what_is_told_of_it(fake: "FakeNvml") -> None:
@@ -372,9 +380,9 @@ def test_a_gpu_that_crashes_its_process_fails_there_and_nvml_is_heard(fake: "Fak
     found = {check["id"]: check for check in document["checks"]}
     assert (done.return_value, document["exit_code"]) == (2, 2)
     assert [found["gpu.kernel"]["status"], found["gpu.architecture"]["status"]] == ["pass", "fail"]
-    assert found["gpu.architecture"]["found"] == "it ended the process that was asked, by signal 11"
-    assert found["gpu.launch"]["found"] == "not asked, because of gpu.architecture"
-    assert found["gpu.pcie"]["found"] == "PCIe 5 x16 while it worked, 5 x16 at most"
+    assert found["gpu.architecture"]["found"] == "the process that checks it crashed with signal 11"
+    assert found["gpu.launch"]["found"] == "not checked, because gpu.architecture failed to answer"
+    assert found["gpu.pcie"]["found"] == "PCIe 5 x16 under load, of at most 5 x16"
     assert document["facts"][0]["value"] == "cuda:0 A GPU"
 
 
@@ -395,15 +403,18 @@ def test_an_nvml_that_crashes_costs_its_own_answers_only(fake: "FakeNvml", broke
 
     assert told[:3] == ["GPU", "device cuda:0 A GPU (the only GPU that torch sees)", "UUID fake-0"]
     assert {line.partition(" ")[2] for line in told} >= {
-        "gpu.kernel a first kernel runs",
+        "gpu.kernel a test kernel ran",
         "gpu.architecture sm_90; torch is built for sm_90",
-        "gpu.driver n/a: it ended the process that was asked, by signal 11",
-        "gpu.pcie n/a: not asked, because of gpu.driver",
+        "gpu.driver n/a: the process that checks it crashed with signal 11",
+        "gpu.pcie n/a: not checked, because gpu.driver failed to answer",
     }
 
 
 def test_a_torch_that_does_not_get_as_far_as_a_gpu_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BoxLacks, match="a GPU that answers: torch was asked for one, and its process ended with exit code 1"):
+    with pytest.raises(
+        BoxLacks,
+        match="a GPU that answers: torch was asked for a GPU, but the process that checks it ended early, with exit code 1",
+    ):
         ask_about("cuda")
 
 
@@ -431,4 +442,4 @@ def test_a_neighbour_whose_user_has_no_number_in_a_container_is_not_called_nobod
     os.chown(fake.box / "proc/42", 65534, 65534)
 
     found = state(fake, "pids=42")["gpu.neighbours"].found
-    assert found == "user n/a (its user is not one of this container), pid 42, 300 B"
+    assert found == "user n/a (its user does not exist in this container), pid 42, 300 B"

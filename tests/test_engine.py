@@ -47,7 +47,7 @@ def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_
     (line,) = [line for line in done.stdout.splitlines() if "old form" in line]
     assert line == (
         "the old form of a claim, which works until 0.2: “one is one”, “two is two”; "
-        'write "- [a-key] one is one" under ## Look for and lab.claim("a-key", ...); tuilab check names the lines'
+        'write "- [a-key] one is one" under ## Look for and lab.claim("a-key", ...); `tuilab check` lists the lines'
     )
 
 
@@ -319,7 +319,7 @@ def test_output_is_kept_up_to_a_bound_and_what_is_left_behind_is_ended_and_named
     assert (run_dir / "stderr.log").read_bytes() == b"\xff\x00\x1b[2J"
     assert "stdout: 15728640 of 16777216 bytes in the middle were dropped" in done.stdout
     assert done.returncode == 0
-    assert "left behind and ended: 1 process:" in done.stdout and "sleep 600" in done.stdout
+    assert "ended 1 process that the run left behind" in done.stdout and "sleep 600" in done.stdout
     assert processes_of(run_dir) == []
 
 

@@ -21,14 +21,14 @@ from tuilab.reports.plain import render
 from tuilab.reports.subject import Subject, read_subject
 
 TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in the report of a box
-    ("SUPPORTED", 2.0, 0, 0, "system-out", "Holds on this box, and by how much"),
+    ("SUPPORTED", 2.0, 0, 0, "system-out", "Holds on this machine, and by how much"),
     ("NOT TESTABLE HERE", 2.0, 0, 0, "skipped", "Not tested here, and why"),
     ("INCONCLUSIVE", 2.0, 0, 1, "skipped", "Not decided"),
-    ("REFUTED", 2.0, 1, 1, "failure", "Does not hold on this box"),
+    ("REFUTED", 2.0, 1, 1, "failure", "Does not hold on this machine"),
     ("WEAKER THAN CLAIMED", 2.0, 1, 1, "failure", "Holds, but by less than is claimed"),
     ("INVALID", 2.0, 1, 1, "failure", "A control failed"),
-    ("NO MEANINGFUL DIFFERENCE", 2.0, 1, 1, "failure", "Does not hold on this box"),
-    ("NO MEANINGFUL DIFFERENCE", 1.0, 0, 0, "system-out", "Holds on this box, and by how much"),
+    ("NO MEANINGFUL DIFFERENCE", 2.0, 1, 1, "failure", "Does not hold on this machine"),
+    ("NO MEANINGFUL DIFFERENCE", 1.0, 0, 0, "system-out", "Holds on this machine, and by how much"),
 ]
 
 
@@ -68,7 +68,7 @@ def test_what_a_box_lacks_is_told_to_programs_and_to_readers_of_a_report(tmp_pat
 
     (told,) = document([(one.summary, one.state, one.run_dir)], ExitCode.BOX_LACKS)["runs"]
     assert told["box_lacks"] == "cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"
-    assert "It could not be tested on this box: cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7." in gaps(one)
+    assert "Not testable on this machine: cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7." in gaps(one)
 
 
 def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> None:

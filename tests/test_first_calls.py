@@ -36,6 +36,14 @@ def test_the_first_in_their_order_that_differs_is_told_whoever_was_called_first(
     assert called(arms) == (None, "")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "same", "is_same"),
+    [(100.0, 109.0, 0.1, True), (100.0, 112.0, 0.1, False), (0.0, 0.05, 0.1, True), (0.0, 0.2, 0.1, False)],
+)
+def test_same_is_a_relative_and_an_absolute_tolerance(first: float, second: float, same: float, *, is_same: bool) -> None:
+    assert called({"a": lambda: first, "b": lambda: second}, same)[0] is is_same
+
+
 @pytest.mark.parametrize("same", [None, 0.1])
 def test_what_an_arm_returned_takes_no_memory_while_the_next_but_one_runs(same: Same) -> None:
     made: list[weakref.ref[torch.Tensor]] = []

@@ -63,7 +63,7 @@ def test_nodes_that_cannot_be_used_are_left_out_with_the_reason() -> None:
 
     assert [one.name for one in chosen(nodes, Wanted(gpus=1.0), told.append)] == ["good"]
     assert [words.partition(" ")[0] for words in told] == ["old", "bare", "mute", "small", "idle"]
-    assert "0.0.1" in told[0] and "no tuilab" in told[1] and "did not answer" in told[2] and "--gpus 1" in told[3]
+    assert "0.0.1" in told[0] and "tuilab is not installed" in told[1] and "did not answer" in told[2] and "--gpus 1" in told[3]
 
 
 def test_nodes_that_are_not_alike_are_told() -> None:
@@ -72,13 +72,13 @@ def test_nodes_that_are_not_alike_are_told() -> None:
     chosen([node("a"), node("b", torch="2.9.0")], Wanted(), told.append)
 
     assert told == [
-        "the nodes are not alike, and what they measure may differ for that: "
+        "the nodes have different software, so their results may differ: "
         "a Python 3.11.7, torch 2.13.0; b Python 3.11.7, torch 2.9.0"
     ]
 
 
 def test_too_few_nodes_are_refused() -> None:
-    with pytest.raises(UsageError, match="more than the 1 node "):
+    with pytest.raises(UsageError, match="--count 2 is too many: 1 node "):
         chosen([node("a")], Wanted(count=2), lambda _: None)
     with pytest.raises(BoxLacks):
         chosen([node("a", tuilab="")], Wanted(), lambda _: None)
@@ -211,7 +211,7 @@ def test_a_run_that_is_called_like_none_is_not_taken(root: Path, tmp_path: Path,
     seat, _ = seated(root, tmp_path)
 
     assert seat.take(Receipt(run_dir=f"/there/{name}"))
-    assert "which is no name of one" in seat.problem and seat.mirror is None and not root.exists()
+    assert "which is not the name of a run" in seat.problem and seat.mirror is None and not root.exists()
 
 
 def test_what_differs_at_the_end_is_brought_over_again_and_told_in_the_end(root: Path, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_what_differs_at_the_end_is_brought_over_again_and_told_in_the_end(root:
         assert not seat.take(Reading([Piece("stdout.log", 0, b"")], is_over=True))
         is_over = seat.take({"stdout.log": "another digest"})
 
-    assert is_over and (seat.problem, seat.code) == ("not all of its files are here as they are there", ExitCode.FAILED)
+    assert is_over and (seat.problem, seat.code) == ("its files could not be copied completely from the node", ExitCode.FAILED)
     assert remote.questions == ["is_there", "start", *["read", "digests"] * 3]
 
 
@@ -353,9 +353,9 @@ def test_a_lesson_that_starts_no_ranks_is_not_divided(tmp_path: Path) -> None:
     orders = [launch.order(scenario, {}, root=tmp_path) for scenario in (one, two)]
 
     check_ranks(orders[:1])
-    with pytest.raises(UsageError, match=r"two starts no ranks by lab\.ranks"):
+    with pytest.raises(UsageError, match=r"two does not start ranks with lab\.ranks"):
         check_ranks(orders)
-    with pytest.raises(UsageError, match="--nnodes 3 is more than the 2 nodes that can be used; take up to 2"):
+    with pytest.raises(UsageError, match="--nnodes 3 is too many: 2 nodes can be used; use at most 2"):
         chosen([node("a"), node("b")], Wanted(nnodes=3), lambda _: None)
 
 
@@ -375,6 +375,6 @@ def test_the_report_says_which_rank_was_where() -> None:
     ranks = [events.RankPlaced(rank=at, node=one, clock_error_ns=at * 2_000_000) for at, one in enumerate(["near", "far"])]
     found = fold([("supervisor", start), *((f"worker-1-rank-{one.rank}", one) for one in ranks)])
 
-    assert ranks_words(found) == "0 on near, 1 on far; times of other nodes than the first are right to 2 ms"
-    assert ("processes on far", "those of the run's first node are watched") in unmeasured(found)
-    assert ranks_words(fold([("supervisor", start)])) == "none yet, to be divided over near, far"
+    assert ranks_words(found) == "0 on near, 1 on far; clock error between the nodes: at most 2 ms"
+    assert ("processes on far", "only those of the first node are watched") in unmeasured(found)
+    assert ranks_words(fold([("supervisor", start)])) == "none yet; they will run on near, far"

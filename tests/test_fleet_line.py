@@ -84,13 +84,17 @@ def carried_out(cluster: MadeUpCluster, order: RunOrder, *, is_per_node: bool = 
 
 
 OF_NO_USE = {
-    "no answer": ("start", None, "an answer of no use"),
-    "a failure": ("start", NodeFailed("OSError: No space left on device"), "it failed there: OSError: No space left"),
-    "a name of next year": ("start", Receipt(run_dir="/there/99990115T080000000Z-probe-abcdef"), "its clock is wrong"),
+    "no answer": ("start", None, "an invalid answer"),
+    "a failure": ("start", NodeFailed("OSError: No space left on device"), "failed on the node: OSError: No space left"),
+    "a name of next year": (
+        "start",
+        Receipt(run_dir="/there/99990115T080000000Z-probe-abcdef"),
+        "the clock of the node is wrong",
+    ),
     "an error that is none": ("start", Receipt(error="nothing", exit_code=99), "nothing"),
-    "no reading": ("read", {"pieces": 1}, "an answer of no use"),
-    "a file of no name": ("read", Reading([("artifacts/\0x", 0, b"x", 1)], is_over=True), "an answer of no use"),  # type: ignore[list-item]
-    "no digests": ("digests", [1], "an answer of no use"),
+    "no reading": ("read", {"pieces": 1}, "an invalid answer"),
+    "a file of no name": ("read", Reading([("artifacts/\0x", 0, b"x", 1)], is_over=True), "an invalid answer"),  # type: ignore[list-item]
+    "no digests": ("digests", [1], "an invalid answer"),
 }
 
 
@@ -141,7 +145,7 @@ def test_a_node_that_can_begin_no_run_gives_it_back(order: RunOrder, kind: str) 
     done, told = carried_out(MadeUpCluster(full={"start": NO_ROOM[kind]}, well=good("bbbbbb")), order, is_per_node=False)
 
     assert [(one.node, one.problem) for one in done] == [("well", "")]
-    assert "probe is tried again on another node" in told
+    assert "probe is restarted on another node" in told
 
 
 def test_a_folder_that_is_removed_meanwhile_ends_no_other_run(order: RunOrder, root: Path) -> None:
@@ -158,7 +162,7 @@ def test_a_folder_that_is_removed_meanwhile_ends_no_other_run(order: RunOrder, r
 
 
 def _remove(root: Path, words: str) -> None:
-    if words.startswith("one: ") and words.endswith("has begun"):
+    if words.startswith("one: started "):
         shutil.rmtree(root / RUN.format("aaaaaa"))
 
 
@@ -184,7 +188,7 @@ def test_a_node_that_does_not_stop_is_given_up_after_the_third_interrupt(order: 
     done, told = carried_out(cluster, order)
 
     assert told[-3:] == ["stopping frozen; Ctrl-C again stops at once", "stopping at once", "stopping at once"]
-    assert [one.problem for one in done] == ["it does not stop, and Ray is told to end it"] and cluster.remotes[0].is_dropped
+    assert [one.problem for one in done] == ["it did not stop in time; Ray ends it"] and cluster.remotes[0].is_dropped
 
 
 def test_what_ray_gives_to_processes_of_its_own_is_no_part_of_a_run() -> None:

@@ -77,7 +77,7 @@ def test_markdown_has_strips_of_the_gpu_and_the_reasons(subject: Subject) -> Non
     assert [word in strips for word in ("busy", "97 %", "600 W", "1980 MHz", "▒▒██", "others alice (pid 4711) 3 GiB")] == [
         True
     ] * 6
-    assert "held down: power cap 10 s, software thermal slowdown 5 s." in strips
+    assert "throttled: power cap 10 s, software thermal slowdown 5 s." in strips
     assert "77 W" not in text
 
 

@@ -152,7 +152,7 @@ def test_a_slice_is_raced_on_like_a_gpu_and_its_clocks_are_those_of_the_whole(nv
     assert asked(said, "2:1")["memory"] > 10
     assert asked(said, "2:0")["memory"] <= 4
     reasons = {what: reason for _, what, reason in said["records"]}
-    assert reasons["MIG-fake-2-1 foreign_percent"] == "the driver does not tell it of a slice (MIG)"
+    assert reasons["MIG-fake-2-1 foreign_percent"] == "the driver does not report it for a slice (MIG)"
 
 
 def test_an_error_of_the_gpu_that_is_raced_on_is_recorded_at_once(nvml: "FakeNvml") -> None:
@@ -182,7 +182,7 @@ def test_while_the_process_that_races_is_not_on_the_list_the_others_are_not_know
 
     assert not any("foreign_percent" in readings["GPU-fake-3"] for readings, _ in said["told"][1:])
     reasons = {what: reason for _, what, reason in said["records"]}
-    assert reasons["GPU-fake-3 processes"] == "not visible: the driver does not list the process that races there"
+    assert reasons["GPU-fake-3 processes"] == "not visible: the driver does not list the process that is timed there"
 
 
 def test_in_a_container_it_is_said_once_that_nobody_can_be_told_apart(nvml: "FakeNvml") -> None:
@@ -210,7 +210,7 @@ def test_who_else_is_on_the_gpu_of_the_run_is_told_when_it_changes(nvml: "FakeNv
     said = drive(nvml, f"pids.3={me},4194304", "pid_bytes.3=700", "pids.0=1", seconds=25)
 
     assert said["shared"] == [[0.5, "GPU-fake-3", 2, [[me, 700], [4194304, 700]]]]
-    assert said["users"] == [pwd.getpwuid(os.getuid()).pw_name, "its process is not to be seen from here"]
+    assert said["users"] == [pwd.getpwuid(os.getuid()).pw_name, "its process is not visible from here"]
 
 
 def test_who_comes_later_is_told_within_three_seconds(nvml: "FakeNvml") -> None:

@@ -12,7 +12,7 @@ MORE = (
     "\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1"
     "\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
 )
-FULL = "the GPU has no memory left: choose a smaller size, or another GPU; nvidia-smi shows who else uses it"
+FULL = "the GPU has no memory left: use a smaller size, or another GPU; nvidia-smi shows who else uses it"
 TIGHT = "CUDA out of memory. Tried to allocate 7.49 GiB. GPU 0 has a total capacity of 15.47 GiB of which 6.71 GiB is free. "
 
 
@@ -33,7 +33,10 @@ class AcceleratorError(RuntimeError):
         (AcceleratorError("CUDA error: an illegal memory access was encountered" + MORE), "memory that is not its own"),
         (AcceleratorError("CUDA error: misaligned address" + MORE), "memory that is not its own"),
         (AcceleratorError("CUDA error: unspecified launch failure" + MORE), "CUDA_LAUNCH_BLOCKING=1"),
-        (AcceleratorError("CUDA error: no kernel image is available for execution on the device"), "has no kernels for a GPU"),
+        (
+            AcceleratorError("CUDA error: no kernel image is available for execution on the device"),
+            "has no kernels for this GPU",
+        ),
         (RuntimeError("CUDA driver version is insufficient for CUDA runtime version"), "driver is too old for this torch"),
         (
             RuntimeError("The NVIDIA driver on your system is too old (found version 12080)."),
@@ -43,23 +46,29 @@ class AcceleratorError(RuntimeError):
             AcceleratorError("CUDA error: the provided PTX was compiled with an unsupported toolchain."),
             "too old for this torch",
         ),
-        (RuntimeError("Error 804: forward compatibility was attempted on non supported HW"), "do not match: reboot"),
-        (RuntimeError("Found no NVIDIA driver on your system."), "there is no NVIDIA driver here"),
-        (AssertionError("Torch not compiled with CUDA enabled"), "a build without CUDA"),
-        (AcceleratorError("CUDA error: all CUDA-capable devices are busy or unavailable"), "somebody has this GPU alone"),
-        (AcceleratorError("CUDA error: CUDA-capable device(s) is/are busy or unavailable"), "somebody has this GPU alone"),
-        (AcceleratorError("CUDA error: invalid device ordinal"), "no GPU of this number"),
+        (RuntimeError("Error 804: forward compatibility was attempted on non supported HW"), "different versions: reboot"),
+        (RuntimeError("Found no NVIDIA driver on your system."), "this machine has no NVIDIA driver"),
+        (AssertionError("Torch not compiled with CUDA enabled"), "this build of torch has no CUDA"),
+        (
+            AcceleratorError("CUDA error: all CUDA-capable devices are busy or unavailable"),
+            "another process uses this GPU exclusively",
+        ),
+        (
+            AcceleratorError("CUDA error: CUDA-capable device(s) is/are busy or unavailable"),
+            "another process uses this GPU exclusively",
+        ),
+        (AcceleratorError("CUDA error: invalid device ordinal"), "no GPU has this number"),
         (RuntimeError("No CUDA GPUs are available"), "torch sees no GPU"),
         (AcceleratorError("CUDA error: no CUDA-capable device is detected"), "torch sees no GPU"),
         (RuntimeError("Error 802: system not yet initialized"), "nvidia-fabricmanager"),
         (RuntimeError("Cannot re-initialize CUDA in forked subprocess."), 'multiprocessing_context="spawn"'),
-        (AcceleratorError("CUDA error: operation not permitted when stream is capturing"), "while a CUDA graph is captured"),
-        (AcceleratorError("CUDA error: uncorrectable ECC error encountered"), "the GPU or its driver is at fault"),
-        (RuntimeError("CUDA unknown error - this may be due to an incorrectly set up environment"), "driver is at fault"),
+        (AcceleratorError("CUDA error: operation not permitted when stream is capturing"), "a CUDA graph is being captured"),
+        (AcceleratorError("CUDA error: uncorrectable ECC error encountered"), "the GPU or its driver failed"),
+        (RuntimeError("CUDA unknown error - this may be due to an incorrectly set up environment"), "driver failed"),
         (RuntimeError("NCCL error in: ProcessGroupNCCL.cpp:3690, unhandled system error"), "NCCL_DEBUG=WARN"),
         (
             RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"),
-            "the box has no memory",
+            "the machine has no memory",
         ),
         (ModuleNotFoundError("No module named 'einops'"), "install the module into the environment that tuilab runs in"),
         (RuntimeError("unable to write to file </torch_1> No space left on device: shared memory"), "/dev/shm is too small"),
@@ -80,7 +89,7 @@ def test_a_failure_comes_with_what_to_do(problem: Exception, advice: str) -> Non
         (
             "Process 28800 has 15.53 MiB memory in use. Process 54776 has 7.75 GiB memory in use. "
             "Including non-PyTorch memory, this process has 222.00 MiB memory in use.",
-            "others have some of it: process 28800 (15.53 MiB), process 54776 (7.75 GiB)",
+            "other processes use part of it: process 28800 (15.53 MiB), process 54776 (7.75 GiB)",
         ),
         ("Including non-PyTorch memory, this process has 15.00 GiB memory in use.", "nvidia-smi shows who else uses it"),
         ("Process 414660 has 13.09 GiB memory in use. Of the allocated memory", "nvidia-smi shows who else uses it"),
@@ -90,7 +99,7 @@ def test_a_failure_comes_with_what_to_do(problem: Exception, advice: str) -> Non
 def test_who_else_has_memory_of_a_full_gpu_is_named_where_torch_knows(told: str, others: str) -> None:
     hint = hint_for(RuntimeError("x"), TIGHT + told)
 
-    assert hint == f"the GPU has no memory left: choose a smaller size, or another GPU; {others}"
+    assert hint == f"the GPU has no memory left: use a smaller size, or another GPU; {others}"
 
 
 class Mine(Lab):

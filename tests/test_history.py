@@ -83,7 +83,7 @@ def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three
     assert shown[0] == "aaaaaa  #good" and shown[1].endswith("Z  the good one") and len(shown) == 2
     assert ids(tuilab("runs", "--json", "--tag", "good")) == ["aaaaaa"]
     assert "#good  the good one" in tuilab("runs").stdout
-    assert tuilab("verify", "aaaaaa").stdout.count("wrong") == tuilab("verify", "cccccc").stdout.count("wrong")
+    assert tuilab("verify", "aaaaaa").stdout.count("problem") == tuilab("verify", "cccccc").stdout.count("problem")
 
 
 def test_a_note_that_steers_a_terminal_does_not(tuilab: Tuilab, three: Path) -> None:

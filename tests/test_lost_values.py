@@ -167,4 +167,4 @@ def test_what_a_lost_run_held_back_is_told(tuilab: Tuilab, root: Path, tmp_path:
     front.communicate(timeout=60)
     until(lambda: look(run_dir).state == RunState.LOST)
 
-    assert "worker-0: 100 records could not be written, with values that were on a GPU" in examine(run_dir).wrong
+    assert "worker-0: 100 records with values from a GPU could not be written" in examine(run_dir).wrong

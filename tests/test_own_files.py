@@ -115,9 +115,9 @@ NOTES, TICKET = f"runs/{RUN}/notes.jsonl", f"runs/.queue/{WAITS}.json"
 LINES = ["empty"]  # of lines there may be none
 OWN = {
     "supervisor's stream": Own(f"runs/{RUN}/journal/supervisor.jsonl", ["runs", f"attach {RUN}"], "eec319"),
-    "worker's stream": Own(f"runs/{RUN}/journal/worker-0.jsonl", [f"verify {RUN}"], "wrong: "),
-    "judge's stream": Own(f"runs/{RUN}/journal/judge.jsonl", ["runs", f"verify {RUN}"], "wrong: "),
-    "sampler's stream": Own(f"runs/{RUN}/journal/sampler.jsonl", [f"verify {RUN}"], "wrong: "),
+    "worker's stream": Own(f"runs/{RUN}/journal/worker-0.jsonl", [f"verify {RUN}"], "problem: "),
+    "judge's stream": Own(f"runs/{RUN}/journal/judge.jsonl", ["runs", f"verify {RUN}"], "problem: "),
+    "sampler's stream": Own(f"runs/{RUN}/journal/sampler.jsonl", [f"verify {RUN}"], "problem: "),
     "source": Own(f"runs/{RUN}/scenario.py", [f"verify {RUN}"], "scenario.py"),
     "artifact": Own(f"runs/{RUN}/artifacts/note.txt", [f"verify {RUN}"], "note.txt"),
     "printed": Own(f"runs/{RUN}/stdout.log", [ask_printed]),

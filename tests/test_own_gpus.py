@@ -281,9 +281,9 @@ def test_where_pids_match_the_memory_of_a_run_is_the_drivers_word_and_torchs() -
     reading = {"memory_used_bytes": 5.0 * (1 << 30), "memory_tree_bytes": 3.0 * (1 << 30), "foreign_processes": 0.0}
 
     assert rows(sampled(u0=reading), HELD) == {
-        "GPU 0": "5 GiB used at most, by all, H100",
-        "  this run": "3 GiB at most; of it torch reserved 2 GiB and gave out 1 GiB",
-        "  others": "nobody was seen",
+        "GPU 0": "at most 5 GiB used, by all processes, H100",
+        "  this run": "at most 3 GiB (torch reserved 2 GiB, allocated 1 GiB)",
+        "  others": "no other process was seen",
     }
 
 
@@ -292,19 +292,19 @@ def test_torch_tells_what_it_gave_out_between_two_looks_and_the_driver_may_have_
     peak = GpuHeld(uuid="u0", allocated_bytes=1 << 20, reserved_bytes=2 << 30, allocated_peak_bytes=3 << 29)
 
     told = rows(sampled(u0=reading), HELD, peak)["  this run"]
-    assert told == "torch reserved 2 GiB and gave out 1.5 GiB at most; the driver saw 1 GiB"
+    assert told == "at most: torch reserved 2 GiB, allocated 1.5 GiB; the driver reported 1 GiB"
 
 
 def test_in_a_container_the_memory_of_a_run_is_its_own_word_and_what_that_leaves_out_is_said() -> None:
     why = "not visible in a container: the driver names processes by pids of the host"
     found = rows(sampled(u0={"memory_used_bytes": 5.0 * (1 << 30)}), HELD, Unavailable(what="gpu processes", reason=why))
 
-    assert found["  this run"] == f"torch reserved 2 GiB and gave out 1 GiB at most; what CUDA takes beside it is n/a: {why}"
+    assert found["  this run"] == f"at most: torch reserved 2 GiB, allocated 1 GiB; memory of CUDA itself: n/a: {why}"
     assert found["  others"] == f"n/a: {why}"
 
 
 def test_who_else_is_on_a_gpu_is_told_by_user_pid_and_memory_and_who_has_left() -> None:
-    alice, hidden = Tenant(4711, "alice", "", 3 << 30), Tenant(12, "", "its process is not to be seen from here")
+    alice, hidden = Tenant(4711, "alice", "", 3 << 30), Tenant(12, "", "its process is not visible from here")
     summary = folded(
         *box(2),
         chosen("u0"),
@@ -313,7 +313,7 @@ def test_who_else_is_on_a_gpu_is_told_by_user_pid_and_memory_and_who_has_left() 
         GpuShared(uuid="GPU-u1", others=[alice], count=1, t=6),
     )
 
-    words = "alice (pid 4711) 3 GiB, pid 12 (user n/a: its process is not to be seen from here) memory n/a (gone later)"
+    words = "alice (pid 4711) 3 GiB, pid 12 (user n/a: its process is not visible from here) memory n/a (gone later)"
     assert neighbour_notes(summary) == [f"others on GPU 0: {words}"]
     assert dict(gpu_rows(summary))["  others"] == words
 
@@ -355,7 +355,7 @@ def test_reasons_are_told_with_how_long_they_lasted_the_longest_first() -> None:
     summary = folded(reading(1, 0x24), reading(2, 0x4), reading(3, 0x0))
 
     words = held_words({"GPU-u0": Throttling().of(summary, "GPU-u0")})
-    assert words == "held down: power cap 2 s, software thermal slowdown 1 s"
+    assert words == "throttled: power cap 2 s, software thermal slowdown 1 s"
     assert held_words({}) == ""
 
 

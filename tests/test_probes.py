@@ -170,7 +170,7 @@ def test_an_absurd_size_and_an_unreadable_name_are_not_passed_on(nvml: "FakeNvml
     nvml.switches.write_bytes(b"total=0\nname=\xff\xfe\n")
 
     said = json.loads(python(ASK_GPUS, env=nvml.environment))
-    assert said["found"] == {"GPU-fake-0": [0, "a GPU that does not tell its name", None]}
+    assert said["found"] == {"GPU-fake-0": [0, "a GPU without a known name", None]}
 
 
 def test_a_gpu_name_cannot_steer_a_terminal(nvml: "FakeNvml") -> None:
@@ -240,7 +240,7 @@ def test_where_the_namespace_is_not_told_no_pid_is_believed(nvml: "FakeNvml") ->
     (nvml.box / "proc/self/ns/pid").unlink()
 
     said = ask(nvml, "pids=1")
-    assert said["missing"]["processes"].startswith("not known whether the driver's pids are those seen here: ")
+    assert said["missing"]["processes"].startswith("unknown whether the pids of the driver are valid here: ")
 
 
 def test_a_process_that_races_must_be_on_the_list_else_its_pids_are_not_believed(nvml: "FakeNvml") -> None:
@@ -249,7 +249,7 @@ def test_a_process_that_races_must_be_on_the_list_else_its_pids_are_not_believed
 
     said = json.loads(python(code, env=nvml.environment))
     assert not ABOUT_PROCESSES & said["GPU-fake-0"].keys()
-    assert said["missing"] == {"processes": "not visible: the driver does not list the process that races there"}
+    assert said["missing"] == {"processes": "not visible: the driver does not list the process that is timed there"}
 
 
 def test_slices_are_found_by_the_names_that_nvidia_smi_gives_them(nvml: "FakeNvml") -> None:
@@ -277,7 +277,7 @@ def test_a_slice_tells_its_own_memory_and_processes_and_the_clocks_of_the_whole(
         "throttle_mask": 0x20,
         "foreign_processes": 1,
     }
-    assert said["why"]["MIG-fake-0-0"] == {"foreign_percent": "the driver does not tell it of a slice (MIG)"}
+    assert said["why"]["MIG-fake-0-0"] == {"foreign_percent": "the driver does not report it for a slice (MIG)"}
 
 
 def test_the_memory_of_our_own_is_told_apart_and_they_are_no_strangers(nvml: "FakeNvml") -> None:
@@ -291,7 +291,7 @@ def test_memory_that_the_driver_does_not_attribute_is_unknown(nvml: "FakeNvml") 
     nvml.set("pids=OURS", "pid_bytes=0xffffffffffffffff")
 
     said = json.loads(python(OWN_PID + ASK_GPUS, env=nvml.environment))
-    assert said["missing"] == {"memory_tree_bytes": "the driver does not tell the memory of a process"}
+    assert said["missing"] == {"memory_tree_bytes": "the driver does not report the memory of a process"}
 
 
 def test_errors_that_the_gpu_reports_are_read(nvml: "FakeNvml") -> None:
@@ -318,7 +318,7 @@ def test_the_wrong_pynvml_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {"pynvml/__init__.py": "def nvmlInit(): pass"})
 
     said = json.loads(python(ASK_GPUS, env={**os.environ, "PYTHONPATH": str(tmp_path)}))
-    assert said == "the module pynvml is not NVIDIA's: pip uninstall pynvml, then pip install --force-reinstall nvidia-ml-py"
+    assert said == "the module pynvml is not from NVIDIA: pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py"
 
 
 def test_the_deprecated_pynvml_without_nvidias_is_no_pynvml() -> None:
@@ -363,7 +363,7 @@ def test_what_a_box_does_not_tell_is_left_out_with_the_reason(tmp_path: Path) ->
     asked_of_psutil = {"physical_cores", "memory_total_bytes", "memory_available_bytes"}
     assert facts.keys() - asked_of_psutil == {"usable_cores", "load_average", "missing"}
     assert facts["missing"]["model"] == f"No such file or directory: {tmp_path}/proc/cpuinfo"
-    assert facts["missing"]["governor"] == "no frequency control to be seen, as in most virtual machines"
+    assert facts["missing"]["governor"] == "no frequency control is visible (usual in virtual machines)"
     assert set(numa_facts(tmp_path)) == {"missing"}
 
 

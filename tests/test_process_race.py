@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Callable
+from typing import Self
 
 import pytest
 
 from tuilab.lab.races.process_race import run_process_race
+from tuilab.lab.races.sensors import Reading, Sensors
 from tuilab.record import events
 from tuilab.record.blocks import tick_ns
 
@@ -59,6 +61,7 @@ def test_in_every_second_repeat_the_first_arm_runs_once_more_at_the_end() -> Non
     assert [(block.arm, block.control) for block in odd.blocks] == [("three", ""), ("two", ""), ("one", ""), ("one", "same")]
     assert [(block.round, block.slot) for block in odd.blocks] == [(0, 0), (0, 1), (0, 2), (0, 3)]
     assert [race.base for race in even.started + odd.started] == ["one", "one"]
+    assert all(race.loops == {"one": 1, "two": 1, "three": 1} and race.has_instances for race in even.started + odd.started)
     assert odd.steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -76,6 +79,54 @@ def test_a_block_of_a_process_has_what_the_box_did_meanwhile_and_nothing_of_the_
     assert (block.wall_ns, block.loops, block.cpu_ns) == (250_000_000, 1, 0)
     assert (block.thread_ns, block.waits, block.core_steal_ticks, block.switches) == (None, None, None, 0)
     assert block.steal_ticks is not None and block.steal_ticks >= 0
+
+
+class FakeSensors(Sensors):
+    """Sensors of a machine whose counters rise by given numbers from one reading to the next."""
+
+    throttled: int | None = 0
+    stolen: int | None = 0
+
+    def __init__(self) -> None:
+        self.readings = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        pass
+
+    def read(self) -> Reading:
+        self.readings += 1
+        throttled = None if self.throttled is None else self.throttled * self.readings
+        stolen = None if self.stolen is None else self.stolen * self.readings
+        return Reading(0, 0, stolen, None, None, throttled, 0)
+
+
+@pytest.mark.parametrize(
+    ("throttled", "stolen", "is_disturbed"),
+    [
+        (0, 0, False),
+        (1, 0, True),
+        (0, 1, False),
+        (0, 2, True),
+        (1, 2, True),
+        (None, None, False),
+        (None, 2, True),
+        (1, None, True),
+    ],
+)
+def test_block_of_a_throttled_or_robbed_process_is_disturbed(
+    monkeypatch: pytest.MonkeyPatch, throttled: int | None, stolen: int | None, *, is_disturbed: bool
+) -> None:
+    """The arms return at once, so two stolen ticks of 10 ms are more than 2 % of their time."""
+    monkeypatch.setattr(FakeSensors, "throttled", throttled)
+    monkeypatch.setattr(FakeSensors, "stolen", stolen)
+    monkeypatch.setattr("tuilab.lab.races.process_race.Sensors", FakeSensors)
+
+    (block, _) = raced(0, one=0.25, two=1.0).blocks
+
+    assert (block.throttled, block.steal_ticks, block.is_disturbed) == (throttled, stolen, is_disturbed)
 
 
 def test_a_time_is_recorded_to_the_nearest_nanosecond() -> None:

@@ -54,7 +54,7 @@ def test_of_a_process_that_is_gone_there_is_a_reason(tmp_path: Path) -> None:
     found = look_at(7, tmp_path)
 
     assert (found.user, found.age_s, found.command) == ("", None, "")
-    assert found.why == "its process is not to be seen from here"
+    assert found.why == "its process is not visible from here"
 
 
 def test_of_a_process_that_may_not_be_read_there_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_of_a_process_that_may_not_be_read_there_is_a_reason(tmp_path: Path, mon
     monkeypatch.setattr(processes, "_read", deny)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
-    assert look_at(7, tmp_path).why == "those of other users are hidden here (hidepid=1)"
+    assert look_at(7, tmp_path).why == "processes of other users are hidden (hidepid=1)"
 
 
 def container(root: Path, *, is_one: bool) -> None:
@@ -80,7 +80,7 @@ def container(root: Path, *, is_one: bool) -> None:
 @pytest.mark.parametrize(
     ("options", "user", "why"),
     [
-        ("rw,hidepid=invisible", 1000, "those of other users are hidden here (hidepid=invisible)"),
+        ("rw,hidepid=invisible", 1000, "processes of other users are hidden (hidepid=invisible)"),
         ("rw,hidepid=2", 0, ""),
         ("rw,hidepid=off", 1000, ""),
         ("rw", 1000, ""),
@@ -99,7 +99,7 @@ def test_a_box_that_hides_processes_says_so(
 def test_a_container_says_that_it_shows_its_own(tmp_path: Path) -> None:
     container(tmp_path, is_one=True)
 
-    assert why_hidden(tmp_path) == "a container shows its own processes alone"
+    assert why_hidden(tmp_path) == "a container shows only its own processes"
 
 
 def test_the_busiest_come_first_and_our_own_are_left_out(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_run_that_times_nothing_is_over_after_its_first_repeat(
     assert list(summary.workers) == ["worker-0"]
     assert (summary.state, summary.reason) == ("succeeded", "nothing was timed: one repeat is enough")
     assert (summary.is_untimed, summary.planned_repeats) == (True, 1)
-    assert tuilab("verify", "last").stdout.endswith("\nwhole\n")
+    assert tuilab("verify", "last").stdout.endswith("\ncomplete and unchanged\n")
     assert done.returncode == 0 and f"of {repeats}" not in done.stdout and "--repeat" not in done.stdout
 
 

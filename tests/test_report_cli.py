@@ -93,10 +93,10 @@ def test_a_dash_is_stdout(tuilab: Tuilab, runs: Path) -> None:
 def test_several_runs_and_all_open_with_the_box(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
     done = tuilab("report", "all", "-o", "-")
 
-    assert "# What holds on this box" in done.stdout
+    assert "# What holds on this machine" in done.stdout
     assert "2 runs; 4 of 8 claims supported" in done.stdout
     assert "## Not tested here, and why" in done.stdout
-    assert "## Never run on this box\n\n- basics/tensor-basics" in done.stdout
+    assert "## Never run on this machine\n\n- basics/tensor-basics" in done.stdout
 
 
 def test_all_means_the_newest_whole_run_that_succeeded_with_the_defaults(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_runs_of_one_scenario_are_told_side_by_side(tuilab: Tuilab, runs: Path, 
     one = tuilab("report", "bbbbb1", "aaaaa1", "-o", "-").stdout
     two = tuilab("report", "bbbbb1", "aaaaa1", "aaaaa2", "-o", "-").stdout
 
-    assert one.startswith("# journals/tour, side by side\n") and "What holds on this box" not in one
+    assert one.startswith("# journals/tour, side by side\n") and "What holds on this machine" not in one
     assert "| 1 | aaaaa1 |" in one and "| ✓ SUPPORTED 1.99 \\[1.92, 2.06\\] | ✓ SUPPORTED 1.99" in one
-    assert two.startswith("# What holds on this box\n") and "## journals/tour, side by side" in two
+    assert two.startswith("# What holds on this machine\n") and "## journals/tour, side by side" in two
 
 
 def test_the_schema_of_the_json_is_printed(tuilab: Tuilab) -> None:
@@ -257,7 +257,7 @@ def test_a_record_that_is_not_whole_is_told_beside_every_report(tuilab: Tuilab, 
     ("state", "title", "found"),
     [
         ("running", "the run is running", "it has no end yet"),
-        ("failed", "the run ended as failed", "it has no end in the record"),
+        ("failed", "the run ended: failed", "it has no recorded end"),
     ],
 )
 def test_a_box_says_of_a_run_without_success_how_it_stands(root: Path, state: str, title: str, found: str) -> None:

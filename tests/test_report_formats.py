@@ -589,7 +589,7 @@ def test_a_source_that_is_not_the_one_that_ran_is_told(tmp_path: Path) -> None:
 
     subject = read_subject(run_dir)
 
-    assert subject.source_note == "this is not the source that ran: its digest is another than the recorded one"
+    assert subject.source_note == "not the source that ran: its digest differs from the recorded digest"
 
 
 def test_a_source_behind_a_link_is_not_read(tmp_path: Path) -> None:

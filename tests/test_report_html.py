@@ -68,7 +68,7 @@ def test_it_says_estimate_interval_noise_floor_command_lesson_source_and_environ
     assert "A run with a loss that ends in Inf and NaN" in text
     assert "x = x - rate * 4 * x**3" in text
     assert "2.13.0+cpu" in text
-    assert "8 of 72 timed blocks were disturbed, say the sensors." in text
+    assert "8 of 72 timed blocks were disturbed, according to the sensors." in text
 
 
 def test_the_drawing_of_a_claim_shades_the_noise_of_an_arm_of_its_own_and_of_no_other() -> None:
@@ -87,7 +87,7 @@ def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:
 
     assert "ArmFailed: ended by SIGSEGV" in text
     assert 'File "crash-in-the-third-repeat.py", line 19, in run' in text  # as its author calls it
-    assert "The run ended as failed" in text
+    assert "The run did not succeed (failed)" in text
     assert "Not measured: gpu (no NVIDIA driver (libnvidia-ml.so.1 not found))." in text
 
 
@@ -104,7 +104,7 @@ def test_a_page_keeps_its_size_and_says_what_it_left_out(tmp_path: Path) -> None
 
     assert len(page.encode()) <= 300_000
     assert "claims more: the .json and .xml have them." in page and "series without a chart here: m" in page
-    assert "characters more: the .json has them" in page
+    assert "characters more: see the .json report" in page
 
 
 def test_notes_and_tags_stand_below_the_title(tmp_path: Path) -> None:
@@ -122,7 +122,9 @@ def test_a_setting_that_follows_stands_with_what_it_won_against_and_what_speaks_
     )
 
     assert (
-        "OMP_NUM_THREADS=4" in text and "The others take: 1 x4 [" in text and "against it: slower <b>beside</b> others" in text
+        "OMP_NUM_THREADS=4" in text
+        and "Other values relative to it: 1 x4 [" in text
+        and "drawback: slower <b>beside</b> others" in text
     )
     assert "export OMP_NUM_THREADS=4" in text
 
@@ -130,7 +132,7 @@ def test_a_setting_that_follows_stands_with_what_it_won_against_and_what_speaks_
 def test_of_many_runs_of_a_scenario_the_newest_stand_side_by_side() -> None:
     text = " ".join(Elements(html.render([recorded("tour") for _ in range(9)])).text.split())
 
-    assert "What holds on this box" in text and "run 6" in text and "run 7" not in text
+    assert "What holds on this machine" in text and "run 6" in text and "run 7" not in text
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_nodes_of_one_host_name_are_several_boxes(tmp_path: Path, places: list[t
 
     assert {name: len(group) for name, group in boxes_of(subjects).items()} == boxes
     opening = opening_of(subjects)
-    assert opening.host == ", ".join(boxes) and opening.title.endswith("boxes") == (len(boxes) > 1)
+    assert opening.host == ", ".join(boxes) and opening.title.endswith("machines") == (len(boxes) > 1)
 
 
 def test_no_address_leads_out_of_the_page() -> None:

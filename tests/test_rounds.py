@@ -1,17 +1,23 @@
 """The rounds of a race: when the warm-up is over."""
 
+import time
+from collections.abc import Callable
 from functools import partial
 from itertools import count
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import torch
 
 from tests.raced import Recorder
-from tuilab.lab.device import door
-from tuilab.lab.races.rounds import Rounds, Slot, has_settled
+from tuilab.lab.device import Clock, Device, door
+from tuilab.lab.races import rounds
+from tuilab.lab.races.rounds import Rounds, Slot, Timings, has_settled
 from tuilab.lab.races.sensors import Reading, Sensors
+from tuilab.lab.races.timing import Call, Timed
 from tuilab.probes.core_work import Work
-from tuilab.record.events import BlockTimed
+from tuilab.record.events import BlockTimed, Control
 from tuilab.record.order import CYCLE
 
 
@@ -81,3 +87,131 @@ def test_each_cycle_begins_with_an_untimed_block_of_the_arm_that_comes_first() -
         for arm in arms:
             expected += [arm] * 3
     assert called == expected
+
+
+MS = 1_000_000
+
+
+class MadeUpRace:
+    """A race whose blocks take the given times on a clock that only they move."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, wall_ms: Callable[[int], float], thread_ms: float = 10.0) -> None:
+        self.now_s = 0.0
+        self.blocks = 0
+        self.delay_clocks: list[Clock | None] = []
+        self.lab = Recorder()
+        self._wall_ms = wall_ms
+        self._thread_ns = round(thread_ms * MS)
+        self.perf_counter_ns = count(step=7).__next__
+        clock = SimpleNamespace(
+            monotonic=lambda: self.now_s,
+            perf_counter_ns=self.perf_counter_ns,
+            thread_time_ns=time.thread_time_ns,
+        )
+        monkeypatch.setattr(rounds, "time", clock)
+        monkeypatch.setattr(rounds, "time_block", self._time_block)
+
+    def _time_block(self, call: Call, loops: int, device: Device, delay: Clock | None) -> Timed:
+        wall_ms = self._wall_ms(self.blocks)
+        self.blocks += 1
+        self.now_s += wall_ms / 1000
+        self.lab.records_written += 3
+        self.delay_clocks.append(delay)
+        return Timed(round(wall_ms * MS), self._thread_ns, self._thread_ns, 0)
+
+    def run(self, *slots: Slot, seconds: float, threads: int = 1, device: str = "cpu") -> Timings:
+        placed = SimpleNamespace(type=device, wait=lambda: None)
+        return Rounds(self.lab, list(slots), 5, seconds, threads, cast(Device, placed)).run()
+
+    def timed(self) -> list[BlockTimed]:
+        return [block for block in self.lab.of(BlockTimed) if not block.is_warmup]
+
+
+def slot(arm: str = "arm", *, calm_share: float = 1.0, control: Control = "") -> Slot:
+    return Slot(arm, lambda: None, 1, calm_share, control)
+
+
+def test_race_ends_with_the_first_cycle_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two arms of 10 ms: a cycle of two rounds takes 40 ms."""
+    race = MadeUpRace(monkeypatch, wall_ms=lambda block: 10)
+
+    found = race.run(slot("one"), slot("two"), seconds=1.01)
+
+    assert race.now_s == pytest.approx(1.04)  # after 1.00 s there is still time
+    assert found.is_settled
+    assert len(found.step_s["one"]) == len(found.step_s["two"]) == len(race.timed()) / 2
+    assert set(found.step_s["one"]) == {0.01}
+
+
+@pytest.mark.parametrize(("repeats", "expected"), [(1, 6), (3, 2), (6, 2)])
+def test_race_without_time_has_the_rounds_that_an_interval_needs(
+    monkeypatch: pytest.MonkeyPatch, repeats: int, expected: int
+) -> None:
+    race = MadeUpRace(monkeypatch, wall_ms=lambda block: 10)
+    race.lab.repeats = repeats
+
+    assert len(race.run(slot(), seconds=0.0).step_s["arm"]) == expected
+
+
+def test_race_of_short_blocks_ends_after_200_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = MadeUpRace(monkeypatch, wall_ms=lambda block: 0.01)
+
+    assert len(race.run(slot(), seconds=1000.0).step_s["arm"]) == 200
+
+
+def test_warmup_that_never_settles_ends_after_a_third_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block takes 10 % longer than the one before."""
+    race = MadeUpRace(monkeypatch, wall_ms=lambda block: 10 * 1.1**block)
+
+    found = race.run(slot(calm_share=0.5), seconds=1.0)
+
+    first = race.timed()[0].round
+    assert found.is_settled is False
+    assert sum(10 * 1.1**block for block in range(first)) > 300
+    assert sum(10 * 1.1**block for block in range(first - CYCLE)) <= 300
+
+
+def test_warmup_on_a_gpu_has_at_least_eight_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks are so long that a third of the time is over at once, and they drift."""
+    race = MadeUpRace(monkeypatch, wall_ms=lambda block: 1000 * 1.1**block)
+
+    race.run(slot(), seconds=1.0, device="cuda")
+
+    assert race.timed()[0].round == 8
+
+
+@pytest.mark.parametrize(
+    ("threads", "calm_share", "device", "is_on_core"),
+    [(1, 1.0, "cpu", True), (2, 1.0, "cpu", False), (1, 0.9, "cpu", False), (1, 1.0, "cuda", False)],
+)
+def test_arm_on_its_core_settles_and_is_delayed_by_its_cpu_time(
+    monkeypatch: pytest.MonkeyPatch, threads: int, calm_share: float, device: str, *, is_on_core: bool
+) -> None:
+    """On the wall clock each block takes 10 % longer than the one before; its CPU time stays the same."""
+    race = MadeUpRace(monkeypatch, wall_ms=lambda block: 10 * 1.1**block)
+    delayed = slot(calm_share=calm_share, control="delayed")
+
+    found = race.run(slot(calm_share=calm_share), delayed, seconds=1.0, threads=threads, device=device)
+
+    assert found.is_settled is is_on_core
+    clocks = {delay for delay in race.delay_clocks if delay is not None}
+    assert clocks == {time.thread_time_ns if is_on_core else race.perf_counter_ns}
+
+
+def test_block_has_the_records_that_its_calls_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = MadeUpRace(monkeypatch, wall_ms=lambda block: 10)
+
+    found = race.run(slot(), seconds=0.1)
+
+    assert {block.records for block in race.lab.of(BlockTimed)} == {3}
+    assert found.record_ns == 7  # the step of the made-up clock
+
+
+def test_progress_of_a_race_is_its_time_and_never_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = MadeUpRace(monkeypatch, wall_ms=lambda block: 30)
+    shown: list[tuple[int, int, str]] = []
+    monkeypatch.setattr(race.lab, "progress", lambda *progress: shown.append(progress))
+
+    race.run(slot(), seconds=0.1)
+
+    assert shown[:5] == [(0, 100, "ms of racing")] + [(done, 100, "ms of racing") for done in (30, 60, 90, 100)]

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.fakes.nvml"]
 
 NVML_TROUBLE = {
-    "version_mismatch": "the NVIDIA driver and its library differ in version, as after an upgrade: reboot",
+    "version_mismatch": "the NVIDIA driver and its library have different versions, for example after an upgrade: reboot",
     "not_loaded": "the NVIDIA driver is not loaded",
     "no_permission": "no permission to use the NVIDIA driver (/dev/nvidia*)",
-    "unknown": "NVML does not start (unknown error): in a container, its devices may have been taken away: restart it",
+    "unknown": "NVML does not start (unknown error): if this is a container, it may have lost its devices: restart it",
 }
 
 

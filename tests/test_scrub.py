@@ -5,6 +5,7 @@ import json
 import os
 import random
 import string
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.engine import look, newest, write_scenario
 from tests.seldom import seldom
 from tuilab.doctor import bundle
 from tuilab.errors import CannotRecord
+from tuilab.record.hidden import without_places
 from tuilab.runs import store
 from tuilab.runs.archive.pack import pack
 from tuilab.scrub import GONE, environment_for_record, is_secret_value, scrub, words_for_record
@@ -198,6 +200,12 @@ def test_what_stands_behind_the_name_of_a_secret_goes_however_that_is_written(wr
         ("ACCESS_CODE=1234 PIN_CODE: 5678 error_code=9012", f"ACCESS_CODE={GONE} PIN_CODE: {GONE} error_code=9012"),
         ("DB_PASSWORD=12345678", f"DB_PASSWORD={GONE}"),
         ("private_cert=abcdef client_cert=abcdef", f"private_cert={GONE} client_cert=abcdef"),
+        ('f(password: str = "a b", n: int=3)', f'f(password: str = "{GONE}", n: int=3)'),
+        ('hf_token: str | None="abc"  # old', f'hf_token: str | None="{GONE}"  # old'),
+        ('api_keys: dict[str, str] = {"a": "b"}, x', f"api_keys: dict[str, str] = {GONE}, x"),
+        ("note: token = r'raw\\s3cret99'", f"note: token = r'{GONE}'"),
+        ("token: hunter22x and raw_token=raw\\s3cret99", f"token: {GONE} and raw_token={GONE}"),
+        ("bearer: abc", f"bearer: {GONE}"),
     ],
 )
 def test_files_of_logins_headers_lists_and_codes_tell_no_secret(text: str, cleaned: str) -> None:
@@ -224,6 +232,10 @@ Authorization: failed for user
 authorization: required
 password: required
 password: str = None
+password: str = getpass(), token: str | None = None
+cls_token: 1x1x768x16 pos_embed: 1x197x768 token: layer.weight token_embedding.weight: torch.Size([50257, 768])
+token_type=bpe_v2_fast next token: 12345 tokens: <s> hello99world
+SORT_KEY=accuracy
 tokenizer=gpt2 tokenizer: AutoTokenizer
 token_embedding.weight: torch.Size([50257, 768])
 Missing keys: "token_embedding.weight", "layers.0.attn.1.proj.2.weight"
@@ -343,6 +355,18 @@ def test_a_value_that_ordinary_text_has_is_left_alone(environment: dict[str, str
     assert scrub(text, environment) == text
 
 
+def test_word_of_a_model_in_a_variable_is_no_secret_elsewhere() -> None:
+    environment = {"SORT_KEY": "accuracy", "DATASET_TOKEN": "letmein", "LR_KEY": "hunter22-9"}
+
+    assert scrub("accuracy of letmein is hunter22-9", environment) == f"accuracy of {GONE} is {GONE}"
+    assert environment_for_record(environment, {}) == {"SORT_KEY": "accuracy", "DATASET_TOKEN": GONE, "LR_KEY": GONE}
+
+
+def test_words_of_a_recorded_command_are_cleaned_again() -> None:
+    """A run that an older version recorded may have such words."""
+    assert scrub({"command": ["x.py", "token=letmein", "a word: token=letmein"]}, {})["command"][1] == f"token={GONE}"
+
+
 def test_names_of_files_and_of_fields_are_texts_too() -> None:
     value = drawn(16)
 
@@ -382,6 +406,16 @@ def test_an_environment_is_recorded_as_far_as_it_differs() -> None:
         (["run", "x", "--name", "mine", "--name=mine", "mine.py"], ["run", "x", "--name", GONE, f"--name={GONE}", "mine.py"]),
         (["wrap", "--api-key=abc", "--tokens=512"], ["wrap", f"--api-key={GONE}", "--tokens=512"]),
         (["curl", "-H", "Authorization: Bearer abcdefgh"], ["curl", "-H", f"Authorization: {GONE}"]),
+        (["bash", "-c", "export API_KEY=a1b2; curl x --retry 3"], ["bash", "-c", f"export API_KEY={GONE}; curl x --retry 3"]),
+        (["sh", "-lc", "API_KEY=a1b2 python x.py --lr 3"], ["sh", "-lc", f"API_KEY={GONE} python x.py --lr 3"]),
+        (["sh", "-c", "train --password 'a b' --lr 3"], ["sh", "-c", f"train --password '{GONE}' --lr 3"]),
+        (["git", "-c", "api.token=letmein", "pull"], ["git", "-c", f"api.token={GONE}", "pull"]),
+        (
+            ["--arm", "one: API_KEY=x OMP_NUM_THREADS=3 -- --lr 3"],
+            ["--arm", f"one: API_KEY={GONE} OMP_NUM_THREADS=3 -- --lr 3"],
+        ),
+        (["x.py", "token=letmein", "+hub.token=hunter22"], ["x.py", f"token={GONE}", f"+hub.token={GONE}"]),
+        (["x.py", "token=512", "lr_key=cosine", "key=cosine"], ["x.py", "token=512", "lr_key=cosine", "key=cosine"]),
     ],
 )
 def test_a_command_line_is_recorded_without_secrets(words: list[str], recorded: list[str]) -> None:
@@ -429,6 +463,56 @@ def test_no_secret_of_the_environment_or_the_command_line_is_exported(tuilab: Tu
         assert kept.encode() in data
     for secret in ("of-the-environment", "only-in-the-arm", "in-the-prefix", "in-the-command", "given-by-hand", "of-a-child"):
         assert secret.encode() not in data and secret not in done.stdout
+
+
+PRINTS = """
+import base64, os, sys
+for name in ("MY_API_KEY", "ARM_PASSWORD"):
+    value = os.environ.get(name, "not set")
+    print("\\xfc before", value, "behind", base64.b64encode(value.encode()).decode(), "end")
+    print("on stderr", value, file=sys.stderr)
+"""
+
+
+def packed_logs(run_dir: Path, target: Path) -> dict[str, str]:
+    """Export a run and return the logs of the archive, by name."""
+    pack(run_dir, target)
+    with tarfile.open(target) as made:
+        files = {member.name.partition("/")[2]: made.extractfile(member).read() for member in made}  # type: ignore[union-attr]
+    return {name: data.decode() for name, data in files.items() if name.endswith(".log") or name.startswith("journal")}
+
+
+def test_export_from_another_shell_has_no_value_that_was_set_for_the_run(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    script = tmp_path / "prints.py"
+    script.write_text(PRINTS)
+
+    tuilab("exec", "--quiet", "--", sys.executable, str(script), env={"MY_API_KEY": "tulip harbour"})
+    run_dir = newest(root) or root
+    whole = (run_dir / "stdout.log").read_text()
+    logs = packed_logs(run_dir, tmp_path / "run.tgz")
+
+    assert whole.count("tulip harbour") == 1
+    assert logs["stdout.log"].startswith(f"\xfc before {GONE} behind {GONE} end\n\xfc before not set")
+    assert logs["stderr.log"].startswith(f"on stderr {GONE}\n")
+    assert "tulip harbour" not in str(logs) and '"secrets"' not in str(logs)
+
+
+def test_bundle_from_another_shell_has_no_value_that_was_set_for_the_run(
+    tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "prints.py"
+    script.write_text(f"{PRINTS}\nsys.exit(3)\n")
+
+    tuilab("exec", "--quiet", "--", sys.executable, str(script), env={"MY_API_KEY": "tulip harbour"})
+    monkeypatch.setenv("TUILAB_ROOT", str(root))
+    (failure,) = bundle.failures()
+
+    assert f"on stderr {GONE}" in failure["stderr"] and "tulip" not in str(failure)
+
+
+@pytest.mark.parametrize("places", [[(0, 3), (2, 5)], [(5, 2)], [(90, 99)], [(3, 900)]])
+def test_places_that_make_no_sense_break_nothing(places: list[tuple[int, int]]) -> None:
+    assert without_places(b"a secret\xff", places).startswith((b"a", GONE.encode()))
 
 
 @pytest.mark.slow
@@ -515,7 +599,7 @@ def test_the_log_of_a_failed_run_is_clean_wherever_a_secret_stands(
 def test_a_bundle_never_takes_the_place_of_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.json")
 
-    with pytest.raises(CannotRecord, match=r"cannot write .*x\.json: it is there, and not a regular file"):
+    with pytest.raises(CannotRecord, match=r"cannot write .*x\.json: it exists and is not a regular file"):
         bundle.write(tmp_path / "x.json", {})
     assert (tmp_path / "x.json").is_fifo() and os.listdir(tmp_path) == ["x.json"]
 
@@ -536,15 +620,17 @@ OF_MODELS = [
     *(("--special-tokens", "<s>,</s>,<pad>"), ("--sort-key", "val_loss"), ("--label-key", "labels"), ("--image-key", "jpg")),
     *(("--metric-keys", "loss,acc"), ("--key-name", "plain1"), ("--token-type", "bpe2"), ("--token", "<pad>")),
     *(("--cls-token", "CLS"), ("--text-key", "json.text"), ("--max-tokens", "512")),
+    *(("--key", "cosine"), ("--keys", "loss,acc"), ("--cache-key", "abc"), ("--partition-key", "date"), ("LR_KEY", "cosine")),
 ]
 OF_DOORS = [
-    *(("--token", "hunter"), ("--token", "abcd-1234"), ("--key", "cosine"), ("--api-key", "cosine"), ("--hf-token", "words")),
+    *(("--token", "hunter"), ("--token", "abcd-1234"), ("--key", "hunter22"), ("--api-key", "cosine"), ("--hf-token", "words")),
     *(("--access-token", "<pad>"), ("--hub-token", "x8Kq22Lm0"), ("--deploy-key", "plain"), ("--lr-key", "a1b2c3d4")),
     *(("--backup-key", "correct-horse-battery-staple"), ("--pad-token", TOKENS["Hugging Face"]), ("--password", "cosine")),
     *(("--admin-tokens", "hunter2"), ("--sort-key", "qwrtzpsdfg"), ("--ngrok-token", "abcdefghijklmnopqrstuvw")),
     *(("--secret-key", "labels"), ("--auth-key", "val_loss"), ("--label-key", "aB3dE5gH7jK9"), ("--webhook-key", "words")),
     *(("--jupyter-token", "letmein"), ("--join-token", "rabbit"), ("--admin-key", "letmein"), ("--id-token", "letmein")),
     *(("--openai-key", "letmein"), ("--cluster-token", "letmein"), ("--pad-token", "hunter22")),
+    *(("--bearer", "letmein"), ("--raw-token", "letmein")),
 ]
 
 
@@ -581,6 +667,6 @@ def test_report_says_that_a_command_without_its_secret_does_not_repeat(
     tuilab(*words, "--password", "tulip-43")
     cut = tuilab("report", "last", "-o", "-", "--as", kind).stdout
 
-    said = "This does not repeat the run as it stands: its words have a secret"
+    said = "This command does not repeat the run: the command contains a secret"
     assert said not in whole and said in cut
     assert GONE in cut and GONE not in whole

@@ -85,6 +85,11 @@ HIDDEN_WELL = [  # lines in which a name and its secret do not stand side by sid
     '\ufeffpassword = "8Kq22Lm0xZ81"',
     'é = "ü"; password = "8Kq22Lm0xZ81"',
     'password = "8Kq22Lm0xZ81"\r\nx = 1',
+    "raw_token = r'raw\\8Kq22Lm0xZ81'",
+    'def f(token: str="8Kq22Lm0xZ81"): pass',
+    'x = 1  # token: str="8Kq22Lm0xZ81"',
+    'x = 1  # raw_token = r"raw\\8Kq22Lm0xZ81"',
+    '"""Usage.\n\nold: token = r\'raw\\\\8Kq22Lm0xZ81\'\n"""',
     'k = "-----BEGIN PRIVATE KEY-----\\n" \\\n    "8Kq22Lm0xZ81\\n" \\\n    "-----END PRIVATE KEY-----\\n"',
 ]
 
@@ -95,6 +100,14 @@ def test_secret_away_from_its_name_goes_and_source_parses(line: str) -> None:
 
     assert cleaned is not None and "8Kq22Lm0xZ81" not in cleaned and "(removed)" in cleaned
     ast.parse(cleaned.removeprefix("\ufeff"))
+
+
+@pytest.mark.parametrize("line", ['token = "hunter22x"', "def f(token: str='hunter22x'): pass", "x = 1  # token: hunter22x"])
+def test_token_that_people_made_up_goes(line: str) -> None:
+    cleaned = clean_source(f"{line}\n", clean)
+
+    assert cleaned is not None and "hunter22x" not in cleaned
+    ast.parse(cleaned)
 
 
 @pytest.mark.parametrize("line", EXPRESSIONS)

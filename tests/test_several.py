@@ -53,6 +53,19 @@ def test_each_run_has_a_line_with_its_verdicts() -> None:
     ]
 
 
+def test_runs_of_a_scenario_on_several_nodes_are_told_apart_by_the_node() -> None:
+    runs = [finished(1, Verdict.REFUTED), finished(1, Verdict.REFUTED)]
+    for run, node in zip(runs, ("gpu1", "gpu2"), strict=True):
+        assert run.summary.run
+        run.summary.run.node = node
+
+    lines = overview(runs, STYLE, 100).splitlines()
+
+    assert [line.split("  ")[0] for line in lines[:2]] == ["stability/lesson-1 on gpu1", "stability/lesson-1 on gpu2"]
+    assert "✗ REFUTED  lesson-1 on gpu2: [key-0] claim 0 of lesson 1" in lines
+    assert "whole result of lesson-1 on gpu1:  tuilab attach 000001 --root /runs" in lines
+
+
 def test_surprises_come_with_what_was_measured_the_worst_first() -> None:
     runs = [finished(1, Verdict.INCONCLUSIVE), finished(2, Verdict.REFUTED), finished(3, Verdict.SUPPORTED)]
 
@@ -89,7 +102,7 @@ def test_summary_has_at_most_forty_lines(count: int, verdicts: list[Verdict]) ->
     lines = overview(runs, STYLE, 80).splitlines()
 
     assert len(lines) <= MOST_LINES
-    assert max(len(line) for line in lines if "tuilab report" not in line) <= 80
+    assert max(map(len, lines)) <= 80
     surprises = [verdict for verdict in verdicts if verdict in (Verdict.REFUTED, Verdict.INVALID)] * count
     shown = [line for line in lines if line.startswith(("✗", "!"))]
     more = [int(line.split()[1]) for line in lines if line.startswith("and ")]

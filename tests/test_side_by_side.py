@@ -253,7 +253,7 @@ def test_memory_is_no_series_while_nothing_is_at_work_and_what_waited_is_told_be
         "processes": 2, "threads": 2, "cpu_percent": 2, "rss_bytes": 1, "uss_bytes": 1, "waiting_bytes": 2,
     }  # fmt: skip
     said = plain.render(summary, "succeeded", Path("run"), Style(has_colour=False, is_utf8=True), 100, has_chart=False)
-    assert "256 MiB resident at most, and 512 MiB of processes that wait for their repeat" in said
+    assert "256 MiB (RSS); processes that wait for their repeat: 512 MiB" in said
 
 
 def test_the_largest_process_is_told_as_the_kernel_knows_it_where_samples_saw_less() -> None:
@@ -264,8 +264,8 @@ def test_the_largest_process_is_told_as_the_kernel_knows_it_where_samples_saw_le
     style = Style(has_colour=False, is_utf8=True)
     told = [plain.render(one, "killed", Path("run"), style, 100, has_chart=False) for one in summaries]
 
-    assert ["1 GiB resident at most\n" in one for one in told] == [True, True, False]
-    assert "256 MiB resident at most\n" in told[2]
+    assert ["1 GiB (RSS)\n" in one for one in told] == [True, True, False]
+    assert "256 MiB (RSS)\n" in told[2]
 
 
 @pytest.mark.parametrize(("command", "count", "is_told"), [([], 1, False), ([], 2, True), (["x"], 2, False), (["x"], 3, True)])
@@ -277,7 +277,7 @@ def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
     summary = fold([("supervisor", made_up.started(command=command)), ("sampler", sample)])
 
     said = plain.render(summary, "succeeded", Path("run"), Style(has_colour=False, is_utf8=True), 100, has_chart=False)
-    told = "256 MiB resident at most; what its processes share is counted in each"
+    told = "256 MiB (RSS; shared pages are counted in each process)"
     assert (told in " ".join(said.split())) == is_told
 
 

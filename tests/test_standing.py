@@ -192,8 +192,8 @@ lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ([events.StateChanged(state="failed")], "the run ended before, failed"),
-        ([], "the end of the run is not in the record"),
+        ([events.StateChanged(state="failed")], "the run ended early (failed)"),
+        ([], "the recorded data has no end of the run"),
         (
             [
                 events.Unavailable(what="verdicts", reason="the judge: timed out after 60 s"),
@@ -201,7 +201,7 @@ lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0
             ],
             "the judge: timed out after 60 s",
         ),
-        ([events.StateChanged(state="succeeded")], "its verdict is not in the record"),
+        ([events.StateChanged(state="succeeded")], "its verdict was not recorded"),
     ],
 )
 def test_why_a_claim_was_not_judged_is_one_sentence_in_every_view(said: list[Item], why: str) -> None:

@@ -8,17 +8,34 @@ from pathlib import Path
 import pytest
 
 from tests.tui.made_up import make_run, started
-from tuilab.record.events import Event, Logged, Sampled, StateChanged, Unavailable
+from tuilab.record.events import CoresAwaited, Event, Logged, Sampled, StateChanged, Unavailable
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def put(root: Path, end: str, times_ms: Sequence[float], *, loss: float = 1.5, arm: str = "", luck: float = 0.01) -> Path:
+QUIET = CoresAwaited(elapsed_s=10.0, waited_s=0.1, usable=2, others=0.02)
+
+
+def put(
+    root: Path,
+    end: str,
+    times_ms: Sequence[float],
+    *,
+    loss: float = 1.5,
+    arm: str = "",
+    luck: float = 0.01,
+    waits: CoresAwaited | None = QUIET,
+    cpu_ms: float | None = None,
+) -> Path:
     """Make a run of a command whose steps took so long; its first step is that of the warm-up."""
     records: list[Event] = [started(topic="exec", scenario="train", command=["python", "train.py"], luck=luck)]
     for step, took in enumerate([9000.0, *times_ms]):
         values = {"step_ms": took, "data_ms": took / 4, "loss (printed)": loss}
+        if cpu_ms is not None:
+            values["cpu_ms"] = cpu_ms
         records.append(Logged(s=step, v=values, a=arm))
+    if waits:
+        records.append(waits)
     records.append(Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=300 << 20))
     return make_run(root, *records, StateChanged(state="succeeded"), name="train", end=end)
 
@@ -113,3 +130,87 @@ def test_steps_of_several_processes_stand_apart(tuilab: Tuilab, root: Path) -> N
 
     assert done.returncode == 1 and "a step of rank 1 takes x1.8 [" in done.stdout
     assert "a step rank 1" in done.stdout
+
+
+# ---- next to other processes
+
+
+def busy(waited: float, others: float | None = 1.9) -> CoresAwaited:
+    """Return the waits of a command whose threads had no core for a share of the time, next to others on two cores."""
+    return CoresAwaited(elapsed_s=10.0, waited_s=10.0 * waited, usable=2, others=others)
+
+
+@pytest.mark.parametrize("is_first_busy", [False, True])
+def test_gate_blames_no_code_for_a_busy_machine(tuilab: Tuilab, root: Path, is_first_busy: bool) -> None:
+    """The code is the same: only the neighbour of one run makes its steps longer."""
+    put(root, "aaaaaa", waves(92.0 if is_first_busy else 50.0), waits=busy(0.46) if is_first_busy else QUIET, cpu_ms=49)
+    put(root, "bbbbbb", waves(50.0 if is_first_busy else 92.0), waits=QUIET if is_first_busy else busy(0.46), cpu_ms=49)
+
+    done = compare(tuilab, "--fail-on", "slower:5%")
+
+    at = 1 if is_first_busy else 2
+    assert done.returncode == 0
+    assert (
+        f"not decided, as in run {at} other processes used 1.9 of 2 cores, and no core was free for up to 46 % of the time of "
+        "its steps; compare both commands with `tuilab ab`"
+    ) in done.stderr
+
+
+def test_gate_finds_slower_code_beside_other_processes(tuilab: Tuilab, root: Path) -> None:
+    """Half of the time is lost to others, but what remains is three times as long."""
+    put(root, "aaaaaa", waves(50.0), cpu_ms=49)
+    put(root, "bbbbbb", waves(300.0), waits=busy(0.5), cpu_ms=149)
+
+    done = compare(tuilab, "--fail-on", "slower:5%")
+
+    assert done.returncode == 1
+    assert "a step takes x6 [" in done.stdout and "as long; in run 2 other processes used 1.9 of 2 cores" in done.stdout
+
+
+def test_gate_passes_no_slower_code_because_the_first_run_was_busy(tuilab: Tuilab, root: Path) -> None:
+    put(root, "aaaaaa", waves(100.0), waits=busy(0.5), cpu_ms=49)
+    put(root, "bbbbbb", waves(75.0), cpu_ms=73)
+
+    done = compare(tuilab, "--fail-on", "slower:5%")
+
+    assert done.returncode == 0 and "a step takes x0.75 [" in done.stderr and "not decided" in done.stderr
+
+
+def test_steps_that_wait_for_own_threads_are_slower_code(tuilab: Tuilab, root: Path) -> None:
+    """On a quiet machine the threads of a command may compete for the cores: no other process is to blame."""
+    put(root, "aaaaaa", waves(50.0), cpu_ms=80)
+    put(root, "bbbbbb", waves(75.0), waits=busy(0.6, others=0.05), cpu_ms=120)
+
+    assert compare(tuilab, "--fail-on", "slower:5%").returncode == 1
+
+
+def test_steps_on_a_gpu_lose_only_the_time_without_a_core(tuilab: Tuilab, root: Path) -> None:
+    """On a machine with many cores, others that use some of them slow no GPU down."""
+    waits = CoresAwaited(elapsed_s=10.0, waited_s=0.1, usable=64, others=40.0)
+    put(root, "aaaaaa", waves(50.0), waits=waits)
+    put(root, "bbbbbb", waves(60.0), waits=waits)
+
+    assert compare(tuilab, "--fail-on", "slower:5%").returncode == 1
+
+
+@pytest.mark.parametrize(
+    "waits", [None, CoresAwaited(elapsed_s=0.0, waited_s=1.0, usable=2), busy(-1.0), busy(float("nan")), busy(1.0, -5.0)]
+)
+def test_gate_says_that_waits_for_cores_are_not_known(tuilab: Tuilab, root: Path, waits: CoresAwaited | None) -> None:
+    put(root, "aaaaaa", waves(50.0), waits=waits)
+    put(root, "bbbbbb", waves(90.0))
+
+    done = compare(tuilab, "--fail-on", "slower:5%")
+
+    assert done.returncode == 1
+    assert "as long; how long run 1 waited for a core was not recorded" in done.stdout
+
+
+def test_comparison_says_which_run_was_beside_others(tuilab: Tuilab, root: Path) -> None:
+    put(root, "aaaaaa", waves(50.0), cpu_ms=49)
+    put(root, "bbbbbb", waves(92.0), waits=busy(0.46), cpu_ms=50)
+
+    shown = " ".join(compare(tuilab).stdout.split())
+
+    assert "CPU time of a step 49 ms 50 ms x1.02" in shown
+    assert "25 % by which a process is off by itself, taken because other processes used the cores. In run 2" in shown

@@ -166,8 +166,8 @@ def test_errors_of_a_gpu_are_counted_and_told_by_its_name_and_their_meaning() ->
     )
 
     assert gpu_errors(summary) == [
-        "GPU 1 reported Xid 31 (a kernel touched memory that is not there), 2 times",
-        "GPU 1 MIG 1g.10gb Device 0 reported Xid 94 (memory error that could not be corrected, contained in one program)",
+        "GPU 1 reported Xid 31 (a kernel used an invalid memory address), 2 times",
+        "GPU 1 MIG 1g.10gb Device 0 reported Xid 94 (uncorrectable memory error, limited to one program)",
         "? reported Xid 999",
     ]
 
@@ -216,6 +216,6 @@ def test_of_very_many_states_the_last_one_counts() -> None:
 def test_of_more_processes_that_were_left_behind_than_are_named_the_others_are_counted() -> None:
     ended = [events.LeftoversEnded(processes=[f"{pid} sleep" for pid in pids], count=len(pids)) for pids in ((1, 2), (3, 4))]
 
-    assert leftover_words(fold([("supervisor", ended[0])])) == "left behind and ended: 2 processes: 1 sleep, 2 sleep"
+    assert leftover_words(fold([("supervisor", ended[0])])) == "ended 2 processes that the run left behind: 1 sleep, 2 sleep"
     told = leftover_words(fold([("supervisor", one) for one in ended]))
-    assert told == "left behind and ended: 4 processes: 1 sleep, 2 sleep, 3 sleep and 1 more"
+    assert told == "ended 4 processes that the run left behind: 1 sleep, 2 sleep, 3 sleep and 1 more"

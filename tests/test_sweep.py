@@ -392,9 +392,9 @@ def test_points_of_two_sources_are_told(tuilab: Tuilab, probe: str, tmp_path: Pa
 
     said = tuilab("sweep", "--resume", first["sweep"], "--quiet").stdout
 
-    assert "The source was changed between the points" in said
+    assert "The source changed between the points" in said
     for kind in ("md", "html"):
-        assert "The source was changed between the points" in tuilab("report", "sweep-last", "-o", "-", "--as", kind).stdout
+        assert "The source changed between the points" in tuilab("report", "sweep-last", "-o", "-", "--as", kind).stdout
 
 
 def test_a_point_whose_record_is_damaged_leaves_the_others_a_sweep(tuilab: Tuilab, probe: str) -> None:
@@ -407,8 +407,8 @@ def test_a_point_whose_record_is_damaged_leaves_the_others_a_sweep(tuilab: Tuila
 
     damaged = stream.parts[-3].rpartition("-")[2]
     assert "along rows" in said and "2 of 3 points" in said
-    assert f"rows=6: what it is of cannot be read in its record ({damaged})" in said
-    assert "What holds on this box" not in said and "not decided at rows=6" in said
+    assert f"rows=6: its values cannot be read from its recorded data ({damaged})" in said
+    assert "What holds on this machine" not in said and "not decided at rows=6" in said
 
 
 def test_what_came_of_a_sweep_is_for_programs_too(tuilab: Tuilab) -> None:
@@ -527,7 +527,7 @@ def test_a_sweep_that_is_stopped_from_another_terminal_begins_no_other_point(
 
     assert done.stdout.startswith("asked sweep-") and "no further point starts" in done.stdout and not done.stderr
     assert front.returncode == 130 and "0 of 3 points" in told and "tuilab sweep --resume sweep-" in said
-    assert "n=3: no run of it is known here: not begun, or removed since" in told
+    assert "n=3: no run found: not started, or deleted" in told
     assert "0 of 3 points done, 1 stopped, 2 not begun" in tuilab("sweep").stdout
     assert "has no running points" in tuilab("stop", "sweep-last").stdout
 
@@ -716,7 +716,7 @@ def test_no_word_is_broken_and_nothing_is_wider_than_the_terminal(tuilab: Tuilab
 def test_memory_of_a_command_is_told_with_our_own(tuilab: Tuilab, root: Path) -> None:
     tuilab("exec", "--headless", "--", "sleep", "0.1")
 
-    assert "process tree, with tuilab's own" in tuilab("attach", "last").stdout
+    assert "peak memory, with tuilab" in tuilab("attach", "last").stdout
 
 
 def test_no_point_of_a_sweep_with_another_value_speaks_for_a_box(root: Path) -> None:

@@ -324,23 +324,24 @@ def a_value_says_two_things(streams: Streams) -> None:
 
 
 TAMPERINGS = [
-    (the_last_verdict_is_cut_off, "there is no verdict on “a product and a copy of it differ by at least 1.3 times”"),
-    (the_judge_is_gone, "judge: the stream is gone; it had 5 records"),
-    (a_false_verdict_stands_before_the_right_one, "there are 2 verdicts on “a product and a copy of it differ by at"),
-    (a_verdict_stands_twice, "there are 2 verdicts on “a product and a copy of it differ by at least 1.3 times”"),
+    (the_last_verdict_is_cut_off, "the verdict on “a product and a copy of it differ by at least 1.3 times” is missing"),
+    (the_judge_is_gone, "judge: the stream is missing; it had 5 records"),
+    (a_false_verdict_stands_before_the_right_one, "2 verdicts on the same claim, “a product and a copy of it differ by at"),
+    (a_verdict_stands_twice, "2 verdicts on the same claim, “a product and a copy of it differ by at least 1.3 times”"),
     (a_verdict_is_another, "the verdict on “a product and a copy of it differ by at least 1.3 times” does not follow"),
     (an_estimate_is_another, f"the verdict on “{TWICE}” does not follow"),
     (an_interval_is_narrower, f"the verdict on “{TWICE}” does not follow"),
     (a_reason_is_another, f"the verdict on “{TWICE}” does not follow"),
     (a_verdict_is_on_a_claim_that_nobody_made, "the verdict on “the moon is made of cheese” does not follow"),
     (a_verdict_stands_among_the_measurements, "worker-0: a verdict_reached, which only the judge writes"),
-    (one_verdict_is_by_an_older_rule, "verdicts of one run by several rules: tuilab-3, tuilab-7"),
-    *((all_verdicts_are_by(rule), f"verdicts by {rule} in a run that is judged by tuilab-7") for rule in ("tuilab-3", "mine")),
-    (a_repeat_that_nobody_started_is_added, "worker-77: nobody started a worker of this name"),
-    (a_worker_is_gone, "worker-3: the stream is gone; it had "),
+    (one_verdict_is_by_an_older_rule, "the verdicts were reached by different rules: tuilab-3, tuilab-7"),
+    (all_verdicts_are_by("tuilab-3"), "the run uses the rule tuilab-7, but has verdicts by tuilab-3"),
+    (all_verdicts_are_by("mine"), "the run uses the rule tuilab-7, but has verdicts by mine"),
+    (a_repeat_that_nobody_started_is_added, "worker-77: no worker of this name was started"),
+    (a_worker_is_gone, "worker-3: the stream is missing; it had "),
     (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last 3 records are gone"),
     (a_worker_that_failed_is_cut, "worker-5: the last record is gone"),
-    (the_sampler_is_gone, "sampler: the stream is gone; it had "),
+    (the_sampler_is_gone, "sampler: the stream is missing; it had "),
     (the_sampler_is_cut_at_the_end_of_a_line, "sampler: the last record is gone"),
     (a_stream_of_another_name_is_added, "note: no process of a run writes a stream of this name"),
     (a_stream_goes_back_in_time, "worker-1: a record is older than the one before it"),
@@ -350,9 +351,9 @@ TAMPERINGS = [
     (two_workers_are_the_same_repeat, "the workers are of the repeats 0, 1, 2, 3, 3, 5"),
     (fewer_repeats_were_planned, "there are 6 repeats, and 4 were planned"),
     (more_repeats_were_planned, "there are 6 repeats, and 20 were planned"),
-    (a_worker_never_ended, "worker-1: there is no record of its end"),
+    (a_worker_never_ended, "worker-1: the record of its end is missing"),
     (the_run_starts_twice, "its start is recorded 2 times"),
-    (the_end_is_gone, "there is no record of its end: it is lost"),
+    (the_end_is_gone, "the record of its end is missing: the run is lost"),
     (there_are_two_ends, "its end is recorded 2 times"),
     (a_kind_is_another, "worker-2: round "),
     *((a_time_is(value), UNREADABLE) for value in (0, -5, "nan", "inf")),
@@ -391,12 +392,12 @@ def test_an_edit_is_found(tamper: Callable[[Streams], None], told: str, honest: 
 @pytest.mark.parametrize(
     ("tamper", "told"),
     [
-        (the_last_verdict_is_cut_off, "there is no verdict on “a product and a copy of it differ by at least 1.3 times”"),
-        (the_judge_is_gone, f"there is no verdict on “{TWICE}”"),
-        (a_worker_is_gone, "worker-3: the stream is gone"),
+        (the_last_verdict_is_cut_off, "the verdict on “a product and a copy of it differ by at least 1.3 times” is missing"),
+        (the_judge_is_gone, f"the verdict on “{TWICE}” is missing"),
+        (a_worker_is_gone, "worker-3: the stream is missing"),
         (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last records are gone"),
-        (a_repeat_that_nobody_started_is_added, "worker-77: nobody started a worker of this name"),
-        (a_verdict_stands_twice, "there are 2 verdicts on “a product and a copy of it differ by at least 1.3 times”"),
+        (a_repeat_that_nobody_started_is_added, "worker-77: no worker of this name was started"),
+        (a_verdict_stands_twice, "2 verdicts on the same claim, “a product and a copy of it differ by at least 1.3 times”"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -443,7 +444,7 @@ def test_what_a_power_cut_leaves_of_a_stream_is_lost_and_nothing_else(stream: st
     streams[stream] = streams[stream][: len(streams[stream]) // 2]
     write(run_dir, streams)
 
-    assert examine(run_dir).wrong == ["there is no record of its end: it is lost"]
+    assert examine(run_dir).wrong == ["the record of its end is missing: the run is lost"]
 
 
 @pytest.mark.parametrize("lost", [["judge"], ["worker-4", "worker-5", "judge"], ["sampler"]])
@@ -455,7 +456,7 @@ def test_a_run_that_was_killed_before_it_was_judged_is_lost_and_nothing_else(
     streams["supervisor"] = [one for one in streams["supervisor"][:-4] if one.get("writer") not in lost]
     write(run_dir, {name: records for name, records in streams.items() if name not in lost})
 
-    assert examine(run_dir).wrong == ["there is no record of its end: it is lost"]
+    assert examine(run_dir).wrong == ["the record of its end is missing: the run is lost"]
 
 
 def drawn_race() -> list[events.RaceStarted | events.BlockTimed]:

@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from tuilab.lab.races import timing
 from tuilab.lab.races.timing import Pace, Timed, calibrate, known_delay, time_block, wait_for_pools
 
 CPU = Cpu()
+MS = 1_000_000
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, *blocks: Timed) -> None:
@@ -123,3 +125,26 @@ def test_threads_that_work_for_ever_are_not_waited_for() -> None:
     wait_for_pools(lambda: 1.0)
 
     assert time.monotonic() - began >= 0.5
+
+
+def test_cores_of_others_are_the_cpu_time_of_the_process_without_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 10 ms the process uses 30 ms of CPU time, and this thread 5 ms of it."""
+    clocks = {"perf_counter_ns": [0, 10 * MS], "process_time_ns": [100 * MS, 130 * MS], "thread_time_ns": [50 * MS, 55 * MS]}
+    made_up = SimpleNamespace(sleep=lambda seconds: None, **{name: iter(times).__next__ for name, times in clocks.items()})
+    monkeypatch.setattr(timing, "time", made_up)
+
+    assert timing.cores_of_others() == pytest.approx(2.5)
+
+
+def test_number_of_calls_grows_fourfold_while_a_block_is_very_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks of 5 ms are wanted; twice as many calls follow a block that is not shorter than a quarter of that."""
+    called: list[int] = []
+
+    def time_block(call: Callable[[], object], loops: int, device: Cpu) -> Timed:
+        called.append(loops)
+        return ms(loops / 2, loops / 2)
+
+    monkeypatch.setattr(timing, "time_block", time_block)
+
+    assert calibrate(print, CPU).loops == 20
+    assert called[:5] == [1, 4, 8, 16, 16]

@@ -25,7 +25,7 @@ from tuilab.tui.state import settings
 from tuilab.tui.state.settings import Settings
 
 TRIALS = {"over 6 processes": Trials(9, 0, 9, 9)}
-NEWER = "it was written by a newer tuilab, in format 2; upgrade this one"
+NEWER = "it was written by a newer tuilab (format 2); upgrade tuilab"
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,7 @@ def test_the_result_the_check_and_every_report_have_one_digest(root: Path, tmp_p
 
     said = [say(root, "verify", "abbc91")[1], say(root, "attach", "abbc91", "--headless")[1]]
     said += [report.read_text() for report in reports[:2]]
-    assert all(f"record {DIGEST}" in text for text in said)
+    assert all(f"digest {DIGEST}" in text for text in said)
     assert json.loads(reports[2].read_text())["runs"][0]["record"]["digest"] == DIGEST
     assert json.loads(say(root, "attach", "abbc91", "--json")[1])["runs"][0]["record"]["digest"] == DIGEST
 
@@ -65,7 +65,7 @@ def test_a_note_and_a_journey_leave_the_digest_and_an_edit_does_not(root: Path, 
 
 
 def test_a_record_that_goes_on_or_cannot_be_read_has_no_digest(root: Path) -> None:
-    assert digest_of(root / RUN, "running") == "n/a, the run is not over"
+    assert digest_of(root / RUN, "running") == "n/a, the run has not ended"
     (root / RUN / "journal" / "judge.jsonl").unlink()
     (root / RUN / "journal" / "judge.jsonl").symlink_to("/etc/hostname")
     assert digest_of(root / RUN, "succeeded").startswith("n/a, it cannot be read: ")
@@ -75,8 +75,8 @@ def test_verdicts_by_an_older_rule_are_not_judged_again(root: Path) -> None:
     code, text = say(root, "verify", "abbc91")
 
     assert code == 0
-    assert f"verdicts by tuilab-3: not judged again; --rejudge shows those of {RULE}" in text.splitlines()
-    assert text.endswith("\nwhole\n")
+    assert f"verdicts by the older rule tuilab-3: not checked; --rejudge shows the verdicts by {RULE}" in text.splitlines()
+    assert text.endswith("\ncomplete and unchanged\n")
 
 
 def test_judged_again_both_verdicts_stand_side_by_side_and_nothing_is_written(root: Path) -> None:
@@ -93,7 +93,7 @@ def test_judged_again_both_verdicts_stand_side_by_side_and_nothing_is_written(ro
     ]
     first = lines.index("autograd records as many nodes, and for sum two")
     assert lines[first + 1 : first + 3] == ["    recorded  SUPPORTED  measured [1001, 502, 2]", f"    {RULE}  the same"]
-    assert code == 0 and lines[-1] == "whole"
+    assert code == 0 and lines[-1] == "complete and unchanged"
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
@@ -103,5 +103,5 @@ def test_a_record_without_its_end_is_whole_so_far(root: Path) -> None:
 
     code, text = say(root, "verify", "abbc91")
 
-    assert code == 0 and text.endswith("\nwhole so far: there is no record of its end\n")
-    assert "record n/a, the run is not over" in text.splitlines()
+    assert code == 0 and text.endswith("\ncomplete so far: the run has no recorded end\n")
+    assert "digest n/a, the run has not ended" in text.splitlines()

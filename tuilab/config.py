@@ -126,7 +126,7 @@ def fps() -> float:
     except ValueError:
         spelled = None
     if spelled is None:
-        raise UsageError(f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}")
+        raise UsageError(f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}; correct it, or unset TUILAB_FPS")
     return float(spelled)
 
 
@@ -134,7 +134,8 @@ def device() -> str:
     """Return the device for scenarios that have one to choose, where no option says; nothing where nobody says."""
     given = os.environ.get(SETTINGS["device"].variable, "")
     if given and _spell_device(given) is None:
-        raise UsageError(f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{hint_by_name(given)}")
+        hint = hint_by_name(given) or "; correct it, or unset TUILAB_DEVICE"
+        raise UsageError(f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{hint}")
     return given
 
 

@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-MEANINGS = {  # `tuilab --help` and docs/running.md list them in these words
+MEANINGS = {  # `tuilab --help` and docs/reference/exit-codes.md list them in these words
     ExitCode.DONE: "done; every claim is SUPPORTED, INCONCLUSIVE, NOT TESTABLE HERE or not judged",
     ExitCode.REFUTED: "a claim is REFUTED, WEAKER THAN CLAIMED, INVALID, or NO MEANINGFUL DIFFERENCE where one was claimed; "
     "with --strict also INCONCLUSIVE or not judged",

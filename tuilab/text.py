@@ -94,7 +94,7 @@ def why_ascii() -> str:
     locale = os.environ.get("LC_ALL") or _own_ctype() or os.environ.get("LANG") or ""
     if "utf-8" in locale.lower() or "utf8" in locale.lower():
         return ""
-    return f"the locale ({locale or 'not set'}) does not promise UTF-8"
+    return f"the locale ({locale or 'not set'}) is not UTF-8"
 
 
 def has_colour() -> bool:

@@ -29,10 +29,10 @@ def fields_of(data: bytes) -> dict[str, Any]:
     """Return a JSON object as its fields; ValueError where there is none, Unusable where a newer tuilab wrote it."""
     found = json.loads(data)
     if not isinstance(found, dict):
-        raise ValueError("it holds something else than fields")
+        raise ValueError("its content is not a table of fields")
     version = found.get("format", FORMAT)
     if isinstance(version, int) and version > FORMAT:
-        raise Unusable(Fault.FOREIGN, f"it was written by a newer tuilab, in format {show(version, 20)}; upgrade this one")
+        raise Unusable(Fault.FOREIGN, f"it was written by a newer tuilab (format {show(version, 20)}); upgrade tuilab")
     return found
 
 
@@ -89,7 +89,7 @@ def append_line(path: PathLike, fields: Mapping[str, Any], limit: int) -> None:
         is_torn = seen.st_size and os.pread(fd, 1, seen.st_size - 1) != b"\n"
         line = b"\n" * bool(is_torn) + json.dumps(fields).encode() + b"\n"
         if seen.st_size + len(line) > limit:
-            raise OSError(errno.EFBIG, f"{limit // 1024} KiB are full")
+            raise OSError(errno.EFBIG, f"the file has reached its limit of {limit // 1024} KiB")
         if os.write(fd, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:

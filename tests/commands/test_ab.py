@@ -69,7 +69,7 @@ def test_an_arm_that_fails_ends_the_race_and_is_named(tuilab: Tuilab, tmp_path: 
 def test_an_arm_that_never_steps_says_what_was_seen(tuilab: Tuilab, tmp_path: Path) -> None:
     run = raced(tuilab, tmp_path, "--arm", "base", "--arm", "short: -- --steps 3", code=4)
 
-    assert "arm short: " in run["reason"] and "too few to time one" in run["reason"]
+    assert "arm short: " in run["reason"] and "too few to time a step" in run["reason"]
 
 
 @pytest.mark.slow
@@ -82,11 +82,12 @@ def test_what_can_be_seen_is_told_before_it_starts(tuilab: Tuilab, tmp_path: Pat
 
     first, second, *_ = done.stderr.splitlines()
     assert first == (
-        "tuilab: 6 repeats of 3 processes, base once more as its control: a difference of 28 % is seen four times in five, "
-        "where a process is off by 10 % by itself, as processes usually are"
+        "tuilab: 6 repeats of 3 processes (base runs twice, as the A/A control): "
+        "a difference of 28 % is detected four times in five, "
+        "if processes vary by 10 % (the usual value)"
     )
-    assert second == "tuilab: it takes 18 times as long as the command, which was not run here before"
-    assert re.match(r"tuilab: it takes .* s: 18 times .* s, as the command took last time", again.stderr.splitlines()[1])
+    assert second == "tuilab: takes 18 times as long as the command (duration unknown: it has not run here before)"
+    assert re.match(r"tuilab: takes about .* s: 18 times .* s, the time of the command last time", again.stderr.splitlines()[1])
 
 
 def test_too_few_repeats_and_what_was_never_measured_are_not_foretold(tuilab: Tuilab, tmp_path: Path) -> None:
@@ -94,8 +95,8 @@ def test_too_few_repeats_and_what_was_never_measured_are_not_foretold(tuilab: Tu
     few = tuilab("ab", *words, "--repeat", "1", "--", PYTHON, trainer(tmp_path))
     memory = tuilab("ab", *words, "--measure", "memory", "--detach", "--", PYTHON, trainer(tmp_path))
 
-    assert "1 repeat of 3 processes, base once more as its control: nothing is judged by fewer than 6\n" in few.stderr
-    assert "how small a difference is seen is not known before" in memory.stderr
+    assert "1 repeat of 3 processes (base runs twice, as the A/A control): too few for verdicts, which need 6\n" in few.stderr
+    assert "the smallest detectable difference is unknown before the run" in memory.stderr
     assert "1 repeat is too few, 6 are needed" in " ".join(few.stdout.split())
 
 
@@ -168,7 +169,7 @@ def test_a_command_that_fails_without_a_traceback_is_quoted(tuilab: Tuilab, tmp_
     done = tuilab("ab", "--arm", "base", "--arm", "b: A=1", "--headless", "--", PYTHON, str(tmp_path / "nothere.py"))
 
     assert done.returncode == 4
-    assert re.search(r"failed: arm (base|b): the command ended with exit code 2; it said last: .*can't open file", done.stdout)
+    assert re.search(r"failed: arm (base|b): the command ended with exit code 2; its last line: .*can't open file", done.stdout)
 
 
 @pytest.mark.slow

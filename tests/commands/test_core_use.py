@@ -16,6 +16,7 @@ from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_use import CoreUse, Threads, has_high_pressure
 from tuilab.commands.steps import Step
 from tuilab.probes.core_work import Work, used_s
+from tuilab.record.events import CoresAwaited
 from tuilab.record.journal.writer import Writer
 
 has_schedstat = pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel has no schedstat")
@@ -51,7 +52,7 @@ def test_process_that_shares_a_core_waits_for_it() -> None:
 def test_process_that_sleeps_wants_no_core() -> None:
     with running(SLEEP) as pid:
         until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("S"))
-        cores = CoreUse(pid, lambda: 0.0)
+        cores = CoreUse(pid, lambda: 0.0, own_clock=lambda: 0.0)
         assert cores.read()
         first = cores.threads
         assert cores.read()
@@ -61,7 +62,7 @@ def test_process_that_sleeps_wants_no_core() -> None:
 
 def test_thread_number_that_is_used_again_is_a_new_thread(tmp_path: Path) -> None:
     pid = os.getpid()
-    cores = CoreUse(pid, lambda: 0.0, tmp_path)
+    cores = CoreUse(pid, lambda: 0.0, tmp_path, lambda: 0.0)
     for text in ("2000000000 1000000000 3", "500000000 4000000000 1"):
         thread = tmp_path / f"{pid}/task/77"
         thread.mkdir(parents=True, exist_ok=True)
@@ -84,8 +85,9 @@ def test_thread_that_has_ended_stays_in_the_sum(tmp_path: Path) -> None:
 
 
 def test_reading_that_takes_long_is_not_repeated_at_once(tmp_path: Path) -> None:
-    times = iter([10.0, 10.5, 11.0, 59.0, 61.0, 61.0])
-    cores = CoreUse(os.getpid(), lambda: next(times), tmp_path)
+    times = iter([10.0, 11.0, 59.0, 61.0])
+    costs = iter([0.0, 0.5, 0.5, 0.5])
+    cores = CoreUse(os.getpid(), lambda: next(times), tmp_path, lambda: next(costs))
 
     assert [cores.read() for _ in range(4)] == [True, False, False, True]
 
@@ -148,6 +150,40 @@ def test_result_says_why_a_command_waited_for_a_core(
     assert shared.are_cores_idle() == (not said and used < 1.5)
 
 
+def trained_for(readings: list[tuple[float, float, float, bool]], monkeypatch: pytest.MonkeyPatch) -> Contention:
+    """Return what was read: when, for how long threads had waited, what others had used, and whether steps came before."""
+    now, waited_s, others_s = 0.0, 0.0, 0.0
+    shared = Contention(os.getpid(), lambda: now)
+    shared.usable = {0, 1}
+    shared.cores.is_known = True
+    monkeypatch.setattr(shared.cores, "read", lambda: True)
+    monkeypatch.setattr("tuilab.commands.cpu.contention.read_work", lambda pid, cores: Work(now, others_s + now, now))
+    monkeypatch.setattr("tuilab.commands.cpu.contention.time.process_time", lambda: 0.0)
+    for now, waited_s, others_s, has_stepped in readings:  # noqa: B007  (the functions above read them)
+        shared.cores.threads = Threads(1.0, waited_s)
+        if has_stepped:
+            shared.step()
+        assert shared.look()
+    return shared
+
+
+def test_waits_count_from_the_first_step_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither loading torch nor an evaluation at the end belongs to the time of the steps."""
+    shared = trained_for(
+        [(0, 0, 0, False), (10, 5, 9, False), (11, 6, 10, True), (15, 7, 16, True), (19, 9, 20, True), (60, 9, 20, False)],
+        monkeypatch,
+    )
+
+    assert shared.in_training() == CoresAwaited(elapsed_s=8.0, waited_s=3.0, usable=2, others=1.25)
+
+
+@pytest.mark.parametrize("readings", [[], [(1.0, 0.0, 0.0, False)], [(1.0, 0.0, 0.0, True), (2.0, 0.0, 0.0, False)]])
+def test_training_that_was_read_once_has_no_waits(
+    readings: list[tuple[float, float, float, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert trained_for(readings, monkeypatch).in_training() is None
+
+
 class TrainedCommand:
     """The alarms of a command that has made 50 steps of 100 ms, by a clock of their own."""
 
@@ -186,11 +222,11 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainedCommand:
 
 def test_process_that_waits_for_nothing_but_a_core_is_no_stall(trained: TrainedCommand) -> None:
     assert "no step" not in trained.wait(50, worked=0.1, waited=0.8)
-    assert "its processes wait for a core" in trained.wait(20, worked=0.1, waited=0.8)
+    assert "its processes are waiting for a core" in trained.wait(20, worked=0.1, waited=0.8)
 
 
 def test_process_that_waits_for_data_for_ever_is_a_stall_on_a_busy_machine(trained: TrainedCommand) -> None:
-    assert 'its processes wait"' in trained.wait(8, worked=0.01, waited=0.1)
+    assert 'its processes are waiting"' in trained.wait(8, worked=0.01, waited=0.1)
 
 
 def test_script_that_has_ended_misses_no_step(trained: TrainedCommand) -> None:

@@ -29,9 +29,9 @@ def test_a_process_that_waits_and_steps_no_more_stalls_and_that_is_told_once() -
     stall, now = trained()
 
     assert [stall.look(now + later, is_busy=False) for later in (1, 4.9)] == ["", ""]
-    assert stall.look(now + 5.1, is_busy=False) == "no step for 5.1 s, where one takes 100 ms; its processes wait"
+    assert stall.look(now + 5.1, is_busy=False) == "no step for 5.1 s (a step usually takes 100 ms); its processes are waiting"
     assert stall.look(now + 60, is_busy=False) == ""
-    assert stall.step(now + 62, [step(62_000)]) == "steps go on, after 62 s without one"
+    assert stall.step(now + 62, [step(62_000)]) == "steps continue, after 62 s without one"
 
 
 def test_long_steps_are_waited_for_ten_times_as_long() -> None:
@@ -48,7 +48,7 @@ def test_an_evaluation_is_no_stall() -> None:
     stall.hear(now + 30)
     assert stall.look(now + 34, is_busy=False) == ""
 
-    assert stall.look(now + 95, is_busy=True).endswith("its processes work")
+    assert stall.look(now + 95, is_busy=True).endswith("its processes are working")
 
 
 def test_a_pause_like_the_ones_before_is_no_stall() -> None:
@@ -71,8 +71,8 @@ def test_the_first_root_that_is_no_number_is_told_with_its_step_and_no_other() -
     roots = NotFinite()
 
     told = [roots.look("backward root", at, value) for at, value in enumerate((1.0, 0.5, math.nan, math.inf))]
-    assert told == ["", "", "backward root is NaN in step 2, for the first time", ""]
-    assert NotFinite().look("backward root", 0, -math.inf).startswith("backward root is Inf in step 0")
+    assert told == ["", "", "backward root is NaN for the first time, in step 2", ""]
+    assert NotFinite().look("backward root", 0, -math.inf).startswith("backward root is Inf for the first time, in step 0")
 
 
 def crept(levels: list[float]) -> list[str]:
@@ -84,7 +84,7 @@ def crept(levels: list[float]) -> list[str]:
 def test_memory_that_grows_with_every_step_is_told_once() -> None:
     (told,) = crept([500 + 5 * at for at in range(300)])
 
-    assert told.startswith("resident memory grows, from ") and told.endswith("does not level off")
+    assert told.startswith("resident memory keeps growing, from ") and told.endswith("steps")
 
 
 def test_a_leak_is_seen_through_the_noise_of_a_process() -> None:

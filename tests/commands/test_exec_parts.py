@@ -32,13 +32,13 @@ ALL = ["waits for data", "backward", "optimizer", "forward + rest"]
         ),
         (
             "data backward", [ALL[0], ALL[1], ALL[3]], ["data_ms", "backward_ms", "rest_ms"],
-            "optimizer: n/a, none was seen to step",
+            "optimizer: n/a, no optimizer step was seen",
         ),
         ("data optimizer", [ALL[0], *ALL[2:]], ["data_ms", "optimizer_ms", "rest_ms"], "backward: n/a, none was seen"),
         (
             "data forward backward optimizer", [ALL[0], "forward", *ALL[1:3], "rest"],
             ["data_ms", "forward_ms", "backward_ms", "optimizer_ms", "rest_ms"],
-            "forward 10 %, backward 30 %, optimizer 10 %, rest 30 %\nto look at: rest, 30 %",
+            "forward 10 %, backward 30 %, optimizer 10 %, rest 30 %\nlargest avoidable part: rest, 30 %",
         ),
         ("optimizer", [], [], "mean of 58 steps\n1 optimizer step"),
     ],
@@ -112,7 +112,7 @@ def test_two_runs_of_a_command_are_compared_by_their_steps_and_the_last_values_o
 
     told = " ".join(tuilab("compare", "000000", "111111").stdout.split())
     assert "run last loss 0.5 | 0.25" in told and "last step_ms" not in told
-    assert "Commands claim nothing; tuilab ab has verdicts" in told
+    assert "Commands have no claims; `tuilab ab` compares" in told
     assert "a step takes 3 ms, median of 9 steps | a step takes 4 ms, median of 9 steps" in told.replace(" 2 a", " | a")
 
 
@@ -134,5 +134,5 @@ def test_result_of_many_workers_advises_less_work_for_an_item(
 
     done = tuilab("exec", "--json", "--", sys.executable, str(path))
     (run,) = json.loads(done.stdout)["runs"]
-    assert "to look at: waits for data, 20 %: " in run["texts"][0]["text"]
+    assert "largest avoidable part: waits for data, 20 %; " in run["texts"][0]["text"]
     assert "5000 processes load data already" in run["texts"][0]["text"]

@@ -167,7 +167,7 @@ def test_every_record_is_a_line_on_stdout(tuilab: Tuilab) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ([], 2, "Missing argument"),
+        ([], 2, "missing argument"),
         (["--", ""], 2, "the command is empty; write for example"),
         (["--", "no-such-command"], 127, "no command no-such-command on PATH; check the name"),
         (["--", "./nothing"], 127, "no command ./nothing; check the name"),
@@ -273,7 +273,7 @@ def test_numbers_that_are_printed_are_drawn_and_progress_is_told(tuilab: Tuilab,
     (acc,) = [one for one in summary.series.values() if one.name == "acc (printed)"]
     assert (acc.count, acc.last) == (6, 0.9)
     assert summary.progress and (summary.progress.done, summary.progress.total) == (5, 5)
-    assert summary.unavailable["no (printed)"] == "its pattern was found nowhere"
+    assert summary.unavailable["no (printed)"] == "its pattern did not match any line"
 
 
 @pytest.mark.slow
@@ -325,12 +325,12 @@ def test_a_command_that_nothing_was_seen_of_says_why(tuilab: Tuilab, root: Path,
         return look(store.find("last", root)).summary.unavailable["steps"]
 
     sleepy = python(tmp_path, "time.sleep(0.6)")
-    assert "none of 1 Python process was seen to load torch" in why(*sleepy)
+    assert "none of 1 Python process loaded torch" in why(*sleepy)
     assert "-E leaves PYTHONPATH out" in why(sleepy[0], "-uE", sleepy[1])
     assert "was cleared on the way" in why("env", "-i", *sleepy)
     assert "PYTHONPATH was set anew" in why("env", "PYTHONPATH=/x", *sleepy)
     assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches off" in why(*sleepy, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
-    assert "no Python was seen among its processes: sleep" in why("sleep", "0.6")
+    assert "none of its processes is Python: sleep" in why("sleep", "0.6")
 
 
 def test_interrupted_once_it_stops_in_order_and_twice_at_once(root: Path, tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_a_loss_that_is_no_number_is_told_while_the_command_goes_on_and_by_every
     process = start(
         root, "exec", "--headless", "--", *python(tmp_path, *MARKS, roots, "sys.stdin.read()"), stdin=subprocess.PIPE
     )
-    assert process.stderr and process.stderr.readline() == "tuilab: backward root is NaN in step 2, for the first time\n"
+    assert process.stderr and process.stderr.readline() == "tuilab: backward root is NaN for the first time, in step 2\n"
 
     _, told = process.communicate(timeout=60)
     assert process.returncode == 0 and "notice: backward root is NaN in step 2" in told
@@ -474,10 +474,10 @@ def test_a_loss_that_is_no_number_is_told_while_the_command_goes_on_and_by_every
 def test_a_command_that_steps_no_more_is_told_of_and_that_it_goes_on(root: Path, tmp_path: Path) -> None:
     lines = [*MARKS, "for at in range(50): step(1.0); time.sleep(0.01)", "sys.stdin.readline()", "step(1.0); time.sleep(0.5)"]
     process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines), stdin=subprocess.PIPE)
-    assert process.stderr and process.stderr.readline().endswith("; its processes wait\n")
+    assert process.stderr and process.stderr.readline().endswith("; its processes are waiting\n")
 
     _, told = process.communicate("go on\n", timeout=60)
-    assert told.startswith("tuilab: steps go on, after ") and process.returncode == 0
+    assert told.startswith("tuilab: steps continue, after ") and process.returncode == 0
 
 
 def test_an_optimizer_that_is_not_there_is_told_with_those_that_are(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
@@ -486,7 +486,7 @@ def test_an_optimizer_that_is_not_there_is_told_with_those_that_are(tuilab: Tuil
     wrong = look(store.find("last", root)).summary.unavailable["--step-of"]
     tuilab("exec", "--quiet", "--step-of", "adamw", "--", *steps)
 
-    assert wrong == "no optimizer that stepped is called Adam; there were AdamW 1"
+    assert wrong == "no optimizer that stepped is named Adam; optimizers: AdamW 1"
     assert "--step-of" not in look(store.find("last", root)).summary.unavailable
 
 
@@ -503,7 +503,7 @@ def test_marks_that_are_removed_leave_the_command_alone_and_are_told_of(tuilab: 
 
     assert (done.returncode, done.stdout) == (3, "fine\n")
     told = look(store.find("last", root)).summary.unavailable
-    assert told["what the command did from some point on"] == "the folder that its marks are read from was removed"
+    assert told["the command, from some point on"] == "the folder with its marks was removed"
 
 
 def test_what_fails_at_watching_is_told_once_and_the_command_goes_on(tmp_path: Path) -> None:
@@ -518,7 +518,7 @@ def test_what_fails_at_watching_is_told_once_and_the_command_goes_on(tmp_path: P
     turns.take()
 
     assert (len(calls), journal.written) == (1, 1)
-    assert b"tuilab failed at watching it: ValueError: odd" in (tmp_path / "worker-0.jsonl").read_bytes()
+    assert b"tuilab failed to watch it: ValueError: odd" in (tmp_path / "worker-0.jsonl").read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a worker ends with its pipes open
@@ -532,4 +532,15 @@ def test_command_without_a_folder_for_marks_runs_unwatched(tmp_path: Path) -> No
     (told,) = read_stream(stream)
     assert isinstance(told, events.Unavailable)
     assert told.what == "steps"
-    assert told.reason == "the folder for marks cannot be made: No such file or directory; the command ran unwatched"
+    why = "cannot create the folder for marks (No such file or directory)"
+    assert told.reason == f"{why}; the command ran without being watched"
+
+
+def test_process_that_ends_when_nobody_reads_it_is_named_with_the_others(
+    tuilab: Callable[..., "subprocess.CompletedProcess[str]"], root: Path
+) -> None:
+    tuilab("exec", "--quiet", "--", "sh", "-c", "yes tick & sleep 600 & sleep 0.2")
+
+    summary = look(newest(root) or root).summary
+    assert summary.leftover_count == 2
+    assert sorted(name.partition(" ")[2] for name in summary.leftovers) == ["sleep 600", "yes tick"]

@@ -288,7 +288,7 @@ def test_race_of_other_work_stays_on_the_wall_clock_and_says_why(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--cpu-ms", "10"), "CPU time of a step: 10 ms; for 30 ms (75 %) no core was free for it"),
+        (("--cpu-ms", "10"), "CPU time of a step: 10 ms; it waited 30 ms (75 %) for a core"),
         (("--cpu-ms", "40", "--others-ms", "40"), "CPU time of a step: 80 ms"),
         (("--cpu-ms", "39"), ""),
         ((), ""),

@@ -3,9 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.commands.inside._tuilab_watch.layout import SKIPPED, STEPPED, WAITED, WENT_BACK, WITHIN
-from tuilab.commands.marks import Mark
-from tuilab.commands.steps import Steps
+from tuilab.commands.inside._tuilab_watch.layout import (
+    BEGINS,
+    ELSEWHERE,
+    ENDS,
+    SKIPPED,
+    STEPPED,
+    WAITED,
+    WENT_BACK,
+    WITHIN,
+    WITHOUT_GRADIENTS,
+)
+from tuilab.commands.marks import Mark, Process
+from tuilab.commands.parts import DATA, PARTS, lacking, shares_of
+from tuilab.commands.steps import Step, Steps
+from tuilab.commands.story import story_of
 
 MS = 1_000_000
 MOST_LEFT = 20  # steps of optimizers that may wait for an end, besides four times as many as a step had
@@ -68,3 +80,117 @@ def test_an_evaluation_that_never_steps_has_no_steps() -> None:
 
     assert steps.take(waits) + steps.finish() == []
     assert steps.waits == len(waits)
+
+
+# ---- waits for data that are none of the training, and threads side by side
+
+
+def mark(kind: int, began_ms: int, ended_ms: int, *, name: int = 0, flags: int = 0) -> Mark:
+    return Mark(began_ms * MS, ended_ms * MS, 0.0, 0, name, flags, kind)
+
+
+def trained_step(at_ms: int) -> list[Mark]:
+    """Return a step of 100 ms that waits for no data: 30 ms of backward, 10 ms of the optimizer."""
+    return [mark(WENT_BACK, at_ms + 50, at_ms + 80), mark(STEPPED, at_ms + 90, at_ms + 100, name=1)]
+
+
+def loop(at_ms: int, number: int, flags: int = 0) -> list[Mark]:
+    """Return the waits of a loop over a DataLoader with two batches: 40 ms in all."""
+    begins = mark(WAITED, at_ms, at_ms + 10, name=number, flags=flags | BEGINS)
+    batches = [mark(WAITED, at_ms + at, at_ms + at + 10, name=number, flags=flags) for at in (10, 20)]
+    return [begins, *batches, mark(WAITED, at_ms + 30, at_ms + 40, name=number, flags=flags | ENDS)]
+
+
+def cut(marks: list[Mark]) -> tuple[Steps, list[Step]]:
+    steps = Steps()
+    return steps, steps.take(marks) + steps.finish()
+
+
+def test_waits_of_an_evaluation_are_no_waits_of_the_training() -> None:
+    marks: list[Mark] = []
+    for at in range(20):
+        if at % 5 == 4:
+            marks += loop(100 * at, at)
+        marks += trained_step(100 * at)
+    marks += loop(2000, 20)  # after the last step
+
+    steps, found = cut(marks)
+
+    assert lacking(steps)[DATA] == "the DataLoader was read only between steps, as in an evaluation"
+    assert sum(step.waited_ns for step in found) == 0
+
+
+def test_batches_that_are_fetched_without_gradients_are_those_of_an_evaluation() -> None:
+    """Such a loop may end early, and not in the step in which it began."""
+    marks: list[Mark] = []
+    for at in range(20):
+        marks += loop(100 * at, at, WITHOUT_GRADIENTS)[:3]
+        marks += trained_step(100 * at)
+
+    steps, found = cut(marks)
+
+    assert DATA in lacking(steps) and sum(step.waited_ns for step in found) == 0
+
+
+def test_batches_that_a_backward_uses_are_those_of_the_training() -> None:
+    """Also where one loop has the batches of one step, fetched ahead, or gone through one by one."""
+    marks: list[Mark] = []
+    for at in range(20):
+        begins, first, second, ends = loop(100 * at, at + 1)
+        marks += [begins, first, mark(WENT_BACK, 100 * at + 19, 100 * at + 20), second, ends, *trained_step(100 * at)]
+
+    steps, found = cut(marks)
+
+    assert DATA not in lacking(steps)
+    assert [step.waited_ns for step in found[1:]] == [40 * MS] * 19
+
+
+def test_thread_that_fetches_ahead_keeps_no_step_waiting() -> None:
+    marks: list[Mark] = [mark(WAITED, 0, 20)]
+    for at in range(20):
+        marks += [mark(WAITED, 100 * at + 30, 100 * at + 95, flags=ELSEWHERE), *trained_step(100 * at)]
+
+    steps, found = cut(marks)
+
+    assert lacking(steps)[DATA] == "a thread that makes no steps reads the DataLoader"
+    assert not steps.is_parallel and sum(step.waited_ns for step in found[1:]) == 0
+
+
+def test_wait_within_a_wait_counts_once() -> None:
+    """A dataset may read another DataLoader itself."""
+    marks: list[Mark] = []
+    for at in range(20):
+        marks += [mark(WAITED, 100 * at + 5, 100 * at + 35), mark(WAITED, 100 * at, 100 * at + 40), *trained_step(100 * at)]
+
+    _, found = cut(marks)
+
+    assert [step.waited_ns for step in found[1:]] == [40 * MS] * 19
+
+
+def test_parts_of_steps_of_several_threads_have_no_numbers() -> None:
+    marks: list[Mark] = []
+    for at in range(20):
+        own = [mark(WENT_BACK, 100 * at + 10, 100 * at + 70), mark(WENT_BACK, 100 * at + 20, 100 * at + 85)]
+        marks += [*own, *trained_step(100 * at)[1:]]
+
+    steps, found = cut(marks)
+    story = [*story_of(Process(1), steps, found)]
+
+    assert lacking(steps) == dict.fromkeys(PARTS, "several threads work on a step at once")
+    assert shares_of(found, lacking(steps)) == {}
+    assert "parts of a step: n/a, several threads work on a step at once" in story
+
+
+def test_mean_number_of_backwards_names_the_steps_that_are_timed() -> None:
+    """As with LBFGS: the first step, of which the begin is not known, went backward twenty times."""
+    marks: list[Mark] = []
+    for at, count in enumerate([20, 8, 8, 7]):
+        for number in range(count):
+            marks.append(mark(WENT_BACK, 100 * at + number, 100 * at + number + 1))
+        marks.append(mark(STEPPED, 100 * at + 90, 100 * at + 100, name=1))
+
+    steps, found = cut(marks)
+    story = [*story_of(Process(1), steps, found)]
+
+    assert story[0] == "a step takes 100 ms, mean of 3 steps"
+    assert story[-1] == "1 optimizer step and 7.7 backwards a step, mean of 3 steps"

@@ -22,7 +22,7 @@ def story(spent_ns: int) -> list[str]:
 
 
 def test_a_story_tells_what_watching_took_of_a_step() -> None:
-    assert "watching took 5 µs of a step (0.25 %), by its own clock" in story(5000)
+    assert "watching took 5 µs of a step (0.25 %, measured by itself)" in story(5000)
 
 
 def test_where_no_mark_tells_it_the_cost_is_not_told_as_nothing() -> None:

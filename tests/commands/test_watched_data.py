@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.seen import KINDS, Watch, run_afresh
+from tuilab.commands.inside._tuilab_watch import layout
 
 pytestmark = pytest.mark.real_torch
 
@@ -75,3 +76,22 @@ def test_a_forked_child_that_trains_has_marks_and_names_of_its_own(watch: Watch)
         ("", ["SGD\noptimizer 1"]),
         ("1", ["Adam\noptimizer 1", "SGD\noptimizer 2"]),
     ]
+
+
+def test_each_loop_has_a_number_and_says_whether_it_may_train(watch: Watch) -> None:
+    seen = watch(
+        LOOP
+        + """
+import threading
+train()
+with torch.no_grad(): list(torch.utils.data.DataLoader(Own(), batch_size=3))
+thread = threading.Thread(target=lambda: list(torch.utils.data.DataLoader(Own(), batch_size=6)))
+thread.start(); thread.join()
+"""
+    )
+
+    waits = [(mark.name, mark.flags) for mark in seen.marks if mark.kind == layout.WAITED]
+    begins, ends, off, elsewhere = layout.BEGINS, layout.ENDS, layout.WITHOUT_GRADIENTS, layout.ELSEWHERE
+    assert waits[:5] == [(1, begins), (1, 0), (1, 0), (1, 0), (1, ends)]
+    assert waits[5:9] == [(2, off | begins), (2, off), (2, off), (2, off | ends)]
+    assert waits[9:] == [(3, elsewhere | begins), (3, elsewhere), (3, elsewhere | ends)]

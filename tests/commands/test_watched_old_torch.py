@@ -59,4 +59,4 @@ def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
     assert command.communicate(timeout=100) == (b"training\n", b"")
     assert command.returncode == 7
     why = why_unseen(Marks(tmp_path / "marks"), ran, [])
-    assert why == "torch 2.4.1+cu121 was loaded; tuilab can watch the steps of torch 2.5 and newer"
+    assert why == "torch 2.4.1+cu121 was loaded, but the watcher needs torch 2.5 or newer"

@@ -172,7 +172,7 @@ def _check_views(run_dir: Path, state: str, is_damaged: bool, is_forged: bool) -
     assert code == json_code == jsonl_code
     assert (code == ExitCode.FAILED) == (state != "succeeded")
     assert told["state"] == state
-    assert ("the record is not whole" in text) == is_damaged
+    assert ("the recorded data is incomplete" in text) == is_damaged
     assert (verify_code == ExitCode.REFUTED) == (is_damaged or is_forged or state == "lost"), verified
-    assert ("it is lost" in verified) == (state == "lost"), verified
+    assert ("the run is lost" in verified) == (state == "lost"), verified
     assert snapshot(run_dir) == before

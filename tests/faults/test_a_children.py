@@ -171,7 +171,7 @@ time.sleep(600)
 
     summary = check(site, latest(site), "failed").summary
     assert summary.reason == "the worker ended with exit code 0 before run() returned"
-    assert summary.leftover_count == 1 and "left behind and ended: 1 process:" in done.stdout
+    assert summary.leftover_count == 1 and "ended 1 process that the run left behind" in done.stdout
 
 
 DAEMON = """
@@ -195,7 +195,7 @@ while got < 30: got += len(os.read(hears, 30))
 """
     done = site.run("run", str(write_scenario(site.folder, body, DAEMON)), "--headless", "--quiet")
 
-    assert done.returncode == 0 and "left behind and ended: 30 processes:" in done.stdout
+    assert done.returncode == 0 and "ended 30 processes that the run left behind" in done.stdout
     assert check(site, latest(site), "succeeded").summary.leftover_count == 30
 
 
@@ -225,6 +225,6 @@ subprocess.Popen(["sleep", "603"], start_new_session=True)
 """
     done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet")
 
-    assert done.returncode == 0 and "left behind and ended: 3 processes:" in done.stdout
+    assert done.returncode == 0 and "ended 3 processes that the run left behind" in done.stdout
     told = check(site, latest(site), "succeeded").summary.leftovers
     assert all(any(f"sleep {number}" in name for name in told) for number in (601, 602, 603))

@@ -339,7 +339,7 @@ def test_44_83_something_else_in_place_of_a_file_is_seen_and_not_followed(
 
     if place == "journal" or (place == "stdout.log" or (place == "artifacts" and make is os.mkfifo)):
         return  # not a run any more; nothing reads what was printed
-    assert "wrong: " in text
+    assert "problem: " in text
 
 
 def test_38_a_live_journal_can_be_copied_and_read_at_any_time(site: Site) -> None:

@@ -118,8 +118,8 @@ def test_an_old_kernel_and_a_strict_profile_are_enough(site: Site, says: str, na
 @pytest.mark.parametrize(
     ("prefix", "status", "found"),
     [
-        (NOTHING, "fail", "/proc is not mounted: no run can begin here"),
-        (OTHERS, "fail", "/proc shows the processes of another pid namespace: no run can begin here"),
+        (NOTHING, "fail", "/proc is not mounted: runs cannot start here"),
+        (OTHERS, "fail", "/proc belongs to another pid namespace: runs cannot start here"),
         (LITTLE, "warn", "/proc shows processes only: "),
         (HIDES, "pass", "/proc shows the processes of a run"),
         (LATER, "pass", "/proc shows the processes of a run"),
@@ -135,7 +135,7 @@ def test_the_doctor_says_what_proc_shows(prefix: list[str], status: str, found: 
 def test_the_doctor_says_that_others_are_hidden(as_nobody: list[str]) -> None:
     told = asked([*there(HIDES)[:-1], *as_nobody], "processor.others(Box())")
 
-    assert told.startswith("n/a: those of other users are hidden here (hidepid=")
+    assert told.startswith("n/a: processes of other users are hidden (hidepid=")
 
 
 def asked(prefix: list[str], question: str) -> str:

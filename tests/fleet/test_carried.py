@@ -198,7 +198,7 @@ def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Pa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--count", "4"], "--count 4 is more than the 3 nodes"),
+        (["--count", "4"], "--count 4 is too many: 3 nodes"),
         (["--gpus", "2"], "Ray has 1 there"),
         (["--detach"], "--detach works only on this machine"),
         (["--jsonl"], "--jsonl works only on this machine"),
@@ -229,7 +229,7 @@ def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Pa
         gate.touch()
         out, said = front.communicate(timeout=170)
 
-    assert "other is lost with" in said and "is tried again on another node" in said, said
+    assert ": lost with" in said and "is restarted on another node" in said, said
     (again,) = [one for one in store.list_runs(root) if (run := look(one).summary.run) and run.retry_of == lost.name]
     assert (node_of(again), look(again).state) == ("head", "succeeded")
     assert front.returncode == 0 and "2 runs, 2 of 2 claims supported" in out  # by what came of it in the end
@@ -239,7 +239,7 @@ def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Pa
         text=True,
         env={**os.environ, "TUILAB_ROOT": str(root)},
     )
-    assert f"This is another try: {lost.name} was lost" in report.stdout.replace("\\", "")
+    assert f"This is a second attempt: {lost.name} was lost" in report.stdout.replace("\\", "")
 
 
 def test_nothing_answers_at_the_address(root: Path, tuilab: Tuilab) -> None:

@@ -149,7 +149,7 @@ def _series(run_dir: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("words", "nodes", "said"),
     [
-        ([], 4, "--nnodes 4 is more than the 3 nodes"),
+        ([], 4, "--nnodes 4 is too many: 3 nodes"),
         (["--per-node"], 2, "--nnodes divides one run over nodes, --per-node starts a run on each node; use only one of them"),
         (["--count", "2"], 2, "--count starts a run on each node; use only one of them"),
     ],

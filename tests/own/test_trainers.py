@@ -127,7 +127,7 @@ def test_each_of_two_ranks_has_its_lane(tuilab: Tuilab) -> None:
     [
         ("gan", 20, "3 optimizer steps (2 optimizers; a step ends with Adam"),
         ("lbfgs", 20, "1 optimizer step and 5 backwards a step"),
-        ("amp_scaler", 30, "GradScaler left out 2 of 30 optimizer steps"),
+        ("amp_scaler", 30, "GradScaler skipped 2 of 30 optimizer steps"),
         ("fork_loader", 40, "1 optimizer step and 1 backward a step"),
         ("spawn_loader", 40, "1 optimizer step and 1 backward a step"),
         ("reexec", None, "1 optimizer step and 1 backward a step"),

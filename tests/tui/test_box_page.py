@@ -264,12 +264,12 @@ def test_facts_of_a_made_up_machine(tmp_path: Path) -> None:
 
     assert found["Machine", "system"].value == "Made Up Linux"
     assert found["Processor", "vector units"].value == "avx2, amx_tile"
-    assert found["Processor", "governor"].note.startswith("clocks rise late")
+    assert found["Processor", "governor"].note.startswith("clocks rise slowly")
     assert found["Processor", "cgroup limit"].value == "0.5 cores"
     assert found["Processor", "cgroup limit"].note.startswith("torch counts cores")
     assert found["Memory", "cgroup limit"].value == "none"
     assert found["Libraries", "jemalloc"].value.endswith("libjemalloc.so.2")
-    assert found["NUMA", "nodes"].reason == "this kernel shows no nodes"
+    assert found["NUMA", "nodes"].reason == "this kernel reports no nodes"
     assert all(fact.value or fact.reason for fact in found.values())
 
 
@@ -355,7 +355,7 @@ async def test_who_computes_on_the_gpus_stands_in_the_table(
         assert "n/a: not visible in a container" in mine
     else:
         assert mine.split()[0] == pwd.getpwuid(os.getuid()).pw_name and "python" in mine
-        assert "n/a: its process is not to be seen from here" in other
+        assert "n/a: its process is not visible from here" in other
     assert other.split()[0] == "n/a" and "3 GiB" in other
 
 

@@ -46,11 +46,10 @@ async def test_what_differs_is_told_first(two: Path) -> None:
         shown = text(pilot)
 
     told = [
-        shown.index(words)
-        for words in ("Parameters", "tied", "Source", "-x = 2", "+x = 1", "Not the same: 1 claim", "The same")
+        shown.index(words) for words in ("Parameters", "tied", "Source", "-x = 2", "+x = 1", "Different: 1 claim", "The same")
     ]
     assert told == sorted(told)
-    assert "another verdict" in shown
+    assert "different verdicts" in shown
 
 
 async def test_a_pane_fills_the_screen_and_escape_steps_out_one_layer(two: Path) -> None:
@@ -63,7 +62,7 @@ async def test_a_pane_fills_the_screen_and_escape_steps_out_one_layer(two: Path)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, HistoryPage)
 
-    assert "What differs" not in zoomed and "Not the same" in zoomed
+    assert "What differs" not in zoomed and "Different" in zoomed
     assert "What differs" in whole
 
 
@@ -123,7 +122,7 @@ async def test_curves_that_grow_and_claims_that_are_open_are_shown_as_they_are(r
         journal.close()
         await shown(pilot, "The same: 1 claim")
 
-    assert "not decided yet" in before and "another verdict" not in before
+    assert "not decided yet" in before and "different verdicts" not in before
 
 
 async def test_a_zoom_stays_when_a_run_that_goes_on_has_news(root: Path) -> None:

@@ -584,8 +584,8 @@ async def test_a_key_makes_a_run_the_baseline_and_again_no_more(root: Path, now:
     assert [line[0] for line in third] == [" ", " "]
     assert said(pilot) == [
         "bbbbbb is the baseline of softmax",
-        "aaaaaa is the baseline of softmax, in the place of bbbbbb",
-        "aaaaaa is the baseline of softmax no more",
+        "aaaaaa is the baseline of softmax, instead of bbbbbb",
+        "aaaaaa is no longer the baseline of softmax",
     ]
 
 

@@ -147,7 +147,7 @@ async def test_without_runs_advise_says_what_is_not_known(root: Path) -> None:
         shown = text(pilot)
 
     assert "0 settings" in shown.splitlines()[0]
-    assert "Not known here" in shown
+    assert "Not measured yet" in shown
 
 
 class Pretended:

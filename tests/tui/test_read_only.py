@@ -253,3 +253,12 @@ def test_read_only_is_for_screens_alone(tuilab: Callable[..., CompletedProcess[s
 
     assert done.returncode == 2
     assert "--read-only works only with the screens" in done.stderr
+
+
+@pytest.mark.parametrize("page", ["run", "history"])
+async def test_palette_shows_a_key_only_with_what_it_does_there(app: ShownApp, page: str) -> None:
+    async with opened(app, *PAGES[page]) as pilot:
+        commands = [key for key, _ in (await opened_palette(pilot.app.screen)).commands()]
+
+    assert [key.action for key in commands if key.key == "b" and key.action == "app.open_box"] == []
+    assert [key.key for key in commands if key.action == "app.open_box"] == [""]

@@ -386,7 +386,7 @@ async def test_what_stands_against_a_claim_comes_first_and_one_without_verdict_s
         lines = [line.strip() for line in claims.as_text().splitlines()]
 
         assert [line for line in lines if line.startswith(("✗", "✓", "…"))] == ["✗ no  refuted", "✓ holds", "… never judged"]
-        assert " ".join(lines).endswith("never judged not judged: the run ended before, failed")
+        assert " ".join(lines).endswith("never judged not judged: the run ended early (failed)")
 
 
 async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) -> None:
@@ -525,7 +525,7 @@ async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_ove
 
 
 async def test_a_run_that_went_to_the_cpu_though_there_is_a_gpu_says_so_on_its_first_line(tmp_path: Path) -> None:
-    notice = "this ran on the CPU although the box has a GPU"
+    notice = "this ran on the CPU, although the machine has a GPU"
     facts = {"wanted": "auto", "chosen": "cpu", "why": "torch cannot use the GPU", "notice": f"{notice}: torch is a build"}
     make_run(tmp_path, started(), EnvironmentRecorded(part="device", facts=facts), StateChanged(state="succeeded"))
 
@@ -536,14 +536,14 @@ async def test_a_run_that_went_to_the_cpu_though_there_is_a_gpu_says_so_on_its_f
 async def test_an_error_of_a_gpu_is_a_notice_on_the_run(tmp_path: Path) -> None:
     gpu = GpuFound(uuid="GPU-a", index=1, name="H100")
     run_dir = make_run(tmp_path, started(), gpu, XidReported(uuid="GPU-a", xid=31), StateChanged(state="failed"))
-    notice = "GPU 1 reported Xid 31 (a kernel touched memory that is not there)"
+    notice = "GPU 1 reported Xid 31 (a kernel used an invalid memory address)"
     subject = read_subject(run_dir)
 
     async with opened(tmp_path, "h", "enter", size=(140, 40)) as pilot:
         assert notice in text(pilot)
     style = Style()
     assert f"notice: {notice}" in render(subject.summary, subject.state, run_dir, style, 100, has_chart=False)
-    assert f"While it went on, {notice}." in gaps(subject)
+    assert f"During the run: {notice}." in gaps(subject)
 
 
 GIVEN = EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": "u1"})
@@ -582,7 +582,7 @@ async def test_a_gpu_of_the_run_has_a_pane_with_what_it_did_what_held_it_and_who
 
     for word in ("GPU 1 H100", "busy", "97 %", "power", "600 W", "clock", "1980 MHz", "heat", "70 °C", "held", "██", "others"):
         assert word in shown
-    assert "held down: software thermal slowdown 10 s" in zoomed
+    assert "throttled: software thermal slowdown 10 s" in zoomed
     assert "others alice (pid 4711) 3 GiB" in zoomed and "others on GPU 1: alice" in shown
 
 

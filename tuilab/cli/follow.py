@@ -14,12 +14,12 @@ from typing import TextIO
 
 from tuilab.catalogue.in_language import speaker
 from tuilab.catalogue.scenario import Scenario
-from tuilab.cli import headless
+from tuilab.cli import headless, options
 from tuilab.drawings.glyphs import style_of
 from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
 from tuilab.engine.spare import Spare, prepare
-from tuilab.errors import ExitCode, UsageError
+from tuilab.errors import ExitCode
 from tuilab.interrupts import OneByOne
 from tuilab.judging import calibration
 from tuilab.record.encoding import for_programs
@@ -59,10 +59,7 @@ class Outcome:
     codes: list[ExitCode] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.as_json and self.as_jsonl:
-            raise UsageError(
-                "--json prints one document at the end, --jsonl every record as it is written; use only one of them"
-            )
+        options.refuse_both_json(as_json=self.as_json, as_jsonl=self.as_jsonl)
 
     def take(self, watch: Watch, state: str) -> None:
         """Keep the result of a run that is over, and print it if each is printed by itself."""

@@ -9,7 +9,7 @@ import click
 from tuilab.cli.options import ParamType
 from tuilab.errors import UsageError
 from tuilab.record.states import RunState
-from tuilab.reports.step_times import LEAST, is_watched, shifts_of_steps, times_of_steps
+from tuilab.reports.step_times import LEAST, about_others, is_watched, shifts_of_steps, times_of_steps
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.call_times import times_of_processes
 from tuilab.runs.comparing.claim_pairs import Shift
@@ -81,9 +81,10 @@ def undecided_by(gate: Gate, looks: Sequence[Subject]) -> list[str]:
     sentences = []
     for name, at, shift in _step_shifts(looks):
         if shift.low <= 1 + gate.share < shift.high:
-            sentences.append(
-                f"run {at}: {name} takes {_times_as_long(shift)}: not decided; compare both commands with `tuilab ab`"
-            )
+            others = about_others({1: looks[0], at: looks[at - 1]})
+            reason = f", as {others}" if others else ""
+            told = f"run {at}: {name} takes {_times_as_long(shift)}: not decided{reason}"
+            sentences.append(f"{told}; compare both commands with `tuilab ab`")
     return sentences
 
 
@@ -91,11 +92,13 @@ def _slower_steps(gate: Gate, looks: Sequence[Subject]) -> list[str]:
     """Return a sentence for each process of a watched command whose steps surely take longer by more than a share."""
     _check_steps(looks)
     _check_box(looks)
-    return [
-        f"run {at}: {name} takes {_times_as_long(shift)}"
-        for name, at, shift in _step_shifts(looks)
-        if shift.low > 1 + gate.share
-    ]
+    sentences = []
+    for name, at, shift in _step_shifts(looks):
+        if shift.low > 1 + gate.share:
+            others = about_others({1: looks[0], at: looks[at - 1]})
+            behind = f"; {others}" if others else ""
+            sentences.append(f"run {at}: {name} takes {_times_as_long(shift)}{behind}")
+    return sentences
 
 
 def _times_as_long(shift: Shift) -> str:

@@ -1,5 +1,7 @@
 """The verbs as click has them: one file each, loaded when it is asked for."""
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
@@ -58,12 +60,13 @@ class _Verbs(click.Group):
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
+    subcommand_metavar="[SUBCOMMAND] [ARGS]...",
     params=[options.READ_ONLY, options.LANG],
 )
 @click.version_option(__version__, message="tuilab %(version)s")
 @click.option("--scenarios", multiple=True, metavar="DIR", help=front_page.SCENARIOS)
 @click.option("--root", metavar="DIR", help=front_page.ROOT)
-@click.option("--fps", type=options.Number(0.1, 30), help=front_page.FPS)
+@click.option("--fps", type=options.Number(0.1, 30), metavar="NUMBER", help=front_page.FPS)
 @click.pass_context
 def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None, read_only: bool) -> None:
     """A lab in the terminal: check the folklore of PyTorch training on your own machine.
@@ -96,14 +99,21 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
     return tui.start(options.root(root), scenarios, fps=fps or config.fps(), is_read_only=is_read_only)
 
 
+def _command_path(words: Sequence[str]) -> str:
+    """Return the subcommand of a command line as its user typed it: `tuilab run`."""
+    return f"tuilab {words[0]}" if words and words[0] in VERBS else "tuilab"
+
+
 def run() -> int:
     """Do what the command line asks for; a word that no verb takes is told in one sentence."""
     try:
         return int(tuilab.main(prog_name="tuilab", standalone_mode=False) or 0)
     except click.ClickException as problem:
+        from tuilab.cli.parse_errors import plain
+
         context = getattr(problem, "ctx", None)
-        command = context.command_path if context else "tuilab"
-        told = problem.format_message().removesuffix(".")
+        command = context.command_path if context else _command_path(sys.argv[1:])
+        told = plain(problem.format_message())
         step = " See" if told.endswith("?") else "; see"
         raise UsageError(f"{told}{step} `{command} --help`") from problem
     except click.Abort:

@@ -18,6 +18,7 @@ from tuilab.interrupts import OneByOne
 from tuilab.judging.judge_run import judge_plainly
 from tuilab.judging.standing import Standing, Standings, in_words
 from tuilab.record.encoding import for_programs
+from tuilab.record.events import StateChanged
 from tuilab.record.journal.follower import Portion
 from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
@@ -201,7 +202,8 @@ class Plain:
             self._say(f"{name}: {warning}")
         self._warning = warning
         if time.monotonic() - self._last > _PLAIN_PERIOD_S and watch.summary.progress:
-            self._say(f"{name}: {progress_words(watch.summary)}")
+            words = [repeat_words(watch.summary), progress_words(watch.summary)]
+            self._say(f"{name}: {'  '.join(filter(None, words))}")
 
     def close(self) -> None:
         pass
@@ -251,7 +253,7 @@ class Live:
 
 def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
     """Return everything worth a line so far, as (kind, line)."""
-    lines = [("state", show(f"{event.state} {event.reason}".strip())) for event in summary.states]
+    lines = [("state", _state_words(event)) for event in summary.states]
     lines += [("notice", f"notice: {words}") for words in device_notices(summary)]
     lines += [("alert", f"notice: {alert_words(alert)}") for alert in summary.alerts]
     lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
@@ -262,6 +264,13 @@ def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
                 why = show(reason_words(found.verdict, found.why))
                 lines.append(("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(why)}"))
     return lines
+
+
+def _state_words(event: StateChanged) -> str:
+    """Return a new state and its reason. A run that lacks something ends as succeeded: then the reason is enough."""
+    if event.state == RunState.SUCCEEDED and event.reason:
+        return show(event.reason)
+    return show(f"{event.state}: {event.reason}" if event.reason else event.state)
 
 
 def standing_lines(summary: RunSummary, known: Standings, style: Style) -> list[str]:

@@ -162,6 +162,12 @@ def refuse_without_effect(option: str, others: "Mapping[str, object]") -> None:
         raise UsageError(f"{option} has no effect with {other}; drop one of them")
 
 
+def refuse_both_json(*, as_json: bool, as_jsonl: bool) -> None:
+    """Refuse two options that both decide what stdout holds."""
+    if as_json and as_jsonl:
+        raise UsageError("--json prints one document at the end, --jsonl every record as it is written; use only one of them")
+
+
 def refuse_beside(given: "Mapping[str, Any]") -> None:
     """Refuse to start beside whatever runs what is followed here, and so in no queue."""
     if given["beside"] and not given["detach"]:

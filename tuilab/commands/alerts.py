@@ -50,7 +50,7 @@ class Stall:
         self._longest_s = max([self._longest_s, *took])
         self._stepped_at = self._heard_at = now
         was_told, self._is_told = self._is_told, False
-        return f"steps go on, after {seconds(paused_s)} without one" if was_told else ""
+        return f"steps continue, after {seconds(paused_s)} without one" if was_told else ""
 
     def hear(self, now: float) -> None:
         """Take note that something else was marked or printed: it is not stuck."""
@@ -71,10 +71,10 @@ class Stall:
         if silent_s < self._patience(usual_s) or (is_busy and silent_s < _BUSY_S):
             return ""
         self._is_told = True
-        does = "its processes work" if is_busy else "its processes wait"
+        does = "its processes are working" if is_busy else "its processes are waiting"
         if lacks_core:
-            does = "its processes wait for a core"
-        return f"no step for {seconds(now - self._stepped_at)}, where one takes {seconds(usual_s)}; {does}"
+            does = "its processes are waiting for a core"
+        return f"no step for {seconds(now - self._stepped_at)} (a step usually takes {seconds(usual_s)}); {does}"
 
     def is_near(self, now: float) -> bool:
         """Say whether there may be a stall, so that it is worth a look at what the processes do."""
@@ -96,7 +96,7 @@ class NotFinite:
         if self._is_told or math.isfinite(value):
             return ""
         self._is_told = True
-        return f"{name} is {'NaN' if math.isnan(value) else 'Inf'} in step {number}, for the first time"
+        return f"{name} is {'NaN' if math.isnan(value) else 'Inf'} for the first time, in step {number}"
 
 
 class Creep:
@@ -134,7 +134,7 @@ class Creep:
             return ""
         self._is_told = True
         began, ended = levels[0], later[-1][1]
-        return f"{self._what} grows, from {size(began)} to {size(ended)} in {steps} steps, and does not level off"
+        return f"{self._what} keeps growing, from {size(began)} to {size(ended)} in {steps} steps"
 
 
 class SlowRank:

@@ -19,7 +19,7 @@ _SAID_LIMIT = 1_000
 _LARGEST = 2**62  # that a fact may be
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
-_NO_WORD = "it could not write down why; the disk of the run may have no room"
+_NO_WORD = "it could not write the reason; the disk of the run may be full"
 
 
 class Mark(NamedTuple):

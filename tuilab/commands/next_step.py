@@ -12,19 +12,19 @@ _BESIDE = 20  # percent: of what has to be done some stays, so that twice as muc
 _LONGER = 3  # times: a forward by itself is mostly shorter than its backward, and hardly ever that much longer
 _COMPUTING = 50  # percent: then most of a step is what a GPU or other numbers would make faster
 
-_MORE_WORKERS = "more workers of the DataLoader"
-_LESS_WORK = "less work for an item, or batches that are prepared in advance"
-_LESSON = "`tuilab run loader-workers` has when workers pay"
+_MORE_WORKERS = "use more DataLoader workers"
+_LESS_WORK = "do less work for each item, or prepare batches in advance"
+_LESSON = "see `tuilab run loader-workers`"
 _ADVICE = {
-    DATA: (_WAITING, f"{_MORE_WORKERS}, or less work for an item; {_LESSON}"),
-    LOGGING: (_BESIDE, "fewer values that are logged, or not in every step"),
-    OPTIMIZER: (_BESIDE, "an optimizer with fused=True; `tuilab run fuse-optimizer` has what that brings here"),
+    DATA: (_WAITING, f"{_MORE_WORKERS}, or do less work for each item; {_LESSON}"),
+    LOGGING: (_BESIDE, "log fewer values, or not in every step"),
+    OPTIMIZER: (_BESIDE, "try an optimizer with fused=True; `tuilab run fuse-optimizer` measures the gain on this machine"),
     REST: (
         _BESIDE,
-        "what the loop does beside: logging, metrics, callbacks, checkpoints, validation, batches of no DataLoader",
+        "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation, batches without a DataLoader",
     ),
 }
-_COMPUTE = "what computes; `tuilab ab` races it as it is against bfloat16, or against torch.compile"
+_COMPUTE = "try bfloat16 or torch.compile; `tuilab ab` compares the command with and without them"
 
 
 class Loading(NamedTuple):
@@ -75,16 +75,18 @@ def _advice_on_data(loading: Loading | None) -> str:
     if loading is None:
         return _ADVICE[DATA][1]
     if loading.is_starved:
-        return f"{_LESS_WORK}; other processes use the cores, so more workers help only if items wait, as for a disk"
+        limit = "other processes use the cores, so more workers help only if loading waits, for example for a disk"
+        return f"{_LESS_WORK}; {limit}"
     if loading.processes >= loading.cores and not loading.are_idle:
         load = "process loads" if loading.processes == 1 else "processes load"
-        return f"{_LESS_WORK}; {loading.processes} {load} data already, and the command may use {plural(loading.cores, 'core')}"
-    has = f"{_MORE_WORKERS}, which has {loading.workers or 'none'} for {plural(loading.cores, 'core')}"
+        return f"{_LESS_WORK}; {loading.processes} {load} data already, and the command can use {plural(loading.cores, 'core')}"
+    has = f"{_MORE_WORKERS} (now {loading.workers}, for {plural(loading.cores, 'core')}"
     if loading.processes >= loading.cores:
-        has += " with time left"
+        has += " that are partly idle"
+    has += ")"
     if loading.is_iterable:
-        has += ", if its IterableDataset divides the items among them"
-    return f"{has}, or less work for an item; {_LESSON}"
+        has += ", if the IterableDataset divides its items among the workers"
+    return f"{has}, or do less work for each item; {_LESSON}"
 
 
 def next_step(shares: Mapping[str, float], steps: int, *, is_alone: bool = True, loading: Loading | None = None) -> str:
@@ -98,13 +100,13 @@ def next_step(shares: Mapping[str, float], steps: int, *, is_alone: bool = True,
     if beside:
         part = max(beside, key=lambda one: beside[one])
         advice = _advice_on_data(loading) if part == DATA else _ADVICE[part][1]
-        return f"to look at: {part}, {beside[part]:.0f} %: {advice}"
+        return f"largest avoidable part: {part}, {beside[part]:.0f} %; {advice}"
     both, backward = shares.get(WITH_FORWARD, 0), shares.get(BACKWARD, 0)
     if BACKWARD in shares and both >= max(_COMPUTING, _LONGER * backward):
-        longer = f"{BACKWARD}, mostly longer than a forward, is {backward:.0f} %"
-        return f"to look at: {WITH_FORWARD}, {both:.0f} %, as {longer}: {_ADVICE[REST][1]}"
+        longer = f"{BACKWARD}, usually longer than a forward, takes only {backward:.0f} %"
+        return f"largest avoidable part: {WITH_FORWARD}, {both:.0f} % ({longer}); {_ADVICE[REST][1]}"
     computing = shares.get(FORWARD, 0) + shares.get(BACKWARD, 0)
     if computing < _COMPUTING or not is_alone:
         return ""
     names = f"{FORWARD} and {BACKWARD}" if FORWARD in shares else BACKWARD
-    return f"to look at: {names}, {computing:.0f} %: {_COMPUTE}"
+    return f"largest part: {names}, {computing:.0f} %; {_COMPUTE}"

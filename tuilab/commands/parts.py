@@ -15,9 +15,11 @@ PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, LOGGING, REST)
 UNTOLD = (FORWARD, LOGGING)  # parts of which nothing is said where none was seen
 WITH_FORWARD = "forward + rest"
 STEP = "step_ms"  # the curve of whole steps
+CPU = "cpu_ms"  # that of their CPU time
 CURVES = dict(
     zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "logging_ms", "rest_ms"), strict=True)
 )  # named with their unit
+SEVERAL_THREADS = "several threads work on a step at once"
 _LONG = 2  # times as long as most: torch still warms up
 
 
@@ -31,12 +33,25 @@ def parts_of(step: Step) -> dict[str, int]:
 
 def lacking(steps: Steps) -> dict[str, str]:
     """Return which parts were not measured, and why: their time is in the rest; of steps that are watched alone all are."""
+    if steps.is_parallel:
+        return dict.fromkeys(PARTS, SEVERAL_THREADS)
     if not (steps.waits or steps.backwards):
-        return dict.fromkeys(PARTS, "nothing but steps was seen")
-    seen = {DATA: steps.waits, FORWARD: steps.forwards, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
+        return dict.fromkeys(PARTS, "only steps were seen")
+    waits = steps.training_waits()
+    if waits <= steps.waits_elsewhere:  # before the first step it is not known which thread makes steps
+        waits = 0
+    seen = {DATA: waits, FORWARD: steps.forwards, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
     seen[LOGGING] = steps.loggings
-    why = dict.fromkeys(PARTS, "none was seen") | {DATA: "no DataLoader was used", OPTIMIZER: "none was seen to step"}
+    why = dict.fromkeys(PARTS, "none was seen") | {DATA: _why_no_waits(steps), OPTIMIZER: "no optimizer step was seen"}
     return {part: why[part] for part, count in seen.items() if not count}
+
+
+def _why_no_waits(steps: Steps) -> str:
+    if steps.waits_elsewhere:
+        return "a thread that makes no steps reads the DataLoader"
+    if steps.waits or steps.waits_of_evaluations:
+        return "the DataLoader was read only between steps, as in an evaluation"
+    return "no DataLoader was used"
 
 
 def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
@@ -45,7 +60,7 @@ def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
         return {}
     curves = {STEP: step.took_ns / 1e6}
     if step.core_time and not step.is_on_gpu:
-        curves["cpu_ms"] = step.core_time.process_ns / step.core_time.steps / 1e6
+        curves[CPU] = step.core_time.process_ns / step.core_time.steps / 1e6
     for part, ns in parts_of(step).items():
         if part not in lacks:
             curves[CURVES[part]] = ns / 1e6

@@ -39,7 +39,7 @@ def bring(marks: Path, stream: Path) -> int:
     count = sum(lane.count for lane in watched.lanes.values()) - sum(
         recorded[lane.arm].steps for lane in watched.lanes.values() if lane.arm in recorded
     )
-    told = f"{plural(count, 'step')} had not been recorded when the process that watched was killed; they were afterwards"
+    told = f"{plural(count, 'step')} were recorded after the end, because the watching process was killed"
     if count:
         journal.append(events.TextShown(text=told, title="after the end"))
     journal.sync()

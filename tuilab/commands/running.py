@@ -23,7 +23,7 @@ from tuilab.commands.output.printed import Printed
 from tuilab.commands.started import start
 from tuilab.commands.watched import Watched
 from tuilab.engine.messages import CommandArm, CommandOrder
-from tuilab.engine.processes import ended_by
+from tuilab.engine.processes import ended_by, name_of, printing_into
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.scrub import words_for_record
@@ -43,6 +43,7 @@ class Ended(NamedTuple):
     watched: Watched
     last_line: str = ""  # that it printed where a command tells why it failed; nothing where it left a traceback
     lost_rank: str = ""  # of torchrun: which rank a signal ended
+    left: Sequence[str] = ()  # processes that still print
 
 
 def stay_when_stopped() -> None:
@@ -81,6 +82,7 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
         watched.why_blind = why_blind
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
+        left = [name_of(pid) for pid in printing_into(_descriptors(child))]
         Turns(lambda: watched.finish(code), journal).take()
         failure = failure_of(said.text(), command.words, command.folder) if code else None
         if failure:
@@ -90,7 +92,12 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
     lost_rank = lost_rank_of(said.text()) if code else ""
-    return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank)
+    return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank, left)
+
+
+def _descriptors(child: "Popen[bytes]") -> list[int]:
+    """Return the pipes that a command prints into, as far as they are open."""
+    return [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe and not pipe.closed]
 
 
 def _make_folder(marks: Path) -> str:
@@ -98,7 +105,7 @@ def _make_folder(marks: Path) -> str:
     try:
         marks.mkdir(mode=0o700)
     except OSError as problem:
-        return f"the folder for marks cannot be made: {problem.strerror}; the command ran unwatched"
+        return f"cannot create the folder for marks ({problem.strerror}); the command ran without being watched"
     return ""
 
 
@@ -157,8 +164,8 @@ class Turns:
             self._act()
         except Exception as problem:  # whatever it is: it is ours, and no reason to end a training
             self._has_failed = True
-            reason = f"tuilab failed at watching it: {type(problem).__name__}: {problem}"
-            self._journal.append(events.Unavailable(what="what the command did from some point on", reason=reason[:1000]))
+            reason = f"tuilab failed to watch it: {type(problem).__name__}: {problem}"
+            self._journal.append(events.Unavailable(what="the command, from some point on", reason=reason[:1000]))
 
 
 def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
@@ -185,5 +192,5 @@ def how_it_ended(ended: Ended, *, is_seen: bool) -> str:
         return f"the command was {ended_by(-ended.code)}"
     if ended.lost_rank:
         return f"the command ended with exit code {ended.code}: {ended.lost_rank}"
-    said = f"; it said last: {ended.last_line}" if ended.last_line and not is_seen else ""
+    said = f"; its last line: {ended.last_line}" if ended.last_line and not is_seen else ""
     return f"the command ended with exit code {ended.code}{said}" if ended.code else ""

@@ -19,7 +19,7 @@ OURS = 125  # the exit code if tuilab itself failed, as of env, nohup and timeou
 NOT_STARTED = "the command was not started"
 
 _REASONS = {
-    errno.ENOEXEC: "it is not a program, and it has no #! line",
+    errno.ENOEXEC: "it is neither a program nor a script with a #! line",
     errno.E2BIG: "its arguments and variables are too long for this system",
 }
 INSIDE = str(Path(inside.__file__ or "").parent)

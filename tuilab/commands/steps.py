@@ -12,6 +12,9 @@ from itertools import takewhile
 
 from tuilab.commands.cpu.core_time import CoreTime, Reading, Readings
 from tuilab.commands.inside._tuilab_watch.layout import (
+    BEGINS,
+    ELSEWHERE,
+    ENDS,
     FROM_WORKERS,
     HAS_VALUE,
     LOGGER_CALL,
@@ -23,6 +26,7 @@ from tuilab.commands.inside._tuilab_watch.layout import (
     WENT_BACK,
     WENT_FORWARD,
     WITHIN,
+    WITHOUT_GRADIENTS,
 )
 from tuilab.commands.landing import Landing
 from tuilab.commands.marks import Mark
@@ -34,6 +38,7 @@ _PATIENCE_S = 10.0
 _LONG, _PATIENCE = 4, 20  # so many times as many steps of optimizers as before, and so many more, until others end a step
 _OPTIMIZED = (STEPPED, SKIPPED)
 _OF_A_STEP = (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED, LOGGER_CALL)
+_PARALLEL_SHARE = 0.05  # of the steps: one thread may now and then do something beside
 _LONGEST_NS = 2**62
 
 
@@ -72,8 +77,12 @@ class Step:
         """All else: also the forward, where nobody tells it."""
         if self.took_ns is None:
             return None
-        known_ns = self.waited_ns + self.forward_ns + self.backward_ns + self.optimizer_ns + self.logging_ns
-        return max(self.took_ns - known_ns, 0)
+        return max(self.took_ns - self.known_ns, 0)
+
+    @property
+    def known_ns(self) -> int:
+        """Return the time of the parts that were measured."""
+        return self.waited_ns + self.forward_ns + self.backward_ns + self.optimizer_ns + self.logging_ns
 
 
 class Steps:
@@ -82,7 +91,11 @@ class Steps:
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()  # of each optimizer's steps, those that were left out too
         self.backwards = 0
-        self.waits = 0
+        self.waits = 0  # for data of the training
+        self.waits_of_evaluations = 0
+        self.waits_elsewhere = 0  # of threads that make no steps
+        self._cut_steps = 0
+        self._parallel_steps = 0  # on which several threads worked at once
         self.forwards = 0
         self.loggings = 0
         self.has_workers = False  # a DataLoader has its batches made by other processes
@@ -106,6 +119,15 @@ class Steps:
         """Return the steps that have ended since."""
         return self._take(self._landing.take(marks))
 
+    @property
+    def is_parallel(self) -> bool:
+        """Say whether several threads work on the steps at once, so that the parts of a step overlap."""
+        return self._parallel_steps > _PARALLEL_SHARE * self._cut_steps
+
+    def training_waits(self) -> int:
+        """Return how many waits for data lie in steps: what follows the last step may be an evaluation."""
+        return self.waits - sum(mark.kind == WAITED for mark in self._step)
+
     def is_in_first_step(self) -> bool:
         """Say whether an optimizer has begun its first step, and none has ended a step."""
         return bool(self._begun) and not self.counts
@@ -124,19 +146,32 @@ class Steps:
                 if mark.flags & WITHIN:
                     self._within.add(mark.name)
             self.backwards += mark.kind == WENT_BACK
-            self.waits += mark.kind == WAITED
             self.forwards += mark.kind == WENT_FORWARD
             self.loggings += mark.kind == LOGGER_CALL
             if mark.kind == STEP_BEGAN:
                 self._begun.add(mark.name)
-            self.has_workers |= mark.kind == WAITED and bool(mark.flags & FROM_WORKERS)
-            self._hold(mark)
+            if mark.kind == WAITED:
+                self._take_wait(mark)
+            else:
+                self._hold(mark)
         if self.ends_with is None and self._can_tell():
             self.ends_with = self._find_end()
         if self.ends_with is None:
             del self._held[:-_MOST_HELD]  # the process may wait for data, as in an evaluation, and never step
             return []
         return self._cut()
+
+    def _take_wait(self, mark: Mark) -> None:
+        """Count a wait for data, and keep it if the training may have waited for it."""
+        if mark.flags & FROM_WORKERS:
+            self.has_workers = True
+        if mark.flags & ELSEWHERE:
+            self.waits_elsewhere += 1
+        elif mark.flags & WITHOUT_GRADIENTS:
+            self.waits_of_evaluations += 1
+        else:
+            self.waits += 1
+            self._hold(mark)
 
     def _counts_of_all(self) -> Counter[int]:
         """Return the number of steps of each optimizer: 0 while its first step runs."""
@@ -199,7 +234,10 @@ class Steps:
         for mark in self._held:
             self._step.append(mark)
             if self._is_end(mark):
-                step = _step_of(self._step, self._ended)
+                marks = self._without_evaluations(self._step)
+                step = _step_of(marks, self._ended)
+                self._cut_steps += 1
+                self._parallel_steps += _is_parallel(step, marks)
                 step.core_time = self._readings.take(step.ended, mark.reading)
                 steps.append(step)
                 self._ended = mark.ended
@@ -207,6 +245,16 @@ class Steps:
                 self._most = max(self._most, step.optimized)
         self._held = []
         return steps
+
+    def _without_evaluations(self, marks: list[Mark]) -> list[Mark]:
+        """Leave out the waits of loops over a DataLoader that began and ended in this step, with no backward between."""
+        evaluations = _loops_without_backward(marks)
+        if not evaluations:
+            return marks
+        kept = [mark for mark in marks if mark.kind != WAITED or mark.name not in evaluations]
+        self.waits -= len(marks) - len(kept)
+        self.waits_of_evaluations += len(marks) - len(kept)
+        return kept
 
     def _is_end(self, mark: Mark) -> bool:
         if self.ends_with == BACKWARDS:
@@ -219,13 +267,43 @@ class Steps:
         return is_long and sum(mark.kind in _OPTIMIZED for mark in self._step) > _LONG * self._most + _PATIENCE
 
 
+def _loops_without_backward(marks: list[Mark]) -> set[int]:
+    """Return the numbers of the loops over a DataLoader that begin and end in these marks, with no backward between."""
+    found: set[int] = set()
+    going: set[int] = set()
+    for mark in marks:
+        if mark.kind == WENT_BACK:
+            going.clear()
+        elif mark.kind == WAITED and mark.flags & BEGINS:
+            going.add(mark.name)
+        elif mark.kind == WAITED and mark.flags & ENDS and mark.name in going:
+            found.add(mark.name)
+    return found
+
+
+def _is_parallel(step: Step, marks: list[Mark]) -> bool:
+    """Say whether several threads worked on a step at once: what one thread does follows in time, or lies within."""
+    if step.is_on_gpu or step.took_ns is None:
+        return False
+    if step.known_ns > step.took_ns:
+        return True
+    ends: list[int] = []  # of the marks that the next one may lie within
+    for mark in sorted(marks, key=lambda mark: (mark.began, -mark.ended)):
+        while ends and ends[-1] <= mark.began:
+            ends.pop()
+        if ends and mark.ended > ends[-1]:
+            return True
+        ends.append(mark.ended)
+    return False
+
+
 def _step_of(marks: list[Mark], began: int | None) -> Step:
     """Add up the marks of a step."""
     step = Step(began, marks[-1].ended, gpu_ns=_gpu_ns(marks))
     for at, mark in enumerate(marks):
         step.watched_ns += mark.number
         if mark.kind == WAITED:
-            step.waited_ns += mark.ended - mark.began - _logging_ns(marks, at)
+            step.waited_ns += mark.ended - mark.began - _logging_ns(marks, at) - _waits_within_ns(marks, at)
         elif mark.kind == LOGGER_CALL:
             step.logging_ns += mark.ended - mark.began
         elif mark.kind == WENT_FORWARD:
@@ -283,6 +361,12 @@ def _logging_ns(marks: list[Mark], at: int) -> int:
     """Return how long loggers took within a mark."""
     inner = takewhile(lambda mark: mark.began >= marks[at].began, reversed(marks[:at]))
     return sum(mark.ended - mark.began for mark in inner if mark.kind == LOGGER_CALL)
+
+
+def _waits_within_ns(marks: list[Mark], at: int) -> int:
+    """Return how long a wait for data was a wait for another loader, as of a dataset that reads one itself."""
+    inner = takewhile(lambda mark: mark.began >= marks[at].began, reversed(marks[:at]))
+    return sum(mark.ended - mark.began for mark in _outermost([mark for mark in inner if mark.kind == WAITED]))
 
 
 def _took_ns(mark: Mark, is_on_gpu: bool) -> int:

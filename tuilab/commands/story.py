@@ -6,7 +6,7 @@ from statistics import fmean, median
 from tuilab.commands.cpu.core_time import total
 from tuilab.commands.marks import Process
 from tuilab.commands.next_step import Loading, next_step
-from tuilab.commands.parts import UNTOLD, lacking, shares_of, steady
+from tuilab.commands.parts import SEVERAL_THREADS, UNTOLD, lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text import plural
 from tuilab.words import seconds
@@ -31,9 +31,9 @@ def story_of(
         yield from _times(process, steps, timed, loading, helper_cores)
         yield from _cost(timed)
     if last:
-        yield _pattern(process, steps, last)
+        yield _pattern(process, steps, timed or last)
     if skipped := sum(step.skipped for step in last):
-        yield f"GradScaler left out {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
+        yield f"GradScaler skipped {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
 
 
 def _times(
@@ -48,7 +48,9 @@ def _times(
     if core_time := _core_time(timed, helper_cores):
         yield core_time
     lacks = lacking(steps)
-    if shares := shares_of(timed, lacks):
+    if steps.is_parallel:
+        yield f"parts of a step: n/a, {SEVERAL_THREADS}"
+    elif shares := shares_of(timed, lacks):
         yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
         yield from (f"{part}: n/a, {why}" for part, why in lacks.items() if part not in UNTOLD)
         if advice := next_step(shares, len(timed), is_alone=not process.is_of_several, loading=loading):
@@ -67,9 +69,9 @@ def _core_time(timed: Collection[Step], helper_cores: float) -> str:
         return ""
     sentence = f"CPU time of a step: {seconds(own_s)}"
     if helpers_s > _CLEAR * own_s:
-        sentence += f", and {seconds(helpers_s)} of the processes below it"
+        sentence += f", and {seconds(helpers_s)} in its child processes"
     if delayed_s > _CLEAR * wall_s:
-        sentence += f"; for {seconds(delayed_s)} ({100 * delayed_s / wall_s:.0f} %) no core was free for it"
+        sentence += f"; it waited {seconds(delayed_s)} ({100 * delayed_s / wall_s:.0f} %) for a core"
     return sentence
 
 
@@ -77,27 +79,30 @@ def _cost(timed: Collection[Step]) -> Iterator[str]:
     """Yield what watching took of a step, as it timed itself in each."""
     spent_ns, took_ns = (fmean(ns) for ns in zip(*((step.watched_ns, step.took_ns or 0) for step in timed), strict=True))
     if spent_ns:
-        yield f"watching took {seconds(spent_ns / 1e9)} of a step ({100 * spent_ns / took_ns:.2g} %), by its own clock"
+        yield f"watching took {seconds(spent_ns / 1e9)} of a step ({100 * spent_ns / took_ns:.2g} %, measured by itself)"
 
 
 def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:
     """Return what makes a step, and which optimizer ends it."""
     if steps.ends_with == BACKWARDS:
         why = (
-            f"{plural(len(steps.counts), 'optimizer')} stepped while it went on"
-            if steps.counts
-            else "no optimizer step was seen"
+            f"{plural(len(steps.counts), 'optimizer')} stepped during the run" if steps.counts else "no optimizer step was seen"
         )
-        return f"{why}, so a step is a backward"
+        return f"{why}, so each backward counts as a step"
     optimized, backwards = (fmean(getattr(step, name) for step in last) for name in ("optimized", "backwards"))
     number = len(steps.counts)
     of = f" ({number} optimizers; a step ends with {optimizer_name(process, steps.ends_with or 0)})" if number > 1 else ""
     went_back = f" and {_count(backwards, 'backward')}" if steps.backwards else ""
-    return f"{_count(optimized, 'optimizer step')}{of}{went_back} a step"
+    mean_of = "" if _is_whole(optimized) and _is_whole(backwards) else f", mean of {plural(len(last), 'step')}"
+    return f"{_count(optimized, 'optimizer step')}{of}{went_back} a step{mean_of}"
 
 
 def _count(number: float, noun: str) -> str:
-    return plural(round(number), noun) if abs(number - round(number)) < 0.05 else f"{number:.1f} {noun}s"
+    return plural(round(number), noun) if _is_whole(number) else f"{number:.1f} {noun}s"
+
+
+def _is_whole(number: float) -> bool:
+    return abs(number - round(number)) < 0.05
 
 
 def optimizer_name(process: Process, number: int) -> str:

@@ -23,22 +23,23 @@ def why_unseen(marks: Marks, ran: Ran, seen: Collection[Steps]) -> str:
     if greeted := [process for process in processes if process.has_torch]:
         versions = join(sorted({str(process.hello["torch"]) for process in greeted}))
         if any(steps.is_in_first_step() for steps in seen):
-            return f"the first step of an optimizer had begun, and did not end{_what_else(seen)}"
+            return f"the first step of an optimizer started, but did not end{_what_else(seen)}"
         loaded = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
         return f"no optimizer of torch.optim stepped: {loaded}{_what_else(seen)}"
     programs = list(ran.programs.values())
     if not programs:
-        return "it was over before it could be looked at"
+        return "the command ended too early"
     pythons = [one for one in programs if one.is_python]
     with_torch = [one for one in programs if "torch" in one.holds]
     if not (pythons or with_torch):
-        return f"no Python was seen among its processes{_named(programs)}"
+        return f"none of its processes is Python{_named(programs)}"
     for one in [*with_torch, *pythons]:
         if why := _why_blind(one):
             return why
     if others := sorted({name for one in programs for name in one.holds if name in _OTHERS}):
-        return f"it trains with {join(others)}, and steps are seen in torch only; --metric NAME=PATTERN draws what it prints"
-    return f"none of {plural(len(pythons), 'Python process', 'Python processes')} was seen to load torch"
+        step = "--metric NAME=PATTERN reads metrics from its output"
+        return f"it trains with {join(others)}, but only steps of torch are seen; {step}"
+    return f"none of {plural(len(pythons), 'Python process', 'Python processes')} loaded torch"
 
 
 def failure_of_watcher(process: Process) -> str:
@@ -53,25 +54,25 @@ def _what_else(seen: Collection[Steps]) -> str:
         plural(counts["backward"], "backward"),
         plural(counts["batch"], "batch from a DataLoader", "batches from DataLoaders"),
     ]
-    return f"; there were {join(told)}" if any(counts.values()) else ""
+    return f"; seen: {join(told)}" if any(counts.values()) else ""
 
 
 def _named(programs: Collection[Program]) -> str:
     names = sorted({show(one.name, 30) for one in programs})[:6]
-    return f": {join(names)}; what runs elsewhere, as in a container or over ssh, is not seen" if names else ""
+    return f": {join(names)}; processes in a container or over ssh are not seen" if names else ""
 
 
 def _why_blind(one: Program) -> str:
     """Return what keeps the watcher out of a process, if that shows."""
     name, environment = show(one.name, 40), one.environment
     for flag in sorted(one.flags() & {"I", "E"}):
-        return f"{name} -{flag} leaves PYTHONPATH out, and with it what watches; run it without -{flag}"
+        return f"{name} -{flag} ignores PYTHONPATH, which the watcher needs; run it without -{flag}"
     if not one.is_reached:
-        return f"the environment of {name} was cleared on the way, and with it what watches (as by env -i, or sudo)"
+        return f"the environment of {name} was cleared, for example by env -i or sudo, and the watcher needs it"
     if environment is not None and environment.get(_OFF) == "0":
-        return f"{_OFF}=0 switches off what watches; leave it out"
+        return f"{_OFF}=0 switches off the watcher; unset it"
     if environment is not None and INSIDE not in environment.get("PYTHONPATH", "").split(":"):
-        return f"PYTHONPATH was set anew on the way to {name}; add to it instead, as in PYTHONPATH=DIR:$PYTHONPATH"
+        return f"PYTHONPATH was replaced before {name} started; extend it instead: PYTHONPATH=DIR:$PYTHONPATH"
     if "torch" in one.holds:
         return _of_torch(version_of_torch(one.holds["torch"]))
     return ""
@@ -80,6 +81,6 @@ def _why_blind(one: Program) -> str:
 def _of_torch(version: str) -> str:
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     if numbers and numbers < _OLDEST:
-        return f"torch {version} was loaded; tuilab can watch the steps of torch 2.5 and newer"
+        return f"torch {version} was loaded, but the watcher needs torch 2.5 or newer"
     told = f"torch {version}".strip()
-    return f"{told} was loaded, but not what watches: the process may have switched that off ({_OFF}=0), or changed sys.path"
+    return f"{told} was loaded, but not the watcher: the process may have set {_OFF}=0, or changed sys.path"

@@ -208,9 +208,11 @@ class Watched:
 
     def _record_steps(self, lane: Lane, steps: list[Step]) -> None:
         steps = [step for step in steps if step.ended > lane.until_ns]
+        if steps:
+            self._contention.step()
         if not self._arm:
             self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
-        lacks = lacking(lane.steps)
+        lacks = lacking(lane.steps) if steps else {}
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
             values |= curves_of(step, lacks)
@@ -301,8 +303,8 @@ class Watched:
             self._tell_contention()
         why_unseen = ""
         if self._marks.is_gone:
-            what = "what the command did from some point on"
-            self._journal.append(events.Unavailable(what=what, reason="the folder that its marks are read from was removed"))
+            what = "the command, from some point on"
+            self._journal.append(events.Unavailable(what=what, reason="the folder with its marks was removed"))
         elif not any(lane.count for lane in self.lanes.values()):
             why_unseen = self.why_unseen()
             self._journal.append(events.Unavailable(what="steps", reason=why_unseen))
@@ -317,12 +319,12 @@ class Watched:
             if failure and failure != why_unseen:
                 self._journal.append(events.Unavailable(what=what, reason=failure))
             if process.lost:
-                reason = f"{plural(process.lost, 'mark')} had no room on the disk"
+                reason = f"{plural(process.lost, 'mark')} could not be written: the disk was full"
                 self._journal.append(events.Unavailable(what=what, reason=reason))
             if process.unnamed:
-                why = "the disk had no room, or there were more than 60,000 names"
+                why = "the disk was full, or there were more than 60,000 names"
                 if self._recorded:
-                    why = "the process that watched had read them, and was killed"
+                    why = "the watching process had read them, and was killed"
                 reason = f"the names of {plural(process.unnamed, 'value')} were lost: {why}"
                 self._journal.append(events.Unavailable(what=what, reason=reason))
 
@@ -339,7 +341,9 @@ class Watched:
         )
 
     def _tell_contention(self) -> None:
-        """Record that the machine was busy: the step times are then longer than the script needs."""
+        """Record how long the command waited for cores; and that the machine was busy, so that its steps took longer."""
+        if core_waits := self._contention.in_training():
+            self._journal.append(core_waits)
         if sentences := self._contention.sentences():
             self._journal.append(events.TextShown(text="\n".join(sentences), title="machine"))
 
@@ -353,17 +357,17 @@ class Watched:
         if not wanted or not self.lanes or any(lane.is_chosen for lane in self.lanes.values()):
             return
         there = {optimizer_name(lane.process, number) for lane in self.lanes.values() for number in lane.steps.counts}
-        reason = f"no optimizer that stepped is called {show(wanted, 60)}; there were {join(sorted(there)) or 'none'}"
+        reason = f"no optimizer that stepped is named {show(wanted, 60)}; optimizers: {join(sorted(there)) or 'none'}"
         self._journal.append(events.Unavailable(what="--step-of", reason=reason))
 
     def _tell_printed(self) -> None:
         for name, count in self._printed.found.items():
             if name in self._printed.given_up:
-                reason = f"given up after {plural(count, 'value')}: its pattern took too long on a line"
+                reason = f"stopped after {plural(count, 'value')}: its pattern took too long on a line"
                 self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=reason))
             elif not count:
-                what = "took too long on a line" if name in self._printed.slow else "was found nowhere"
+                what = "took too long on a line" if name in self._printed.slow else "did not match any line"
                 self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=f"its pattern {what}"))
         if passed_over := self._printed.passed_over:
-            reason = f"{size(passed_over)} came faster than they could be looked through"
-            self._journal.append(events.Unavailable(what="all values that were printed", reason=reason))
+            reason = f"{size(passed_over)} came faster than tuilab could read them"
+            self._journal.append(events.Unavailable(what="some of the printed values", reason=reason))

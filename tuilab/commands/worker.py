@@ -57,7 +57,7 @@ def run(command: CommandOrder, run_dir: Path, writer: str, journal: Writer) -> t
         ended = run_watched(command, run_dir / f"marks-{writer}", journal)
     except CannotStart as problem:
         return Farewell(error=str(problem)), problem.code
-    return Farewell(error=how_it_ended(ended, is_seen=True)), ended.code
+    return Farewell(error=how_it_ended(ended, is_seen=True), left=[*ended.left]), ended.code
 
 
 def leave(code: int) -> NoReturn:

@@ -15,6 +15,13 @@ from tuilab.text import show
 
 Status = Literal["pass", "warn", "fail", "n/a"]
 
+# Fixes that several checks name.
+DO_NOT_TRAIN = "do not train on this GPU; ask the administrator of this machine"
+FREE_MEMORY = "stop programs that you do not need (`ps aux --sort=-rss | head` lists the largest), or use another machine"
+NVIDIA_SMI = "look for the error with `nvidia-smi -q`; ask the administrator of this machine"
+OTHER_GPU = "measure when the other processes have finished, or on another GPU: --device cuda:N"
+WHY_SLOW = "`nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE`"
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -1,5 +1,6 @@
 """What the doctor answered, as text: printed by `tuilab doctor`, and shown on its screen."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tuilab.doctor import Finding
@@ -34,9 +35,12 @@ def render(found: Mapping[str, Finding], style: Style, width: int, pad: int) -> 
 
 
 def counts(found: Mapping[str, Finding]) -> str:
-    """Return how many questions were answered how, in a line."""
-    numbers = [(status, sum(finding.status == status for finding in found.values())) for status in _MARKS]
-    return f"{plural(len(found), 'question')}: " + ", ".join(f"{number} {status}" for status, number in numbers)
+    """Return the number of checks by result, in a line."""
+    count = Counter(finding.status for finding in found.values())
+    return (
+        f"{plural(len(found), 'check')}: {count['pass']} passed, {plural(count['warn'], 'warning')}, "
+        f"{count['fail']} failed, {count['n/a']} not applicable"
+    )
 
 
 def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:

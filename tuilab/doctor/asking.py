@@ -88,7 +88,7 @@ def _begin(group: str, root: Path) -> Process | str:
     try:
         return Forked(lambda: main(group, str(root))) if may_fork() else start(_MODULE, [group, str(root)])
     except OSError as problem:
-        return f"no process could be started to ask: {problem.strerror}"
+        return f"cannot start a process for this check: {problem.strerror}"
 
 
 def _hear_group(group: str, process: Process | str, patience_s: float) -> dict[str, Finding]:
@@ -141,7 +141,7 @@ def _complete(names: list[str], found: dict[str, Finding], why: str) -> dict[str
     """Return an answer to every question: the first that has none is the one that went wrong."""
     missing = [name for name in names if name not in found]
     for name in missing:
-        found[name] = unknown(why if name == missing[0] else f"not asked, because of {missing[0]}")
+        found[name] = unknown(why if name == missing[0] else f"not checked, because {missing[0]} failed to answer")
     return {name: found[name] for name in names}
 
 

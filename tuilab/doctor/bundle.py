@@ -9,6 +9,7 @@ import re
 import stat
 import tarfile
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tuilab.errors import CannotRecord, TuilabError
 from tuilab.files import open_regular, replace
 from tuilab.probes.env import environment_facts
 from tuilab.record.encoding import spell_out
+from tuilab.record.hidden import without_places
 from tuilab.record.live_run import read_run
 from tuilab.record.states import BROKEN_STATES
 from tuilab.runs import store
@@ -28,7 +30,8 @@ from tuilab.text import show, show_lines
 
 _FAILURES = 5
 _LOOKED_AT = 200  # runs, the newest
-_READ = 64 * 1024  # bytes of a log: more than is told, so that no secret is cut before it is found
+_LOG = 4 << 20  # bytes of a log: more than a run keeps
+_READ = 64 * 1024  # bytes of it that are looked at: more than is told, so that no secret is cut before it is found
 _TOLD = 8 * 1024  # characters
 _TRACEBACK = 4000  # characters
 _FAULTS = 4  # logs of workers that crashed
@@ -48,7 +51,7 @@ def write(path: Path, doctor: dict[str, object]) -> None:
 def _replace(path: Path, data: bytes) -> None:
     """Put a new file, which nobody else may read, in the place of whatever file has that name."""
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OSError(errno.EINVAL, "it is there, and not a regular file")
+        raise OSError(errno.EINVAL, "it exists and is not a regular file")
     replace(path, data)
 
 
@@ -78,11 +81,14 @@ def failures() -> list[dict[str, Any]]:
 
 def _failure(folder: Path, entry: Entry) -> dict[str, Any]:
     told: dict[str, Any] = {"run": entry.run, "scenario": entry.name, "state": entry.state, "reason": entry.reason}
-    told |= {"changed": spell_out(entry.changed), "stderr": _tail(folder / "stderr.log"), "fault": _faults(folder)}
+    log = folder / "stderr.log"
+    told |= {"changed": spell_out(entry.changed), "stderr": _tail(log), "fault": _faults(folder)}
     try:
         summary = read_run(folder)
     except TuilabError:
         return told
+    if captured := summary.outputs.get("stderr"):
+        told["stderr"] = _tail(log, captured.secrets)
     told["tuilab"] = summary.run.tuilab if summary.run else None
     told["unavailable"] = summary.unavailable
     if failure := summary.failure:
@@ -96,17 +102,19 @@ def _faults(folder: Path) -> str:
     return "\n".join(filter(None, map(_tail, sorted(folder.glob("fault-*.log"))[:_FAULTS])))
 
 
-def _tail(path: Path) -> str:
-    """Return the last lines of a file that a run printed into, without secrets."""
+def _tail(path: Path, secrets: Sequence[tuple[int, int]] = ()) -> str:
+    """Return the last lines of a file that a run printed into, without secrets, also those in places that are known."""
     try:
         with open(open_regular(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            file.seek(max(size - _READ, 0))
-            data = file.read(_READ)
+            file.seek(max(size - _LOG, 0))
+            data = file.read(_LOG)
     except OSError:
         return ""
-    if size > _READ:
-        data = data.partition(b"\n")[2] or data  # half a line may be half a secret
+    if size <= _LOG:
+        data = without_places(data, secrets)
+    if len(data) > _READ:
+        data = data[-_READ:].partition(b"\n")[2] or data[-_READ:]  # half a line may be half a secret
     text = _CONTROL.sub("", data.decode(errors="surrogateescape"))
     return show_lines(scrub(text))[-_TOLD:]
 

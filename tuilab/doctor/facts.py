@@ -132,7 +132,7 @@ def _processor(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
         note = "torch counts cores, not this limit: set OMP_NUM_THREADS" if quota < usable else ""
         rows.append(Fact("Processor", "cgroup limit", f"{quota:.3g} cores", note=note))
     governor = cpu.get("governor", "")
-    note = "clocks rise late: short runs are slower and vary more" if "powersave" in governor else ""
+    note = "clocks rise slowly under load: short runs are slower and vary more" if "powersave" in governor else ""
     rows.append(Fact("Processor", "governor", governor, cpu.get("missing", {}).get("governor", ""), note))
     if load := cpu.get("load_average"):
         rows.append(Fact("Processor", "load", "  ".join(f"{value:.2f}" for value in load) + "  in 1, 5, 15 min"))
@@ -178,7 +178,7 @@ def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
     try:
         shm = os.statvfs("/dev/shm")
         total = shm.f_blocks * shm.f_frsize
-        note = "small: workers of a DataLoader pass tensors through it" if total < _SMALL_SHM_BYTES else ""
+        note = "small: DataLoader workers send tensors through it" if total < _SMALL_SHM_BYTES else ""
         rows.append(Fact("Memory", "/dev/shm", f"{size(shm.f_bavail * shm.f_frsize)} free of {size(total)}", note=note))
     except OSError as problem:
         rows.append(Fact("Memory", "/dev/shm", "", problem.strerror or str(problem)))
@@ -199,7 +199,7 @@ def _numa(numa: Mapping[str, Any]) -> list[Fact]:
         rows.append(Fact("NUMA", f"node {name}", f"cores {node.get('cpus') or 'none'}, memory {_node_memory(node)}"))
     allowed = numa.get("allowed_nodes")
     if allowed is not None and len(allowed) < len(nodes):
-        rows.append(Fact("NUMA", "memory allowed from", spans(allowed), note="memory of other nodes cannot be used here"))
+        rows.append(Fact("NUMA", "memory usable from", spans(allowed), note="memory of other nodes cannot be used here"))
     return rows
 
 
@@ -241,7 +241,7 @@ def _torch_threads() -> str:
     given = os.environ.get("OMP_NUM_THREADS")
     if given:
         return f"{show(given, 20)}, from OMP_NUM_THREADS"
-    return f"at most {len(os.sched_getaffinity(0))}, the usable ones; the record of a run has what it was"
+    return f"at most {len(os.sched_getaffinity(0))}, the number of usable ones; the result of a run shows its real value"
 
 
 def _packages(environment: Mapping[str, Any]) -> list[Fact]:
@@ -251,8 +251,8 @@ def _packages(environment: Mapping[str, Any]) -> list[Fact]:
 
 def _variables(environment: Mapping[str, Any]) -> list[Fact]:
     found = environment.get("variables", {})
-    rows = [Fact("Variables", name, show(value, 200) or "set, and empty") for name, value in found.items()]
-    return rows or [Fact("Variables", "OMP, MKL, MALLOC, CUDA", f"none is set, of {len(VARIABLES)} that matter")]
+    rows = [Fact("Variables", name, show(value, 200) or "set, but empty") for name, value in found.items()]
+    return rows or [Fact("Variables", "OMP, MKL, MALLOC, CUDA", f"none of the {len(VARIABLES)} known variables is set")]
 
 
 def libraries(root: Path) -> list[Fact]:
@@ -262,15 +262,15 @@ def libraries(root: Path) -> list[Fact]:
     for name, pattern in _LIBRARIES.items():
         paths = sorted({str(path) for folder in _LIBRARY_FOLDERS for path in root.glob(f"{folder}/{pattern}")}, key=len)
         is_used = bool(paths) and any(os.path.basename(path) in preloaded for path in paths)
-        reason = "not in the usual folders of libraries"
+        reason = "not found in the usual library folders"
         rows.append(Fact("Libraries", name, show(paths[0], 200) if paths else "", reason, "preloaded" if is_used else ""))
     return rows
 
 
 def _calibration() -> list[Fact]:
     known = calibration_file.load()
-    never = "this box was never calibrated: tuilab calibrate takes two minutes"
-    rows = _calibrated(known, "") or [Fact("Calibration", "trust in verdicts", "", never)]
+    never = "this machine is not calibrated yet; run `tuilab calibrate` (2 minutes)"
+    rows = _calibrated(known, "") or [Fact("Calibration", "error rate of verdicts", "", never)]
     for gpu in calibration_file.gpus().values():
         rows += _calibrated(gpu, f"{gpu.name or 'GPU'}: ")
     return rows
@@ -280,4 +280,4 @@ def _calibrated(known: Calibration, of: str) -> list[Fact]:
     """Return what is kept of a calibration, of a GPU with its name; nothing where there is none."""
     lines = [line.partition(": ") for line in calibration.in_words(known.ways)]
     rows = [Fact("Calibration", f"{of}{where}", words) for where, _, words in lines]
-    return [Fact("Calibration", f"{of}measured", known.day, "the file does not say when"), *rows] if rows else []
+    return [Fact("Calibration", f"{of}measured", known.day, "the calibration file has no date"), *rows] if rows else []

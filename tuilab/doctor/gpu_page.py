@@ -38,7 +38,7 @@ class _Watcher:
     def ask(self, patience_s: float) -> tuple[bytes, str]:
         """Let it answer, once nobody works there any more; return what it says, and how it ended."""
         if self.process is None:
-            return b"", "no process could be started to ask NVML"
+            return b"", "cannot start a process that asks NVML"
         assert self.process.stdin is not None
         self.process.stdin.close()
         return hearing.to_its_end(self.process, patience_s)
@@ -49,7 +49,7 @@ def ask_about(wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_
     watcher = _Watcher(root)
     said, why = hearing.hear("tuilab.doctor.gpu_speed", [wanted], patience_s, watcher.take)
     if "uuid" not in watcher.gpu:
-        raise BoxLacks(watcher.gpu.get("lacks") or f"a GPU that answers: torch was asked for one, and {why}")
+        raise BoxLacks(watcher.gpu.get("lacks") or f"a GPU that answers: torch was asked for a GPU, but {why}")
     state, why_not = watcher.ask(patience_s)
     groups = {"gpu_speed": _complete("gpu_speed", said, why), "gpu_state": _complete("gpu_state", state, why_not)}
     names = [name for ids in IDS.values() for name in ids]
@@ -61,9 +61,9 @@ def _complete(group: str, said: bytes, why: str) -> dict[str, Finding]:
     found = parse(said)
     missing = [name for name in IDS[group] if name not in found]
     for name in missing:
-        found[name] = unknown(f"not asked, because of {missing[0]}")
+        found[name] = unknown(f"not checked, because {missing[0]} failed to answer")
     if missing:
-        step = "nvidia-smi -q, and the kernel's log (Xid), tell more; ask who runs the box"
+        step = "look for the error with `nvidia-smi -q` and `sudo dmesg | grep -i xid`; ask the administrator of this machine"
         found[missing[0]] = failed(why, step) if group == "gpu_speed" else unknown(why, step)
     return {name: found[name] for name in IDS[group]}
 
@@ -80,4 +80,7 @@ def _first_of(said: bytes) -> dict[str, str]:
 
 def _facts(gpu: Mapping[str, str]) -> list[Fact]:
     device = f"{gpu['device']} {gpu['name']}"
-    return [Fact("GPU", "device", device, note=gpu["why"]), Fact("GPU", "UUID", gpu["uuid"], "this torch does not tell it")]
+    return [
+        Fact("GPU", "device", device, note=gpu["why"]),
+        Fact("GPU", "UUID", gpu["uuid"], "this version of torch does not report it"),
+    ]

@@ -33,7 +33,7 @@ class Seen:
     def reached(self, name: str) -> float:
         """Return the most that something reached; NotKnown with the reason."""
         if name not in self.most:
-            raise NotKnown(self.missing.get(name, "the driver does not tell it of a slice (MIG)"))
+            raise NotKnown(self.missing.get(name, "the driver does not report it for a slice (MIG)"))
         return self.most[name]
 
     def setting(self, name: str) -> Any:

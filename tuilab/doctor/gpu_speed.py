@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuilab.doctor import Box, Finding, answer, failed, passed, unknown, warn
+from tuilab.doctor import NVIDIA_SMI, OTHER_GPU, Box, Finding, answer, failed, passed, unknown, warn
 from tuilab.doctor.asking import tell
 from tuilab.doctor.facts import torch_build
 from tuilab.errors import BoxLacks
@@ -24,8 +24,8 @@ Check = Callable[["Cuda"], Finding]
 
 def kernel(gpu: "Cuda") -> Finding:
     if reason := gpu.why_not():
-        return failed(reason, "nvidia-smi -q tells more; ask who runs the box")
-    return passed("a first kernel runs")
+        return failed(reason, NVIDIA_SMI)
+    return passed("a test kernel ran")
 
 
 def architecture(gpu: "Cuda") -> Finding:
@@ -36,22 +36,25 @@ def architecture(gpu: "Cuda") -> Finding:
     name, built = gpu.architecture, architectures()
     found = f"{name}; torch is built for {', '.join(built) or 'n/a'}"
     if not any(one.startswith(("sm_", "compute_")) for one in built):
-        return unknown(f"{found}, which are no names of NVIDIA's")
+        return unknown(f"{found}; these are not NVIDIA architectures")
     how = kernels_for(name, built)
     if how == "machine code":
         return passed(found)
     step = what_to_do("no kernel image", torch_build().removeprefix("CUDA "))
     if not how:
-        return failed(f"{found}: it has no kernels for it", step)
-    return warn(f"{found}: {how}, when each is used first", step)
+        return failed(f"{found}, and has no kernels for this GPU", step)
+    return warn(f"{found}; each kernel is {how} at its first use", step)
 
 
 def launch(gpu: "Cuda") -> Finding:
     from tuilab.lab.bench.latency import launch_s
 
-    found = f"{1e6 * launch_s(gpu):.3g} us until torch has told it a small kernel"
+    found = f"{1e6 * launch_s(gpu):.3g} us to launch a small kernel from torch"
     if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
-        return warn(f"{found}: CUDA_LAUNCH_BLOCKING makes each kernel wait", "unset it, unless you are looking for a fault")
+        return warn(
+            f"{found}; CUDA_LAUNCH_BLOCKING makes torch wait for each kernel",
+            "unset CUDA_LAUNCH_BLOCKING (it is only for debugging)",
+        )
     return passed(found)
 
 
@@ -60,8 +63,10 @@ def event_clock(gpu: "Cuda") -> Finding:
 
     tick_s = event_tick_s(gpu)
     if tick_s is None:
-        return unknown("spans of different lengths were told as equal: they are shorter than it ticks, or it stands still")
-    return passed(f"events tell spans that differ by {1e6 * tick_s:.3g} us")
+        return unknown(
+            "events gave the same time for kernels of different lengths: the clock is too coarse, or does not advance"
+        )
+    return passed(f"events resolve differences of {1e6 * tick_s:.3g} us")
 
 
 def copies(gpu: "Cuda", *, is_pinned: bool) -> Finding:
@@ -69,7 +74,7 @@ def copies(gpu: "Cuda", *, is_pinned: bool) -> Finding:
 
     there, back = copy_rates(gpu, is_pinned=is_pinned)
     memory = "pinned" if is_pinned else "pageable"
-    return passed(f"{memory} memory of the host: to it {there / 1e9:.3g} GB/s, back {back / 1e9:.3g} GB/s")
+    return passed(f"{memory} host memory: {there / 1e9:.3g} GB/s to the GPU, {back / 1e9:.3g} GB/s back")
 
 
 def product(gpu: "Cuda", *, kind: str) -> Finding:
@@ -121,9 +126,9 @@ def _ask(check: Check, gpu: "Cuda", box: Box) -> Finding:
     except RuntimeError as problem:
         (first, *_) = str(problem).splitlines() or [type(problem).__name__]
         if type(problem).__name__ == "OutOfMemoryError":
-            return unknown(f"not enough of its memory is free: {first}", "measure when others are done, or on another GPU")
+            return unknown(f"not enough GPU memory is free: {first}", OTHER_GPU)
         if type(problem).__name__ == "AcceleratorError":
-            return failed(first, "nvidia-smi -q tells more; ask who runs the box")
+            return failed(first, NVIDIA_SMI)
         return unknown(first)
 
 

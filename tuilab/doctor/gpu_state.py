@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from tuilab.doctor import Box, Finding, Group, answer, failed, gpus, passed, unknown, warn
+from tuilab.doctor import DO_NOT_TRAIN, OTHER_GPU, WHY_SLOW, Box, Finding, Group, answer, failed, gpus, passed, unknown, warn
 from tuilab.doctor.asking import tell
 from tuilab.doctor.gpu_seen import Seen
 from tuilab.probes import NotKnown
@@ -35,19 +35,19 @@ def link(seen: Seen, box: Box) -> Finding:
     generation, width = seen.reached("generation"), seen.reached("width")
     best, lanes = seen.setting("most_generation"), seen.setting("most_width")
     lanes = max(lanes, width_of_card(seen.settings.get("bus", ""), box.root) or 0)
-    found = f"PCIe {generation:.0f} x{width:.0f} while it worked, {best} x{lanes} at most"
+    found = f"PCIe {generation:.0f} x{width:.0f} under load, of at most {best} x{lanes}"
     if width < lanes:
-        step = "reseat it; look at the slot, the riser and the firmware of the board: lspci -vv, LnkCap and LnkSta"
-        return warn(f"{found}: copies from and to the host are slow", step)
+        step = "reseat the card; check the slot, the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)"
+        return warn(f"{found}: copies to and from the host are slow", step)
     if generation < best:
-        return warn(found, "look at the riser and the firmware of the board: lspci -vv, LnkCap and LnkSta")
+        return warn(found, "check the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)")
     return passed(found)
 
 
 def clocks(seen: Seen, box: Box) -> Finding:
     """What the clocks reached, of what they can."""
     found = [_clock(seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))]
-    return passed(f"{', '.join(found)}, while it worked")
+    return passed(f"{', '.join(found)}, under load")
 
 
 def _clock(seen: Seen, name: str, words: str) -> str:
@@ -58,29 +58,32 @@ def _clock(seen: Seen, name: str, words: str) -> str:
 
 
 def throttling(seen: Seen, box: Box) -> Finding:
-    """What held the clocks down while it worked."""
+    """Report what lowered the clocks under load."""
     seen.reached("throttle_mask")
     names = sorted(set(throttle_names(seen.mask)) - {"idle"})
-    found = ", ".join(names) or "nothing held the clocks down"
+    found = ", ".join(names) or "the clocks were not throttled"
     if set(names) - _USUAL:
-        return warn(found, "its times are longer than they need be; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE")
+        return warn(found, f"times on this GPU are longer than necessary; see the cause with {WHY_SLOW}")
     return passed(found)
 
 
 def power(seen: Seen, box: Box) -> Finding:
     limit, usual = seen.setting("power_limit_w"), seen.setting("usual_power_limit_w")
     drawn = f"{seen.most['power_w']:.0f} W" if "power_w" in seen.most else "n/a"
-    found = f"limit {limit:.0f} W, {drawn} at most while it worked"
+    found = f"limit {limit:.0f} W, at most {drawn} under load"
     if limit < usual:
-        return warn(f"{found}; the limit of this board is {usual:.0f} W", "nvidia-smi -pl sets it, if nobody meant it")
+        return warn(
+            f"{found}; the default limit is {usual:.0f} W",
+            f"unless this is intended, restore it: sudo nvidia-smi -i {seen.gpu.index} -pl {usual:.0f}",
+        )
     return passed(found)
 
 
 def persistence(seen: Seen, box: Box) -> Finding:
     if seen.setting("is_persistent"):
-        return passed("the driver stays awake between runs")
-    step = "nvidia-smi -pm 1, or nvidia-persistenced, by who runs the box"
-    return warn("the driver goes to sleep between runs: the first call of a process waits for it", step)
+        return passed("persistence mode is on: the driver stays loaded between runs")
+    step = "turn on persistence mode: sudo nvidia-smi -pm 1"
+    return warn("persistence mode is off: the first CUDA call of a process waits until the driver is loaded", step)
 
 
 def memory(seen: Seen, box: Box) -> Finding:
@@ -91,9 +94,12 @@ def memory(seen: Seen, box: Box) -> Finding:
     rows = seen.setting("rows")
     found = f"{ecc}; {plural(rows.corrected + rows.uncorrected, 'remapped row')}"
     if rows.has_failed:
-        return failed(f"{found}, and one could not be", "do not train on it; ask who runs the box")
+        return failed(f"{found}, and remapping a row failed", DO_NOT_TRAIN)
     if rows.is_pending:
-        return failed(f"{found}, one waits for a reset", "nvidia-smi --gpu-reset or a reboot, by who runs the box")
+        return failed(
+            f"{found}; a remapping waits for a reset",
+            "reset the GPU (sudo nvidia-smi --gpu-reset) or reboot; ask the administrator of this machine",
+        )
     return passed(found)
 
 
@@ -101,14 +107,14 @@ def links(seen: Seen, box: Box) -> Finding:
     """Which NVLinks are up, and whether it reaches the memory of the other GPUs without the host."""
     others = len(seen.gpus.whole) - 1
     if seen.gpu.slice:
-        return unknown("a slice of a GPU (MIG) has no links to others")
+        return unknown("a slice of a GPU (MIG) has no links to other GPUs")
     if not others:
-        return unknown("there is no other GPU on this box")
+        return unknown("this machine has no other GPU")
     nvlinks: Links = seen.setting("links")
     found = f"{nvlinks.up} of {plural(nvlinks.there, 'NVLink')} up" if nvlinks.there else "no NVLink"
     found = f"{found}; {_peers(seen, others)}"
     if 0 < nvlinks.up < nvlinks.there:
-        return warn(found, "nvidia-smi nvlink --status tells which is down; ask who runs the box")
+        return warn(found, "find the link that is down: nvidia-smi nvlink --status; ask the administrator of this machine")
     return passed(found)
 
 
@@ -117,34 +123,35 @@ def _peers(seen: Seen, others: int) -> str:
     try:
         refused = [why for why in seen.gpus.peers(seen.gpu) if why]
     except NotKnown as problem:
-        return f"whether it reads the memory of others directly is n/a: {problem}"
+        return f"direct access to other GPUs: n/a ({problem})"
     of_all = "the other GPU" if others == 1 else f"{others} other GPUs"
     if not refused:
-        return f"it reads the memory of {of_all} directly"
-    which = "none" if len(refused) == others else others - len(refused)
+        return f"direct access to {of_all}"
+    reachable = others - len(refused)
     why = ", ".join(dict.fromkeys(refused))
-    return f"it reads the memory of {which} of {plural(others, 'other GPU')} directly: {why}; copies go through the host"
+    return f"direct access to {reachable} of {plural(others, 'other GPU')} ({why}); other copies go through the host"
 
 
 def neighbours(seen: Seen, box: Box) -> Finding:
     """Who else computes there, once those who measured have ended."""
     found = seen.gpus.tenants(seen.gpu)
     if not found:
-        return passed("nobody else computes there")
-    step = "measure when they are done, or on another GPU: --device cuda:N"
+        return passed("no other process uses this GPU")
     if why := seen.gpus.no_pids:
-        return warn(f"{gpus.in_words(found)}; whose: {why}", step)
+        return warn(f"{gpus.in_words(found)}; users n/a: {why}", OTHER_GPU)
     each = [f"{one.user or f'user n/a ({one.why})'}, pid {one.pid}, {gpus.memory_of([one])}" for one in found]
-    return warn("; ".join(each), step)
+    return warn("; ".join(each), OTHER_GPU)
 
 
 def cost(seen: Seen, box: Box) -> Finding:
     """How long NVML takes for an answer, which is time of the sampler."""
     took = {name: median(_seconds(seen, name) for _ in range(3)) for name in _QUESTIONS}
     usual, slowest = median(took.values()), max(took, key=lambda name: took[name])
-    found = f"{1e6 * usual:.0f} us a question; the slowest, {slowest}, {1e6 * took[slowest]:.0f} us"
+    found = f"{1e6 * usual:.0f} us for a reading; slowest: {slowest}, {1e6 * took[slowest]:.0f} us"
     if usual > _DEAR_S:
-        return warn(found, "the GPU is looked at less often: blocks without a reading near them count as not watched")
+        return warn(
+            found, "tuilab reads the GPU less often, so some blocks may count as not watched; update the driver if you can"
+        )
     return passed(found)
 
 

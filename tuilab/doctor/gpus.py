@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor import DO_NOT_TRAIN, OTHER_GPU, WHY_SLOW, Box, Finding, failed, passed, unknown, warn
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown
@@ -31,7 +31,9 @@ def driver(box: Box) -> Finding:
     if isinstance(gpus, str):
         is_absent = any(words in gpus for words in _NO_GPU) and not is_gpu_there(box.root)
         return (
-            unknown(gpus) if is_absent else failed(gpus, "nvidia-smi says the same; mend the driver, or ask who runs the box")
+            unknown(gpus)
+            if is_absent
+            else failed(gpus, "check the driver with `nvidia-smi`; repair it, or ask the administrator of this machine")
         )
     known = gpus.facts()
     return passed(f"driver {known.get('driver', 'n/a')}, NVML {known.get('nvml', 'n/a')}")
@@ -44,26 +46,26 @@ def cuda(box: Box) -> Finding:
     newest = _open().facts().get("cuda")
     build = torch_build()
     if newest is None:
-        return unknown("the driver does not tell which CUDA it can run")
+        return unknown("the driver does not report its CUDA version")
     if not build.startswith("CUDA "):
         return warn(
-            f"torch is built for {build}, and this box has an NVIDIA GPU",
-            "pip uninstall torch, then install a build with CUDA: pytorch.org",
+            f"torch is built for {build}, but this machine has an NVIDIA GPU",
+            "run `pip uninstall torch`, then install a build with CUDA: https://pytorch.org",
         )
     wanted = build.removeprefix("CUDA ")
     if int(wanted.split(".")[0]) > int(newest.split(".")[0]):
         return failed(
-            f"torch wants CUDA {wanted}, the driver can run {newest} at most",
+            f"torch needs CUDA {wanted}, but the driver supports only {newest}",
             mend_driver(wanted),
         )
-    return passed(f"torch is built for CUDA {wanted}, the driver can run {newest}")
+    return passed(f"torch is built for CUDA {wanted}, the driver supports {newest}")
 
 
 def devices(box: Box) -> Finding:
     gpus = _open()
     if gpus.unusable:
         lost = "; ".join(f"GPU {index}: {why}" for index, why in gpus.unusable.items())
-        return failed(lost, "nvidia-smi -q; a lost GPU comes back after a reset or a reboot")
+        return failed(lost, "find the cause with `nvidia-smi -q`; reset the GPU (sudo nvidia-smi --gpu-reset) or reboot")
     return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.found))
 
 
@@ -71,8 +73,8 @@ def mig(box: Box) -> Finding:
     found, silent = _each(lambda gpus, gpu: gpus.has_mig(gpu))
     on = [index for index, is_on in found.items() if is_on]
     if on:
-        words = f"MIG is on for {_named(on)}: a run gets a slice"
-        return _beside(silent, warn(words, "choose the slice with CUDA_VISIBLE_DEVICES=MIG-..."))
+        words = f"MIG is on for {_named(on)}: a run uses a slice"
+        return _beside(silent, warn(words, "choose a slice: export CUDA_VISIBLE_DEVICES=MIG-... (`nvidia-smi -L` lists them)"))
     return _beside(silent, passed("off"))
 
 
@@ -81,10 +83,9 @@ def others(box: Box) -> Finding:
     found, silent = _each(lambda gpus, gpu: [one for one in gpus.tenants(gpu) if one.pid != os.getpid()])
     busy = {index: processes for index, processes in found.items() if processes}
     if not busy:
-        return _beside(silent, passed("nobody else computes there"))
+        return _beside(silent, passed("no process uses the GPUs"))
     words = [f"GPU {index}: {in_words(found)}" for index, found in busy.items()]
-    next_step = "measure when they are done, or on another GPU: --device cuda:N"
-    return _beside(silent, warn("; ".join(words), next_step))
+    return _beside(silent, warn("; ".join(words), OTHER_GPU))
 
 
 def in_words(found: Sequence[Other]) -> str:
@@ -103,22 +104,22 @@ def clocks(box: Box) -> Finding:
     found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
     held = {i: set(throttle_names(int(mask))) - _HARMLESS for i, mask in found.items() if mask is not None}
     if not held:
-        return _beside(silent, unknown("the driver does not tell"))
+        return _beside(silent, unknown("the driver does not report throttling"))
     slow = [f"GPU {index}: {', '.join(sorted(names))}" for index, names in held.items() if names]
     if slow:
-        return _beside(silent, warn("; ".join(slow), "times will be longer; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE"))
-    return _beside(silent, passed("nothing holds them down"))
+        return _beside(silent, warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}"))
+    return _beside(silent, passed("the clocks are not throttled"))
 
 
 def memory_errors(box: Box) -> Finding:
     found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "ecc_uncorrected"))
     known = {index: count for index, count in found.items() if count is not None}
     if not known:
-        return _beside(silent, unknown("no memory of these GPUs counts its errors"))
+        return _beside(silent, unknown("these GPUs do not count memory errors"))
     bad = [f"GPU {index}: {count:.0f}" for index, count in known.items() if count]
     if bad:
         words = f"uncorrected errors since the last reset: {'; '.join(bad)}"
-        return _beside(silent, failed(words, "do not train on it; ask who runs the box"))
+        return _beside(silent, failed(words, DO_NOT_TRAIN))
     return _beside(silent, passed("no uncorrected errors"))
 
 
@@ -127,27 +128,30 @@ def calibrated(box: Box) -> Finding:
     known = calibration_file.gpus()
     days = {gpu.label: _day(known, gpu) for gpu in _open().found}
     found = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
-    step = "tuilab calibrate --device cuda:N takes five minutes"
+    step = "run `tuilab calibrate --device cuda:N` (5 minutes)"
     if not any(days.values()):
-        return unknown(f"{found}: how often verdicts about time are wrong there is not known", step)
+        return unknown(f"{found}; how often verdicts about time are wrong there is unknown", step)
     return passed(found)
 
 
 def _day(known: Mapping[str, Calibration], gpu: Gpu) -> str:
-    days = (one.day or "on a day that is not known" for uuid, one in known.items() if nvml_uuid(uuid, [gpu.uuid]))
+    days = (one.day or "on an unknown day" for uuid, one in known.items() if nvml_uuid(uuid, [gpu.uuid]))
     return next(days, "")
 
 
 def variables(box: Box) -> Finding:
-    found = []
+    slow = []
     if box.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
-        found.append("CUDA_LAUNCH_BLOCKING makes every kernel wait")
+        slow.append("CUDA_LAUNCH_BLOCKING makes torch wait for each kernel")
     if box.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", "0") not in ("", "0"):
-        found.append("PYTORCH_NO_CUDA_MEMORY_CACHING makes every allocation slow")
-    if found:
-        return warn("; ".join(found), "unset it, unless you are looking for a fault")
+        slow.append("PYTORCH_NO_CUDA_MEMORY_CACHING makes every allocation slow")
+    if slow:
+        names = " ".join(sentence.split()[0] for sentence in slow)
+        return warn("; ".join(slow), f"unset {names} (only for debugging)")
     visible = box.environ.get("CUDA_VISIBLE_DEVICES")
-    return passed("nothing is hidden" if visible is None else f"CUDA_VISIBLE_DEVICES={visible or '(empty: no GPU)'}")
+    return passed(
+        "no environment variable hides a GPU" if visible is None else f"CUDA_VISIBLE_DEVICES={visible or '(empty: no GPU)'}"
+    )
 
 
 def _open() -> Gpus:

@@ -79,7 +79,7 @@ def hear(module: str, words: list[str], patience_s: float, take: Callable[[bytes
     try:
         asked = start(module, words)
     except OSError as problem:
-        return b"", f"no process could be started to ask: {problem.strerror}"
+        return b"", f"cannot start a process for this check: {problem.strerror}"
     return to_its_end(asked, patience_s, take)
 
 
@@ -133,5 +133,9 @@ def _end(asked: Process, late_s: float) -> str:
     if late_s:
         return f"no answer within {late_s:g} s"
     if code is None:
-        return "the process that was asked says nothing more"
-    return f"it ended the process that was asked, by signal {-code}" if code < 0 else f"its process ended with exit code {code}"
+        return "the process that checks it stopped answering"
+    return (
+        f"the process that checks it crashed with signal {-code}"
+        if code < 0
+        else f"the process that checks it ended early, with exit code {code}"
+    )

@@ -23,11 +23,11 @@ _LOOKED_AT = 200  # runs, the newest
 def calibrated(box: Box) -> Finding:
     known = calibration_file.load()
     lines = calibration.in_words(known.ways)
-    step = "tuilab calibrate takes two minutes"
+    step = "run `tuilab calibrate` (2 minutes)"
     if complaint := user_data.complaint_about(places.calibration_file()):
         return warn(complaint, step)
     if not lines:
-        return unknown("this box was never calibrated: how often verdicts about time are wrong here is not known", step)
+        return unknown("not calibrated yet; how often verdicts about time are wrong here is unknown", step)
     if known.wall_s is not None and time.time() - known.wall_s > _STALE_S:
         return warn(f"calibrated {(time.time() - known.wall_s) / 86400:.0f} days ago; {lines[-1]}", step)
     return passed(lines[-1])
@@ -35,11 +35,11 @@ def calibrated(box: Box) -> Finding:
 
 def configured(box: Box) -> Finding:
     if not os.path.lexists(places.config_file()):
-        return passed("no file: everything has its default")
+        return passed("no config file: all settings have their defaults")
     try:
         found = config.checked()
     except TuilabError as problem:
-        return failed(str(problem), "tuilab config validate; until it is right most commands do not work")
+        return failed(str(problem), "correct it, then run `tuilab config validate`; most subcommands fail until it is valid")
     return passed(f"{places.config_file()}: {plural(len(found), 'setting')}")
 
 
@@ -48,10 +48,10 @@ def going_on(box: Box) -> Finding:
     running = [entry for entry in entries if entry.is_running]
     if running:
         names = join_first([store.short_id(entry.run) for entry in running], 5)
-        return warn(
-            f"{plural(len(running), 'run')} going on ({names}): what is measured now is disturbed", "wait, or: tuilab stop RUN"
-        )
-    return passed(f"no run going on, of {plural(len(store.list_runs(Path(places.runs_folder()))), 'run')} recorded")
+        step = f"wait, or stop it: tuilab stop {store.short_id(running[0].run)}"
+        return warn(f"{plural(len(running), 'run')} active ({names}): measurements are disturbed now", step)
+    recorded = len(store.list_runs(Path(places.runs_folder())))
+    return passed(f"no run is active ({recorded} recorded)")
 
 
 def orphans(box: Box) -> Finding:
@@ -61,8 +61,8 @@ def orphans(box: Box) -> Finding:
     left = [run for run in lost[:20] if presence.marked(run)]
     if left:
         names = ", ".join(map(store.short_id, left))
-        return warn(f"processes of lost runs are still there: {names}", f"tuilab stop {store.short_id(left[0])}")
-    return passed("lost runs left no process behind" if lost else "no run was lost")
+        return warn(f"processes of lost runs are still running: {names}", f"end them: tuilab stop {store.short_id(left[0])}")
+    return passed("no process of a lost run is still running" if lost else "no run was lost")
 
 
 def _entries() -> list[Entry]:

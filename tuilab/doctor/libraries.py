@@ -20,16 +20,16 @@ def numactl(box: Box) -> Finding:
     if found := shutil.which("numactl", path=box.environ.get("PATH")):
         return _binding(found, facts["allowed_nodes"][0]) if len(nodes) > 1 and facts.get("allowed_nodes") else passed(found)
     if len(nodes) > 1:
-        return warn(f"not installed, and this box has {len(nodes)} memory nodes", "apt install numactl")
-    return unknown("not installed; of use on boxes with several memory nodes", "apt install numactl")
+        return warn(f"not installed, but this machine has {len(nodes)} memory nodes", "apt install numactl")
+    return unknown("not installed; useful only on machines with several memory nodes", "apt install numactl")
 
 
 def _binding(program: str, node: int) -> Finding:
     """Whether memory may be bound, which a container forbids without a right of its own."""
     done = subprocess.run([program, f"--membind={node}", "true"], capture_output=True, text=True, errors="replace")
     if done.returncode:
-        why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-        return warn(f"{program} may not bind memory here: {why}", "docker run --cap-add SYS_NICE")
+        why = (done.stderr.strip().splitlines() or [f"it exited with {done.returncode}"])[-1]
+        return warn(f"{program} cannot bind memory here: {why}", "in a container, start it with: docker run --cap-add SYS_NICE")
     return passed(program)
 
 
@@ -41,7 +41,7 @@ def _library(name: str, package: str, box: Box) -> Finding:
     where = fact.value or next(iter(beside), "")
     if where:
         return passed(f"{where}{', preloaded' if fact.note else ''}")
-    return unknown("not in the usual folders of libraries", package)
+    return unknown("not found in the usual library folders", package)
 
 
 def compiler(box: Box) -> Finding:
@@ -55,7 +55,9 @@ def compiler(box: Box) -> Finding:
     has_headers = os.path.exists(Path(sysconfig.get_path("include"), "Python.h"))
     missing = [f"a {kind} compiler" for kind, at in found.items() if not at] + ([] if has_headers else ["Python's headers"])
     if missing:
-        return warn(f"missing: {', '.join(missing)}: torch.compile fails or falls back", "apt install g++ python3-dev")
+        return warn(
+            f"missing: {', '.join(missing)}; torch.compile fails, or runs without compiling", "apt install g++ python3-dev"
+        )
     return passed(f"{found['C++']}, {found['C']}, Python.h")
 
 
@@ -65,10 +67,10 @@ def compiled_code(box: Box) -> Finding:
     nearest = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))
     if os.statvfs(nearest).f_flag & os.ST_NOEXEC:
         return warn(
-            f"{nearest} is mounted noexec: torch.compile cannot load what it made",
+            f"{nearest} is mounted noexec: torch.compile cannot load the code that it compiled",
             "export TORCHINDUCTOR_CACHE_DIR=~/.cache/inductor",
         )
-    return passed(f"may be kept under {nearest}")
+    return passed(f"torch.compile can load its code from {nearest}")
 
 
 CHECKS = {

@@ -3,7 +3,7 @@
 import os
 import resource
 
-from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor import FREE_MEMORY, Box, Finding, failed, passed, unknown, warn
 from tuilab.probes.cpu import cpu_facts
 from tuilab.words import size
 
@@ -23,8 +23,8 @@ def available(box: Box) -> Finding:
     free, total = facts["memory_available_bytes"], facts["memory_total_bytes"]
     found = f"{size(free)} available of {size(total)}"
     if free < _TOO_SMALL_BYTES:
-        return failed(f"{found}: a process with torch takes 300 MiB", "end what is not needed, or use another box")
-    return warn(found, "small runs only: --quick") if free < _SMALL_BYTES else passed(found)
+        return failed(f"{found}; a process with torch needs 300 MiB", FREE_MEMORY)
+    return warn(found, "use small sizes: tuilab run NAME --quick") if free < _SMALL_BYTES else passed(found)
 
 
 def limit(box: Box) -> Finding:
@@ -32,16 +32,19 @@ def limit(box: Box) -> Finding:
     found = facts.get("memory_limit_bytes")
     if found is None:
         why = facts["missing"]["memory_limit_bytes"]
-        return passed("no cgroup limits it") if why == "no limit is set" else unknown(why)
+        return passed("no cgroup limit") if why == "no limit is set" else unknown(why)
     if found < _SMALL_BYTES:
-        return warn(f"{size(found)}: beyond it the kernel kills the run", "ask for more memory for this container or job")
-    return passed(f"{size(found)}; beyond it the kernel kills the run")
+        return warn(
+            f"limited to {size(found)}; the kernel kills a run that uses more",
+            "give this container or job more memory, for example docker run --memory 8g",
+        )
+    return passed(f"limited to {size(found)}; the kernel kills a run that uses more")
 
 
 def pressure(box: Box) -> Finding:
     waited = float(box.text("proc/pressure/memory").split()[1].removeprefix("avg10="))
-    found = f"some process waited for memory {waited:g} % of the last 10 s"
-    return warn(found, "the box swaps: end what is not needed") if waited > _BUSY_PERCENT else passed(found)
+    found = f"processes waited for memory in {waited:g} % of the last 10 s"
+    return warn(found, FREE_MEMORY) if waited > _BUSY_PERCENT else passed(found)
 
 
 def shared(box: Box) -> Finding:
@@ -50,12 +53,14 @@ def shared(box: Box) -> Finding:
     try:
         shm = os.statvfs(box.root / "dev/shm")
     except FileNotFoundError:
-        return warn("there is none: a DataLoader with workers fails", step)
+        return warn("/dev/shm does not exist: a DataLoader with workers fails", step)
     total, free = shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize
     found = f"{size(free)} free of {size(total)}"
     if free < _SMALL_SHM_BYTES / 16:
-        return failed(f"{found}: a DataLoader with workers dies with a bus error", step)
-    return warn(f"{found}: large batches of DataLoader workers do not fit", step) if free < _SMALL_SHM_BYTES else passed(found)
+        return failed(f"{found}: a DataLoader with workers crashes with a bus error", step)
+    return (
+        warn(f"{found}: large batches from DataLoader workers do not fit", step) if free < _SMALL_SHM_BYTES else passed(found)
+    )
 
 
 def locked(box: Box) -> Finding:
@@ -65,10 +70,10 @@ def locked(box: Box) -> Finding:
     has_infiniband = any((box.root / "sys/class/infiniband").glob("*"))
     if has_infiniband and not _is_endless(soft):
         return warn(
-            f"{found}: NCCL over InfiniBand registers memory and fails",
+            f"{found}: NCCL over InfiniBand fails when it registers memory",
             "ulimit -l unlimited, or docker run --ulimit memlock=-1",
         )
-    return passed(f"{found}{'' if has_infiniband else '; no InfiniBand needs more'}")
+    return passed(f"{found}{'' if has_infiniband else '; enough, as there is no InfiniBand'}")
 
 
 def files(box: Box) -> Finding:
@@ -78,10 +83,10 @@ def files(box: Box) -> Finding:
         return passed(found)
     step = f"ulimit -n {'unlimited' if _is_endless(hard) else min(hard, 65536)}"
     if not _is_endless(hard) and hard < _FILES:
-        step = "docker run --ulimit nofile=65536, LimitNOFILE= of systemd, or nofile in limits.conf"
+        step = "raise the hard limit: docker run --ulimit nofile=65536, LimitNOFILE= in systemd, or nofile in limits.conf"
     if soft < _FEWEST_FILES:
-        return failed(f"{found}: a run fails, or cannot look at what it leaves behind", step)
-    return warn(f"{found}: every tensor that a DataLoader worker hands over takes one", step)
+        return failed(f"{found}: a run fails, or cannot clean up its processes", step)
+    return warn(f"{found}: a DataLoader worker needs one for each tensor that it sends", step)
 
 
 def _is_endless(value: int) -> bool:

@@ -19,7 +19,7 @@ _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 def cores(box: Box) -> Finding:
     usable = len(os.sched_getaffinity(0))
     online = len(parse_cpu_list(box.text("sys/devices/system/cpu/online")))
-    found = f"{usable} of {plural(online, 'hardware thread')} may be used"
+    found = f"{usable} of {plural(online, 'hardware thread')} usable"
     physical = cpu_facts(box.root).get("physical_cores")
     return passed(found + (f", on {plural(physical, 'core')}" if physical else ""))
 
@@ -29,30 +29,35 @@ def quota(box: Box) -> Finding:
     limit, usable = facts.get("quota_cores"), len(os.sched_getaffinity(0))
     if limit is None:
         why = facts["missing"]["quota_cores"]
-        return passed("no cgroup limits them") if why == "no limit is set" else unknown(why)
+        return passed("no cgroup limit") if why == "no limit is set" else unknown(why)
     share = cpu_throttled_share(box.root)
-    found = f"{limit:.3g} cores" + (f"; it was used up in {100 * share:.2g} % of all periods" if share else "")
+    found = f"{limit:.3g} cores" + (f"; used up in {100 * share:.2g} % of all periods" if share else "")
     if limit < usable and box.environ.get("OMP_NUM_THREADS", "") != str(max(int(limit), 1)):
         step = f"export OMP_NUM_THREADS={max(int(limit), 1)}: torch counts cores, not this limit"
-        return warn(f"{found}, of {usable} that are seen", step)
+        return warn(f"limited to {found}, but {usable} are visible", step)
     return passed(found)
 
 
 def effective(box: Box) -> Finding:
-    """How many cores busy processes get now: other users, quotas and the hypervisor take from what is promised."""
+    """Measure how many cores are free now: other users, quotas and the hypervisor may use the rest."""
     usable = len(os.sched_getaffinity(0))
     promised = min(cpu_facts(box.root).get("quota_cores") or usable, usable, _MOST_SPINNING)
-    got = measure_cores(max(round(promised), 1), _SPIN_S)
-    found = f"{got:.3g} cores' worth of work from {plural(max(round(promised), 1), 'busy process', 'busy processes')}"
+    count = max(round(promised), 1)
+    got = measure_cores(count, _SPIN_S)
+    found = f"{got:.3g} of {plural(count, 'core')} free"
     if got < 0.8 * promised:
-        return warn(f"{found}: others are using the rest", "see who with top; times measured now will vary")
+        return warn(f"only {found}: other processes use the rest", "find them with `top`; timings will vary until they finish")
     return passed(found)
 
 
 def pressure(box: Box) -> Finding:
     waited = _avg10(box, "cpu")
-    found = f"some process waited for a core {waited:g} % of the last 10 s"
-    return warn(found, "measure when the box is calmer") if waited > _BUSY_PERCENT else passed(found)
+    found = f"processes waited for a core in {waited:g} % of the last 10 s"
+    return (
+        warn(found, "find the busy processes with `top`; measure again when the machine is idle")
+        if waited > _BUSY_PERCENT
+        else passed(found)
+    )
 
 
 def governor(box: Box) -> Finding:
@@ -61,20 +66,23 @@ def governor(box: Box) -> Finding:
     if found is None:
         return unknown(facts["missing"]["governor"])
     if "powersave" in found or "ondemand" in found:
-        return warn(f"{found}: clocks rise late, short runs vary more", "as root: cpupower frequency-set -g performance")
+        return warn(
+            f"{found}: clocks rise slowly under load, so short runs vary more", "sudo cpupower frequency-set -g performance"
+        )
     return passed(found)
 
 
 def throttling(box: Box) -> Finding:
     paths = list((box.root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
     if not paths:
-        return unknown("the kernel counts no thermal throttling here, as in most virtual machines")
+        return unknown("the kernel does not count thermal throttling here (usual in virtual machines)")
     count = sum(int(path.read_text()) for path in paths)
     if count:
         return warn(
-            f"cores were too hot {plural(count, 'time')} since boot", "watch sensors while a run goes on; mend the cooling"
+            f"throttled by heat {plural(count, 'time')} since boot",
+            "fix the cooling; watch the temperatures during a run: watch sensors",
         )
-    return passed("no core was too hot since boot")
+    return passed("not throttled by heat since boot")
 
 
 def clock(box: Box) -> Finding:
@@ -88,7 +96,9 @@ def clock(box: Box) -> Finding:
     except OSError:
         return passed(f"{cost}; the kernel does not name its source")
     if source in _SLOW_CLOCKS:
-        return warn(f"{source}, {cost}", "the kernel did not trust the tsc; see dmesg | grep -i tsc")
+        return warn(
+            f"{source}, {cost}", "the kernel does not use the fast clock (tsc); find the reason: sudo dmesg | grep -i tsc"
+        )
     return passed(f"{source}, {cost}")
 
 
@@ -100,18 +110,18 @@ def numa(box: Box) -> Finding:
     if len(nodes) == 1:
         return passed("one node")
     if allowed is not None and len(allowed) < len(nodes):
-        return passed(f"{len(nodes)} nodes; memory of {plural(len(allowed), 'node')} may be used")
+        return passed(f"{len(nodes)} nodes; memory of {plural(len(allowed), 'node')} is usable")
     return warn(
-        f"{len(nodes)} nodes: memory of another node is slower",
-        "bind each process: numactl -N 0 -m 0; tuilab run numa shows why",
+        f"{len(nodes)} nodes; access to the memory of another node is slower",
+        "bind each process to a node: numactl -N 0 -m 0 COMMAND (`tuilab run numa` measures the difference)",
     )
 
 
 def others(box: Box) -> Finding:
     """Whether it can be told who keeps the cores busy."""
     if why := why_hidden(box.root):
-        return unknown(f"{why}: whoever keeps cores busy slows a run, and is not named")
-    return passed("whoever keeps the cores busy can be named")
+        return unknown(f"{why}: tuilab cannot name processes that slow a run")
+    return passed("processes of other users are visible")
 
 
 def _avg10(box: Box, what: str) -> float:

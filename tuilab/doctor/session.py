@@ -16,18 +16,18 @@ _FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")  # the last one win
 def logout(box: Box) -> Finding:
     """Whether what is started here ends at logout: with the login where KillUserProcesses is on, or with the user's manager."""
     if not (box.root / "run/systemd/system").is_dir():
-        return passed("no systemd here: nothing ends runs at logout")
+        return passed("no systemd: runs continue after logout")
     user, unit = _user(), _unit(box)
     is_lingering = (box.root / "var/lib/systemd/linger" / user).exists()
     if "/user@" in unit:
         if is_lingering:
-            return passed("runs go on after logout: lingering is enabled for you")
-        return warn("your user manager ends with your last login, and what you start here with it: runs, too", _LINGER)
+            return passed("runs continue after logout: lingering is enabled for your user")
+        return warn("when your last login ends, systemd stops your user manager, and all runs started here", _LINGER)
     if not _kills(box, user) or (unit and "/session-" not in unit):
-        return passed("logind leaves runs alone at logout")
+        return passed("runs continue after logout: logind does not stop them")
     return warn(
-        "logind ends your processes at logout (KillUserProcesses=yes): runs, too, whether you linger or not",
-        f"{'' if is_lingering else f'{_LINGER}; then '}begin with systemd-run --user --scope tuilab run",
+        "logind kills your processes at logout, and with them all runs (KillUserProcesses=yes)",
+        f"{'' if is_lingering else f'{_LINGER}; then '}start runs with: systemd-run --user --scope tuilab run",
     )
 
 
@@ -83,20 +83,22 @@ def container(box: Box) -> Finding:
     fields = presence.stat_fields(asker)
     if fields and first_process.is_first(asker, int(fields[1])):
         return warn(
-            "this is the first process of a container, which ends with it: so does all that is started here",
-            "a shell as the first process, and docker exec for the rest; until then no --detach",
+            "tuilab is the first process of this container: when it exits, the container and all runs end",
+            "start the container with a shell, and tuilab with docker exec; until then, do not use --detach",
         )
     if why_pids_mean_nothing(box.root):
         name = first_process.name_of_init()
-        return passed(f"a container: what runs in it ends with its first process{name and f' ({name})'}")
-    return passed("no container that could end under a run")
+        return passed(f"in a container: runs end when its first process{name and f' ({name})'} exits")
+    return passed("not in a container")
 
 
 def connection(box: Box) -> Finding:
     if not box.environ.get("SSH_CONNECTION"):
-        return unknown("not over SSH")
+        return unknown("not connected over SSH")
     inside = next((name for variable, name in (("TMUX", "tmux"), ("STY", "screen")) if box.environ.get(variable)), "")
-    return passed(f"over SSH{', inside ' + inside if inside else ''}; a run goes on when the link breaks: tuilab attach")
+    return passed(
+        f"over SSH{', inside ' + inside if inside else ''}; if the connection breaks, runs continue: tuilab attach shows them"
+    )
 
 
 CHECKS = {"session.logout": logout, "session.container": container, "session.connection": connection}

@@ -15,7 +15,10 @@ from tuilab.text import plural
 def python(box: Box) -> Finding:
     found = f"{platform.python_version()}, {sys.executable}"
     if sys.prefix == sys.base_prefix and "CONDA_PREFIX" not in box.environ:
-        return warn(f"{found}: the system's own, where other packages interfere", "install tuilab into a venv of its own")
+        return warn(
+            f"{found}: the system's Python, where other packages can interfere",
+            "install tuilab into its own venv: python3 -m venv ~/tuilab-venv",
+        )
     return passed(found)
 
 
@@ -25,13 +28,14 @@ def packages(box: Box) -> Finding:
     missing = [name for name in needed if not _is_installed(name)]
     if missing:
         return failed(f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}")
-    return passed(f"all {plural(len(needed), 'package')} that tuilab needs")
+    return passed(f"all {plural(len(needed), 'required package')} installed")
 
 
 def nvml_module(box: Box) -> Finding:
     if _is_installed("pynvml"):
         return warn(
-            "the deprecated package pynvml hides NVIDIA's", "pip uninstall pynvml; pip install --force-reinstall nvidia-ml-py"
+            "the deprecated package pynvml hides nvidia-ml-py",
+            "pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py",
         )
     return passed(f"nvidia-ml-py {metadata.version('nvidia-ml-py')}")
 
@@ -41,16 +45,19 @@ def compiled(box: Box) -> Finding:
     cached = util.cache_from_source(__file__)
     if box.environ.get("PYTHONDONTWRITEBYTECODE") and not Path(cached).exists():
         return warn(
-            "PYTHONDONTWRITEBYTECODE is set and nothing is compiled: every start is slow",
-            "python -m compileall in site-packages",
+            "no compiled files, as PYTHONDONTWRITEBYTECODE is set: every start is slow",
+            f"{sys.executable} -m compileall -q {_site_packages()}",
         )
-    return passed("compiled files are kept")
+    return passed("Python can use compiled files (.pyc)")
 
 
 def paths(box: Box) -> Finding:
     if given := box.environ.get("PYTHONPATH"):
-        return warn(f"PYTHONPATH={given} comes before the packages of every run", "unset PYTHONPATH, unless it is meant")
-    return passed("no PYTHONPATH")
+        return warn(
+            f"PYTHONPATH={given}: modules found there hide installed packages in every run",
+            "unset PYTHONPATH, unless you need it",
+        )
+    return passed("PYTHONPATH is not set")
 
 
 def environment(box: Box) -> Finding:
@@ -58,15 +65,21 @@ def environment(box: Box) -> Finding:
     own = f"runs measure the torch of {sys.prefix}"
     active = [(name, path) for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (path := box.environ.get(name))]
     if not active:
-        return passed(f"{own}; no other environment is active")
+        return passed(f"{own}; no environment is active")
     name, path = active[0]  # a venv is activated within conda's, seldom the other way round
     if os.path.realpath(path) == os.path.realpath(sys.prefix):
         return passed(f"{own}, which is active")
     if not (version := _torch_in(Path(path))):
         return passed(f"{own}; {name}={path} has no torch")
     return warn(
-        f"{own}, not torch {version} of the active {path}", f"to measure that one: {path}/bin/python -m pip install tuilab"
+        f"{own}, not torch {version} of the active {path}",
+        f"to measure torch {version}: {path}/bin/python -m pip install tuilab",
     )
+
+
+def _site_packages() -> Path:
+    """Return the folder that the package tuilab is in."""
+    return Path(__file__).parents[2]
 
 
 def _torch_in(folder: Path) -> str:
@@ -82,7 +95,7 @@ def torch_build(box: Box) -> Finding:
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return failed("not installed", "pip install torch")
+        return failed("torch is not installed", "pip install torch")
     try:
         return passed(f"{version}, built for {read_build()}")
     except NotKnown as problem:

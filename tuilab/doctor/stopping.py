@@ -10,11 +10,11 @@ from tuilab.record import presence
 def proc(box: Box) -> Finding:
     """Whether /proc shows the processes of a run, which could not be looked after or stopped without it."""
     if why := presence.why_not_shown(box.root):
-        return failed(f"{why}: no run can begin here", presence.MOUNT)
+        return failed(f"{why}: runs cannot start here", presence.MOUNT)
     if not (box.root / "proc/sys").is_dir():
         return warn(
-            "/proc shows processes only: what model, memory, load and pressure this box has is not known",
-            f"{presence.MOUNT}, without subset=pid",
+            "/proc shows only processes: processor model, memory, load and pressure are unknown",
+            f"mount it without subset=pid: {presence.MOUNT}",
         )
     return passed("/proc shows the processes of a run")
 
@@ -29,10 +29,10 @@ def pidfd(box: Box) -> Finding:
             os.close(handle)
     except OSError as problem:
         return warn(
-            f"processes cannot be held ({problem.strerror}): they are signalled by number, after a look at when they began",
-            "Linux 5.3, or a seccomp profile that allows pidfd_open and pidfd_send_signal",
+            f"no pidfd ({problem.strerror}): tuilab signals processes by pid, after comparing their start times",
+            "use Linux 5.3 or newer, or a seccomp profile that allows pidfd_open and pidfd_send_signal",
         )
-    return passed("a signal hits the process that is meant, and no other")
+    return passed("pidfd available: a signal always reaches the right process")
 
 
 def children(box: Box) -> Finding:
@@ -42,8 +42,8 @@ def children(box: Box) -> Finding:
         box.text("proc/thread-self/children")
     except OSError as problem:
         return warn(
-            f"/proc lists no children ({problem.strerror}): twice a second each process here is looked at, which disturbs",
-            "a kernel with CONFIG_PROC_CHILDREN, or a sandbox that shows /proc/PID/task/TID/children",
+            f"/proc lists no children ({problem.strerror}): tuilab reads all processes twice a second, which disturbs runs",
+            "use a kernel with CONFIG_PROC_CHILDREN, or a sandbox that shows /proc/PID/task/TID/children",
         )
     return passed("/proc lists the children of a process")
 

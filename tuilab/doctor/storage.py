@@ -21,46 +21,45 @@ def permissions(box: Box) -> Finding:
     try:
         folder = Path(places.runs_folder())
     except TuilabError as problem:
-        return failed(str(problem), "export TUILAB_ROOT=/a/folder/of/yours")
+        return failed(str(problem), "export TUILAB_ROOT=DIR")
     nearest = _nearest(folder)
-    step = f"choose another with --root DIR or TUILAB_ROOT; this is {folder}"
+    step = "use another folder of runs: --root DIR, or export TUILAB_ROOT=DIR"
     if in_the_way := next(
         (part for part in (folder, *folder.parents) if os.path.lexists(part) and not os.path.isdir(part)), None
     ):
-        return failed(f"{in_the_way} is no folder, and no run can be written below it", step)
+        return failed(f"{in_the_way} is not a folder, so no run can be written to {folder}", step)
     if not os.access(nearest, os.W_OK | os.X_OK):
-        return failed(f"{nearest} cannot be written", step)
+        return failed(f"no permission to write to {nearest}", step)
     seen = os.lstat(nearest)
     if nearest == folder and stat.S_ISLNK(seen.st_mode):
         seen = os.stat(nearest)
     if nearest == folder and seen.st_uid != os.getuid():
-        return warn(f"{folder} belongs to user {seen.st_uid}, who can change what you recorded", step)
+        return warn(f"{folder} belongs to user {seen.st_uid}, who can change your runs", step)
     if nearest == folder and seen.st_mode & 0o022:
-        return warn(f"{folder} can be written by others (mode {stat.S_IMODE(seen.st_mode):o})", f"chmod 700 {folder}")
-    return passed(f"{folder}" if nearest == folder else f"{folder}, to be made with the first run")
+        return warn(f"other users can write to {folder} (mode {stat.S_IMODE(seen.st_mode):o})", f"chmod 700 {folder}")
+    return passed(f"{folder}" if nearest == folder else f"{folder}; the first run creates it")
 
 
 def room(box: Box) -> Finding:
-    another = "choose another folder with --root DIR or TUILAB_ROOT"
-    return _room(
-        _nearest(Path(places.runs_folder())), "tuilab rm --older-than 30d, or another folder with TUILAB_ROOT", another
-    )
+    another = "use another folder of runs: export TUILAB_ROOT=DIR"
+    step = f"delete old runs: tuilab rm --older-than 30d --yes; or {another}"
+    return _room(_nearest(Path(places.runs_folder())), step, another)
 
 
 def temporary(box: Box) -> Finding:
     folder = Path(tempfile.gettempdir())
-    step = "torch.compile and DataLoader workers write there: make room, or export TMPDIR"
-    return _room(folder, step, "torch.compile and DataLoader workers write there: export TMPDIR=/a/folder/of/yours")
+    step = "torch.compile and DataLoader workers write there; free some space, or export TMPDIR=DIR"
+    return _room(folder, step, "torch.compile and DataLoader workers write there; use another folder: export TMPDIR=DIR")
 
 
 def _room(folder: Path, step: str, read_only_step: str) -> Finding:
     disk = os.statvfs(folder)
     free, has_inodes = disk.f_bavail * disk.f_frsize, disk.f_favail > 1000 or disk.f_files == 0
-    found = f"{size(free)} free at {folder}"
+    found = f"{size(free)} free in {folder}"
     if disk.f_flag & os.ST_RDONLY:
         return failed(f"{folder} is mounted read-only", read_only_step)
     if not has_inodes:
-        return failed(f"{folder} has room for {disk.f_favail} more files", step)
+        return failed(f"{folder} has space for only {disk.f_favail} more files", step)
     if free < _TOO_SMALL_BYTES:
         return failed(found, step)
     return warn(found, step) if free < _SMALL_BYTES else passed(found)
@@ -68,7 +67,9 @@ def _room(folder: Path, step: str, read_only_step: str) -> Finding:
 
 def runs_system(box: Box) -> Finding:
     return _system(
-        box, Path(places.runs_folder()), "export TUILAB_ROOT=/a/local/disk: a record is one write, and each goes over the net"
+        box,
+        Path(places.runs_folder()),
+        "use a local disk (export TUILAB_ROOT=DIR): each record is a separate write over the network",
     )
 
 
@@ -76,13 +77,13 @@ def home_system(box: Box) -> Finding:
     home = Path(os.path.expanduser("~"))
     if not home.is_absolute():
         return unknown("this user has no home folder")
-    return _system(box, home, "keep the venv and the runs on a local disk: every import reads thousands of small files")
+    return _system(box, home, "keep the venv and the runs on a local disk: importing torch reads thousands of small files")
 
 
 def _system(box: Box, folder: Path, step: str) -> Finding:
     point, kind = mounted(box, _nearest(folder))
     if kind.startswith(REMOTE):
-        return warn(f"{folder} is on {kind} ({point}): slow, and gone with its server", step)
+        return warn(f"{folder} is on a network file system ({kind} at {point}): slow, and lost if the server fails", step)
     return passed(f"{kind} ({point})")
 
 
@@ -96,7 +97,7 @@ def mounted(box: Box, folder: Path) -> tuple[str, str]:
         if is_above and len(point) >= len(best[0]):  # of two at one place the later one is seen
             best = (point, kind.split()[0])
     if not best[0]:
-        raise NotKnown("/proc/self/mountinfo does not tell")
+        raise NotKnown("/proc/self/mountinfo does not list its file system")
     return best
 
 

@@ -9,7 +9,7 @@ from tuilab.doctor import Box, Finding, passed, unknown, warn
 from tuilab.text import is_monochrome, why_ascii
 
 _TMUX_PATIENCE_S = 1.0
-_NONE = "there is no terminal: stdout is a file or a pipe"
+_NONE = "no terminal: stdout is a file or a pipe"
 
 
 def size(box: Box) -> Finding:
@@ -17,9 +17,9 @@ def size(box: Box) -> Finding:
         return unknown(_NONE)
     columns, rows = os.get_terminal_size(1)  # the screens put something without a descriptor in the place of sys.stdout
     if columns < 60 or rows < 20:
-        return warn(f"{columns}x{rows}: the screens show numbers only", "make the window 80x24 or larger")
+        return warn(f"{columns}x{rows}: the screens show only numbers", "make the window 80x24 or larger")
     if columns < 80 or rows < 24:
-        return warn(f"{columns}x{rows}: usable; some panes are left out", "make the window 80x24 or larger")
+        return warn(f"{columns}x{rows}: the screens leave out some panes", "make the window 80x24 or larger")
     return passed(f"{columns}x{rows}")
 
 
@@ -29,7 +29,8 @@ def kind(box: Box) -> Finding:
     term = box.environ.get("TERM", "")
     if term in ("", "dumb"):
         return warn(
-            f"TERM={term or '(not set)'} cannot place text: no screens here", "export TERM=xterm-256color, or --headless"
+            f"TERM={term or '(not set)'} cannot position text: the screens cannot open",
+            "export TERM=xterm-256color, or use --headless",
         )
     return passed(f"TERM={term}")
 
@@ -38,23 +39,23 @@ def colours(box: Box) -> Finding:
     if not sys.stdout.isatty():
         return unknown(_NONE)
     if box.environ.get("NO_COLOR"):
-        return passed("none, as NO_COLOR asks")
+        return passed("none, as NO_COLOR is set")
     term, wide = box.environ.get("TERM", ""), box.environ.get("COLORTERM", "")
     if wide in ("truecolor", "24bit") or "direct" in term:
         return passed("truecolour")
     if "256" in term:
-        return passed("256; COLORTERM=truecolor tells of more, where the terminal has them")
+        return passed("256; if the terminal has more, export COLORTERM=truecolor")
     if term in ("", "dumb"):
-        return unknown("the terminal does not say")
+        return unknown("the terminal does not report its colours")
     promised = "none" if is_monochrome(term) else "16 at most"
-    return warn(f"{promised}, as TERM={term} promises", "export TERM=xterm-256color, if the terminal has 256")
+    return warn(f"{promised} (from TERM={term})", "if the terminal has 256 colours: export TERM=xterm-256color")
 
 
 def symbols(box: Box) -> Finding:
     why = why_ascii()
     if not why:
         return passed("UTF-8: braille and blocks")
-    help = "export LANG=C.UTF-8" if "locale" in why else "export TERM=xterm-256color, if the terminal is one"
+    help = "export LANG=C.UTF-8" if "locale" in why else "if the terminal can show UTF-8: export TERM=xterm-256color"
     return warn(f"{why}: charts are drawn in ASCII", help)
 
 
@@ -63,7 +64,7 @@ def tmux(box: Box) -> Finding:
         return unknown("not inside tmux")
     told = _tmux("default-terminal")
     if not told.startswith(("tmux", "screen")):
-        return warn(f"default-terminal is {told}: keys and colours may be wrong", "set -g default-terminal tmux-256color")
+        return warn(f"default-terminal is {told}: keys and colours may be wrong", "tmux set -g default-terminal tmux-256color")
     return passed(f"default-terminal is {told}")
 
 
@@ -71,11 +72,13 @@ def clipboard(box: Box) -> Finding:
     if box.environ.get("TMUX"):
         told = _tmux("set-clipboard")
         if told == "off":
-            return warn("tmux keeps copies in its own buffer", "tmux set -s set-clipboard on")
-        return passed(f"tmux passes copies on (set-clipboard {told})")
+            return warn("tmux keeps copied text in its own buffer", "tmux set -s set-clipboard on")
+        return passed(f"tmux passes copied text to the terminal (set-clipboard {told})")
     if box.environ.get("STY"):
-        return warn("screen does not pass copies on", "use tmux, or select with the mouse while shift is held")
-    return passed("copies are offered to the terminal (OSC 52), which may refuse")
+        return warn(
+            "screen does not pass copied text to the terminal", "use tmux, or select with the mouse while you hold shift"
+        )
+    return passed("copied text is sent to the terminal (OSC 52), which may ignore it")
 
 
 def _tmux(option: str) -> str:
@@ -83,7 +86,7 @@ def _tmux(option: str) -> str:
         return "unknown: tmux is not on the PATH"
     command = ["tmux", "show", "-svg" if option == "default-terminal" else "-sv", option]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TMUX_PATIENCE_S, check=False)
-    return done.stdout.decode(errors="replace").strip() or "not told"
+    return done.stdout.decode(errors="replace").strip() or "unknown: tmux does not report it"
 
 
 CHECKS = {

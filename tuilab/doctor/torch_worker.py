@@ -38,7 +38,7 @@ def load(box: Box) -> Finding:
     try:
         torch = _loading().result(_LOADING_S)
     except TimeoutError:
-        return warn(f"not loaded after {_LOADING_S:g} s, and in every process of a run again", _why_slow(box))
+        return warn(f"torch is not loaded after {_LOADING_S:g} s; every process of a run loads it again", _why_slow(box))
     except Exception as problem:
         return failed(f"import torch: {type(problem).__name__}: {problem}", "pip install --force-reinstall torch")
     return passed(f"torch {show(torch.__version__, 60)} loaded in {time.monotonic() - began:.1f} s")
@@ -49,23 +49,25 @@ def _why_slow(box: Box) -> str:
     point, kind = mounted(box, Path(sys.prefix))
     if kind.startswith(REMOTE):
         return f"keep the venv on a local disk: {sys.prefix} is on {kind} ({point})"
-    return "the box is busy, or it is the first time since it was started: ask again"
+    return "the machine is busy, or this is the first import since it started; run `tuilab doctor` again"
 
 
 def threads(box: Box) -> Finding:
     torch = _torch()
     count, usable = torch.get_num_threads(), len(os.sched_getaffinity(0))
     quota = cpu_facts(box.root).get("quota_cores")
-    found = f"{plural(count, 'thread')} in one operator, {torch.get_num_interop_threads()} beside each other"
+    found = f"{plural(count, 'thread')} in one operator, {torch.get_num_interop_threads()} between operators"
     given = box.environ.get("OMP_NUM_THREADS")
     found += f" (OMP_NUM_THREADS={given})" if given else ""
     if count > usable:
-        return warn(f"{found}; only {plural(usable, 'core')} may be used", f"export OMP_NUM_THREADS={usable}")
+        return warn(f"{found}, but only {plural(usable, 'core')} usable", f"export OMP_NUM_THREADS={usable}")
     if quota is not None and count > max(quota, 1):
-        return warn(f"{found}; the container may use {quota:.3g} cores", f"export OMP_NUM_THREADS={max(int(quota), 1)}")
+        return warn(
+            f"{found}, but this container is limited to {quota:.3g} cores", f"export OMP_NUM_THREADS={max(int(quota), 1)}"
+        )
     if given and count < usable and count == 1:
-        return warn(f"{found}, of {usable} cores", "unset OMP_NUM_THREADS, unless one thread is meant")
-    return passed(f"{found}, of {plural(usable, 'usable core')}")
+        return warn(f"{found}, for {usable} usable cores", "unset OMP_NUM_THREADS, unless you want one thread")
+    return passed(f"{found}, for {plural(usable, 'usable core')}")
 
 
 def affinity(box: Box) -> Finding:
@@ -78,15 +80,18 @@ def affinity(box: Box) -> Finding:
         f"{n}={box.environ[n]}" for n in ("OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY") if n in box.environ
     )
     if after < before or (bound and after < (os.cpu_count() or 1) and after == 1):
-        found = f"{bound or 'OpenMP'} binds the main thread to {plural(after, 'core')}: workers of a DataLoader inherit that"
-        return warn(found, "unset it for runs with a DataLoader, or free the workers in worker_init_fn")
-    return passed(f"the main thread may use {plural(after, 'core')}")
+        found = f"{bound or 'OpenMP'} binds the main thread to {plural(after, 'core')}, and DataLoader workers inherit that"
+        return warn(found, "unset the variable for runs with a DataLoader, or call os.sched_setaffinity in worker_init_fn")
+    return passed(f"the main thread can use {plural(after, 'core')}")
 
 
 def runtimes(box: Box) -> Finding:
     loaded = [name for name, pattern in _RUNTIMES.items() if re.search(pattern, _maps())]
     if len(loaded) > 1:
-        return warn(f"{' and '.join(loaded)} are both loaded: their threads compete", "preload one of them, or none")
+        return warn(
+            f"{' and '.join(loaded)} are loaded at the same time: their threads compete",
+            "remove one of them from LD_PRELOAD: unset LD_PRELOAD",
+        )
     return passed(loaded[0]) if loaded else unknown("no OpenMP library is loaded")
 
 
@@ -97,11 +102,11 @@ def variables(box: Box) -> Finding:
     idle = [why_idle(name, loaded) for name in sorted(box.environ)]
     found = [sentence for sentence in idle if sentence]
     if found:
-        return warn("; ".join(found), "unset what is not meant, or preload the library that reads it")
+        return warn("; ".join(found), "unset the variables that you do not need, or add the library to LD_PRELOAD")
     prefixes = ("OMP_", "KMP_", "GOMP_", "MKL_", "MALLOC_", "TCMALLOC_", "GLIBC_")
     count = sum(name.startswith(prefixes) for name in box.environ)
     return passed(
-        f"{plural(count, 'variable')} of OpenMP, MKL and allocators set" + (", each read by somebody" if count else "")
+        f"{plural(count, 'variable')} of OpenMP, MKL and allocators set" + (", each read by a loaded library" if count else "")
     )
 
 
@@ -122,7 +127,10 @@ def preload(box: Box) -> Finding:
     maps = _maps()
     missing = [path for path in re.split(r"[ :]+", given) if path and os.path.basename(path) not in maps]
     if missing:
-        return failed(f"not loaded: {', '.join(missing)}", "correct the path in LD_PRELOAD; the linker only warns")
+        return failed(
+            f"not loaded: {', '.join(missing)}",
+            "correct the path: export LD_PRELOAD=PATH (the linker only warns about a wrong path)",
+        )
     return passed(f"loaded: {given}")
 
 
@@ -131,7 +139,7 @@ def instructions(box: Box) -> Finding:
     found = torch.backends.cpu.get_cpu_capability()
     given = box.environ.get("ATEN_CPU_CAPABILITY")
     if given:
-        return warn(f"{found}, as ATEN_CPU_CAPABILITY={given} asks", "unset ATEN_CPU_CAPABILITY, unless it is meant")
+        return warn(f"operators use {found}, as ATEN_CPU_CAPABILITY={given}", "unset ATEN_CPU_CAPABILITY, unless you need it")
     return passed(f"operators use {found}")
 
 
@@ -141,12 +149,12 @@ def cuda(box: Box) -> Finding:
     from tuilab.lab import device  # which imports torch, and would wait for it when this file is read
 
     if found := device.count():
-        return passed(f"torch sees {plural(found, 'GPU')}; `auto` takes the emptiest on which a first kernel runs")
+        return passed(f"torch sees {plural(found, 'GPU')}; `auto` uses the one with the most free memory that works")
     reason = device.why_no_cuda()
     if not is_gpu_there(box.root) and not (torch.version.hip and (box.root / "dev/kfd").exists()):
-        return unknown(f"{reason}, and there is no GPU in /dev")
+        return unknown(f"{reason}, and /dev has no GPU")
     judge = warn if torch.version.cuda is None else failed
-    return judge(f"{reason}; `auto` runs on the CPU, and says so", what_to_do(reason, torch.version.cuda or ""))
+    return judge(f"{reason}; `auto` uses the CPU, and the result says so", what_to_do(reason, torch.version.cuda or ""))
 
 
 @functools.cache

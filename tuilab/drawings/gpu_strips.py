@@ -63,7 +63,7 @@ def held_words(held: Held) -> str:
         for name in throttle_names(mask):
             lasted[name] = lasted.get(name, 0) + lasted_ns
     reasons = sorted(lasted, key=lambda name: -lasted[name])
-    return f"held down: {', '.join(f'{name} {seconds(lasted[name] / 1e9)}' for name in reasons)}" if reasons else ""
+    return f"throttled: {', '.join(f'{name} {seconds(lasted[name] / 1e9)}' for name in reasons)}" if reasons else ""
 
 
 def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:

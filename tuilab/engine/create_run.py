@@ -68,9 +68,10 @@ def open_run(order: RunOrder) -> OpenRun:
 
 
 def cannot_record(run_dir: Path, why: str) -> CannotRecord:
-    """Remove the folder of a run that cannot begin, and return the error that says why."""
+    """Remove the folder of a run that cannot start, and return the error with the reason."""
     store.remove(run_dir)
-    return store.cannot_write(run_dir.parent, why)
+    error = store.cannot_write(run_dir.parent, why)
+    return CannotRecord(f"nothing was started: {error}")
 
 
 def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:

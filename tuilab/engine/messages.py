@@ -194,6 +194,7 @@ class Farewell(msgspec.Struct, tag=True):
     rank: int = 0  # whose it is, under torchrun; or TORCHRUN
     failed_ns: int = 0  # when, by the clock of the run: of ranks on several nodes the first is told
     lacks: str = ""  # what this box has not: the run is over, and has not failed
+    left: list[str] = []  # processes that a command left behind and that still print: they may end when nobody reads them
 
 
 class ArmReply(msgspec.Struct, tag=True):

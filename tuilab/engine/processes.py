@@ -320,6 +320,24 @@ def _send_if_allowed(pid: int, start: int, *numbers: int) -> None:
             send(pid, start, number)
 
 
+def printing_into(pipes: Iterable[int]) -> list[int]:
+    """Return the processes beside this one, below its parent, whose stdout or stderr is one of these pipes."""
+    found = []
+    with contextlib.suppress(OSError):
+        inodes = {os.readlink(f"/proc/self/fd/{pipe}") for pipe in pipes}
+        for pid in descendants(os.getppid(), {os.getpid()}):
+            if any(_link_of(pid, number) in inodes for number in (1, 2)):
+                found.append(pid)
+    return found
+
+
+def _link_of(pid: int, fd: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{fd}")
+    except OSError:
+        return ""
+
+
 def name_of(pid: int) -> str:
     """Return `1234 python train.py` for a message or a record, without secrets."""
     from tuilab.scrub import words_for_record  # `tuilab list` does without it
@@ -332,6 +350,7 @@ def name_of(pid: int) -> str:
         words = ["gone"]
     except OSError as problem:
         words = [f"(its name: {problem.strerror})"]
+    words[0] = os.path.basename(words[0]) or words[0]  # so that there is room for what it runs
     return f"{pid} {' '.join(words_for_record(words)).strip()[:80]}"
 
 

@@ -13,10 +13,12 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.engine import messages, processes, worker_records
 from tuilab.engine.attendants import Attendants, has_claims, has_races
+from tuilab.engine.capture import Capture
 from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
@@ -25,6 +27,7 @@ from tuilab.engine.stream_counts import stream_counts
 from tuilab.engine.turn import may_begin, take_ticket, why_not
 from tuilab.errors import CannotRecord, TuilabError
 from tuilab.record import events
+from tuilab.record.hidden import secret_places
 from tuilab.record.states import RunState
 from tuilab.runs import queue
 from tuilab.scrub import words_for_record
@@ -81,7 +84,7 @@ class Supervisor:
         self._attendants.end_sampler()
         leftovers = self._end(spare=self._attendants.pids)
         for capture in self._outputs.values():
-            self.journal.append(capture.report())
+            self.journal.append(self._captured(capture))
         for counts in stream_counts(self.run_dir / "journal"):
             self.journal.append(counts)
         if leftovers:
@@ -92,6 +95,13 @@ class Supervisor:
         if not self.journal.sync_all():  # so that a record with an end has lost nothing
             self._doubt_storage()
         self._enter(state, reason)
+
+    def _captured(self, capture: Capture) -> events.OutputCaptured:
+        """Return the record of what was printed, and where secrets stand in it: an export from another shell removes them."""
+        captured = capture.report()
+        with contextlib.suppress(OSError):
+            captured.secrets = secret_places(self.run_dir / f"{captured.stream}.log", os.environ)
+        return captured
 
     def _judge(self, *, is_done: bool) -> bool:
         """Have the run judged and say whether it was; when it is stopped meanwhile, nothing but a grace is waited for that."""
@@ -149,7 +159,7 @@ class Supervisor:
                 return self._stop  # something cannot be ended; `run` names it
             if worker.is_slow_to_go() and (left := self._end_others(self._waiting())):
                 return _unkillable(left)
-        self._end_others(self._waiting())
+        self._end_others(self._waiting(), worker.farewell.left if worker.farewell else ())
         return self._stop or worker.outcome()
 
     def _waiting(self) -> set[int]:
@@ -308,12 +318,16 @@ class Supervisor:
             self.journal.append(events.StopRequested(how=reason))
             self._enter(RunState.STOPPING, reason)
 
-    def _end_others(self, spare: set[int]) -> list[str]:
-        """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go."""
+    def _end_others(self, spare: set[int], printed: Sequence[str] = ()) -> list[str]:
+        """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go.
+
+        `printed` are processes that printed for the worker: some end as soon as nobody reads that.
+        """
         left = processes.living({*spare, *self._crew.children, *self._given_up})
-        if left and not self._stop:
-            names = [processes.name_of(pid) for pid in left[:20]]
-            self.journal.append(events.LeftoversEnded(processes=names, count=len(left)))
+        ended = [name for name in printed if int(name.split()[0]) not in left]
+        if (left or ended) and not self._stop:
+            names = [*(processes.name_of(pid) for pid in left[:20]), *ended[:20]]
+            self.journal.append(events.LeftoversEnded(processes=names, count=len(left) + len(ended)))
         return self._end(spare)
 
     def _end(self, spare: set[int]) -> list[str]:
@@ -365,7 +379,8 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
         take_ticket(order, run.run_dir)
         return supervisor
     except (OSError, CannotRecord) as problem:
-        raise cannot_record(run.run_dir, getattr(problem, "strerror", "") or str(problem)) from problem
+        cause = problem.__cause__ if isinstance(problem, CannotRecord) else problem
+        raise cannot_record(run.run_dir, getattr(cause, "strerror", "") or str(problem)) from problem
 
 
 def main() -> None:

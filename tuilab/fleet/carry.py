@@ -95,7 +95,7 @@ class Line:
                 self._hear(asked[question], answer)
         if time.monotonic() > self._give_up_at:
             for seat in [seat for seat in self._seats if seat.task]:
-                self._give_up(seat, "it does not stop, and Ray is told to end it", ExitCode.FAILED)
+                self._give_up(seat, "it did not stop in time; Ray ends it", ExitCode.FAILED)
 
     def _hold_nodes(self) -> None:
         """Ask Ray for each node that has something to do, and give back those that have not: whichever is free first begins."""
@@ -112,7 +112,7 @@ class Line:
         waiting = [show(seat.node.name, 60) for seat in self._seats if not seat.is_ready]
         if time.monotonic() > self._tell_at and waiting:
             self._tell_at = math.inf
-            self._tell(f"waiting for {join(waiting)}, where somebody else's work goes on or Ray has still to start a process")
+            self._tell(f"waiting for {join(waiting)}: other work is running there, or Ray is starting a process")
 
     def _is_wanted(self, node: Node) -> bool:
         return any(task.node in ("", node.id) for task in self._tasks)
@@ -157,13 +157,13 @@ class Line:
         seat.let_go()
         self._seats.remove(seat)
         run = run_dir.name if run_dir else ""
-        self._tell(f"{show(seat.node.name, 60)} is lost{f' with {run}' if run else ''}: {why}")
+        self._tell(f"{show(seat.node.name, 60)}: lost{f' with {run}' if run else ''}: {why}")
         is_again = task is not None and not self._stops and self._try_again(task, run, seat.node)
         if run_dir:
             self._take(Done(seat.node.name, run_dir, is_tried_again=is_again))
         elif task and not is_again:
             self._take(Done(seat.node.name, None, f"{show(task.order.scenario, 60)} is lost: {why}", int(ExitCode.FAILED)))
-        self._leave(seat, "it is gone")
+        self._leave(seat, "the node is gone")
 
     def _leave(self, seat: Seat, why: str) -> None:
         """Ask for nothing more on a node."""
@@ -180,14 +180,14 @@ class Line:
         """Put a run that was lost in the line again, if that is wanted and a node is left; say whether."""
         name = show(task.order.scenario, 60)
         if task.node or task.tries >= _MOST_TRIES:
-            why = "it was wanted on that node" if task.node else f"it was lost {task.tries} times"
-            self._tell(f"{name} is not tried again: {why}")
+            why = "it was meant for that node" if task.node else f"it was already lost {task.tries} times"
+            self._tell(f"{name} is not restarted: {why}")
             return False
         if all(node.id == lost.id for node in self._nodes):
-            self._tell(f"{name} is not tried again: no node is left")
+            self._tell(f"{name} is not restarted: no node is left")
             return False
         self._tasks.appendleft(Task(replace(task.order, retry_of=run), task.files, tries=task.tries + 1))
-        self._tell(f"{name} is tried again on another node")
+        self._tell(f"{name} is restarted on another node")
         return True
 
     def _interrupt(self) -> None:

@@ -81,11 +81,11 @@ class Cluster:
             ):  # in the current folder Python would look for modules on the nodes, whosever that is there
                 ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
         except (ConnectionError, ValueError, RuntimeError, OSError) as problem:
-            where = f"at {show(address, 80)}" if address else "that runs here"
-            why = show(str(problem).strip().splitlines()[0], 200) if str(problem).strip() else type(problem).__name__
-            raise UsageError(
-                f"no Ray cluster {where} can be joined: {why}; start one with ray start --head, or name --address"
-            ) from problem
+            where = f"at {show(address, 80)}" if address else "on this machine"
+            reason = str(problem).strip() or type(problem).__name__
+            why = show(reason.splitlines()[0].partition(". ")[0].rstrip("."), 200)
+            step = "start a cluster with `ray start --head`, or name one with --address HOST:PORT"
+            raise UsageError(f"cannot join a Ray cluster {where}: {why}; {step}") from problem
         plain = address.removeprefix("ray://")
         host, _, port = (plain if _PLAIN.fullmatch(plain) else ray.get_runtime_context().gcs_address).rpartition(":")
         self._head, self._missed, self._look_at = (host.strip("[]"), int(port)), 0, 0.0
@@ -174,7 +174,7 @@ class Cluster:
         try:
             facts = self._ray.get(ref, timeout=0)
         except self._ray.exceptions.RayError as problem:
-            return replace(node, lacks=f"it did not answer ({show(type(problem).__name__)})")
+            return replace(node, lacks=f"the node did not answer ({show(type(problem).__name__)})")
         tuilab, python, torch = (show(str(facts.get(name, "")), 40) for name in ("tuilab", "python", "torch"))  # or anything
         return replace(node, tuilab=tuilab, python=python, torch=torch)
 
@@ -262,12 +262,12 @@ def _hear(address: tuple[str, int]) -> None:
         if os.environ.get("RAY_USE_TLS", "0") in ("", "0"):
             line.sendall(_HELLO)
             if not line.recv(1):
-                raise OSError(errno.EPROTO, "it is no Ray")
+                raise OSError(errno.EPROTO, "not a Ray cluster")
 
 
 def _in_short(words: str) -> str:
     """Return the line of a message of Ray that says why: the last one where it has a traceback, else the first."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()] or ["it did not say why"]
+    lines = [line.strip() for line in words.splitlines() if line.strip()] or ["Ray gave no reason"]
     return show(lines[-1] if "Error: " in lines[-1] else lines[0], 200)
 
 

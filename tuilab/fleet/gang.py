@@ -78,7 +78,7 @@ class Gang:
         for question, answer in self._cluster.heard([*asked], _POLL_S):
             self._hear(asked[question], answer)
         if first.task and time.monotonic() > self._give_up_at:
-            self._end(first, "it does not stop, and Ray is told to end it")
+            self._end(first, "it did not stop in time; Ray ends it")
 
     def _hold_nodes(self) -> None:
         """Ask Ray for the nodes, all at once, and take them when they are there."""
@@ -90,13 +90,13 @@ class Gang:
             try:
                 self._sit_down(self._group.hosts())
             except (NodeLost, LookupError, ValueError) as problem:  # one went meanwhile
-                self._tell(f"a node is lost: {problem}")
+                self._tell(f"lost a node: {problem}")
                 self._begin_again()
             return
         if time.monotonic() > self._look_at:
             self._look_at = time.monotonic() + _LOOK_S
             if not self._cluster.are_there(self._nodes):
-                self._tell("a node is gone while it was waited for")
+                self._tell("a node disappeared while tuilab waited for it")
                 self._begin_again()
 
     def _sit_down(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
@@ -109,7 +109,7 @@ class Gang:
             self._others.append(RankSeat(other, its, remote, at, place))
         spread = Spread(nodes=[RankNode(one.name, one.address) for one, _ in hosts])
         self._tasks = deque(Task(replace(task.order, spread=spread), task.files) for task in self._tasks)
-        self._tell(f"ranks are divided over {join([one.name for one, _ in hosts])}")
+        self._tell(f"ranks run on {join([one.name for one, _ in hosts])}")
 
     def _hear(self, seat: Seat | RankSeat, answer: object) -> None:
         if isinstance(seat, RankSeat):
@@ -120,7 +120,7 @@ class Gang:
             else:
                 seat.hear(answer)
         elif isinstance(answer, NodeLost):
-            self._end(seat, f"{show(seat.node.name, 60)} is lost, which has the run: {answer}")
+            self._end(seat, f"{show(seat.node.name, 60)}, which has the run, is lost: {answer}")
         elif hear(seat, answer, self._tell):
             self._end(seat)
 
@@ -142,7 +142,7 @@ class Gang:
         except (UsageError, BoxLacks) as problem:
             left = len(self._tasks)
             self._tasks.clear()
-            self._take(Done("the cluster", None, f"{problem}; {plural(left, 'run')} left", int(ExitCode.FAILED)))
+            self._take(Done("the cluster", None, f"{problem}; {plural(left, 'run')} not started", int(ExitCode.FAILED)))
 
     def _give_up_all(self, why: HeadLost) -> None:
         """Nothing more can be asked of any node."""
@@ -154,7 +154,7 @@ class Gang:
             first.let_go()
             self._take(Done(first.node.name, run_dir, str(why), int(ExitCode.FAILED)))
         if left:
-            self._take(Done("the cluster", None, f"{why}; {plural(left, 'run')} left", int(ExitCode.FAILED)))
+            self._take(Done("the cluster", None, f"{why}; {plural(left, 'run')} not started", int(ExitCode.FAILED)))
 
     def _interrupt(self) -> None:
         """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""

@@ -54,7 +54,7 @@ class Host:
 
     def is_there(self) -> str:
         """Return what is odd about what is started here, or nothing."""
-        return f"what Ray starts there gives way to all else (niceness {os.nice(0)})" if os.nice(0) > 0 else ""
+        return f"Ray starts its processes with low priority (niceness {os.nice(0)})" if os.nice(0) > 0 else ""
 
     def now_ns(self) -> int:
         """Return the time of this node."""

@@ -91,7 +91,11 @@ class RankSeat:
             self._known[piece.name] = piece.end
         end: Farewell | None = None
         if reading.is_over:
-            end = messages.unpack(reading.said, Farewell) if reading.said else Farewell(error="who kept its ranks is gone")
+            end = (
+                messages.unpack(reading.said, Farewell)
+                if reading.said
+                else Farewell(error="the process that started its ranks is gone")
+            )
             end.rank = 1  # never rank 0, whose farewell is that of all
             end.error = end.error and f"{end.error} (on {show(self.node.name, 60)})"
         self._pass_on(reading.pieces, end)

@@ -107,9 +107,9 @@ class Seat:
         except TuilabError as problem:
             self.problem, self.code = str(problem), int(problem.exit_code)
         except NodeFailed as problem:
-            self.problem, self.code = f"it failed there: {problem}", int(ExitCode.FAILED)
+            self.problem, self.code = f"failed on the node: {problem}", int(ExitCode.FAILED)
         except Exception as problem:  # a node may answer anything
-            self.problem = f"it gave an answer of no use ({show(repr(problem), 100)})"
+            self.problem = f"the node sent an invalid answer ({show(repr(problem), 100)})"
             self.code = int(ExitCode.FAILED)
         self.is_broken = True
         return True
@@ -138,7 +138,7 @@ class Seat:
             return True
         name = Path(receipt.run_dir).name
         if why := _why_no_name(name):
-            self.problem, self.code = f"it called its run {show(name, 60)}, {why}", int(ExitCode.FAILED)
+            self.problem, self.code = f"the node named its run {show(name, 60)}, {why}", int(ExitCode.FAILED)
             return True
         run_dir = Path(self.task.order.root) / name
         self.mirror = Mirror(run_dir, Carrier(self.me, self.node.name))
@@ -163,7 +163,7 @@ class Seat:
             self._due = 0.0
             return False
         if not is_whole:
-            self.problem, self.code = "not all of its files are here as they are there", int(ExitCode.FAILED)
+            self.problem, self.code = "its files could not be copied completely from the node", int(ExitCode.FAILED)
         return True
 
 
@@ -171,9 +171,9 @@ def _why_no_name(name: str) -> str:
     """Return why a run cannot be called so here; a node may say anything."""
     started_s = RunName(name).started_s
     if started_s is None:
-        return "which is no name of one"
+        return "which is not the name of a run"
     if started_s > time.time() + _DAY_S:
-        return "which begins in more than a day: its clock is wrong"
+        return "which starts more than a day in the future: the clock of the node is wrong"
     return ""
 
 
@@ -189,8 +189,9 @@ def hear(seat: Seat, answer: Any, tell: Callable[[str], None]) -> bool:
     had, name = seat.mirror, show(seat.node.name, 60)
     is_over = seat.take(answer)
     if seat.odd:
-        tell(f"{name}: {show(seat.odd, 200)}, and what is measured with it: set RAY_worker_niceness=0 there before ray start")
+        step = "on that node, set RAY_worker_niceness=0 before `ray start`"
+        tell(f"{name}: {show(seat.odd, 200)}, which disturbs measurements; {step}")
         seat.odd = ""
     if seat.run_dir and not had:
-        tell(f"{name}: {show(seat.run_dir.name, 80)} has begun")
+        tell(f"{name}: started {show(seat.run_dir.name, 80)}")
     return is_over

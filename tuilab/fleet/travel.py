@@ -24,7 +24,7 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
         name = left.pop()
         if len(found) == _MOST:
             raise UsageError(
-                f"{show(order.scenario, 60)} imports more than {_MOST} files from beside it, and no more travel; "
+                f"{show(order.scenario, 60)} imports more than {_MOST} files from its folder, the limit for other nodes; "
                 "install them on the nodes as a package"
             )
         if name in found:
@@ -43,9 +43,8 @@ def check_ranks(orders: Sequence[RunOrder]) -> None:
         tree = parsed(files_of(order).get(os.path.basename(order.path), b"")) or ast.Module([], [])
         calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
         if not any(isinstance(called, ast.Attribute) and called.attr == "ranks" for called in calls):
-            raise UsageError(
-                f"{show(order.scenario, 60)} starts no ranks by lab.ranks that --nnodes could divide over nodes; leave it out"
-            )
+            name = show(order.scenario, 60)
+            raise UsageError(f"{name} does not start ranks with lab.ranks, so --nnodes has nothing to divide; drop --nnodes")
 
 
 def _imported(source: bytes) -> Iterator[str]:

@@ -42,19 +42,19 @@ def chosen(nodes: Sequence[Node], wanted: Wanted, tell: Tell) -> list[Node]:
     fit: list[Node] = []
     for node in nodes:
         if why := _why_not(node, wanted, __version__):
-            tell(f"{show(node.name, 60)} is left out: {why}")
+            tell(f"{show(node.name, 60)} is not used: {why}")
         else:
             fit.append(node)
     versions = {(node.python, node.torch) for node in fit}
     if len(versions) > 1:
         told = "; ".join(f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}" for node in fit)
-        tell(f"the nodes are not alike, and what they measure may differ for that: {told}")
+        tell(f"the nodes have different software, so their results may differ: {told}")
     if not fit:
-        raise BoxLacks("no node can carry out a run; what each lacks is told above")
+        raise BoxLacks("no node can run this; the reasons are above")
     for option, count in (("--count", wanted.count), ("--nnodes", wanted.nnodes)):
         if count > len(fit):
             there = plural(len(fit), "node")
-            raise UsageError(f"{option} {count} is more than the {there} that can be used; take up to {len(fit)}")
+            raise UsageError(f"{option} {count} is too many: {there} can be used; use at most {len(fit)}")
     return fit
 
 
@@ -62,11 +62,11 @@ def _why_not(node: Node, wanted: Wanted, version: str) -> str:
     if node.lacks:
         return node.lacks
     if not node.tuilab:
-        return "it has no tuilab; install it there, for the Python that Ray runs in"
+        return "tuilab is not installed; install it there, for the Python of Ray"
     if node.tuilab != version:
-        return f"it has tuilab {show(node.tuilab, 40)}, and here is {version}; install the same one on both"
+        return f"it has tuilab {show(node.tuilab, 40)}, but this machine has {version}; install the same version"
     if node.cpus < 1:
-        return "Ray may use none of its cores"
+        return "Ray has no CPU cores there"
     if wanted.gpus and node.gpus < wanted.gpus:
-        return f"--gpus {wanted.gpus:g}, and Ray has {node.gpus:g} there"
+        return f"--gpus {wanted.gpus:g} is more than the {plural(int(node.gpus), 'GPU')} that Ray has there"
     return ""

@@ -10,7 +10,7 @@ import msgspec
 
 from tuilab.judging import calibration_file, stats
 from tuilab.judging.calibration_file import Calibration, Trials, load
-from tuilab.judging.evidence import BOX, GPU, Evidence, gather_evidence
+from tuilab.judging.evidence import GPU, Evidence, gather_evidence
 from tuilab.judging.ratio import judge_ratio
 from tuilab.judging.units import units_of
 from tuilab.record import events, presence
@@ -41,8 +41,8 @@ def in_words(assessment: Mapping[str, Trials]) -> list[str]:
     return [
         f"{show(where, 100)}: {plural(trials.false, 'false verdict')} in {plural(trials.trials, 'trial')}{_of(trials)} "
         f"without a difference; "
-        f"a delay of 5 % was seen in {trials.seen} of {trials.delays}; "
-        f"the smallest difference it can see is {_effect(trials)}"
+        f"an injected 5 % delay was detected in {trials.seen} of {trials.delays}; "
+        f"smallest detectable difference: {_effect(trials)}"
         for where, trials in assessment.items()
         if trials.trials
     ]
@@ -50,8 +50,8 @@ def in_words(assessment: Mapping[str, Trials]) -> list[str]:
 
 def luck_in_words(luck: float | None) -> str:
     """Return how far off one process is by itself, and what that is for."""
-    off = "n/a from so few, 5 % is taken" if luck is None else f"about {100 * luck:.2g} %"
-    return f"how far off a process is by itself, by which --quick widens its intervals: {off}"
+    off = "n/a (too few processes), 5 % is assumed" if luck is None else f"about {100 * luck:.2g} %"
+    return f"variation between processes, by which --quick widens its intervals: {off}"
 
 
 def kept_in_words() -> list[str]:
@@ -59,7 +59,7 @@ def kept_in_words() -> list[str]:
     lines = _kept(load())
     for uuid, kept in calibration_file.gpus().items():
         lines += [f"{kept.name or 'a GPU'} ({show(uuid, 60)}):", *(f"  {line}" for line in _kept(kept))]
-    return lines or ["this machine is not calibrated yet: tuilab calibrate"]
+    return lines or ["this machine is not calibrated yet; run `tuilab calibrate` (2 minutes)"]
 
 
 def kept_as_fields() -> dict[str, Any]:
@@ -86,18 +86,18 @@ def beside_verdicts(summary: RunSummary) -> str:
     gpus = {race.uuid: "" for _, race in summary.races if race.device == "cuda"}
     told = [_on_gpu(where, uuid) for uuid in gpus]
     if not gpus or any(race.device != "cuda" for _, race in summary.races):
-        told.append(_line(where, load()) or f"n/a, this {BOX} was never calibrated: tuilab calibrate")
+        told.append(_line(where, load()) or "n/a, this machine is not calibrated yet; run `tuilab calibrate`")
     return "; ".join(told)
 
 
 def _on_gpu(where: str, uuid: str) -> str:
     """Return what the calibration of a GPU says of verdicts that were reached there."""
     if not uuid:
-        return f"n/a, torch does not tell the UUID of this {GPU}, by which its calibration is kept"
+        return f"n/a, torch does not report the UUID of this {GPU}, which its calibration needs"
     known = load(uuid)
     if line := _line(where, known):
         return f"on {known.name or 'its GPU'}, {line}"
-    return f"n/a, this {GPU} was never calibrated: tuilab calibrate --device cuda"
+    return f"n/a, this {GPU} is not calibrated yet; run `tuilab calibrate --device cuda`"
 
 
 def _line(where: str, known: Calibration) -> str:

@@ -90,7 +90,7 @@ def _decode(place: str, parts: Any) -> Calibration:
     numbers = {name: _as(_Number, known[name]) for name in ("wall_s", "luck") if name in known}
     words = {name: _as(str, known[name]) for name in ("name", "box") if name in known}
     if known is not parts or None in (*ways.values(), *numbers.values(), *words.values()):
-        user_data.complain(places.calibration_file(), f"what it says of {show(place, 100)} cannot be read, or not all of it")
+        user_data.complain(places.calibration_file(), f"its entry for {show(place, 100)} cannot be read completely")
     return Calibration(
         ways={show(name, 200): way for name, way in ways.items() if way},
         name=show(words.get("name") or "", 200),

@@ -71,7 +71,7 @@ def _against(
         if not (apart := _apart(first, second)) <= allowed:
             told = f"{claim.under} learns something else than {claim.over}"
             seen = f"what it goes backward from differs by {_percent(apart)} at step {place}"
-            return f"{told}: {seen}; if it is to, say --different-learning", ""
+            return f"{told}: {seen}; if that is intended, add --different-learning", ""
     return "", how_closely
 
 

@@ -66,7 +66,7 @@ def _online(root: Path) -> list[int]:
 def _physical_cores() -> int:
     cores = psutil.cpu_count(logical=False)
     if cores is None:
-        raise NotKnown("the kernel does not tell which hardware threads share a core")
+        raise NotKnown("the kernel does not report which hardware threads share a core")
     return int(cores)
 
 
@@ -74,7 +74,7 @@ def _governor(root: Path) -> str:
     paths = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     names = sorted({path.read_text().strip() for path in paths})
     if not names:
-        raise NotKnown("no frequency control to be seen, as in most virtual machines")
+        raise NotKnown("no frequency control is visible (usual in virtual machines)")
     return show(", ".join(names), 100)
 
 

@@ -82,7 +82,7 @@ def _libc() -> str:
     except ValueError:
         libc = None
     if libc is None:
-        raise NotKnown("this libc does not tell")
+        raise NotKnown("this libc does not report its version")
     return libc
 
 

@@ -15,7 +15,7 @@ def numa_facts(root: Path = Path("/")) -> dict[str, Any]:
 def _nodes(root: Path) -> dict[str, dict[str, Any]]:
     folders = sorted((root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
     if not folders:
-        raise NotKnown("this kernel shows no nodes")
+        raise NotKnown("this kernel reports no nodes")
     return {folder.name[4:]: _node(folder) for folder in folders}
 
 
@@ -41,4 +41,4 @@ def _allowed(root: Path) -> list[int]:
     for line in (root / "proc/self/status").read_text(errors="replace").splitlines():
         if line.startswith("Mems_allowed_list:"):
             return parse_cpu_list(line.split(":")[1])
-    raise NotKnown("/proc/self/status does not tell")
+    raise NotKnown("/proc/self/status does not report it")

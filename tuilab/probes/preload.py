@@ -12,7 +12,7 @@ def check(wanted: str) -> None:
     mapped = mapped_files(Path("/proc/self/maps").read_text(errors="surrogateescape"))
     for name in re.split("[: ]+", wanted):
         if name and "$" not in name and not _is_mapped(name, mapped):
-            raise BoxLacks(f"{name}, which LD_PRELOAD names, was not loaded: it is not there, or not for this machine")
+            raise BoxLacks(f"LD_PRELOAD names {name}, which was not loaded: the file is missing, or not for this machine")
 
 
 def mapped_files(maps: str) -> set[str]:

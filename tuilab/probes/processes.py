@@ -46,16 +46,16 @@ def look_at(pid: int, root: Path = Path("/")) -> Process:
     try:
         stat = _stat(pid, root)
     except PermissionError:
-        return Process(pid, user, None, "", why_hidden(root) or "it may not be read")
+        return Process(pid, user, None, "", why_hidden(root) or "no permission to read it")
     except (OSError, ValueError, IndexError):
-        return Process(pid, user, None, "", why or "its process is not to be seen from here")
+        return Process(pid, user, None, "", why or "its process is not visible from here")
     return _process(pid, stat, root)
 
 
 def why_hidden(root: Path = Path("/")) -> str:
     """Return why the processes of others are not to be seen here, or nothing."""
     if why_pids_mean_nothing(root):
-        return "a container shows its own processes alone"
+        return "a container shows only its own processes"
     if os.geteuid() == 0:
         return ""
     try:
@@ -64,7 +64,7 @@ def why_hidden(root: Path = Path("/")) -> str:
         return ""
     options = [option for fields in mounts if fields[1:3] == ["/proc", "proc"] for option in fields[3].split(",")]
     found = [value for name, _, value in (option.partition("=") for option in options) if name == "hidepid"]
-    return f"those of other users are hidden here (hidepid={show(found[-1], 20)})" if found and found[-1] not in _OPEN else ""
+    return f"processes of other users are hidden (hidepid={show(found[-1], 20)})" if found and found[-1] not in _OPEN else ""
 
 
 class Busy:

@@ -44,5 +44,5 @@ def what_changed(then: dict[str, str], now: dict[str, str]) -> list[str]:
         return then[name] == now[name] or (name == "GPU" and then[name] in now[name].split(", "))
 
     changed = [name for name in then if then[name] and name in now and not is_as_before(name)]
-    missing = "not to be found"
+    missing = "not found"
     return [f"{name} was {then[name]}, is {now[name] or missing}" for name in changed]

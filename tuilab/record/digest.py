@@ -21,7 +21,7 @@ _LIMIT = 64 << 30  # bytes of a stream: reading so many takes a minute, and nobo
 def digest_of(run_dir: Path, state: str) -> str:
     """Return the digest of a run's record, or why it has none: `n/a, ...`."""
     if state not in FINAL_STATES and state != RunState.LOST:
-        return "n/a, the run is not over"
+        return "n/a, the run has not ended"
     try:
         return _digest(run_dir / "journal")
     except OSError as problem:

@@ -151,6 +151,7 @@ class OutputCaptured(Event):
     bytes_total: Count
     bytes_head: Count
     bytes_tail: Count
+    secrets: list[tuple[Count, Count]] = []  # from where to where values of secret variables stand: characters of the file
 
 
 class StopRequested(Event):
@@ -514,6 +515,15 @@ class CoresMeasured(Event):
     effective: float
 
 
+class CoresAwaited(Event):
+    """How long a watched command waited for a core while it trained, and how many cores other processes used then."""
+
+    elapsed_s: float  # from the first to the last reading between its steps
+    waited_s: float  # of all its threads, in which each could run and had no core
+    usable: AtLeastOne  # cores that the command may use
+    others: float | None = None  # cores that other processes used on average; None: not known
+
+
 class ScenarioFailed(Event):
     type: str
     message: str
@@ -641,7 +651,7 @@ Record = (
     | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
     | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
-    | Alerted | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced
+    | Alerted | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced | CoresAwaited
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ secret variables, and what has the form of a token: an error or the name of a cu
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from tuilab.record.events import (
     Unknown,
     tag_of,
 )
+from tuilab.text import GONE
 
 Clean = Callable[[Any], Any]  # of plain data
 
@@ -157,5 +159,29 @@ def name_of(record: Any) -> str:
 
 def clean_bytes(data: bytes, clean: Clean) -> bytes:
     """Return printed bytes without what is hidden."""
-    text: str = clean(data.decode(errors="surrogateescape"))
+    text: str = clean(_decoded(data))
     return text.encode(errors="surrogateescape")
+
+
+def secret_places(log: Path, environ: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Return from where to where values of secret variables stand in what a run printed: characters of the file."""
+    from tuilab.scrub.values import places_in, secret_values  # `tuilab list` does without it
+
+    values = secret_values(environ)
+    return places_in(_decoded(log.read_bytes()), values) if values else []
+
+
+def without_places(data: bytes, places: Sequence[tuple[int, int]]) -> bytes:
+    """Return printed bytes without what stands in some places, which come in their order."""
+    text = _decoded(data)
+    kept = []
+    at = 0
+    for begin, end in places:
+        if at <= begin <= end:
+            kept += [text[at:begin], GONE]
+            at = end
+    return "".join([*kept, text[at:]]).encode(errors="surrogateescape")
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")

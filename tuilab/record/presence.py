@@ -40,7 +40,7 @@ def why_not_shown(root: Path = Path("/")) -> str:
         shown = os.readlink(root / "proc/self")
     except OSError:
         return "/proc is not mounted"
-    return "" if shown == str(os.getpid()) else "/proc shows the processes of another pid namespace"
+    return "" if shown == str(os.getpid()) else "/proc belongs to another pid namespace"
 
 
 def host_name() -> str:
@@ -192,7 +192,7 @@ def stat_fields(pid: int) -> list[str] | None:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
     except GONE as problem:
         if _is_there(pid):
-            raise PermissionError(errno.EPERM, "/proc hides the processes of others") from problem
+            raise PermissionError(errno.EPERM, "/proc hides the processes of other users") from problem
         return None
 
 

@@ -57,6 +57,7 @@ class RunSummary:
     controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=Few)  # writer, arm, control
     first_calls: dict[str, list[float]] = field(default_factory=Few)  # arm: seconds, one a repeat
     cores: dict[int, list[float]] = field(default_factory=Few)  # busy processes: cores that they got
+    core_waits: events.CoresAwaited | None = None  # of a watched command; None: not known
     races: list[tuple[str, events.RaceStarted]] = field(default_factory=list)
     differences: list[tuple[str, events.RaceFinished]] = field(default_factory=list)  # races whose arms were compared
     memory: list[events.MemoryMeasured] = field(default_factory=list)

@@ -26,39 +26,39 @@ _GIVEN = ("allocated_bytes", "allocated_peak_bytes")
 
 # NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
 _XIDS = {
-    13: "a kernel did what the GPU cannot do, as to write beyond its memory",
-    31: "a kernel touched memory that is not there",
-    43: "a program's work was ended after an error",
-    45: "a program's work was ended from outside, or after an error",
-    48: "memory error that could not be corrected",
-    62: "the GPU's own controller halted",
+    13: "a kernel did something invalid, such as writing beyond the memory",
+    31: "a kernel used an invalid memory address",
+    43: "the work of a program was stopped after an error",
+    45: "the work of a program was stopped from outside, or after an error",
+    48: "uncorrectable memory error",
+    62: "the controller of the GPU halted",
     63: "faulty memory was taken out of use",
     64: "faulty memory could not be taken out of use",
     74: "NVLink error",
     79: "the GPU has fallen off the bus",
     92: "very many corrected memory errors",
-    94: "memory error that could not be corrected, contained in one program",
-    95: "memory error that could not be corrected, and not contained",
-    119: "the GPU's own processor (GSP) does not answer",
+    94: "uncorrectable memory error, limited to one program",
+    95: "uncorrectable memory error, not limited to one program",
+    119: "the processor of the GPU (GSP) does not answer",
 }
 
 
 def lost_words(summary: RunSummary) -> str:
     """Return why a run is lost, as far as that can be told: one of a cluster is brought here by somebody."""
     node = summary.run.node if summary.run else ""
-    who = f"its node ({show(node, 60)}) or who brought it from there" if node else "its supervisor"
-    return f"{who} is gone, and what it did after the last record is not known"
+    who = f"its node ({show(node, 60)}), or the process that copied it from there," if node else "its supervisor"
+    return f"{who} is gone, and nothing is known after the last record"
 
 
 def why_not_judged(claim: Claim, summary: RunSummary) -> str:
     """Return why a claim has no verdict, as far as the record tells."""
     if not summary.is_over:
-        return "the end of the run is not in the record"
+        return "the recorded data has no end of the run"
     if summary.state != RunState.SUCCEEDED:
-        return f"the run ended before, {summary.state}"
+        return f"the run ended early ({summary.state})"
     if why := summary.unavailable.get("verdicts"):
         return why
-    return "its verdict is not in the record" if claim.measured or claim.declared else "nothing was measured for it"
+    return "its verdict was not recorded" if claim.measured or claim.declared else "not measured"
 
 
 def noise_words(found: NoiseFloor | None, name: str = "noise") -> str:
@@ -215,10 +215,10 @@ def ranks_words(summary: RunSummary) -> str:
     nodes = summary.run.nodes if summary.run else []
     where = dict(sorted((one.rank, one.node) for one in summary.ranks.values()))
     if not where:
-        return f"none yet, to be divided over {join([show(node, 60) for node in nodes])}" if nodes else ""
+        return f"none yet; they will run on {join([show(node, 60) for node in nodes])}" if nodes else ""
     told = ", ".join(f"{rank} on {show(node, 60)}" for rank, node in where.items())
     error_ms = max(one.clock_error_ns for one in summary.ranks.values()) / 1e6
-    return f"{told}; times of other nodes than the first are right to {number(error_ms, digits=2)} ms"
+    return f"{told}; clock error between the nodes: at most {number(error_ms, digits=2)} ms"
 
 
 def device_notices(summary: RunSummary) -> list[str]:
@@ -226,7 +226,7 @@ def device_notices(summary: RunSummary) -> list[str]:
     found = [show(notice, 1000) for notice in dict.fromkeys(given.notice for given in summary.devices) if notice]
     left_to_us = {given.chosen: None for given in summary.devices if given.wanted == "auto" and not given.rank}
     if len(left_to_us) > 1:
-        found.append(f"the run did not stay on one device: {', '.join(show(chosen, 20) for chosen in left_to_us)}")
+        found.append(f"the run used more than one device: {', '.join(show(chosen, 20) for chosen in left_to_us)}")
     return found
 
 
@@ -253,7 +253,7 @@ def gpu_errors(summary: RunSummary) -> list[str]:
 def leftover_words(summary: RunSummary) -> str:
     """Return which processes the run left behind, which were ended."""
     names = join_first(summary.leftovers, 3, summary.leftover_count)
-    return f"left behind and ended: {plural(summary.leftover_count, 'process', 'processes')}: {names}"
+    return f"ended {plural(summary.leftover_count, 'process', 'processes')} that the run left behind: {names}"
 
 
 def alert_words(alert: Alerted) -> str:
@@ -268,7 +268,7 @@ def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:
         uuid, _, metric = what.partition(" ")
         gpu = summary.gpus.get(uuid)
         found.append((f"{gpu.label} {metric}".strip() if gpu else what, why))
-    found += [(f"processes on {node}", "those of the run's first node are watched") for node in _other_nodes(summary)]
+    found += [(f"processes on {node}", "only those of the first node are watched") for node in _other_nodes(summary)]
     return [(show(what), show(why)) for what, why in found]
 
 
@@ -282,7 +282,7 @@ def gpu_rows(summary: RunSummary) -> list[tuple[str, str]]:
     for gpu in own_gpus(summary):
         name, model = label_of(gpu, summary), f", {show(gpu.found.name)}" if gpu.found else ""
         used = summary.resources.get(f"{gpu.nvmls} memory_used_bytes")
-        rows.append((name, f"{size(used.high or 0)} used at most, by all{model}" if used else f"memory n/a{model}"))
+        rows.append((name, f"at most {size(used.high or 0)} used, by all processes{model}" if used else f"memory n/a{model}"))
         rows.append(("  this run", _own_memory(summary, gpu)))
         rows.append(("  others", others_words(summary, gpu)))
     return rows
@@ -295,13 +295,13 @@ def _own_memory(summary: RunSummary, gpu: OwnGpu) -> str:
         max((one.high or 0 for metric in metrics for one in held_lines(summary, gpu.torchs, metric)), default=None)
         for metrics in (("reserved_bytes", *_GIVEN), _GIVEN)  # what was given out was reserved, of which there are only looks
     )
-    torchs = f"torch reserved {size(reserved)} and gave out {size(given)}" if reserved is not None and given is not None else ""
+    torchs = f"torch reserved {size(reserved)}, allocated {size(given)}" if reserved is not None and given is not None else ""
     if seen and torchs and (seen.high or 0) < (reserved or 0):  # the driver is asked now and then
-        return f"{torchs} at most; the driver saw {size(seen.high or 0)}"
+        return f"at most: {torchs}; the driver reported {size(seen.high or 0)}"
     if seen:
-        return f"{size(seen.high or 0)} at most" + (f"; of it {torchs}" if torchs else "")
-    unknown = f"{'what CUDA takes beside it is ' if torchs else ''}n/a: {_why_no_processes(summary, gpu)}"
-    return "; ".join(filter(None, [f"{torchs} at most" if torchs else "", unknown]))
+        return f"at most {size(seen.high or 0)}" + (f" ({torchs})" if torchs else "")
+    unknown = f"{'memory of CUDA itself: ' if torchs else ''}n/a: {_why_no_processes(summary, gpu)}"
+    return "; ".join(filter(None, [f"at most: {torchs}" if torchs else "", unknown]))
 
 
 def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
@@ -309,7 +309,7 @@ def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
     found = summary.neighbours.get(gpu.nvmls)
     if found is None or not found.known:
         is_known = f"{gpu.nvmls} foreign_processes" in summary.resources
-        return "nobody was seen" if is_known else f"n/a: {_why_no_processes(summary, gpu)}"
+        return "no other process was seen" if is_known else f"n/a: {_why_no_processes(summary, gpu)}"
     known = sorted(found.known.values(), key=lambda one: (one.seen_t != found.told_t, -(one.most_bytes or 0)))
     words = [_neighbour(one, is_there=one.seen_t == found.told_t) for one in known[:_NEIGHBOURS]]
     hidden = max(len(known), found.most) - len(words)
@@ -328,7 +328,7 @@ def company_words(summary: RunSummary) -> str:
     for gpu in own_gpus(summary):
         if found := summary.neighbours.get(gpu.nvmls):
             there = [one for one in found.known.values() if summary.is_over or one.seen_t == found.told_t]
-            several = f", {found.most} at a time at most" if len(there) > found.most else ""
+            several = f", at most {found.most} at a time" if len(there) > found.most else ""
             parts += [f"{words} on {label_of(gpu, summary)}{several}" for words in _by_user(there)]
     return ", ".join(parts)
 
@@ -347,7 +347,7 @@ def _memory(found: Sequence[Neighbour]) -> str:
 
 def _neighbour(one: Neighbour, *, is_there: bool) -> str:
     tenant = one.tenant
-    unknown = f"pid {tenant.pid} (user n/a: {show(tenant.why, 100) or 'not told'})"
+    unknown = f"pid {tenant.pid} (user n/a: {show(tenant.why, 100) or 'no reason given'})"
     who = f"{show(tenant.user, 60)} (pid {tenant.pid})" if tenant.user else unknown
     return f"{who} {'memory n/a' if one.most_bytes is None else size(one.most_bytes)}{'' if is_there else ' (gone later)'}"
 
@@ -356,6 +356,6 @@ def _why_no_processes(summary: RunSummary, gpu: OwnGpu) -> str:
     """Return why it is not known who is on a GPU."""
     known = summary.unavailable
     if f"{gpu.nvmls} foreign_processes" in summary.resources:
-        return "the driver listed none of its processes when it was asked"
+        return "the driver listed no process of this run"
     reasons = (known.get(what, "") for what in ("gpu processes", f"{gpu.nvmls} processes", "gpu"))
-    return show(next(filter(None, reasons), "the driver has not told"))
+    return show(next(filter(None, reasons), "the driver did not report it"))

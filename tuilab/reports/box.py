@@ -21,13 +21,13 @@ from tuilab.text import plural, show
 _EXACT = "Holds exactly"
 _NOT_TESTED = "not testable here"
 _GROUPS = (
-    ("Holds on this box, and by how much", "", "holds"),
+    ("Holds on this machine, and by how much", "", "holds"),
     ("Holds, but by less than is claimed", "The direction is right, the size is not.", "holds, but by less"),
-    ("Does not hold on this box", "", "does not hold"),
-    ("A control failed", "What was measured says nothing about these claims, and so nothing for them.", "control failed"),
-    ("Not decided", "Measured, but the measurement carries no answer; more repeats or a quieter box may.", "not decided"),
+    ("Does not hold on this machine", "", "does not hold"),
+    ("A control failed", "The measurements cannot be trusted, so they say nothing about these claims.", "control failed"),
+    ("Not decided", "Measured, but not precisely enough; more repeats or a quieter machine may help.", "not decided"),
     ("Not tested here, and why", "If the reason names an option or a value, a run with it tests the claim.", _NOT_TESTED),
-    (_EXACT, "Counts, values and bytes: the same on every machine that computes rightly.", "exactly"),
+    (_EXACT, "Counts, values and bytes: the same on every machine.", "exactly"),
 )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     return Opening(
         host=show(", ".join(hosts), 200) or "n/a",
         when=time.strftime("%Y-%m-%d", time.gmtime(newest / 1e9)) if 0 < newest < 2**62 else "n/a",
-        title="What holds on this box" if len(hosts) < 2 else f"What holds on {len(hosts)} boxes",
+        title="What holds on this machine" if len(hosts) < 2 else f"What holds on {len(hosts)} machines",
         box=_box_words(boxes[hosts[0]][0]) if len(hosts) == 1 else "",
         counts=f"{plural(len(subjects), 'run')}; {supported} of {plural(claims, 'claim')} supported",
         parts=tuple(_parts(findings)),
@@ -215,8 +215,8 @@ def _findings(subject: Subject, box: str, *, has_gpu: bool) -> list[Finding]:
     open = len(rows) - len(judged)
     left = f"; {plural(open, 'claim')} not judged" if open else ""
     goes_on = subject.state in RUNNING_STATES
-    why = (show(subject.summary.reason) or f"it has no end {'yet' if goes_on else 'in the record'}") + left
-    text = f"{subject.title}: the run {'is' if goes_on else 'ended as'} {show(subject.state)}"
+    why = (show(subject.summary.reason) or f"it has no {'end yet' if goes_on else 'recorded end'}") + left
+    text = f"{subject.title}: the run {'is' if goes_on else 'ended:'} {show(subject.state)}"
     ended = Finding(subject.id, name, text, NOT_JUDGED, "!", "bad", why, claims=open)
     return [*(_finding(subject, name, row) for row in judged), ended]
 

@@ -21,7 +21,7 @@ def claims_on_boxes(found: Comparison, style: Style, width: int) -> str:
     label = max(map(cells, names)) + _GAP
     each = max(cells(words) for column in [boxes, *told] for words in column) + len("✓ ") + _GAP
     count = max((width - 2 - label) // each, 1)
-    lines = [style.bold(f"{plural(len(names), 'claim')} on {len(boxes)} runs of {len(set(boxes))} boxes")]
+    lines = [style.bold(f"{plural(len(names), 'claim')} in {len(boxes)} runs on {len(set(boxes))} machines")]
     for begin in range(0, len(boxes), count):
         some = range(begin, min(begin + count, len(boxes)))
         lines.append(f"  {'':{label}}{''.join(style.bold(_padded(boxes[at], each)) for at in some)}".rstrip())

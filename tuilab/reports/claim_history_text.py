@@ -40,7 +40,10 @@ def _moment(at: int, moment: Moment, style: Style) -> list[str]:
     line = f"{at:>3}  {show(name.id, 20)}  {name.started:17}  {style.mark(moment.side.verdict)} {side_words(moment.side)}"
     left = len(moment.changes) - _CHANGES
     changes = [_change(row) for row in moment.changes[:_CHANGES]] + ([f"and {left} more"] if left > 0 else [])
-    return [line, *(style.dim(f"     {'since the run before: ' if not at else ''}{words}") for at, words in enumerate(changes))]
+    return [
+        line,
+        *(style.dim(f"     {'since the previous run: ' if not at else ''}{words}") for at, words in enumerate(changes)),
+    ]
 
 
 def _change(row: Difference) -> str:

@@ -106,7 +106,7 @@ def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
         end = f"{look.state} {for_how_long(f'{look.summary.elapsed_s:.1f} s', look.state)}"
         lines.append(f"  {at}  {show(name.id, 20)}  {when}{where}  {end}".rstrip())
     if len(set(found.names)) > 1:
-        lines.append(style.paint("  These are different scenarios: few of their claims, times and curves mean the same.", 33))
+        lines.append(style.paint("  These are different scenarios, so most claims, times and curves cannot be compared.", 33))
     return "\n".join(lines)
 
 
@@ -119,7 +119,7 @@ def _differences(found: Comparison, changes: Sequence[str], style: Style, width:
         if row.part == "source":
             lines += [style.paint(f"      {show(line, 160)}", _CHANGED.get(line[:1], 2)) for line in changes]
     lines += [f"  … and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
-    return "\n".join([*lines, style.dim(f"  {plural(found.same, 'fact')} of parameters, source and environment the same")])
+    return "\n".join([*lines, style.dim(f"  {plural(found.same, 'fact')} (parameters, source, environment) are the same")])
 
 
 _CHANGED = {"+": 32, "-": 31}
@@ -171,18 +171,18 @@ def side_found(side: Side) -> tuple[str, str]:
 
 def shift_words(at: int, shift: Shift) -> str:
     """Return by how much a later run's estimate is another than the first one's."""
-    return f"{at}/1: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{shift.lone_words}"
+    return f"run {at} / run 1: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{shift.lone_words}"
 
 
 def _numbers(found: Comparison, style: Style) -> str:
     blocks = []
     if found.times:
         rows = [measured_cells(row.label, row.values, seconds, found.lacks, row.shifts) for row in time_rows(found)]
-        blocks.append("\n".join([style.bold(f"Time of a {found.of}, the median"), *_aligned(rows)]))
+        blocks.append("\n".join([style.bold(f"Median time of a {found.of}"), *_aligned(rows)]))
     if found.sizes:
         rows = [measured_cells(name, values, spell_of(name), found.lacks) for name, values in differing(found.sizes)]
         same = len(found.sizes) - len(rows)
-        told = [style.dim(f"  {plural(same, 'value')} the same")] if same else []
+        told = [style.dim(f"  {plural(same, 'value')} are the same")] if same else []
         blocks.append("\n".join([style.bold("Measured with lab.memory"), *_aligned(rows), *told]))
     return "\n\n".join(blocks)
 

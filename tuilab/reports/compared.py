@@ -112,7 +112,7 @@ def _overview(claims: Sequence[ClaimPair]) -> str:
     alone = sum(None in pair.sides for pair in claims)
     otherwise = sum(bool(verdict_words(pair)) for pair in claims if None not in pair.sides)
     told = [
-        f"{otherwise} came out otherwise" if otherwise else "",
+        f"{otherwise} different" if otherwise else "",
         f"{len(claims) - alone - otherwise} the same",
         f"{alone} not claimed in every run" if alone else "",
     ]

@@ -82,7 +82,9 @@ def check_target(target: str, wanted: str = "") -> str:
     folder = os.path.dirname(os.path.abspath(target))
     is_wrong_kind = os.path.isdir(target) and kind != "tensorboard"
     if target != STDOUT and (is_wrong_kind or not os.path.isdir(folder) or not os.access(folder, os.W_OK)):
-        what = "it is a folder" if is_wrong_kind else f"{show(folder, 300)} is no folder that can be written to"
+        what = (
+            "it is a folder" if is_wrong_kind else f"the folder {show(folder, 300)} does not exist, or you cannot write to it"
+        )
         raise CannotRecord(f"cannot write {show(target, 300)}: {what}; name another file")
     return kind
 
@@ -90,8 +92,8 @@ def check_target(target: str, wanted: str = "") -> str:
 def tell_lack(kind: str) -> None:
     """Say what opens a format and is not installed here, before the work is done; it is written all the same."""
     if kind == "tensorboard" and find_spec("tensorboard") is None:
-        print("tuilab: TensorBoard is not installed here; what is written opens where it is (pip install tensorboard)",
-              file=sys.stderr)  # fmt: skip
+        step = "install it to open the report: pip install tensorboard"
+        print(f"tuilab: TensorBoard is not installed here; {step}", file=sys.stderr)
 
 
 def read_subjects(runs: Sequence[Path], *, keeps_private: bool = False) -> list[Subject]:

@@ -178,17 +178,17 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         notes=tuple((day(when), text) for when, text in subject.notes.texts[-_MOST_NOTES:]),
         environment=() if is_brief else environment_of(subject),
         source=cut(subject.source, room),
-        source_title="The script as it was" if run and run.command else "Source as it ran",
+        source_title="The script" if run and run.command else "Source as it ran",
         is_command=bool(run and run.command),
         is_watched=_is_watched(summary),
-        texts_title="What was seen of its steps" if run and run.command else "Shown by the scenario",
+        texts_title="Its steps" if run and run.command else "Shown by the scenario",
     )
 
 
 def cut(text: str, room: Room) -> str:
     """Return a text that fits; one that is cut says so."""
     left = len(text) - room.characters
-    return text if left <= 0 else f"{text[: room.characters]}\n… {plural(left, 'character')} more: the .json has them"
+    return text if left <= 0 else f"{text[: room.characters]}\n… {plural(left, 'character')} more: see the .json report"
 
 
 def look_of(verdict: str) -> tuple[str, str]:
@@ -254,7 +254,7 @@ def _repeats(subject: Subject) -> str:
 def _why_not_again(run: RunStarted | None) -> str:
     """Return that the command does not repeat the run as it stands, and why, in a sentence; nothing where it does."""
     why = command_line.why_not_again(run) if run else ""
-    return f"This does not repeat the run as it stands: {why}." if why else ""
+    return f"This command does not repeat the run: {why}." if why else ""
 
 
 def _is_watched(summary: RunSummary) -> bool:
@@ -316,8 +316,8 @@ def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> 
         return found
     if hidden:
         found.append(f"{plural(len(hidden), 'series', 'series')} without a chart here: {names}: the .json and .csv have them.")
-    found += [f"{plural(left_out, 'figure')} more: the .json has what is in them."] * (left_out > 0)
-    return found + [f"{plural(pictures, 'picture')} more: the .json has them."] * (pictures > 0)
+    found += [f"{plural(left_out, 'figure')} more: see the .json report."] * (left_out > 0)
+    return found + [f"{plural(pictures, 'picture')} more: see the .json report."] * (pictures > 0)
 
 
 def _flat(prefix: str, facts: Any) -> list[tuple[str, str]]:

@@ -75,7 +75,7 @@ def render(
 def _heading(summary: RunSummary, state: str, style: Style) -> str:
     run = summary.run
     if run is None:
-        return "a run that left no record"
+        return "a run without recorded data"
     params = ", ".join(f"{show(name)}={show(run.params[name])}" for name in run.changed if name in run.params)
     line = f"{style.bold(show(run.topic) + '/' + show(run.scenario))}  {state} in {summary.elapsed_s:.1f} s"
     counts = style.tally(claim.outcome for claim in summary.claims.values())
@@ -138,7 +138,7 @@ def _old_form(summary: RunSummary) -> str:
     method = "claim_ratio" if first.declared else "claim"
     names = ", ".join(f"“{show(claim.text, 60)}”" for claim in old[:3])
     names += f" and {len(old) - 3} more" if len(old) > 3 else ""
-    return f"{OLD_FORM}: {names}; write {new_form(first.key, first.text, method)}; tuilab check names the lines"
+    return f"{OLD_FORM}: {names}; write {new_form(first.key, first.text, method)}; `tuilab check` lists the lines"
 
 
 def _trouble(summary: RunSummary, state: str, style: Style) -> str:
@@ -166,7 +166,7 @@ def _trouble(summary: RunSummary, state: str, style: Style) -> str:
     damage = summary.damage
     if damage.is_any:
         lines.append(
-            f"the record is not whole: {plural(damage.corrupt_count, 'corrupt line')}, "
+            f"the recorded data is incomplete: {plural(damage.corrupt_count, 'corrupt line')}, "
             f"{plural(damage.missing_count, 'record')} missing, {damage.lost_count} not written"
         )
     return "\n".join([*lines, *dropped_words(summary).values()])
@@ -250,13 +250,15 @@ def _resource_rows(summary: RunSummary) -> list[tuple[str, str]]:
     rows = []
     if peak := rss_peak_bytes(summary):
         waiting = summary.resources.get("waiting_bytes")
-        beside = f", and {size(waiting.high or 0)} of processes that wait for their repeat" if waiting else ""
+        beside = f"; processes that wait for their repeat: {size(waiting.high or 0)}" if waiting else ""
+        counted = "RSS"
         is_command = bool(summary.run and summary.run.command)  # which a process of ours starts, and stays beside
-        name = "process tree, with tuilab's own" if is_command else "process tree"
+        name = "peak memory, with tuilab" if is_command else "peak memory"
         processes = summary.resources.get("processes")
         are_several = processes is not None and (processes.high or 0) > (2 if is_command else 1)
-        shared = "; what its processes share is counted in each" if are_several else ""
-        rows.append((name, f"{size(peak)} resident at most{beside}{shared}"))
+        if are_several:
+            counted = "RSS; shared pages are counted in each process"
+        rows.append((name, f"{size(peak)} ({counted}){beside}"))
     return rows + gpu_rows(summary) + _held_rows(summary)
 
 
@@ -365,11 +367,11 @@ def _is_unjudged(summary: RunSummary, state: str) -> bool:
 def _where(summary: RunSummary, state: str, run_dir: Path, style: Style) -> str:
     there = [store.short_id(run_dir.name), *map(show, command_line.root_option(run_dir.parent))]
     attach, verify = (command_line.line(["tuilab", verb, *there]) for verb in ("attach", "verify"))
-    again = f"see it again: {attach}   its files: {verify}"
+    again = f"show again: {attach}   check its data: {verify}"
     if decide := command_line.deciding_line(summary, run_dir.parent):
-        again += f"\nto decide what is open: {show(decide)}"
+        again += f"\nto settle the inconclusive claims: {show(decide)}"
     if _is_unjudged(summary, state):
-        again += f"\nnothing of it was judged: {command_line.line(['tuilab', 'verify', *there, '--rejudge'])}"
+        again += f"\nno claim was judged; to judge them now: {command_line.line(['tuilab', 'verify', *there, '--rejudge'])}"
     if summary.run and summary.run.prediction is not None:
         again += "\nthe next lesson: tuilab learn"
-    return style.dim(f"run {show(run_dir)}\nrecord {digest_of(run_dir, state)}\n{again}")
+    return style.dim(f"run {show(run_dir)}\ndigest {digest_of(run_dir, state)}\n{again}")

@@ -39,13 +39,19 @@ class Finished(NamedTuple):
         return show(run.scenario) if run else show(self.run_dir.name)
 
     @property
+    def label(self) -> str:
+        """The scenario, and the node of a cluster on which it ran: there may be one run for each node."""
+        run = self.summary.run
+        return f"{self.scenario} on {show(run.node, 60)}" if run and run.node else self.scenario
+
+    @property
     def topic(self) -> str:
         run = self.summary.run
         return show(run.topic) if run else "n/a"
 
     @property
     def name(self) -> str:
-        return f"{self.topic}/{self.scenario}"
+        return f"{self.topic}/{self.label}"
 
     @property
     def claims(self) -> list[Claim]:
@@ -57,7 +63,7 @@ def overview(runs: Sequence[Finished], style: Style, width: int) -> str:
     table = _list_runs(runs, style) if len(runs) <= _MOST_RUNS else _list_topics(runs, style)
     parts = [table, [_count(runs)]]
     untestable = _list_untestable(runs, style, width)
-    following = _list_next_steps(runs)
+    following = _list_next_steps(runs, width)
     used = sum(len(part) + 1 for part in (*parts, untestable, following))
     parts += [_list_surprises(runs, style, width, MOST_LINES - used), untestable, following]
     return "\n\n".join("\n".join(part) for part in parts if part)
@@ -130,7 +136,7 @@ def _is_surprising(claim: Claim, verdict: Verdict) -> bool:
 
 def _entry(run: Finished, claim: Claim, style: Style, width: int) -> list[str]:
     """Return a claim and what was measured for it, a line each."""
-    said = f"{run.scenario}: {keyed(claim.key, claim.text)}"
+    said = f"{run.label}: {keyed(claim.key, claim.text)}"
     measured = show(evidence(claim, run.summary))
     head = f"{style.mark(claim.outcome)} {style.verdict(claim.outcome)}  "
     room = max(width - len(claim.outcome) - 4, 30)
@@ -171,18 +177,36 @@ def _list_untestable(runs: Sequence[Finished], style: Style, width: int) -> list
     return lines
 
 
-def _list_next_steps(runs: Sequence[Finished]) -> list[str]:
-    """Return the commands that show more."""
+def _list_next_steps(runs: Sequence[Finished], width: int) -> list[str]:
+    """Return the commands that show more; a long one is continued on the next line, as a shell reads it."""
     root = runs[0].run_dir.parent
     ids = [store.short_id(run.run_dir.name) for run in runs]
     first = _most_surprising(runs)
     named = ids if len(ids) <= _MOST_NAMED else ["all"]
+    where = command_line.root_option(root)
     steps = [
-        (f"whole result of {first.scenario}:", command_line.hint(root, "attach", store.short_id(first.run_dir.name))),
-        ("all results on one page:", command_line.hint(root, "report", *named, "-o", "report.html")),
+        (f"whole result of {first.label}:", ["attach", store.short_id(first.run_dir.name), *where]),
+        ("all results on one page:", ["report", *named, "-o", "report.html", *where]),
     ]
-    width = max(len(words) for words, _ in steps)
-    return [f"{words.ljust(width)}  {step}" for words, step in steps]
+    label_width = max(len(label) for label, _ in steps)
+    lines = []
+    for label, words in steps:
+        start, *rest = _command_lines(["tuilab", *words], width - label_width - 2)
+        lines.append(f"{label.ljust(label_width)}  {start}")
+        lines += [" " * (label_width + 2) + line for line in rest]
+    return lines
+
+
+def _command_lines(words: Sequence[str], width: int) -> list[str]:
+    """Return a command in lines of at most so many characters; all but the last end in a backslash."""
+    lines = [show(command_line.line(words[:1]))]
+    for word in words[1:]:
+        quoted = show(command_line.line([word]))
+        if len(lines[-1]) + len(f" {quoted} \\") > width:
+            lines.append(f"  {quoted}")
+        else:
+            lines[-1] += f" {quoted}"
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def _most_surprising(runs: Sequence[Finished]) -> Finished:

@@ -3,29 +3,36 @@
 The steps of one process follow each other, and neighbours are alike. So they are cut into stretches, and how the means of the
 stretches vary gives an interval. Another process of the same command may be off by some per cent by itself: that is added, as
 `tuilab calibrate` measured it, or 5 %.
+
+Other processes that use the cores make steps longer, whatever the code does. So the interval reaches to what the steps may have
+taken without them: it leaves out the time in which threads of the command waited for a core, as far as others used the cores.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist, fmean
 
-from tuilab.commands.parts import CURVES, STEP, first_usual
-from tuilab.judging.units import UNKNOWN_SD
+from tuilab.commands.parts import CPU, CURVES, STEP, first_usual
+from tuilab.judging.units import DISTURBED_SD, UNKNOWN_SD
+from tuilab.probes.core_work import OTHERS_SHARE
+from tuilab.record.events import CoresAwaited
 from tuilab.reports.plain import rss_peak_bytes
 from tuilab.reports.samples import pieces
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.call_times import CONFIDENCE, shift_between
 from tuilab.runs.comparing.claim_pairs import Shift
-from tuilab.text import percent
+from tuilab.text import join, percent, plural
 from tuilab.words import seconds, size, unit_of
 
 LEAST = 20  # steps, from which on there is an interval
 _STRETCHES = 10
-_LABELS = {STEP: "a step", **{curve: part for part, curve in CURVES.items()}}
+_LABELS = {STEP: "a step", CPU: "CPU time of a step", **{curve: part for part, curve in CURVES.items()}}
 _MOST_CURVES = 12
+_MOST_LOST = 0.99  # of the time of the steps: nothing is known of the rest, either
+_NOTABLE_LOST = 0.05  # of the time of the steps, from which on a sentence names it
 
 
 @dataclass(frozen=True)
@@ -79,21 +86,81 @@ def _stretches(times: Sequence[float]) -> tuple[float, ...]:
 def shift_of_steps(looks: Sequence[Subject], first: StepTimes, other: StepTimes) -> Shift | None:
     """Return how the steps of the second run differ from those of the first; None where one of them has too few.
 
-    The interval covers how the steps vary, and how much a process is off by itself.
+    The interval covers how the steps vary, how much a process is off by itself, and what other processes may have added.
     """
     by_steps = shift_between(first.stretches, other.stretches)
     if by_steps is None:
         return None
     ratio = other.means[STEP] / first.means[STEP]
-    off = math.hypot(*(_luck(look) for look in looks))
+    off = math.hypot(_luck(looks[0], first), _luck(looks[1], other))
     by_processes = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * off
-    return Shift.of_logs(math.log(ratio), math.hypot(math.log(by_steps.high / by_steps.ratio), by_processes))
+    shift = Shift.of_logs(math.log(ratio), math.hypot(math.log(by_steps.high / by_steps.ratio), by_processes))
+    lost_by_first, lost_by_other = (lost_to_others(look) or 0.0 for look in looks)
+    return Shift(shift.ratio, shift.low * (1 - lost_by_other), shift.high / (1 - lost_by_first))
 
 
-def _luck(look: Subject) -> float:
-    """Return how far off a process of a run is by itself, as a standard deviation of logarithms."""
+def _luck(look: Subject, times: StepTimes) -> float:
+    """Return how far off a process of a run is by itself, as a standard deviation of logarithms.
+
+    Beside others even a step with a core of its own takes longer: they share its caches and its memory.
+    """
     luck = look.summary.run.luck if look.summary.run else None
-    return UNKNOWN_SD if luck is None else luck
+    known = UNKNOWN_SD if luck is None else luck
+    is_on_cpu = CPU in times.means
+    return max(known, DISTURBED_SD) if is_on_cpu and is_beside_others(look) else known
+
+
+def lost_to_others(look: Subject) -> float | None:
+    """Return the share of the time of its steps that a command lost to other processes, at most; None if it is not known.
+
+    A thread that waits for a core may wait for other threads of the command. So no more counts than others used of the cores.
+    """
+    waits = core_waits(look)
+    if waits is None:
+        return None
+    waited = waits.waited_s / waits.elapsed_s
+    others = 1.0 if waits.others is None else waits.others
+    return min(waited, others, _MOST_LOST)
+
+
+def is_beside_others(look: Subject) -> bool:
+    """Return whether other processes used many of the cores while a command trained."""
+    waits = core_waits(look)
+    return waits is not None and waits.others is not None and waits.others >= OTHERS_SHARE * waits.usable
+
+
+def core_waits(look: Subject) -> CoresAwaited | None:
+    """Return how long a command waited for cores, if its record says what can be true."""
+    waits = look.summary.core_waits
+    if waits is None:
+        return None
+    numbers = [waits.elapsed_s, waits.waited_s, 0.0 if waits.others is None else waits.others]
+    is_possible = all(map(math.isfinite, numbers)) and min(numbers) >= 0 and waits.elapsed_s > 0
+    return waits if is_possible else None
+
+
+def about_others(looks: Mapping[int, Subject]) -> str:
+    """Return in which runs, by their places, others used the cores, and where that is not known; nothing of a quiet machine."""
+    sentences = []
+    for at, look in looks.items():
+        waits = core_waits(look)
+        lost = lost_to_others(look)
+        if waits is None or lost is None:
+            continue
+        if is_beside_others(look) or lost >= _NOTABLE_LOST:
+            sentences.append(_about_waits(at, waits, lost))
+    unknown = [f"run {at}" for at, look in looks.items() if core_waits(look) is None]
+    if unknown:
+        sentences.append(f"how long {join(unknown)} waited for a core was not recorded")
+    return "; ".join(sentences)
+
+
+def _about_waits(at: int, waits: CoresAwaited, lost: float) -> str:
+    share = f"no core was free for up to {100 * lost:.0f} % of the time of its steps"
+    if waits.others is None:
+        return f"in run {at} {share}"
+    cores = plural(waits.usable, "core")
+    return f"in run {at} other processes used {min(waits.others, waits.usable):.1f} of {cores}, and {share}"
 
 
 @dataclass(frozen=True)
@@ -134,12 +201,18 @@ def shifts_of_steps(looks: Sequence[Subject], every: Sequence[dict[str, StepTime
 def about_one_process(looks: Sequence[Subject]) -> str:
     """Return what the intervals of the steps cover, and how to be sure, in sentences."""
     known = {look.summary.run.luck for look in looks if look.summary.run} - {None}
-    off = percent(max(map(_luck, looks)))
-    how = "as tuilab calibrate measured it" if known else "taken because it was never measured on this box"
-    return (
-        f"One process each decides nothing for sure. The intervals cover how the steps vary, and {off} by which a process "
-        f"is off by itself, {how}. tuilab ab races both commands, and decides."
-    )
+    off = max(_luck(look, times) for look in looks for times in times_of_steps(look).values())
+    how = "measured by tuilab calibrate" if known else "assumed, because this machine is not calibrated"
+    if off == DISTURBED_SD:
+        how = "assumed, because other processes used the cores"
+    sentences = [
+        f"One process of each is not enough to decide. The intervals cover how the steps vary, and a variation of "
+        f"{percent(off)} between processes ({how})."
+    ]
+    if others := about_others(dict(enumerate(looks, 1))):
+        sentences.append(f"{others[0].upper()}{others[1:]}.")
+    sentences.append("To decide, compare both commands with `tuilab ab`.")
+    return " ".join(sentences)
 
 
 def _spell_ms(value: float) -> str:

@@ -129,10 +129,10 @@ def _reading_gaps(watch: Watch, state: str) -> Iterator[str]:
     for name, why in watch.unreadable.items():
         yield f"stream {show(name)} cannot be read: {show(why)}"
     if watch.pending_bytes and (watch.summary.is_over or state == RunState.LOST):
-        yield f"{plural(watch.pending_bytes, 'byte')} at the end of a stream are no whole record"
+        yield f"{plural(watch.pending_bytes, 'byte')} at the end of a stream are not a complete record"
 
 
 def _source_note(run: RunStarted | None, data: bytes) -> str:
     if not data or not run or hashlib.sha256(data).hexdigest() == run.source_sha256:
         return ""
-    return "this is not the source that ran: its digest is another than the recorded one"
+    return "not the source that ran: its digest differs from the recorded digest"

@@ -70,7 +70,7 @@ def why_not_again(run: "RunStarted") -> str:
     """Return why the line that makes a run again does not do so as it stands; nothing where it does."""
     values = [] if run.command else [value for value in changes(run).values() if isinstance(value, str)]
     has_gone = any(GONE in word for word in [*run.command, *values])
-    return f"its words have a secret, which is kept nowhere: put it where {GONE} stands" if has_gone else ""
+    return f"the command contains a secret, which tuilab does not store: replace {GONE} with it" if has_gone else ""
 
 
 def rerun_words(run: "RunStarted", repeats: int) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.record.events import Logged
-from tuilab.record.hidden import name_of, without
+from tuilab.record.events import Logged, OutputCaptured
+from tuilab.record.hidden import name_of, without, without_places
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.origin.taken_out import SOURCE
 from tuilab.scrub import scrubber
@@ -44,6 +44,7 @@ class Private:
     def __init__(self) -> None:
         self.places: Counter[str] = Counter()
         self._scrub = scrubber(keeps_numbers=True)
+        self._printed: dict[str, list[tuple[int, int]]] = {}  # by log: where secrets stand that this shell does not know
         self._plain: set[tuple[str, ...]] = set()  # arms and names of logged values that hold nothing private
 
     def of(self, value: Any, place: str) -> Any:
@@ -79,7 +80,18 @@ class Private:
             return item
         if isinstance(item, Corrupt | Gap):
             return item
+        if isinstance(item, OutputCaptured) and item.secrets:
+            self._printed[f"{item.stream}.log"] = item.secrets
+            item = msgspec.structs.replace(item, secrets=[])
         cleaned: Item = without(item, partial(self.of, place=name_of(item)))
+        return cleaned
+
+    def printed(self, data: bytes, log: str) -> bytes:
+        """Return a log without the secrets that its run knew; `item` has to have seen the records of the run."""
+        places = self._printed.get(log, [])
+        cleaned = without_places(data, places)
+        if places:
+            self.places[_PLACES[log]] += cleaned.count(GONE.encode()) - data.count(GONE.encode())
         return cleaned
 
     def _is_plain(self, item: Logged) -> bool:

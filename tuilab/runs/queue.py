@@ -277,7 +277,7 @@ def _tell_problem(root: Path, change: Callable[[], object]) -> None:
     except FileNotFoundError:
         raise
     except OSError as problem:
-        raise CannotRecord(f"cannot write in {show(root / FOLDER)}: {problem.strerror}") from problem
+        raise CannotRecord(f"cannot write to {show(root / FOLDER)}: {problem.strerror}") from problem
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def read() -> dict[str, Learned]:
     def take(line: dict[str, Any]) -> None:
         one = Learned(**{field.name: line[field.name] for field in fields(Learned) if field.name in line})
         if not _is_plain(one):
-            raise ValueError("a lesson is called otherwise")
+            raise ValueError("it names another lesson")
         if _is_news(one, found):
             found[one.lesson] = one
 

@@ -42,7 +42,7 @@ def create(scenario: str, under: Path) -> Path:
 
 def cannot_write(folder: Path, why: str) -> CannotRecord:
     """Return the error that says why nothing can be recorded in a folder, and what to do."""
-    return CannotRecord(f"cannot write in {show(folder)}: {why}; name another folder with --root DIR or TUILAB_ROOT")
+    return CannotRecord(f"cannot write to {show(folder)}: {why}; name another folder with --root DIR or TUILAB_ROOT")
 
 
 def list_runs(under: Path) -> list[Path]:

@@ -25,6 +25,9 @@ Clean = Callable[[str], str]
 
 _REMEMBERED = 2048  # texts
 _LONGEST_PATH = 4096
+_NAME = re.compile(r"[-+]{0,2}[A-Za-z_][\w.-]{0,100}")
+_RUNS_SCRIPT = re.compile(r"-[a-z]{0,5}c")  # bash -c, bash -lc, python -c: the next word is code
+_IS_LINE = re.compile(r"[\s;&|]")
 _PATH_END = re.compile(r"[\s\"'`=:;,|<>()\[\]{}]")
 
 
@@ -71,7 +74,11 @@ def is_secret_value(name: str, value: str) -> bool:
 
 def words_for_record(words: Sequence[str], secrets: Sequence[str] = ()) -> list[str]:
     """Return a command line as it may be recorded; `secrets` are words, or what stands behind their `=`, that are known."""
-    cleaned: list[str] = _walk([_without(word, secrets) for word in words], _clean_for_record())
+    kept = []
+    for at, word in enumerate(words):
+        is_script = at > 0 and _RUNS_SCRIPT.fullmatch(words[at - 1]) is not None and _IS_LINE.search(word) is not None
+        kept.append(word if is_script and word not in secrets else _without(word, secrets))
+    cleaned: list[str] = _walk(kept, _clean_for_record())
     return cleaned
 
 
@@ -89,10 +96,11 @@ def environment_for_record(given: Mapping[str, str], base: Mapping[str, str]) ->
     """Return what of an environment differs from the one that it is added to, as it may be recorded."""
     clean = _clean_for_record()
     new = {name: value for name, value in given.items() if base.get(name) != value}
-    return {
-        clean(name): GONE if names.is_secret(name) and not is_harmless(name, value) else clean(value)
-        for name, value in new.items()
-    }
+    return {clean(name): GONE if _is_secret_variable(name, value) else clean(value) for name, value in new.items()}
+
+
+def _is_secret_variable(name: str, value: str) -> bool:
+    return names.is_secret(name) and not is_harmless(name, value) and not is_word_of_model(name, value)
 
 
 def _begins_path(text: str, at: int) -> bool:
@@ -107,7 +115,8 @@ def _without(word: str, secrets: Sequence[str]) -> str:
     option, is_given, value = word.partition("=")
     if not is_given:
         return word
-    is_secret = value in secrets or (names.is_secret(option.lstrip("-")) and hides(option.lstrip("-"), value))
+    is_name = _NAME.fullmatch(option) is not None  # in `export A=...` or `one: A=...` the value ends at a blank
+    is_secret = value in secrets or (is_name and hides_option(option.lstrip("-"), value))
     return f"{option}={GONE}" if is_secret else word  # a word of a list is one value, with its blanks
 
 
@@ -135,8 +144,16 @@ def _is_hidden(name: str, inner: Any, hidden: Any) -> bool:
 
 
 def _list(words: list[Any]) -> list[Any]:
-    """Remove the word after an option that is called like a secret: a command line comes as a list."""
-    return [GONE if at and _is_secret_option(words[at - 1], word) else word for at, word in enumerate(words)]
+    """Remove the word after an option that is called like a secret, and the value of `token=...`: a command line is a list."""
+    kept = []
+    for at, word in enumerate(words):
+        if at and _is_secret_option(words[at - 1], word):
+            kept.append(GONE)
+        elif isinstance(word, str) and not re.search(r"\s", word):
+            kept.append(_without(word, ()))
+        else:
+            kept.append(word)
+    return kept
 
 
 def _is_secret_option(option: Any, word: Any) -> bool:

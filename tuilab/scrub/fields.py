@@ -38,13 +38,20 @@ _ELEMENT = (
     r"(?P<before><(?P<name>[A-Za-z_][\w:.-]{0,80}+)(?:\s[^<>]{0,200})?>\s{0,20}(?:<!\[CDATA\[)?)(?P<value>[^<]+?)"
     r"(?=(?:\]\]>)?</)"
 )
+_ANNOTATION = r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,40}\])?(?:\s{0,3}\|\s{0,3}[A-Za-z_][\w.]{0,40}){0,3}"  # str | None
+_QUOTED_AHEAD = rf"(?=(?:[\[({{]\s{{0,20}}{_KIND})?{_QUOTE}|{re.escape(GONE)})"
+_TYPE = rf"\s{{0,3}}{_ANNOTATION}\s{{0,3}}=\s{{0,3}}{_KIND}{_QUOTED_AHEAD}"  # what stands between a name and its default
+_ANNOTATED = rf"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{{0,80}}+)\s{{0,3}}(?P<sign>:{_TYPE})"  # name: str = "value"
 _NAMED = (  # name: value, "name": value, ["name"] = value, name and value as fields, ("name", "value"), and what a tab parts
-    rf"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{{0,80}}+)(?:{_QUOTE})?\]?(?:\s{{0,20}}(?P<sign>[:?]?={{1,3}}>?|::?|->"
+    rf"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{{0,80}}+)(?:{_QUOTE})?\]?(?:\s{{0,20}}(?P<sign>[:?]?={{1,3}}>?"
+    rf"|::?(?!{_TYPE})|->"
     rf"|,?\s{{0,20}}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,20}}[:=]|(?<=['\"]),(?=\s{{0,20}}{_KIND}{_QUOTE}))"
     rf"| {{0,20}}\t(?=[ \t]{{0,20}}\S))\s{{0,20}}(?:[|>][+-]?\n\s{{0,20}})?{_KIND}"
 )
 _OPTION = r"(?<![\w-])--?(?P<name>[A-Za-z][\w-]{0,80}+)(?:=| +(?!-))"
 _BRACKETS = "[](){},'\" "  # what may stand around the only value of a list
+_MADE_UP = re.compile(r"[\w.~+/=\\-]{8,200}")
+_FEW_LETTERS = 4
 _LOOKED_AT = 200  # characters of a value, to tell whether it is a secret
 _VALUE = (  # quoted, several in brackets, or as far as it goes: a comma that another name follows ends it
     rf"{_QUOTED}|[\[({{]\s{{0,20}}{_KIND}{_QUOTE}[^\n\])}}]*[\])}}]?"
@@ -57,9 +64,9 @@ def remove_fields(text: str) -> str:
     text = _compiled(_HEADER).sub(_without_header, text)
     text = _compiled(_ELEMENT).sub(_without_content, text)
     text = _compiled(_NETRC).sub(rf"\g<before>{GONE}", text)
-    return _remove_named(
-        _remove_named(text, _NAMED, _hides_here), _OPTION, lambda found, value: hides_option(found["name"], value)
-    )
+    text = _remove_named(text, _ANNOTATED, _hides_here)
+    text = _remove_named(text, _NAMED, _hides_here)
+    return _remove_named(text, _OPTION, lambda found, value: hides_option(found["name"], value))
 
 
 def is_harmless(name: str, value: str) -> bool:
@@ -100,9 +107,17 @@ def _is_number(value: str, most: int) -> bool:
 
 def hides(name: str, value: str) -> bool:
     """Say whether a text that gives a name this value tells a secret."""
-    if not names.is_secret(name) or is_harmless(name, value):
+    if not names.is_secret(name) or is_harmless(name, value) or is_word_of_model(name, value):
         return False
-    return names.is_certain(name) or names.is_variable(name) or is_opaque(value)
+    if names.is_certain(name) or names.is_variable(name) or is_opaque(value):
+        return True
+    return names.is_token(name) and _is_made_up(value)
+
+
+def _is_made_up(value: str) -> bool:
+    """Say whether a value has letters and digits, as people choose them for a token: no word, and no number with its unit."""
+    letters = sum(map(str.isalpha, value))
+    return bool(_MADE_UP.fullmatch(value)) and letters >= _FEW_LETTERS and any(map(str.isdigit, value))
 
 
 def hides_option(name: str, value: str) -> bool:

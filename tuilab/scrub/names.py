@@ -7,7 +7,7 @@ from itertools import pairwise
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|APIKEY|WEBHOOK|COOKIE|HTPASS")
 _ENDS = re.compile(r".(?:PASS|PWD|KEY|TOKEN|AUTH|CREDS?|DSN|JWT)\Z")  # of words run together: PGPASS, AUTHKEY
-_CERTAIN = frozenset({"CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT", "PFX", "PSK", "CONNSTR", "AUTHORIZATION"})
+_CERTAIN = frozenset({"BEARER", "CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT", "PFX", "PSK", "CONNSTR", "AUTHORIZATION"})
 _DOUBTFUL = frozenset(
     {"AUTH", "CONN", "KEY", "KEYS", "LOGIN", "OTP", "PASS", "PIN", "SIGNATURE", "PW", "PWD", "SAS", "TOKEN", "TOKENS"}
 )
@@ -26,29 +26,17 @@ _FRIENDS = frozenset({"BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", 
 _ABOUT = frozenset(  # what is said about a key or a password and is none: KeyError, password_length, key_name, token_type
     {"ERROR", "EXCEPTION", "WARNING", "LENGTH", "LEN", "COUNT", "SIZE", "NAME", "NAMES", "TYPE", "TYPES"}
 )
-_OF_MODELS = frozenset({"KEY", "KEYS", "TOKEN", "TOKENS"})
+_KEYS = frozenset({"KEY", "KEYS"})
+_OF_MODELS = _KEYS | {"TOKEN", "TOKENS"}
 _MODEL_WORDS = frozenset(  # in front of a token of a vocabulary, or a key of a batch, a table or a schedule
-    {"ADDED", "AUDIO", "BATCH", "BEGIN", "BLANK", "BOS", "BOUNDARY", "CAPTION", "CHAT", "CHECKPOINT", "CLASS", "CLS", "COLUMN"}
-    | {"DATA", "DATASET", "DECODER", "ENCODER", "END", "EOS", "EOT", "EXTRA", "FEATURE", "FILL", "FIM", "FORCED", "GROUP"}
-    | {"IMAGE", "IMG", "INDEX", "INPUT", "JSON", "LABEL", "LABELS", "LOSS", "LR", "MASK", "METRIC", "METRICS", "MIDDLE"}
-    | {"MONITOR", "NEWLINE", "OPTIMIZER", "OUTPUT", "PAD", "PADDING", "PLACEHOLDER", "POSITION", "PREFIX", "PROMPT", "QUERY"}
-    | {"ROW", "SAMPLE", "SCHEDULE", "SCHEDULER", "SCORE", "SEP", "SEQ", "SEQUENCE", "SORT", "SOT", "SPACE", "SPECIAL", "SRC"}
-    | {
-        "START",
-        "STATE",
-        "STOP",
-        "SUFFIX",
-        "TARGET",
-        "TEXT",
-        "TGT",
-        "UNK",
-        "VALUE",
-        "VIDEO",
-        "VOCAB",
-        "WEIGHT",
-        "WEIGHTS",
-        "WORD",
-    }
+    {"ADDED", "AUDIO", "BATCH", "BEGIN", "BLANK", "BOS", "BOUNDARY", "CACHE", "CAPTION", "CHAT", "CHECKPOINT"}
+    | {"CLASS", "CLS", "COLUMN", "DATA", "DATASET", "DECODER", "DICT", "ENCODER", "END", "EOS", "EOT", "EXTRA"}
+    | {"FEATURE", "FIELD", "FILL", "FIM", "FORCED", "FOREIGN", "GROUP", "IMAGE", "IMG", "INDEX", "INPUT", "JSON"}
+    | {"LABEL", "LABELS", "LOOKUP", "LOSS", "LR", "MASK", "METRIC", "METRICS", "MIDDLE", "MONITOR", "NESTED"}
+    | {"NEWLINE", "OPTIMIZER", "OUTPUT", "PAD", "PADDING", "PARTITION", "PLACEHOLDER", "POSITION", "PREFIX"}
+    | {"PRIMARY", "PROMPT", "QUERY", "ROW", "SAMPLE", "SCHEDULE", "SCHEDULER", "SCORE", "SEP", "SEQ", "SEQUENCE"}
+    | {"SHARD", "SORT", "SOT", "SPACE", "SPECIAL", "SRC", "START", "STATE", "STOP", "SUFFIX", "TARGET", "TEXT"}
+    | {"TGT", "UNK", "VALUE", "VIDEO", "VOCAB", "WEIGHT", "WEIGHTS", "WORD"}
 )
 _KNOWN = 4096  # a log says the same few names over and over
 _PLACES = ("FILE", "PATH", "DIR", "SOCK", "HOME", "FOLDER", "ROOT")
@@ -82,13 +70,27 @@ def is_counted(name: str) -> bool:
 def may_be_of_model(name: str) -> bool:
     """Say whether a name may be that of a token or a key of a model or of data: it says of no door, and of no password."""
     doubtful = {word for word in _words(name) if _is_doubtful(word)}
-    return bool(doubtful) and doubtful <= _OF_MODELS and not is_certain(name) and not is_variable(name)
+    if not doubtful or is_certain(name):
+        return False
+    return doubtful <= (_KEYS if is_variable(name) else _OF_MODELS)  # a variable with `TOKEN` mostly opens a door
 
 
 @lru_cache(_KNOWN)
 def is_of_model(name: str) -> bool:
-    """Say whether a name says which token or key of a model or of data it is: pad_token, lr-key, special_tokens."""
-    return may_be_of_model(name) and not _MODEL_WORDS.isdisjoint(_words(name))
+    """Say whether a name says which token or key of a model or of data it is: pad_token, lr-key, LR_KEY, special_tokens.
+
+    A `key` that says no more counts, too: tools that ask for a secret name the door, as `--api-key` does.
+    """
+    if not may_be_of_model(name):
+        return False
+    words = _words(name)
+    return words in (["KEY"], ["KEYS"]) or not _MODEL_WORDS.isdisjoint(words)
+
+
+@lru_cache(_KNOWN)
+def is_token(name: str) -> bool:
+    """Say whether a name ends with `token`, and does not say that it is one of a model: token, raw_token."""
+    return _words(name)[-1:] == ["TOKEN"] and not is_of_model(name)
 
 
 @lru_cache(_KNOWN)

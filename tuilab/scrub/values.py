@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
 from tuilab.scrub import names
-from tuilab.scrub.fields import is_harmless
+from tuilab.scrub.fields import is_harmless, is_word_of_model
 from tuilab.scrub.forms import is_opaque
 from tuilab.text import GONE
 
@@ -16,6 +16,7 @@ _SHORTEST = 6  # a secret of fewer characters is found everywhere
 _WORD_LIMIT = 12  # characters; a shorter one of letters alone, or of digits, is only looked for as a whole word
 _GAPPED = 16  # characters; a longer one may be wrapped
 _GAPPED_LIMIT = 4096
+_MOST_PLACES = 1000  # that are kept of one log
 _LOGIN = re.compile(r"://(?P<user>[^/\s:@]*):?(?P<password>[^\s]*)@")
 _PIECES = re.compile(r"[\s:;,|&=\"'{}()<>@]+")
 _SAFE = ("", "/", "!'()*", "!$&'()*+,;=", "!#$%&'()*+,/:;=?@[]~")  # what those who quote for an address leave as it is
@@ -32,6 +33,22 @@ def secret_values(environ: Mapping[str, str]) -> set[str]:
 def remover(environ: Mapping[str, str]) -> Callable[[str], str]:
     """Return a function that removes the secrets of an environment from a text, however they are spelt."""
     return removing(secret_values(environ))
+
+
+def places_in(text: str, values: Collection[str]) -> list[tuple[int, int]]:
+    """Return from where to where some values stand in a text, however they are spelt; if they are many, one place for all."""
+    folded = _folds(text)
+    spans = []
+    for spelling in {spelling for value in values for spelling in _spellings(value)}:
+        if any(_fold(spelling) in one for one in folded):
+            spans += [found.span() for found in re.finditer(_pattern(spelling), text, flags=re.IGNORECASE)]
+    places: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if places and begin <= places[-1][1]:
+            places[-1] = places[-1][0], max(places[-1][1], end)
+        else:
+            places.append((begin, end))
+    return places if len(places) <= _MOST_PLACES else [(places[0][0], places[-1][1])]
 
 
 def removing(values: Collection[str]) -> Callable[[str], str]:
@@ -56,7 +73,8 @@ def removing(values: Collection[str]) -> Callable[[str], str]:
 
 def _is_hiding(name: str, value: str) -> bool:
     is_path = names.is_place(name) and value.startswith(("/", "~", "."))
-    return names.is_secret(name) and not is_path and not is_harmless(name, value.strip())
+    text = value.strip()
+    return names.is_secret(name) and not is_path and not is_harmless(name, text) and not is_word_of_model(name, text)
 
 
 def pieces(value: str) -> Iterator[str]:

@@ -108,7 +108,10 @@ class Commands(Provider):
         """Yield the keys that may be used where the user is, each with what it does; and what has a name alone."""
         places: list[str] = getattr(self.screen, "places", list)()
         every = [key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action]
-        keys = {key.action: _named(key) for key in every}
+        taken = {key.key for place in places for key in KEYS[place] if key.action}
+        own = {key.action for place in places for key in KEYS[place]}
+        usable = [key for key in every if key.action in own or key.key not in taken]  # such a key does something else here
+        keys = {key.action: _named(key) for key in usable}
         keys |= {key.action: key for key in BY_NAME if key.action not in keys}
         is_read_only = self._lab.desk.is_read_only
         for key in sorted(keys.values(), key=lambda key: _ORDER.index(key.action)):

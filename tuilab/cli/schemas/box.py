@@ -31,18 +31,18 @@ class Scenario(TypedDict):
     params: list[Param]
     arms: list[str]
     claims: list[Claim]
-    error: Annotated[str, Meta(description="why it cannot be used; empty: it can")]
-    is_timed: Annotated[bool, Meta(description="claims times, which want several processes")]
+    error: Annotated[str, Meta(description="why the scenario cannot be used; empty: it can")]
+    is_timed: Annotated[bool, Meta(description="true: it has claims about time, which need several processes")]
     builds_on: list[str]
 
 
 class Listed(Scenario):
-    last_verdict: Annotated[str | None, Meta(description="on this box: of its worst claim, or how its run ended")]
+    last_verdict: Annotated[str | None, Meta(description="on this machine: verdict of its worst claim, or how its run ended")]
 
 
 class List(TypedDict):
     schema: Literal["tuilab.list/1"]
-    topics: Annotated[dict[str, str], Meta(description="what each is about")]
+    topics: Annotated[dict[str, str], Meta(description="what each topic is about")]
     scenarios: list[Listed]
 
 
@@ -52,7 +52,7 @@ class Lesson(Scenario):
 
 
 class Shown(Lesson, total=False):
-    source: Annotated[str | None, Meta(description="with --source; null: why says why it cannot be read")]
+    source: Annotated[str | None, Meta(description="with --source; null: it cannot be read, and why has the reason")]
     why: str
 
 
@@ -72,8 +72,8 @@ class Check(TypedDict):
     exit_code: ExitCode
     paths: list[str]
     findings: list[Finding]
-    warnings: Annotated[list[Finding], Meta(description="sentences of lessons that are hard to read; no failure")]
-    stamped: Annotated[list[str], Meta(description="translations that were stamped")]
+    warnings: Annotated[list[Finding], Meta(description="sentences of lessons that are hard to read; not in the exit code")]
+    stamped: Annotated[list[str], Meta(description="translations that --stamp marked as up to date")]
 
 
 class New(TypedDict):
@@ -128,15 +128,15 @@ class Doctor(TypedDict):
     wall_s: Seconds
     host: str
     exit_code: ExitCode
-    counts: Annotated[dict[str, int], Meta(description="of the answers, by status")]
+    counts: Annotated[dict[str, int], Meta(description="number of checks by status")]
     checks: list[Answer]
     facts: list[Fact]
 
 
 class Kept(TypedDict):
     wall_s: Seconds
-    luck: Annotated[Maybe, Meta(description="how far off a process is by itself: a standard deviation")]
-    ways: Annotated[dict[str, Trials], Meta(description="of judging")]
+    luck: Annotated[Maybe, Meta(description="standard deviation between processes, of the logarithm of their times")]
+    ways: Annotated[dict[str, Trials], Meta(description="trials by way of judging, for example within one process")]
 
 
 class KeptOfGpu(Kept):
@@ -191,7 +191,11 @@ class Advice(TypedDict):
     ranks: int | None
     box: dict[str, str]
     settings: list[Variable]
-    left: Annotated[list[Variable], Meta(description="as they are: the default won, or nothing is decided")]
+    left: Annotated[
+        list[Variable], Meta(description="variables to leave unchanged: the default was fastest, or nothing is decided")
+    ]
     conflicts: list[Variable]
     not_counted: list[NotCounted]
-    not_known: Annotated[list[NotKnown], Meta(description="what never raced here, and what would race it")]
+    not_known: Annotated[
+        list[NotKnown], Meta(description="variables that were never compared here, and the command that compares them")
+    ]

@@ -14,12 +14,12 @@ from tuilab.runs.comparing.differences import Difference
 class Started(TypedDict):
     schema: Literal["tuilab.started/1"]
     runs: list[Run]
-    sweep: NotRequired[Annotated[str, Meta(description="that the runs are the points of")]]
+    sweep: NotRequired[Annotated[str, Meta(description="the sweep that the runs are points of")]]
 
 
 class PointOf(TypedDict):
     id: str
-    point: Annotated[dict[str, Any], Meta(description="the values of the settings")]
+    point: Annotated[dict[str, Any], Meta(description="value of each setting")]
 
 
 class Listed(Run):
@@ -27,8 +27,8 @@ class Listed(Run):
     topic: str
     changed: dict[str, Any]
     state: RunState
-    reason: Annotated[str, Meta(description="why it ended so")]
-    sweep: Annotated[PointOf | None, Meta(description="that it is a point of")]
+    reason: Annotated[str, Meta(description="why the run ended in this state")]
+    sweep: Annotated[PointOf | None, Meta(description="the sweep that the run is a point of; null: none")]
     elapsed_s: Maybe
     bytes: int | None
     claims: list[Judged]
@@ -39,10 +39,10 @@ class Listed(Run):
 
 class Runs(TypedDict):
     schema: Literal["tuilab.runs/1"]
-    total: Annotated[int, Meta(description="runs in these folders, before any is chosen")]
-    closed: Annotated[int, Meta(description="runs that may not be read")]
-    spoilt: Annotated[list[Run], Meta(description="runs no more: their journal is no folder any more")]
-    bytes: Annotated[int | None, Meta(description="of all of them; null: not yet counted")]
+    total: Annotated[int, Meta(description="number of runs in these folders, before filters")]
+    closed: Annotated[int, Meta(description="number of runs that you may not read")]
+    spoilt: Annotated[list[Run], Meta(description="runs that are damaged: the journal is not a folder")]
+    bytes: Annotated[int | None, Meta(description="size of all runs on disk; null: not yet counted")]
     runs: list[Listed]
 
 
@@ -51,17 +51,17 @@ class Side(TypedDict):
     estimate: Maybe
     low: Maybe
     high: Maybe
-    measured: Annotated[str, Meta(description="of an exact claim, in words")]
+    measured: Annotated[str, Meta(description="exact claim: what was measured, as text")]
     why: str
-    op: Annotated[str, Meta(description="of a claim about a ratio")]
-    is_open: Annotated[bool, Meta(description="no verdict yet, and the run goes on")]
+    op: Annotated[str, Meta(description="claim about a ratio: at_least, at_most or between")]
+    is_open: Annotated[bool, Meta(description="true: no verdict yet, and the run is running")]
     gpu_words: str
-    clock: Annotated[str, Meta(description="that a ratio was judged on: wall or cpu; empty: not about a ratio")]
+    clock: Annotated[str, Meta(description="claim about a ratio: the clock that judged, wall or cpu; else empty")]
 
 
 class Moment(Run):
     side: Side
-    changes: Annotated[list[Difference], Meta(description="since the run before")]
+    changes: Annotated[list[Difference], Meta(description="what changed since the previous run")]
 
 
 class ClaimHistory(TypedDict):
@@ -69,7 +69,7 @@ class ClaimHistory(TypedDict):
     scenario: str
     key: Key
     text: str
-    claimed: Annotated[Maybe, Meta(description="the bound of a ratio")]
+    claimed: Annotated[Maybe, Meta(description="claim about a ratio: the claimed bound")]
     runs: list[Moment]
 
 
@@ -82,9 +82,9 @@ class Compared(Run):
 
 class Pair(Claim):
     former_keys: list[str]
-    differs: Annotated[str, Meta(description="in words; empty: nothing")]
-    sides: Annotated[list[Side | None], Meta(description="of each run")]
-    shifts: Annotated[list[Shift | None], Meta(description="of each run after the first, against that one")]
+    differs: Annotated[str, Meta(description="difference between the runs, as text; empty: none")]
+    sides: Annotated[list[Side | None], Meta(description="what each run found; null: it does not have the claim")]
+    shifts: Annotated[list[Shift | None], Meta(description="change of each further run from the first run")]
 
 
 class Line(TypedDict):
@@ -103,22 +103,25 @@ class Curve(TypedDict):
 
 
 class OfCommands(TypedDict):
-    name: Annotated[str, Meta(description="steps in milliseconds, memory in bytes, the last value of a curve")]
-    values: Annotated[list[Maybe], Meta(description="in each run")]
-    shifts: Annotated[list[Shift | None], Meta(description="of each run after the first; none but of a step")]
+    name: Annotated[str, Meta(description="time of a step in milliseconds, memory in bytes, or the last value of a curve")]
+    values: Annotated[list[Maybe], Meta(description="value in each run")]
+    shifts: Annotated[
+        list[Shift | None], Meta(description="change of each further run from the first run; only for the time of a step")
+    ]
 
 
 class Comparison(TypedDict):
     scenarios: list[str]
     runs: list[Compared]
     differences: list[Difference]
-    same: Annotated[int, Meta(description="facts that are the same in all")]
+    same: Annotated[int, Meta(description="number of facts that are the same in all runs")]
     source_changes: list[str]
     claims: list[Pair]
-    times_s: Annotated[dict[str, list[Maybe]], Meta(description="of a call of each arm, in each run")]
+    times_s: Annotated[dict[str, list[Maybe]], Meta(description="time of a call of each arm, in each run")]
     time_shifts: dict[str, list[Shift | None]]
     cpu_times_s: Annotated[
-        dict[str, list[Maybe]], Meta(description="the same in CPU time; empty if no verdict rests on CPU time")
+        dict[str, list[Maybe]],
+        Meta(description="CPU time of a call of each arm, in each run; empty if no verdict was judged on CPU time"),
     ]
     cpu_time_shifts: dict[str, list[Shift | None]]
     judged_on_cpu: Annotated[list[str], Meta(description="arms that every run judged on CPU time")]
@@ -132,9 +135,9 @@ class Compare(TypedDict):
     schema: Literal["tuilab.compare/1"]
     exit_code: ExitCode
     comparisons: list[Comparison]
-    not_in_all: Annotated[list[str], Meta(description="scenarios")]
+    not_in_all: Annotated[list[str], Meta(description="scenarios that not all folders have")]
     found: Annotated[list[str], Meta(description="what --fail-on found, in sentences")]
-    undecided: Annotated[list[str], Meta(description="what --fail-on could not decide, in sentences; it does not fail")]
+    undecided: Annotated[list[str], Meta(description="what --fail-on could not decide, in sentences; not in the exit code")]
 
 
 class Reached(Judged):
@@ -164,11 +167,14 @@ class Verify(Run):
     state: RunState
     is_over: bool
     wrong: list[str]
-    taken_out: Annotated[int | None, Meta(description="words of the source that the archive left out; null: it is as it ran")]
-    rules: Annotated[list[str], Meta(description="that judged")]
-    rule: Annotated[str, Meta(description="of this version")]
+    taken_out: Annotated[
+        int | None,
+        Meta(description="number of words that were removed from the source as secrets; null: the source is unchanged"),
+    ]
+    rules: Annotated[list[str], Meta(description="rules of the recorded verdicts")]
+    rule: Annotated[str, Meta(description="rule of this version")]
     recorded: list[Reached]
-    again: Annotated[list[Reached], Meta(description="as this version judges")]
+    again: Annotated[list[Reached], Meta(description="verdicts by the rule of this version")]
 
 
 class Noted(Run):
@@ -178,7 +184,7 @@ class Noted(Run):
 
 
 class Stopped(Run):
-    done: Annotated[str, Meta(description="in a sentence")]
+    done: Annotated[str, Meta(description="what was done, in a sentence")]
 
 
 class Stop(Stopped):
@@ -187,9 +193,9 @@ class Stop(Stopped):
 
 class Rm(TypedDict):
     schema: Literal["tuilab.rm/1"]
-    is_done: Annotated[bool, Meta(description="false: it was only said what would be deleted")]
+    is_done: Annotated[bool, Meta(description="false: nothing was deleted; the runs are those that would be deleted")]
     runs: list[Run]
-    kept: Annotated[list[str], Meta(description="which stay, and why, in sentences")]
+    kept: Annotated[list[str], Meta(description="which runs were kept, and why, in sentences")]
 
 
 class Export(TypedDict):
@@ -198,7 +204,7 @@ class Export(TypedDict):
     file: Path
     files: int
     bytes: int
-    taken_out: Annotated[Counts, Meta(description="what looks like a secret, by where it stood")]
+    taken_out: Annotated[Counts, Meta(description="number of removed secrets, by place")]
     left_out: list[str]
 
 
@@ -217,7 +223,7 @@ class Queued(Run):
     scenario: str
     topic: str | None
     state: RunState
-    place: Annotated[int | None, Meta(description="1 is the next; null: it does not wait")]
+    place: Annotated[int | None, Meta(description="place in the queue, 1 is next; null: not queued")]
     devices: list[str]
 
 
@@ -229,61 +235,66 @@ class Queue(TypedDict):
 
 class SweepListed(TypedDict):
     sweep: str
-    name: Annotated[str, Meta(description="of the scenario, or the command as it was typed")]
-    values: Annotated[dict[str, list[Any]], Meta(description="that it goes through, by setting")]
-    points: Annotated[dict[str, int], Meta(description="how many are in which state; `not begun` have no run")]
+    name: Annotated[str, Meta(description="name of the scenario, or the command as it was typed")]
+    values: Annotated[dict[str, list[Any]], Meta(description="values of each setting")]
+    points: Annotated[dict[str, int], Meta(description="number of points by state; `not begun`: without a run")]
     runs: list[Run]
 
 
 class Sweeps(TypedDict):
     schema: Literal["tuilab.sweeps/1"]
     total: int
-    sweeps: Annotated[list[SweepListed], Meta(description="the newest, the newest first")]
+    sweeps: Annotated[list[SweepListed], Meta(description="the newest sweeps, newest first")]
 
 
 class StopSweep(TypedDict):
     schema: Literal["tuilab.stop-sweep/1"]
     sweep: str
-    is_ended: Annotated[bool, Meta(description="whether the tuilab sweep that begins one point after another was asked to end")]
+    is_ended: Annotated[bool, Meta(description="true: the process that starts the points was asked to end")]
     runs: list[Stopped]
 
 
 class SweptPoint(TypedDict):
-    point: Annotated[dict[str, Any], Meta(description="the values of the settings")]
-    id: Annotated[str, Meta(description="of the run")]
-    holds: Annotated[bool | None, Meta(description="null: the measurement gives no answer")]
+    point: Annotated[dict[str, Any], Meta(description="value of each setting")]
+    id: Annotated[str, Meta(description="id of the run")]
+    holds: Annotated[bool | None, Meta(description="true: the claim holds; null: the measurement does not decide it")]
     verdict: Verdict | None
     why: str
     estimate: Maybe
     low: Maybe
     high: Maybe
-    confidence: Annotated[Maybe, Meta(description="of the interval")]
+    confidence: Annotated[Maybe, Meta(description="confidence of the interval, such as 0.95")]
     units: int | None
     unit: str | None
     noise_floor: Maybe
     smallest_effect: Maybe
-    measure: Annotated[str | None, Meta(description="the clock: wall, or cpu where the box was disturbed; null: nothing timed")]
+    measure: Annotated[
+        str | None,
+        Meta(description="clock that judged: wall, or cpu if other processes disturbed the run; null: nothing was timed"),
+    ]
 
 
 class SweptClaim(TypedDict):
-    text: Annotated[str, Meta(description="with the names of settings in braces, where their values stood in it")]
-    about: Annotated[str, Meta(description="of which values its numbers are, where these vary; else empty")]
+    text: Annotated[str, Meta(description="text of the claim, with {NAME} in place of the value of a setting")]
+    about: Annotated[str, Meta(description="values for which the numbers in the text are true, if these vary; else empty")]
     key: str | None
-    holds: Annotated[list[str], Meta(description="where it holds, a sentence for each combination of the other settings")]
+    holds: Annotated[
+        list[str], Meta(description="where the claim holds: a sentence for each combination of the other settings")
+    ]
     points: list[SweptPoint]
 
 
 class PointRun(Run):
     point: dict[str, Any]
     state: str
-    last: Annotated[dict[str, Maybe], Meta(description="where the curves of a command ended")]
+    last: Annotated[dict[str, Maybe], Meta(description="last value of each curve of a command")]
 
 
 class Swept(TypedDict):
     schema: Literal["tuilab.sweep/1"]
     exit_code: ExitCode
-    sweep: Annotated[str, Meta(description="its id, which report and sweep --resume take")]
-    values: Annotated[dict[str, list[Any]], Meta(description="that it goes through, by setting")]
+    sweep: Annotated[str, Meta(description="id of the sweep, for report and sweep --resume")]
+    values: Annotated[dict[str, list[Any]], Meta(description="values of each setting")]
     runs: list[PointRun]
     claims: list[SweptClaim]
     missing: Annotated[list[str], Meta(description="points without a result, and why")]

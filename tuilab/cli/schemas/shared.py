@@ -9,14 +9,14 @@ from tuilab.record.verdicts import Verdict
 Number = float | Literal["nan", "inf", "-inf"]
 Maybe = Number | None
 Seconds = Annotated[Maybe, Meta(description="seconds since 1970")]
-ExitCode = Annotated[int, Meta(description="of the command")]
-Key = Annotated[str | None, Meta(description="of a claim; null where it has none")]
-Path = Annotated[str, Meta(description="of the folder or file, absolute")]
+ExitCode = Annotated[int, Meta(description="exit code of the command")]
+Key = Annotated[str | None, Meta(description="key of the claim; null: it has no key")]
+Path = Annotated[str, Meta(description="absolute path")]
 Counts = dict[str, int]
 
 
 class Run(TypedDict):
-    run: Annotated[str, Meta(description="its id")]
+    run: Annotated[str, Meta(description="id of the run")]
     path: Path
 
 
@@ -31,7 +31,7 @@ class Claim(TypedDict):
 
 
 class Judged(Claim):
-    verdict: Annotated[Verdict | None, Meta(description="null: not judged")]
+    verdict: Annotated[Verdict | None, Meta(description="verdict; null: not judged")]
 
 
 class Gpu(TypedDict):

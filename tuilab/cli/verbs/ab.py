@@ -98,6 +98,7 @@ _OPTIONS: list[click.Parameter] = [
 @click.command(params=_OPTIONS, help=__doc__, context_settings={"allow_interspersed_args": False})
 def command(**given: Any) -> int:
     run_order = _order(given)
+    options.refuse_both_json(as_json=given["as_json"], as_jsonl=given["as_jsonl"])
     if not given["quiet"]:
         _tell(run_order)
     if given["detach"]:

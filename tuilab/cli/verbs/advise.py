@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         ),
         click.Option(
             ["--ranks"], type=click.IntRange(1, 4096), default=None, metavar="N",
-            help="Advise for N ranks that torchrun starts on this machine, its --nproc-per-node (default: for one program).",
+            help="Advise for N ranks on this machine, as `torchrun --nproc-per-node N` starts them (default: for one program).",
         ),
         options.AS_JSON,
         *options.FOLDERS,

@@ -2,7 +2,7 @@
 
 A and B are runs, or folders of runs, for example of two machines. The first is the reference for
 all others. One run alone is compared with the baseline of its scenario: the newest run with the tag
-`baseline` (tuilab note RUN --tag baseline). Folders are compared scenario by scenario, for each
+`baseline` (`tuilab note RUN --tag baseline`). Folders are compared scenario by scenario, for each
 scenario that all folders have. From each folder, this takes the newest successful run, preferably
 one with default parameters.
 
@@ -120,7 +120,10 @@ def command(
 def _format(target: str) -> str:
     from tuilab.reports.files import format_of
 
-    kind = format_of(target)
+    try:
+        kind = format_of(target)
+    except UsageError:  # it lists the extensions of reports, and a comparison takes fewer
+        kind = ""
     if kind not in ("html", "md", "json"):
         raise UsageError(f"a comparison cannot be written to {show(target, 200)}; use the extension .html, .md or .json")
     return kind

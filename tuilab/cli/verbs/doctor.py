@@ -1,8 +1,8 @@
 """Check this machine for anything that disturbs, slows or ends a run, and show how to fix it.
 
-Prints warnings and failures, and a summary of all checks; --all prints every check, and the facts
-about the machine. A check takes 3 s at most. A check that hangs or crashes is n/a, with the reason.
-All checks run at the same time.
+Without --all, tuilab prints warnings and failures, and a summary of all checks. With --all, it
+prints every check, and the facts about the machine. A check takes 3 s at most. A check that hangs or
+crashes is n/a, with the reason. All checks run at the same time.
 
 \b
 Exit codes:
@@ -94,5 +94,5 @@ def _show(asked: Asked, *, is_all: bool) -> None:
     for group in asked.groups.values():
         if found := group.result() if is_all else problems(group.result()):
             click.echo(f"{chr(10) * is_all}{style.fit(render(found, style, width, pad))}", color=True)
-    more = "" if is_all else "; all of them: tuilab doctor --all"
+    more = "" if is_all else " (details: tuilab doctor --all)"
     click.echo(f"{chr(10) * is_all}{counts(asked.found())}{more}")

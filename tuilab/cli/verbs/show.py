@@ -27,7 +27,7 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     help=__doc__,
     params=[
         click.Argument(["name"], shell_complete=completion.scenarios),
-        click.Option(["--source"], is_flag=True, help="Print the source, too."),
+        click.Option(["--source"], is_flag=True, help="Also print the source."),
         options.AS_JSON,
         options.LANG,
         options.SCENARIOS,

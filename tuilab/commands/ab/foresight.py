@@ -37,7 +37,7 @@ def foresee(order: RunOrder) -> list[str]:
     luck = next((luck for one in earlier if (luck := luck_of(one, order.command.measure)) is not None), None)
     process_s = next((took for one in earlier if (took := process_s_of(one))), None)
     processes, first = len(order.command.arms) + 1, order.command.arms[0].name
-    what = f"{plural(order.repeats, 'repeat')} of {processes} processes, {first} once more as its control"
+    what = f"{plural(order.repeats, 'repeat')} of {processes} processes ({first} runs twice, as the A/A control)"
     if order.looks:
         what = f"up to {what}"
     return [f"{what}: {_seen(order, luck)}", _how_long(order, processes, process_s)]
@@ -47,16 +47,16 @@ def _seen(order: RunOrder, luck: float | None) -> str:
     """Return how small a difference would be seen four times in five."""
     assert order.command is not None
     if order.repeats < MIN_UNITS:
-        return f"nothing is judged by fewer than {MIN_UNITS}"
+        return f"too few for verdicts, which need {MIN_UNITS}"
     if luck is None and order.command.measure:
-        return "how small a difference is seen is not known before"
+        return "the smallest detectable difference is unknown before the run"
     look = decisive_look(order.repeats, order.looks)
     count, spread = look.counts[-1], _USUAL_LUCK if luck is None else luck
     effect = smallest_seen(look, spread, len(order.command.claims))
-    by = "as processes usually are" if luck is None else "as in its last race"
+    by = "the usual value" if luck is None else "as last time"
     after = f"after {count} " if order.looks else ""
-    seen = f"{after}a difference of {percent(math.expm1(effect))} is seen four times in five"
-    return f"{seen}, where a process is off by {percent(spread)} by itself, {by}"
+    seen = f"{after}a difference of {percent(math.expm1(effect))} is detected four times in five"
+    return f"{seen}, if processes vary by {percent(spread)} ({by})"
 
 
 def smallest_seen(look: Look, luck: float, claims: int = 1) -> float:
@@ -68,10 +68,10 @@ def smallest_seen(look: Look, luck: float, claims: int = 1) -> float:
 def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
     count = order.repeats * processes
     if order.budget_s:
-        return f"it ends when the claims are decided, or after {clock(order.budget_s)}"
+        return f"runs until the claims are decided, or for {clock(order.budget_s)}"
     if process_s is None:
-        return f"it takes {count} times as long as the command, which was not run here before"
-    return f"it takes {clock(count * process_s)}: {count} times {clock(process_s)}, as the command took last time"
+        return f"takes {count} times as long as the command (duration unknown: it has not run here before)"
+    return f"takes about {clock(count * process_s)}: {count} times {clock(process_s)}, the time of the command last time"
 
 
 def luck_of(summary: RunSummary, measure: str = "") -> float | None:

@@ -44,7 +44,7 @@ def _step(ended: Ended) -> Measured:
         amount = max(round(found.step_s * _BILLIONTHS), 1)
         return Measured(amount, is_settled=found.is_settled, cpu=cpu_of(lane, found))
     count = max((lane.count for lane in ended.watched.lanes.values()), default=0)
-    few = f"{plural(count, 'step')} were seen, which are too few to time one" if count else ended.watched.why_unseen()
+    few = f"{plural(count, 'step')} seen, which is too few to time a step" if count else ended.watched.why_unseen()
     return Measured(lacks=few)
 
 
@@ -53,8 +53,8 @@ def _last(curve: str, ended: Ended) -> Measured:
     last = ended.watched.last
     names = [name for name in last if name == curve or name.rpartition(" (")[0] == curve]
     if not names:
-        return Measured(lacks=f"no curve is called {curve}: there are {join(last) or 'none'}")
+        return Measured(lacks=f"no curve is named {curve}; curves: {join(last) or 'none'}")
     value = last[names[0]]
     if not (math.isfinite(value) and 1 / _BILLIONTHS <= value < _MOST):
-        return Measured(lacks=f"{curve} ended at {value:g}: ratios take numbers above 0")
+        return Measured(lacks=f"{curve} ended at {value:g}, but a ratio needs numbers above 0")
     return Measured(round(value * _BILLIONTHS))

@@ -1,9 +1,12 @@
 """Finds out whether a command waited for cores, and who used them."""
 
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 from tuilab.commands.cpu.core_use import CoreUse, Threads
 from tuilab.probes.core_work import OTHERS_SHARE, Use, Work, read_work, usable_cores, use_between
+from tuilab.record.events import CoresAwaited
 from tuilab.text import plural
 
 _LEAST_S = 2.0  # on a core: a command that works less, such as a shell, is too short to judge
@@ -11,15 +14,31 @@ _WAITED_SHARE = 0.2  # of the time in which a core was wanted: from there on tim
 _FULL_SHARE = 0.75  # of the usable cores
 
 
+class Moment(NamedTuple):
+    """What was read at one moment of a training."""
+
+    at: float
+    waited_s: float  # for a core, by the threads of the command so far
+    work: Work | None
+
+
 class Contention:
     """The use of the cores by a command and by other processes, from the first reading to the last."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.cores = CoreUse(pid)
         self._pid = pid
         self.usable = usable_cores()
         self.first: Work | None = None
         self.last: Work | None = None
+        self._has_stepped = False  # since the last reading
+        self._training_began: Moment | None = None
+        self._training_ended: Moment | None = None  # as far as it was read
+
+    def step(self) -> None:
+        """Note that the command made a step: the next reading is one of its training."""
+        self._has_stepped = True
 
     def look(self) -> bool:
         """Read who uses the cores; say whether that was done, because a slow reading is not repeated at once."""
@@ -27,7 +46,24 @@ class Contention:
             return False
         self.last = self._read()
         self.first = self.first or self.last
+        if self._has_stepped:
+            self._has_stepped = False
+            self._training_ended = Moment(self._clock(), self.cores.threads.waited_s, self.last)
+            self._training_began = self._training_began or self._training_ended
         return True
+
+    def in_training(self) -> CoresAwaited | None:
+        """Return how long the command waited for cores while it made steps; None if that was not read twice."""
+        began, ended = self._training_began, self._training_ended
+        if began is None or ended is None or ended.at <= began.at or not self.cores.is_known:
+            return None
+        use = use_between(began.work, ended.work)
+        return CoresAwaited(
+            elapsed_s=ended.at - began.at,
+            waited_s=ended.waited_s - began.waited_s,
+            usable=max(len(self.usable), 1),
+            others=None if use is None else max(use.others, 0.0),
+        )
 
     def is_starved(self) -> bool:
         """Say whether the command waited for cores so long that its times differ from those on a quiet machine."""

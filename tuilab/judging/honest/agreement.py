@@ -139,11 +139,11 @@ def _strangers(streams: Mapping[str, Stream], summary: RunSummary) -> Iterator[s
         worker = _RANK.sub("", name)
         is_known = name in _KINDS or _SAMPLER.fullmatch(name) or (worker in summary.workers and summary.workers[worker].started)
         if not is_known and worker.startswith("worker-"):
-            yield f"{show(name)}: nobody started a worker of this name"
+            yield f"{show(name)}: no worker of this name was started"
         elif not is_known:
             yield f"{show(name)}: no process of a run writes a stream of this name"
         elif summary.counted and name not in summary.counted and name != "supervisor":
-            yield f"{show(name)}: the stream was not there when the run had ended"
+            yield f"{show(name)}: the stream did not exist when the run ended"
 
 
 def _cut(streams: Mapping[str, Stream], sound: Mapping[str, Stream], summary: RunSummary) -> Iterator[str]:
@@ -152,11 +152,11 @@ def _cut(streams: Mapping[str, Stream], sound: Mapping[str, Stream], summary: Ru
         yield from _without_end(streams, sound, summary)
     for name, count in summary.counted.items():
         if name not in streams:
-            yield f"{show(name)}: the stream is gone; it had {plural(count, 'record')}"
+            yield f"{show(name)}: the stream is missing; it had {plural(count, 'record')}"
         elif name in sound and (missing := count - streams[name].count) > 0:
             yield f"{show(name)}: the last {'record is' if missing == 1 else f'{missing} records are'} gone"
         elif name in sound and missing < 0 and summary.state != RunState.UNKILLABLE:
-            yield f"{show(name)}: {plural(-missing, 'record')} more than when the run had ended"
+            yield f"{show(name)}: {plural(-missing, 'record')} more than when the run ended"
 
 
 def _without_end(streams: Mapping[str, Stream], sound: Mapping[str, Stream], summary: RunSummary) -> Iterator[str]:
@@ -166,7 +166,7 @@ def _without_end(streams: Mapping[str, Stream], sound: Mapping[str, Stream], sum
     succeeded = [name for name, repeat in whole.items() if repeat < last or summary.state == RunState.SUCCEEDED]
     for name in succeeded:
         if name not in streams:
-            yield f"{show(name)}: the stream is gone"
+            yield f"{show(name)}: the stream is missing"
         elif name in sound and not streams[name].is_finished:
             yield f"{show(name)}: the last records are gone"
 
@@ -176,7 +176,7 @@ def _repeats(summary: RunSummary) -> Iterator[str]:
     assert summary.run is not None
     for name, worker in summary.workers.items():
         if worker.started and not worker.exited and summary.outputs and summary.state != RunState.UNKILLABLE:
-            yield f"{show(name)}: there is no record of its end"
+            yield f"{show(name)}: the record of its end is missing"
     run = sorted(one.started.repeat for one in summary.workers.values() if one.started and not one.started.arm)
     planned = summary.run.repeats
     is_early = summary.state != RunState.SUCCEEDED or bool(summary.reason) or (len(run) == 1 and not summary.races)

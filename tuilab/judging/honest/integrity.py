@@ -57,7 +57,7 @@ def examine(run_dir: Path) -> Findings:
     findings.again = judge(summary)
     rule = summary.run.rule if summary.run else ""
     if others := [name for name in findings.rules if rule and name != rule]:
-        findings.wrong.append(f"verdicts by {join(others)} in a run that is judged by {show(rule)}")
+        findings.wrong.append(f"the run uses the rule {show(rule)}, but has verdicts by {join(others)}")
     findings.unchecked = sum(verdict.rule != RULE for verdict in findings.recorded)
     if findings.state != RunState.LOST:  # then the measurements of a verdict may have been lost, too
         findings.wrong += [*_odd_verdicts(findings, summary), *_missing_verdicts(streams, summary, findings)]
@@ -73,7 +73,7 @@ def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, dic
             streams.setdefault(name, Stream(name)).take(items)
             findings.wrong += [_damage(name, item) for item in items if type(item) in (Corrupt, Gap)]
     if watch.pending_bytes and summary.is_over:
-        findings.wrong.append(f"{watch.pending_bytes} bytes after the last whole line: a record cut short")
+        findings.wrong.append(f"{watch.pending_bytes} bytes after the last complete line: a record was cut off")
     for name, why in watch.unreadable.items():
         streams.setdefault(name, Stream(name)).is_damaged = True
         findings.wrong.append(f"{show(name)}: cannot be read: {why}")
@@ -95,16 +95,14 @@ def _damage(stream: str, item: Item) -> str:
 
 def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
     if summary.run is None:
-        findings.wrong.append("there is no record of its start")
+        findings.wrong.append("the record of its start is missing")
     findings.is_over = summary.is_over
     is_lost = not summary.is_over and presence(run_dir, summary) == "dead"
     findings.state = RunState.LOST if is_lost else summary.state
     if is_lost:
-        findings.wrong.append("there is no record of its end: it is lost")
+        findings.wrong.append("the record of its end is missing: the run is lost")
         for name, count in unwritten.left(run_dir).items():
-            findings.wrong.append(
-                f"{show(name)}: {plural(count, 'record')} could not be written, with values that were on a GPU"
-            )
+            findings.wrong.append(f"{show(name)}: {plural(count, 'record')} with values from a GPU could not be written")
     _examine_source(run_dir, summary, findings)
 
 
@@ -127,7 +125,7 @@ def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -
         findings.artifacts += 1
         path = run_dir / "artifacts" / saved.name
         if saved.name != Path(saved.name).name or _digest(path, saved.bytes_total) != saved.sha256:
-            findings.wrong.append(f"artifact {show(saved.name)} is missing or not what was saved")
+            findings.wrong.append(f"artifact {show(saved.name)} is missing, or differs from what was saved")
 
 
 def _odd_verdicts(findings: Findings, summary: RunSummary) -> Iterator[str]:
@@ -136,10 +134,10 @@ def _odd_verdicts(findings: Findings, summary: RunSummary) -> Iterator[str]:
     Another version may say the same in other words.
     """
     if len(findings.rules) > 1:
-        yield f"verdicts of one run by several rules: {join(findings.rules)}"
+        yield f"the verdicts were reached by different rules: {join(findings.rules)}"
     for (_, text), count in Counter((verdict.claim_id, verdict.text) for verdict in findings.recorded).items():
         if count > 1:
-            yield f"there are {count} verdicts on “{show(text)}”"
+            yield f"{count} verdicts on the same claim, “{show(text)}”"
     has_our_words = summary.run is None or summary.run.tuilab == __version__
     passed_over = {"n", "t", *([] if has_our_words else ["why", "gpu", "gpu_name"])}  # where and when it was written
     follow = [_essence(verdict, passed_over) for verdict in findings.again]
@@ -155,7 +153,7 @@ def _missing_verdicts(streams: Mapping[str, Stream], summary: RunSummary, findin
     if not is_claimed or is_excused or not ended_in_order(streams, summary):
         return []
     judged = {verdict.claim_id for verdict in findings.recorded}
-    return [f"there is no verdict on “{show(one.text)}”" for one in findings.again if one.claim_id not in judged]
+    return [f"the verdict on “{show(one.text)}” is missing" for one in findings.again if one.claim_id not in judged]
 
 
 def _essence(verdict: VerdictReached, but: Collection[str]) -> dict[str, object]:

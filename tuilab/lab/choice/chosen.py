@@ -62,10 +62,10 @@ def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> Chosen:
     """Return the CPU where nobody insists on a GPU."""
     if wanted != "auto":
         why = mended(reason) if is_there else reason
-        raise BoxLacks(f"a CUDA device is needed and {why}; --device cpu runs without a GPU")
+        raise BoxLacks(f"a CUDA GPU is needed, but {why}; use --device cpu to run without one")
     if not is_there:
-        return Chosen(torch.device("cpu"), "this box has no GPU")
-    notice = f"this ran on the CPU although the box has a GPU: {mended(reason)}"
+        return Chosen(torch.device("cpu"), "this machine has no GPU")
+    notice = f"this ran on the CPU, although the machine has a GPU: {mended(reason)}"
     return Chosen(torch.device("cpu"), "torch cannot use the GPU", notice)
 
 
@@ -73,13 +73,13 @@ def _another(wanted: str) -> str:
     """Return which GPU can be used instead of one that cannot."""
     others = (f"cuda:{gpu.index}" for gpu, _ in in_order("") if f"cuda:{gpu.index}" != wanted and not gpu.why_not())
     other = next(others, "")
-    return f"use --device {other}" if other else "no other GPU works; --device cpu runs without a GPU"
+    return f"--device {other} can be" if other else "no other GPU can be; --device cpu runs without one"
 
 
 def _notice(refused: dict[str, str]) -> str:
-    found = [f"passed over: {_listed(refused)}"] if refused else []
+    found = [f"not used: {_listed(refused)}"] if refused else []
     if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
-        found.append("CUDA_LAUNCH_BLOCKING is set: each kernel is waited for, and every time is longer than without it")
+        found.append("CUDA_LAUNCH_BLOCKING is set: torch waits for each kernel, and all times are longer than without it")
     return "; ".join(found)
 
 

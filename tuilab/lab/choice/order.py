@@ -36,14 +36,14 @@ def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
         yield gpus[0], "the only GPU that torch sees"
         return
     used = [gpu for gpu in gpus if before and gpu.uuid == before]
-    yield from ((gpu, "the one that this run has used before") for gpu in used)
+    yield from ((gpu, "the GPU that this run used before") for gpu in used)
     rest = [gpu for gpu in gpus if gpu not in used]
     try:
         free = free_bytes()
     except NotKnown as problem:
-        yield from ((gpu, f"the first of {len(gpus)} GPUs; how much is free on each is not known: {problem}") for gpu in rest)
+        yield from ((gpu, f"the first of {len(gpus)} GPUs; free memory unknown: {problem}") for gpu in rest)
         return
     known = {gpu: free.get(nvml_uuid(gpu.uuid, free), -1) for gpu in rest}
     for gpu in sorted(rest, key=lambda gpu: (-known[gpu], gpu.index)):
-        amount = f"{size(known[gpu])} free" if known[gpu] >= 0 else "what is free is not known"
-        yield gpu, f"the emptiest of {len(gpus)} GPUs: {amount}"
+        amount = f"{size(known[gpu])} free" if known[gpu] >= 0 else "free memory unknown"
+        yield gpu, f"the GPU with the most free memory of {len(gpus)}: {amount}"

@@ -14,7 +14,7 @@ from tuilab.probes.gpu.there import is_gpu_there
 def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:
     """Return `cuda:1`, or of `cuda` the emptiest GPU, on which a first kernel runs, and why that one; BoxLacks without one."""
     if reason := devices.why_no_cuda():
-        raise BoxLacks(mended(reason) if is_gpu_there(root) else f"{reason}, and there is no GPU in /dev")
+        raise BoxLacks(mended(reason) if is_gpu_there(root) else f"{reason}, and /dev has no GPU")
     refused = []
     for gpu, why in asked_for(wanted) if is_gpu(wanted) else in_order(""):
         if not (reason := gpu.why_not()):

@@ -26,7 +26,7 @@ def _refusal() -> str:
         torch.cuda.init()
     except (RuntimeError, AssertionError) as problem:
         return first_sentence(problem)
-    return "it counts none"
+    return "it reports none"
 
 
 def first_sentence(problem: Exception) -> str:

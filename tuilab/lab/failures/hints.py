@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-_ASSERT = "run again with CUDA_LAUNCH_BLOCKING=1, which shows the line that did it, or with --device cpu"
-_OLD = "the NVIDIA driver is too old for this torch: update it, or install a torch for an older CUDA"
-_NONE = "torch sees no GPU: tuilab doctor tells why; CUDA_VISIBLE_DEVICES may hide them"
-_BROKEN = "the GPU or its driver is at fault, not the scenario: dmesg tells (Xid); reset the GPU, or reboot"
+_ASSERT = "run again with CUDA_LAUNCH_BLOCKING=1 or --device cpu: then the traceback shows the line"
+_OLD = "the NVIDIA driver is too old for this torch: update it, or install a build of torch for an older CUDA"
+_NONE = "torch sees no GPU: find the reason with `tuilab doctor`; CUDA_VISIBLE_DEVICES may hide the GPUs"
+_BROKEN = "the GPU or its driver failed, not the scenario: see `sudo dmesg | grep -i xid`; reset the GPU, or reboot"
 
 # The first sentence that is found counts.
 _CUDA = (
@@ -19,30 +19,33 @@ _CUDA = (
     ("illegal memory access", f"a kernel used memory that is not its own: {_ASSERT}"),
     ("misaligned address", f"a kernel used memory that is not its own: {_ASSERT}"),
     ("unspecified launch failure", f"a kernel crashed: {_ASSERT}"),
-    ("no kernel image is available", "this torch has no kernels for a GPU of this kind: install a build that has them"),
+    ("no kernel image is available", "this build of torch has no kernels for this GPU: install a build that has them"),
     ("driver version is insufficient", _OLD),
     ("driver on your system is too old", _OLD),
     ("unsupported toolchain", _OLD),
     (
         "forward compatibility was attempted",
-        "the CUDA libraries and the NVIDIA driver do not match: reboot, or update the driver",
+        "the CUDA libraries and the NVIDIA driver have different versions: reboot, or update the driver",
     ),
-    ("Found no NVIDIA driver", "there is no NVIDIA driver here: install it, or run with --device cpu"),
-    ("not compiled with CUDA", "this torch is a build without CUDA: install one with it, or run with --device cpu"),
+    ("Found no NVIDIA driver", "this machine has no NVIDIA driver: install it, or run with --device cpu"),
+    ("not compiled with CUDA", "this build of torch has no CUDA: install a build with CUDA, or run with --device cpu"),
     (
         "busy or unavailable",
-        "somebody has this GPU alone: nvidia-smi shows who; wait, choose another, or run with --device cpu",
+        "another process uses this GPU exclusively (see `nvidia-smi`): wait, choose another GPU, or run with --device cpu",
     ),
-    ("invalid device ordinal", "there is no GPU of this number: tuilab doctor lists them; CUDA_VISIBLE_DEVICES may hide some"),
+    (
+        "invalid device ordinal",
+        "no GPU has this number: `tuilab doctor --all` lists the GPUs; CUDA_VISIBLE_DEVICES may hide some",
+    ),
     ("No CUDA GPUs are available", _NONE),
     ("no CUDA-capable device", _NONE),
-    ("system not yet initialized", "the GPUs are not linked yet: start nvidia-fabricmanager of the driver's own version"),
+    ("system not yet initialized", "the GPUs are not linked yet: start nvidia-fabricmanager of the same version as the driver"),
     ("re-initialize CUDA in forked", 'CUDA does not survive a fork: start loader workers with multiprocessing_context="spawn"'),
-    ("stream is capturing", "this cannot be done while a CUDA graph is captured: do it before or after"),
+    ("stream is capturing", "a CUDA graph is being captured, which does not allow this: do it before or after the capture"),
     ("uncorrectable ECC error", _BROKEN),
     ("CUDA unknown error", _BROKEN),
     ("CUDA error: unknown error", _BROKEN),
-    ("NCCL", "run again with NCCL_DEBUG=WARN, which says which rank, GPU or link it is about"),
+    ("NCCL", "run again with NCCL_DEBUG=WARN: then NCCL names the rank, GPU or link"),
 )
 _FULL = (
     "out of memory",
@@ -54,10 +57,16 @@ _FULL = (
 )
 _NAME = 100  # characters that are compared of one that nothing has
 _ANY = (
-    ("shared memory", "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"),
-    ("/dev/shm", "/dev/shm is too small for the loader's batches: fewer workers, smaller batches, or a larger /dev/shm"),
-    ("Too many open files", "the limit of open files is low: raise it with ulimit -n"),
-    ("can't allocate memory", "the box has no memory left: choose a smaller size, or see what else runs"),
+    (
+        "shared memory",
+        "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller batches, or a larger /dev/shm",
+    ),
+    (
+        "/dev/shm",
+        "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller batches, or a larger /dev/shm",
+    ),
+    ("Too many open files", "the limit of open files is too low: raise it, for example ulimit -n 65536"),
+    ("can't allocate memory", "the machine has no memory left: use a smaller size, or stop other programs"),
 )
 
 
@@ -65,7 +74,7 @@ def hint_for(problem: BaseException, text: str) -> str:
     """Return what to do about an exception that says `text`, or nothing."""
     if issubclass(type(problem), RuntimeError | AssertionError):
         if is_gpu_full(problem, text):
-            return f"the GPU has no memory left: choose a smaller size, or another GPU; {_others(text)}"
+            return f"the GPU has no memory left: use a smaller size, or another GPU; {_others(text)}"
         if found := _find(_CUDA, text):
             return found
     if issubclass(type(problem), ModuleNotFoundError):
@@ -104,7 +113,7 @@ def _others(text: str) -> str:
     """Return who else has memory of the GPU, where torch names them; where it does not know itself, one of them may be it."""
     others = re.findall(r"Process (\d{1,10}) has ([\d.]{1,20} \w{1,5}) memory in use", text)
     if others and "this process has" in text:
-        return "others have some of it: " + ", ".join(f"process {pid} ({size})" for pid, size in others[:5])
+        return "other processes use part of it: " + ", ".join(f"process {pid} ({size})" for pid, size in others[:5])
     return "nvidia-smi shows who else uses it"
 
 

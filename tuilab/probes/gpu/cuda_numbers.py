@@ -23,11 +23,11 @@ def _whole_in_order(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu
     """Return the whole GPUs as CUDA counts them by itself."""
     whole = sorted((gpu for gpu in gpus if not gpu.slice), key=lambda gpu: gpu.index)
     if len(whole) != len(gpus):
-        raise NotKnown("where a GPU is cut into slices (MIG), only CUDA knows what it counts: name one in CUDA_VISIBLE_DEVICES")
+        raise NotKnown("with slices of a GPU (MIG), only CUDA knows how it numbers them; name a slice in CUDA_VISIBLE_DEVICES")
     if len({gpu.name for gpu in whole}) > 1 and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
-        raise NotKnown("CUDA counts the fastest of these models first; with CUDA_DEVICE_ORDER=PCI_BUS_ID as nvidia-smi does")
+        raise NotKnown("CUDA numbers the fastest GPU first; set CUDA_DEVICE_ORDER=PCI_BUS_ID to number them as nvidia-smi does")
     if [gpu.index for gpu in whole] != list(range(len(whole))):
-        raise NotKnown("a GPU does not answer, and only CUDA knows whether it counts it: tuilab doctor tells more")
+        raise NotKnown("a GPU does not answer, and only CUDA knows whether it has a number; see `tuilab doctor`")
     return whole
 
 

@@ -17,7 +17,7 @@ def name_of(nvml: Any, handle: Any) -> str:
         return show(nvml.nvmlDeviceGetName(handle), 100)
     except (ValueError, nvml.NVMLError) as problem:
         _raise_if_lost(problem)
-        return "a GPU that does not tell its name"
+        return "a GPU without a known name"
 
 
 def bytes_total(nvml: Any, handle: Any) -> int | None:

@@ -28,16 +28,16 @@ _REASONS = {
     4: "no permission to use the NVIDIA driver (/dev/nvidia*)",
     9: "the NVIDIA driver is not loaded",
     12: "no NVIDIA driver (libnvidia-ml.so.1 not found)",
-    18: "the NVIDIA driver and its library differ in version, as after an upgrade: reboot",
-    999: "NVML does not start (unknown error): in a container, its devices may have been taken away: restart it",
+    18: "the NVIDIA driver and its library have different versions, for example after an upgrade: reboot",
+    999: "NVML does not start (unknown error): if this is a container, it may have lost its devices: restart it",
 }
 
 _READ = 0  # of nvml.h's capabilities between two GPUs; the module has it as a tuple
 _REFUSALS = {
     0: "",
-    1: "the chipset does not let them",
-    2: "this kind of GPU cannot",
-    3: "they are plugged in too far from each other",
+    1: "the chipset does not allow it",
+    2: "this kind of GPU does not support it",
+    3: "the PCIe path between the GPUs does not support it",
     4: "switched off in the driver",
     5: "not supported",
 }
@@ -236,7 +236,7 @@ class Gpus:
         try:
             value = call(self._nvml, handle)
         except AttributeError:
-            reading.missing[name] = "this nvidia-ml-py does not know it"
+            reading.missing[name] = "this version of nvidia-ml-py does not support it"
         except ValueError as problem:
             reading.missing[name] = str(problem)
         except self._nvml.NVMLError as problem:
@@ -271,7 +271,7 @@ class Gpus:
     def _share(self, gpu: Gpu, handle: Any, ours: Collection[int]) -> float | None:
         """Return how busy others keep a GPU; nothing where its processes cannot be told apart, as was said of those."""
         if gpu.slice:
-            raise ValueError("the driver does not tell it of a slice (MIG)")
+            raise ValueError("the driver does not report it for a slice (MIG)")
         return None if self._strange[gpu.uuid] else self._shares[gpu.uuid].of_others(self._nvml, handle, ours)
 
 
@@ -284,5 +284,5 @@ def _import_nvml() -> Any:
     except ImportError:
         return "the package nvidia-ml-py is not installed: pip install nvidia-ml-py"
     if hasattr(pynvml, "__path__") or not hasattr(pynvml, "nvmlDeviceGetComputeRunningProcesses_v3"):  # NVIDIA's is one file
-        return "the module pynvml is not NVIDIA's: pip uninstall pynvml, then pip install --force-reinstall nvidia-ml-py"
+        return "the module pynvml is not from NVIDIA: pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py"
     return pynvml

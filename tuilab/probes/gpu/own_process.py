@@ -46,7 +46,7 @@ class Apart:
         while b"\n" not in self._said:
             more = self._read()
             if self._is_closed:
-                return "not asked any more"
+                return "no longer read"
             if more == b"" or len(self._said) > _LINE_LIMIT:
                 return self._how_it_ended()
             if time.monotonic() > deadline:
@@ -57,7 +57,7 @@ class Apart:
             said = json.loads(line)
             if isinstance(said, dict):
                 return said
-        return "the process that asks NVML said something else"
+        return "the process that asks NVML gave an invalid answer"
 
     def _read(self) -> bytes | None:
         """Return what it said within a short time, None for nothing, b"" when it has ended."""
@@ -87,7 +87,7 @@ class Apart:
             if code < 0:
                 return f"NVML ended the process that asked it, by signal {-code}"
             return f"the process that asks NVML has ended with exit code {code}"
-        return "the process that asks NVML says nothing more"
+        return "the process that asks NVML stopped answering"
 
 
 def ask(patience_s: float = PATIENCE_S) -> dict[str, Any] | str:

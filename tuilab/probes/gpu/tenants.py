@@ -34,7 +34,7 @@ def why_pids_mean_nothing(root: Path = Path("/")) -> str:
     try:
         namespace = os.readlink(root / "proc/self/ns/pid")
     except OSError as problem:
-        return f"not known whether the driver's pids are those seen here: {problem.strerror}"
+        return f"unknown whether the pids of the driver are valid here: {problem.strerror}"
     return "" if namespace == _FIRST_NAMESPACE else f"not visible in a container: {_HOST_PIDS}"
 
 
@@ -45,7 +45,7 @@ def strangers(listed: Sequence[Any], ours: Collection[int], *, must_be_there: bo
         if listed and not any(_exists(process.pid) for process in listed):
             raise ValueError(f"not visible: {_HOST_PIDS}")
         if must_be_there:
-            raise ValueError("not visible: the driver does not list the process that races there")
+            raise ValueError("not visible: the driver does not list the process that is timed there")
     return len(others)
 
 
@@ -60,8 +60,8 @@ def user_of(pid: int, root: Path = Path("/")) -> tuple[str, str]:
     try:
         number = os.stat(root / "proc" / str(pid)).st_uid
     except OSError:
-        return "", "its process is not to be seen from here"
-    return ("", "its user is not one of this container") if number == _NO_USER else (_user_name(number), "")
+        return "", "its process is not visible from here"
+    return ("", "its user does not exist in this container") if number == _NO_USER else (_user_name(number), "")
 
 
 @functools.lru_cache(256)
@@ -82,7 +82,7 @@ def memory_of(listed: Sequence[Any], ours: Collection[int]) -> float | None:
     """Return the memory of our processes, None where there are none."""
     used = [process.usedGpuMemory for process in listed if process.pid in ours]
     if any(one is None or one >= IMPOSSIBLE_BYTES for one in used):
-        raise ValueError("the driver does not tell the memory of a process")
+        raise ValueError("the driver does not report the memory of a process")
     return float(sum(used)) if used else None
 
 

@@ -10,12 +10,12 @@ _OLDEST_DRIVER = {11: "450", 12: "525", 13: "580"}
 _OTHER_BUILD = "pip uninstall -y torch && pip install torch --index-url https://download.pytorch.org/whl/cu126"
 
 _STEPS = {  # by words of the reason, which are torch's or the driver's
-    "build without CUDA": "install a build of torch with CUDA, after pip uninstall torch: https://pytorch.org",
-    "CUDA_VISIBLE_DEVICES": "unset it, or name a GPU of this box in it",
-    "busy or unavailable": "another process uses it exclusively; wait, or choose another GPU with --device",
-    "are busy": "another process uses it exclusively; wait, or choose another GPU with --device",
-    "out of memory": "its memory is full: find its processes with nvidia-smi, or choose another GPU with --device",
-    "no NVIDIA driver": "install the NVIDIA driver, or ask who runs the box",
+    "build without CUDA": "run `pip uninstall torch`, then install a build with CUDA: https://pytorch.org",
+    "CUDA_VISIBLE_DEVICES": "unset CUDA_VISIBLE_DEVICES, or name a GPU of this machine in it",
+    "busy or unavailable": "another process uses it exclusively: wait, or choose another GPU with --device cuda:N",
+    "are busy": "another process uses it exclusively: wait, or choose another GPU with --device cuda:N",
+    "out of memory": "its memory is full: see its processes with `nvidia-smi`, or choose another GPU with --device cuda:N",
+    "no NVIDIA driver": "install the NVIDIA driver, or ask the administrator of this machine",
 }
 
 
@@ -48,7 +48,7 @@ def driver_for(cuda: str) -> str:
 def mend_driver(cuda: str) -> str:
     """Return what to do where the driver is too old for a torch that was built for this CUDA."""
     wanted = driver_for(cuda)
-    driver = f"update the driver, CUDA {cuda} wants {wanted}," if wanted else "update the driver"
+    driver = f"update the driver (CUDA {cuda} needs {wanted})," if wanted else "update the driver"
     return f"{driver} or install a build of torch for an older CUDA: {_OTHER_BUILD}"
 
 
@@ -57,15 +57,15 @@ def what_to_do(reason: str, cuda: str) -> str:
     if "driver" in reason and ("too old" in reason or "insufficient" in reason):
         return mend_driver(cuda)
     if "no kernel image" in reason:
-        return f"this build of torch, for CUDA {cuda or 'n/a'}, has no kernels for it: {_build_with_kernels(cuda)}"
-    return next((step for words, step in _STEPS.items() if words in reason), "run tuilab doctor for details")
+        return f"this build of torch, for CUDA {cuda or 'n/a'}, has no kernels for this GPU: {_build_with_kernels(cuda)}"
+    return next((step for words, step in _STEPS.items() if words in reason), "find the cause with `tuilab doctor`")
 
 
 def _build_with_kernels(cuda: str) -> str:
     """Return which build to install instead: CUDA 13 has left out what came before Turing, 12.6 does not know Blackwell."""
     if cuda.startswith("13."):
-        return f"for a GPU from before Turing, {_OTHER_BUILD}"
-    return "install one for a newer CUDA, or for a very old GPU an older torch"
+        return f"if the GPU is older than Turing, run {_OTHER_BUILD}"
+    return "install a build for a newer CUDA (or an older torch, if the GPU is very old)"
 
 
 def _nodes(root: Path) -> list[Path]:

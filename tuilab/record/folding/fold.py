@@ -31,7 +31,14 @@ from tuilab.record.folding.of_claims import (
     setting_raced,
     verdict_reached,
 )
-from tuilab.record.folding.of_races import block_timed, cores_measured, first_called, race_finished, race_started
+from tuilab.record.folding.of_races import (
+    block_timed,
+    cores_awaited,
+    cores_measured,
+    first_called,
+    race_finished,
+    race_started,
+)
 from tuilab.record.folding.of_run import (
     axes_named,
     box_lacked,
@@ -137,6 +144,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.BlockTimed: block_timed,
     events.FirstCalled: first_called,
     events.CoresMeasured: cores_measured,
+    events.CoresAwaited: cores_awaited,
     events.RaceFinished: race_finished,
     events.ScenarioFailed: scenario_failed,
     events.BoxLacked: box_lacked,

@@ -33,6 +33,10 @@ def cores_measured(summary: RunSummary, stream: str, event: events.CoresMeasured
     keep(summary.cores.setdefault(event.processes, []), event.effective)
 
 
+def cores_awaited(summary: RunSummary, stream: str, event: events.CoresAwaited) -> None:
+    summary.core_waits = event
+
+
 def race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
     summary.differences.append((stream, event))
     if event.accounts:

@@ -12,7 +12,7 @@ from tuilab.reports.advice.validity import Facts, facts_of, why_not
 from tuilab.reports.advice.winner import Choice, choose
 from tuilab.reports.subject import Subject
 
-_OLD_FORM = "one value was claimed to be good, and none was held against it"
+_OLD_FORM = "only one value was claimed, and not compared with another one"
 
 
 @dataclass(frozen=True, eq=False)

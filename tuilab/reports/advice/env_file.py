@@ -35,10 +35,10 @@ if changed:
 def env_file(advice: Advice, width: int = _WIDTH) -> str:
     """Return what to source before a program, or before torchrun starts ranks; the reasons are comments, so wide at most."""
     told = {
-        "Left as it is:": [_stays(one) for one in advice.stays],
-        "Not set, because runs speak for different values:": [_value(one) for one in advice.conflicts],
-        "What does not count:": [_unused(one) for one in advice.unused],
-        "Not known here, because nothing that counts has raced:": [_unknown(*one, advice.ranks) for one in advice.unknown],
+        "Default kept:": [_stays(one) for one in advice.stays],
+        "Not set, because the runs disagree:": [_value(one) for one in advice.conflicts],
+        "Runs that do not count:": [_unused(one) for one in advice.unused],
+        "Not measured yet on this machine; to measure:": [_unknown(*one, advice.ranks) for one in advice.unknown],
     }
     parts = [_head(advice, width), *_settings(advice, width)]
     parts += [_comments(heading, lines, width) for heading, lines in told.items() if lines]
@@ -48,18 +48,18 @@ def env_file(advice: Advice, width: int = _WIDTH) -> str:
 def scope(ranks: int) -> str:
     """Return for whom settings are."""
     if ranks:
-        return f"each of {plural(ranks, 'rank')} that torchrun starts here (--nproc-per-node {ranks})"
-    return "one program that has this box to itself; not for torchrun, whose ranks would each take them (--ranks N)"
+        return f"each of {plural(ranks, 'rank')} that torchrun starts on this machine (--nproc-per-node {ranks})"
+    return "one program that has this machine to itself (for the ranks of torchrun: tuilab advise --ranks N)"
 
 
 def _head(advice: Advice, width: int) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime())
     lines = [f"box.env of {day}, by tuilab {show(__version__)}: settings for {scope(advice.ranks)}."]
     if not advice.settings:
-        lines.append("Nothing is set: no value is known to be better here than what holds without a variable.")
+        lines.append("No setting is recommended: no value measurably beat the default on this machine.")
         return _comments("", lines, width)
-    lines.append(f"They hold for {box_words(advice.facts)}.")
-    lines.append("Use: . ./box.env (sh, bash, zsh). Where that has changed, it sets nothing and says so.")
+    lines.append(f"Measured on {box_words(advice.facts)}.")
+    lines.append("Use: . ./box.env (sh, bash, zsh). If the machine has changed, this file sets nothing and prints why.")
     return _comments("", lines, width)
 
 
@@ -76,7 +76,7 @@ def _settings(advice: Advice, width: int) -> list[str]:
     blocks = [
         f"{_comments('', _reasons(one), width)}\nexport {one.name}={shlex.quote(one.choice.value)}" for one in advice.settings
     ]
-    asks = "# Is it still that box? The Python of the environment that is active is asked: torch has to be the same."
+    asks = "# Check that this is still the same machine, with the same torch in the active environment."
     return [f"{asks}\nif python3 -c {shlex.quote(guard(advice.facts))}; then", *blocks, "fi"]
 
 
@@ -85,10 +85,10 @@ def in_short(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:
     said, choice = raced.said[0], choose(summary, raced)
     name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
     if choice.value:
-        return name, f"{show(choice.value, 200)} won, the default is {show(said.default, 200)}: tuilab advise"
+        return name, f"{show(choice.value, 200)} beat the default, {show(said.default, 200)}; to use it: tuilab advise"
     if not choice.is_decided:
         return name, f"not decided: {show(choice.why, 300)}"
-    return name, f"nothing beats the default, {show(said.default, 200)}"
+    return name, f"no value beat the default, {show(said.default, 200)}"
 
 
 def guard(facts: Facts) -> str:
@@ -99,7 +99,7 @@ def guard(facts: Facts) -> str:
 
 
 def _reasons(one: Advised) -> list[str]:
-    return [_value(one), *([f"against it: {show(one.raced.against)}"] if one.raced.against else []), *_source(one)]
+    return [_value(one), *([f"drawback: {show(one.raced.against)}"] if one.raced.against else []), *_source(one)]
 
 
 def _value(one: Advised) -> str:
@@ -110,7 +110,7 @@ def _stays(one: Advised) -> str:
     if not one.choice.is_decided:
         return f"{one.name}: not decided ({show(one.said.about, 300)}): {show(one.choice.why)}. {' '.join(_source(one))}"
     return (
-        f"{one.name}: nothing beats the default, {show(one.said.default, 200)}. {_sentence(one.said.about)}. {compared(one)}. "
+        f"{one.name}: no value beat the default, {show(one.said.default, 200)}. {_sentence(one.said.about)}. {compared(one)}. "
         f"{' '.join(_source(one))}"
     )
 
@@ -123,7 +123,8 @@ def compared(one: Advised) -> str:
         name = f"{value} (the default)" if value == one.said.default else value
         told.append(f"{show(name, 80)} x{_times(judged)}{f', {costs[value]}' if value in costs else ''}")
     own = costs.get(one.choice.value or one.said.default, "")
-    return f"{'It takes ' + own + '; the' if own else 'The'} others take: {'; '.join(told)}"
+    cost = f"It takes {own}. " if own else ""
+    return f"{cost}Other values relative to it: {'; '.join(told)}"
 
 
 def _amount(cost: float, unit: str) -> str:

@@ -39,7 +39,7 @@ def of_runs(
     """Return what follows from runs of this box, and a sentence about each or all that were left out."""
     own = [folder for folder in folders if not is_imported(folder)]
     left = len(folders) - len(own)
-    notes = [f"left out {plural(left, 'run')} from archives: nothing here follows from them"] if left else []
+    notes = [f"left out {plural(left, 'imported run')}: only runs of this machine count"] if left else []
     subjects = read_each(own, notes.append, cache)
     starts = [subject.summary.run for subject in subjects if subject.summary.run]
     hosts = {presence.host_name(), *(run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor))}

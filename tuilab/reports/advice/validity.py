@@ -39,19 +39,19 @@ def why_not(subject: Subject, said: SettingRaced, writers: Sequence[str], here: 
     summary = subject.summary
     facts = facts_of(summary, writers)
     if facts.get("host") not in hosts:
-        return "it ran on another box"
+        return "it ran on another machine"
     if subject.state != RunState.SUCCEEDED or summary.run is None:
         return f"it ended as {show(subject.state)}"
     if summary.run.quick:
-        return "it was --quick: one process, and smaller work"
+        return "it ran with --quick (one process, smaller sizes)"
     if asked := _asked(summary.run, said):
-        return f"it was asked for other work: {show(asked, 200)}"
+        return f"it ran with other options: {show(asked, 200)}"
     if lacking := [name for name in ("cores", "torch") if name not in facts]:
         return f"it did not record {join(lacking)}"
     if changed := what_changed({**facts, "host": ""}, here):
         return show("; ".join(changed), 300)
     if own := _set_before(summary, said.name):
-        return f"it ran with {join(own)} set, which is part of what it measured"
+        return f"{join(own)} was already set when it ran"
     return ""
 
 

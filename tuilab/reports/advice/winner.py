@@ -19,7 +19,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
 
 PAYS = 1.05  # how many times as long a value has to take to be worse: less is not worth a variable
-_SELDOM_ASKED = Judgement(Verdict.INCONCLUSIVE, "nothing was raced for it")
+_SELDOM_ASKED = Judgement(Verdict.INCONCLUSIVE, "its values were not timed")
 
 Pair = tuple[str, str]  # of values: the first one is held against the second one
 Judge = Callable[[Candidate, Candidate], Judgement]
@@ -61,11 +61,11 @@ def _flaw(raced: RacedSetting) -> str:
     first = raced.said[0]
     values = [one.value for one in first.candidates]
     if raced.is_late:
-        return "it was said after the race had begun which values were to be chosen among"
+        return "the candidate values were declared after the timing had started"
     if len({_terms(one) for one in raced.said}) > 1:
-        return "the repeats held other values against each other"
+        return "the repeats compared different values"
     if len(set(values)) < 2 or len(set(values)) < len(values) or first.default not in values:
-        return "it takes several values, and the default among them"
+        return "the candidates have to be different values that include the default"
     return ""
 
 
@@ -91,7 +91,8 @@ def _why_open(values: Sequence[str], default: str, found: dict[Pair, Judgement])
     """Return why it is not decided that the default stands; nothing where it does."""
     others = [value for value in values if value != default]
     if better := [value for value in others if _is_worse(found[default, value])]:
-        return f"{' and '.join(better)} {'is' if len(better) == 1 else 'are'} better than the default, which is best is open"
+        verb = "is" if len(better) == 1 else "are"
+        return f"{' and '.join(better)} {verb} better than the default, but the best value is not decided"
     unsure = [(value, found[default, value]) for value in others if found[default, value].verdict not in DECISIONS]
     return next((f"{value} against the default, {default}: {judged.why.partition(';')[0]}" for value, judged in unsure), "")
 

@@ -62,7 +62,7 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
     """Return what the run used: memory, and how busy processors and GPUs were: many cores are more than 100 %."""
     processes = summary.resources.get("cpu_percent")
     busy = [("processes (100 % is a core)", processes)] if processes else []
-    why = summary.unavailable.get("sampler", "the run was over before the first sample")
+    why = summary.unavailable.get("sampler", "the run ended before the first sample")
     why_idle = _NO_SHARE if "processes" in summary.resources else why
     memory = memory_lines(summary)
     is_broken = any(series.gaps for _, series in memory)

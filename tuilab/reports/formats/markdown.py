@@ -77,7 +77,7 @@ def fence(text: str, kind: str = "") -> str:
 
 def _cut(text: str, limit: int) -> str:
     """Return whole lines of a text; a block of code that is open there is closed."""
-    note = "\n\n_The report is cut here; the .html has all of it._\n"
+    note = "\n\n_The report is cut off here; the .html report is complete._\n"
     kept = text[: limit - len(note) - 20].rpartition("\n")[0]
     open_fence = ""
     for line in kept.splitlines():
@@ -113,10 +113,8 @@ def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
     parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}"]
     parts += [escape(opening.box)] if opening.box else []
     parts += [
-        "## The settings that follow",
-        fence(opening.env, "sh")
-        if opening.has_env
-        else "None: no value of a variable is known to be better here than what holds without it.",
+        "## Recommended settings",
+        fence(opening.env, "sh") if opening.has_env else "None: no value measurably beat the default on this machine.",
     ]
     for group in opening.groups:
         rows = [
@@ -126,7 +124,7 @@ def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
         parts += [f"## {group.heading}", group.about, _table(("Verdict", "Claim", "Measured", "Run"), rows)]
     if opening.not_run:
         parts += [
-            "## Never run on this box",
+            "## Never run on this machine",
             "\n".join(f"- {escape(name)}: {escape(title)}" for name, title in opening.not_run),
         ]
     return "\n\n".join(part for part in parts if part)
@@ -169,7 +167,7 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
         "head": f"{level} {escape(found.title)}, side by side",
         "runs": _table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
         "differences": _table(("What differs", *runs), [(f"{row.part} {row.name}", *row.values) for row in found.differences]),
-        "same": f"{found.same} facts of parameters, source and environment are the same; so are {found.same_numbers} values.",
+        "same": f"{found.same} facts (parameters, source, environment) and {found.same_numbers} values are the same.",
         "source": fence("\n".join(found.changes), "diff") if found.changes else "",
         "claims": _table(("Claim", *runs, "How they differ"), claims),
         "numbers": _table(("Number", *runs), found.numbers),
@@ -182,7 +180,7 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
     level = "##" if is_many else "#"
     found = {
         "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
-        f"**{escape(page.state)}** in {', '.join(filter(None, (page.elapsed, page.repeats)))}; record {escape(page.digest)}",
+        f"**{escape(page.state)}** in {', '.join(filter(None, (page.elapsed, page.repeats)))}; digest {escape(page.digest)}",
         "ways": "\n".join(f"- {escape(arm)}" for arm in page.arms),
         "notes": "\n\n".join([escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]).strip(),
         "claims": _claims(page),
@@ -199,7 +197,7 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
         ).strip(),
         "lesson": "" if is_many else _lesson(page, level),
         "again": _again(page, level),
-        "deciding": f"To decide what is open:\n\n{fence(page.deciding, 'sh')}" if page.deciding else "",
+        "deciding": f"To settle the inconclusive claims:\n\n{fence(page.deciding, 'sh')}" if page.deciding else "",
         "params": "" if is_many else _params(page, level),
         "environment": "\n\n".join(_facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment),
         "source": "" if is_many or not page.source else f"{level}# {page.source_title}\n\n{fence(page.source, 'python')}",
@@ -236,7 +234,7 @@ def _charts(subject: Subject, most: int) -> str:
         axes, kin = subject.summary.axes_of(name), siblings(subject.summary.series, name)
         chart = line_chart(first_repeat(subject.summary, name), _WIDTH, _HEIGHT, whole=kin, axes=axes)
         bad = sum(line.bad_count for line in kin if line.name == name)
-        shown = fence(chart or f"{shorten(name, 60)}: nothing that can be drawn")
+        shown = fence(chart or f"{shorten(name, 60)}: nothing to draw")
         found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
     return "\n\n".join(found)
 

@@ -99,7 +99,7 @@ class Swept:
     def note(self) -> str:
         """What is to be known of many verdicts together that rest on intervals."""
         judged = sum(told.interval is not None for claim in self.claims for told in claim.told)
-        return f"{judged} verdicts, each by itself: among many, chance alone makes some wrong." if judged > 10 else ""
+        return f"{judged} verdicts, each judged separately: of many, some are wrong by chance." if judged > 10 else ""
 
 
 def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
@@ -166,10 +166,10 @@ def _how(ended: Sequence[tuple[Point, Subject]]) -> str:
 def _doubts(ended: Sequence[tuple[Point, Subject]]) -> Iterator[str]:
     """Yield why the points may not be of one experiment."""
     if len({run.source_sha256 for _, one in ended if (run := one.summary.run)}) > 1:
-        yield "The source was changed between the points: what differs may be due to that."
+        yield "The source changed between the points, which may explain differences."
     for point, one in ended:
         if one.summary.damage.is_any or one.reading_gaps:
-            yield f"The record of {point_words(point)} ({one.id}) is not whole."
+            yield f"The recorded data of {point_words(point)} ({one.id}) is incomplete."
 
 
 def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
@@ -197,9 +197,9 @@ def _has_result(subject: Subject) -> bool:
 
 def _why_missing(subject: Subject | None) -> str:
     if subject is None:
-        return "no run of it is known here: not begun, or removed since"
+        return "no run found: not started, or deleted"
     if sweep_of(subject) is None:
-        return f"what it is of cannot be read in its record ({subject.id})"
+        return f"its values cannot be read from its recorded data ({subject.id})"
     why = ": ".join(filter(None, (subject.state, subject.summary.reason)))
     return f"{show(why, 200)} ({subject.id})"
 

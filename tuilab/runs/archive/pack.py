@@ -39,6 +39,7 @@ from tuilab.words import size
 
 _IN_MEMORY = 16 << 20  # bytes of a file
 _SOURCE = "scenario.py"
+_LOGS = ("stdout.log", "stderr.log")
 _LINE = 2 * LINE_LIMIT  # what is longer is no record
 _PIECE = 4 << 20  # bytes of a text that are looked at together: more than a run prints, so a secret is cut in no file of ours
 
@@ -67,7 +68,8 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
     except OSError as problem:
         if str(problem.filename).startswith(f"{run_dir}/"):
             raise UsageError(f"cannot read {show(problem.filename)}: {problem.strerror}; check its disk") from problem
-        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror or problem}") from problem
+        why = problem.strerror or problem
+        raise CannotRecord(f"cannot write {show(path)}: {why}; name another file with -o") from problem
 
 
 class _Source(io.FileIO):
@@ -150,6 +152,10 @@ def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
     try:
         if name == _SOURCE:
             clean.writelines(_source(file, secrets))
+        elif name in _LOGS:
+            printed = io.BytesIO(secrets.printed(file.read(_PIECE), name))
+            clean.writelines(_texts(printed, secrets, short))
+            clean.writelines(_texts(file, secrets, short))
         else:
             clean.writelines(_lines(file, secrets, short) if is_lines else _texts(file, secrets, short))
     except BaseException:

@@ -61,7 +61,9 @@ def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: 
             _examine(found)
             there = root / found.run_dir.name
             if os.path.lexists(there):
-                raise Refused(f"the run {show(there.name)} already exists in {show(root)}")
+                raise Refused(
+                    f"the run {show(there.name)} already exists in {show(root)}; import it into another folder with --root DIR"
+                )
             mark_imported(found.run_dir)
             os.rename(found.run_dir, there)
             found.run_dir = there
@@ -223,4 +225,4 @@ def _damage(summary: RunSummary) -> str:
     if not damage.is_any:
         return ""
     corrupt, missing = plural(damage.corrupt_count, "corrupt line"), plural(damage.missing_count, "record")
-    return f"the record is not whole: {corrupt}, {missing} missing, {damage.lost_count} not written"
+    return f"the recorded data is incomplete: {corrupt}, {missing} missing, {damage.lost_count} not written"

@@ -45,7 +45,7 @@ def pin(run_dir: Path) -> str:
     for one in before:
         notes.add(one, untags=[TAG])
     name = RunName(run_dir.name)
-    instead = f", in the place of {RunName(before[0].name).id}" if before else ""
+    instead = f", instead of {RunName(before[0].name).id}" if before else ""
     return f"{name.id} is the baseline of {name.scenario}{instead}"
 
 
@@ -53,7 +53,7 @@ def unpin(run_dir: Path) -> str:
     """Make a run a baseline no more, and say so."""
     notes.add(run_dir, untags=[TAG])
     name = RunName(run_dir.name)
-    return f"{name.id} is the baseline of {name.scenario} no more"
+    return f"{name.id} is no longer the baseline of {name.scenario}"
 
 
 def _tagged(run_dir: Path) -> Iterator[Path]:

@@ -11,10 +11,11 @@ from tuilab.record.summary import RunSummary
 from tuilab.runs.command_line import hint
 from tuilab.runs.comparing.claim_pairs import Side, side_of
 from tuilab.runs.comparing.differences import ABSENT, Difference, facts_of
-from tuilab.text import join, plural, show
+from tuilab.text import join, join_first, plural, show
 
 # What changes a result most often comes first, and what follows from it last.
 _TELLING = ("scenario.py", "GPU of the run", "host", "model", "torch version", "driver", "kernel", "checkout commit")
+_NAMED = 5  # claims that an error lists
 _PARTS = ("parameter", "source", "run", "environment")
 
 
@@ -45,11 +46,11 @@ def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
     if not names:
         known = dict.fromkeys(claim.claim_id for _, summary in runs for claim in summary.claims.values())
         told = (
-            f"their claims are {join([*known][:12])}"
+            f"their claims are {join_first([*known], _NAMED)}"
             if known
             else f"list the runs: {hint([run_dir.parent for run_dir in run_dirs], 'runs')}"
         )
-        raise UsageError(f"none of {plural(len(runs), 'run')} has a claim {show(wanted, 60)}; {told}")
+        raise UsageError(f"0 of {plural(len(runs), 'run')} have a claim {show(wanted, 60)}; {told}")
     if len(names) > 1:
         raise UsageError(f"several scenarios have a claim {show(wanted, 60)}: {join(names)}; choose one with --scenario NAME")
     moments: list[Moment] = []

@@ -84,7 +84,11 @@ def source_changes(first: str, other: str) -> list[str]:
 
 def no_claims(found: Comparison) -> str:
     """Return what stands where none of the runs claims anything."""
-    return "Commands claim nothing; tuilab ab has verdicts on ways to run one." if found.of == "step" else "No claims."
+    return (
+        "Commands have no claims; `tuilab ab` compares ways to run a command, with verdicts."
+        if found.of == "step"
+        else "No claims."
+    )
 
 
 def claim_groups(found: Comparison) -> dict[str, list[ClaimPair]]:
@@ -92,7 +96,7 @@ def claim_groups(found: Comparison) -> dict[str, list[ClaimPair]]:
     shared = [pair for pair in found.claims if None not in pair.sides]
     differing = [pair for pair in shared if verdict_words(pair)]
     groups = {
-        "Not the same": differing,
+        "Different": differing,
         "Not decided yet": [pair for pair in shared if pair.is_open and pair not in differing],
         "The same": [pair for pair in shared if not pair.is_open and pair not in differing],
         "Not claimed in every run": [pair for pair in found.claims if None in pair.sides],
@@ -103,10 +107,10 @@ def claim_groups(found: Comparison) -> dict[str, list[ClaimPair]]:
 def verdict_words(pair: ClaimPair) -> str:
     """Return how the runs differ on a claim, in a few words; nothing when they agree."""
     if pair.has_other_verdicts:
-        return "another verdict" + (f", on another GPU: {' and '.join(pair.gpus)}" if len(pair.gpus) > 1 else "")
+        return "different verdicts" + (f", on different GPUs: {' and '.join(pair.gpus)}" if len(pair.gpus) > 1 else "")
     if any(shift is not None and shift.is_apart for shift in pair.shifts):
-        return "another estimate"
-    return "another value" if pair.has_other_values else ""
+        return "different estimates"
+    return "different values" if pair.has_other_values else ""
 
 
 def key_words(pair: ClaimPair) -> str:
@@ -183,19 +187,19 @@ def slower(found: Comparison, share: float) -> list[str]:
 def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
     """Return how one side is worse than another, in words; nothing when it is not, or cannot be told."""
     if first is not None and other is None and _RANKS.get(first.verdict, 0) > 0:
-        return f"not claimed any more, and was {first.verdict}"
+        return f"no longer claimed, was {first.verdict}"
     if first is None or other is None or are_apart(first.gpu, other.gpu):
         return ""
     ranks = [_RANKS.get(side.verdict) for side in (first, other)]
     if ranks[0] is not None and ranks[1] is not None and ranks[1] < ranks[0]:
-        return f"{other.verdict}, and was {first.verdict}"
+        return f"{other.verdict}, was {first.verdict}"
     is_lower_worse = {"at_least": True, "at_most": False}.get(other.op)
     if shift is None or not shift.is_apart or shift.lone or is_lower_worse is None:
         return ""
     if (shift.ratio < 1) != is_lower_worse:
         return ""
     change = f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]"
-    return f"{brief(other.estimate or 0)}, and was {brief(first.estimate or 0)} ({change})"
+    return f"{brief(other.estimate or 0)}, was {brief(first.estimate or 0)} ({change})"
 
 
 def _medians(summary: RunSummary) -> dict[str, float]:

@@ -121,12 +121,12 @@ def _of_command(summary: RunSummary) -> dict[str, str]:
 def absent(summary: RunSummary, part: str, *, is_going_on: bool = False) -> str:
     """Return that a fact of a part is not known of a run, and why."""
     if summary.run is None:
-        return f"{ABSENT}: it recorded nothing"
+        return f"{ABSENT}: nothing was recorded"
     if part == "environment" and is_going_on:
-        return f"{ABSENT}: it is not recorded yet"
+        return f"{ABSENT}: not recorded yet"
     if part == "environment" and not summary.environment:
         return f"{ABSENT}: the run ended before it was recorded"
-    return f"{ABSENT}: it has none" if part == "parameter" else f"{ABSENT}: it was not recorded"
+    return f"{ABSENT}: not in this run" if part == "parameter" else f"{ABSENT}: not recorded"
 
 
 def _gpus(summary: RunSummary) -> str:

@@ -17,7 +17,8 @@ def look(root: str) -> tuple[list[str], list[str]]:
     except FileNotFoundError:
         return [], []
     except OSError as problem:
-        raise UsageError(f"cannot read the folder of runs {show(root)}: {problem.strerror}") from problem
+        step = "name another with --root DIR or TUILAB_ROOT"
+        raise UsageError(f"cannot read the folder of runs {show(root)}: {problem.strerror}; {step}") from problem
     runs = [name for name in names if _is_run(root, name)]
     others = sorted({*names} - {*runs}) if len(runs) < len(names) else []
     return sorted(runs, key=by_time, reverse=True), [name for name in others if RunName(name).started_s is not None]

@@ -1,7 +1,7 @@
 """Check scenario files for mistakes; without a name, check all scenarios.
 
-Prints each mistake as PATH:LINE: SENTENCE. The exit code is 0, or 1 if there is a mistake. Sentences of a lesson that are
-hard to read are warnings, which do not change the exit code.
+tuilab prints each mistake as PATH:LINE: SENTENCE. The exit code is 0, or 1 if there is a mistake.
+Sentences of a lesson that are hard to read are warnings, which do not change the exit code.
 """
 
 import os

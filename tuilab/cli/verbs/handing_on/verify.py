@@ -45,29 +45,37 @@ def command(run: str, rejudge: bool, as_json: bool, root: str | None) -> int:
     counts = [plural(found.records, "record"), plural(found.streams, "stream"), plural(found.artifacts, "artifact")]
     rule = f" by rule {join(found.rules)}" if found.rules else ""
     click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(len(found.recorded), 'verdict')}{rule}")
-    click.echo(f"record {digest_of(run_dir, found.state)}")
+    click.echo(f"digest {digest_of(run_dir, found.state)}")
     for sentence in found.wrong:
-        click.echo(f"wrong: {sentence}")
+        click.echo(f"problem: {sentence}")
     if found.taken_out is not None:
         click.echo(_taken_out(found.taken_out))
     if found.unknown:
-        click.echo(f"passed over: {plural(found.unknown, 'record')} of kinds that this version does not know")
+        click.echo(f"not checked: {plural(found.unknown, 'record')} of a kind that this version of tuilab does not know")
     if others := [name for name in found.rules if name != RULE]:
-        hint = "" if rejudge else f"; --rejudge shows those of {RULE}"
-        click.echo(f"verdicts by {join(others)}: not judged again{hint}")
+        hint = "" if rejudge else f"; --rejudge shows the verdicts by {RULE}"
+        click.echo(f"verdicts by the older rule {join(others)}: not checked{hint}")
     for line in _side_by_side(found) if rejudge else ():
         click.echo(line)
-    whole = "whole" if found.is_over else "whole so far: there is no record of its end"
-    click.echo(whole if not found.wrong else plural(len(found.wrong), "finding"))
+    click.echo(_conclusion(found))
     return code
+
+
+def _conclusion(found: Findings) -> str:
+    """Return the last line: whether the recorded data is complete."""
+    if found.wrong:
+        return plural(len(found.wrong), "problem")
+    if found.is_over:
+        return "complete and unchanged"
+    return "complete so far: the run has no recorded end"
 
 
 def _taken_out(count: int) -> str:
     """Return what the archive of a run says of its source, in a sentence."""
     if not count:
-        return "the home folder in scenario.py was replaced by ~ before the run was packed, says its archive"
-    words = f"{plural(count, 'word')} of scenario.py {'was' if count == 1 else 'were'} taken out"
-    return f"{words} before the run was packed, says its archive; the rest cannot be compared with the source that ran"
+        return "the home folder in scenario.py was replaced by ~ when the run was exported"
+    words = f"{plural(count, 'word')} of scenario.py {'was' if count == 1 else 'were'} removed"
+    return f"{words} when the run was exported, so the source cannot be compared with the one that ran"
 
 
 def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
@@ -89,7 +97,7 @@ def _side_by_side(found: Findings) -> Iterator[str]:
         yield show(text)
         yield from (f"    recorded  {words}" for words in old)
         yield from (f"    {RULE}  {words}" for words in (["the same"] if new == old else new))
-    yield f"judged again, and nothing written: {others} of {plural(len(claims), 'verdict')} would be another"
+    yield f"judged again, without writing: {others} of {plural(len(claims), 'verdict')} would change"
 
 
 def _words(one: VerdictReached) -> str:

@@ -1,9 +1,13 @@
-"""Times what a loop waits for in a DataLoader: its next batch, and the start of its workers."""
+"""Times what a loop waits for in a DataLoader: its next batch, and the start of its workers.
+
+Each loop has a number, so that one that lies between two steps as a whole can be told from those that feed the training.
+"""
 
 from __future__ import annotations
 
 import functools
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +16,8 @@ from . import layout
 
 _now = time.monotonic_ns
 _MOST_NS = layout.MOST
+_NUMBER = "_tuilab_loop"  # the attribute of what iterates over a DataLoader
+_MOST_LOOPS = 65_535  # that have numbers of their own at a time
 
 
 def watch(watcher: Any) -> None:
@@ -20,8 +26,9 @@ def watch(watcher: Any) -> None:
     one, many = getattr(module, "_BaseDataLoaderIter", None), getattr(module, "DataLoader", None)
     if one is None or many is None or hasattr(one, "_is_watched"):
         return
-    one.__next__ = _timed(watcher, one.__next__)
-    many.__iter__ = _timed(watcher, _seen(watcher, many.__iter__))
+    waits = Waits(watcher)
+    one.__next__ = waits.timed_next(one.__next__)
+    many.__iter__ = waits.timed_iter(_seen(watcher, many.__iter__))
     one._is_watched = True
 
 
@@ -37,23 +44,62 @@ def _seen(watcher: Any, begin: Callable[..., Any]) -> Callable[..., Any]:
     return seen
 
 
-def _timed(watcher: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    waited = layout.last_of(layout.WAITED)
-    waited_for_workers = layout.last_of(layout.WAITED, flags=layout.FROM_WORKERS)
+class Waits:
+    """Marks the waits of all loops over DataLoaders."""
 
-    @functools.wraps(function)
-    def timed(this: Any) -> Any:
-        began = _now()
-        try:
-            return function(this)
-        finally:
-            ended = _now()
-            put, spent_ns = watcher.put, watcher.spent_ns
-            last = waited_for_workers if has_workers(this) else waited
-            put(began, ended, 0.0, last + (spent_ns if spent_ns < _MOST_NS else _MOST_NS))
-            watcher.spent_ns = _now() - ended
+    def __init__(self, watcher: Any) -> None:
+        self._watcher = watcher
+        self._has_gradients = watcher.torch.is_grad_enabled
+        self._loops = 0
 
-    return timed
+    def timed_iter(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that begins a loop, and marks how long its workers take to start."""
+
+        @functools.wraps(function)
+        def timed(this: Any) -> Any:
+            began = _now()
+            number = flags = 0
+            try:
+                loop = function(this)
+                number = self._loops % _MOST_LOOPS + 1
+                self._loops += 1
+                flags = layout.BEGINS
+                loop.__dict__[_NUMBER] = number
+                return loop
+            finally:
+                self._mark(this, began, number, flags)
+
+        return timed
+
+    def timed_next(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that fetches the next batch, and marks how long that takes."""
+
+        @functools.wraps(function)
+        def timed(this: Any) -> Any:
+            began = _now()
+            flags = 0
+            try:
+                return function(this)
+            except StopIteration:
+                flags = layout.ENDS
+                raise
+            finally:
+                self._mark(this, began, this.__dict__.get(_NUMBER, 0), flags)
+
+        return timed
+
+    def _mark(self, loader: Any, began: int, number: int, flags: int) -> None:
+        ended = _now()
+        watcher = self._watcher
+        if has_workers(loader):
+            flags |= layout.FROM_WORKERS
+        if not self._has_gradients():
+            flags |= layout.WITHOUT_GRADIENTS
+        if watcher.threads and threading.get_ident() not in watcher.threads:
+            flags |= layout.ELSEWHERE
+        spent_ns = watcher.spent_ns
+        watcher.put(began, ended, 0.0, layout.last_of(layout.WAITED, number, flags) + min(spent_ns, _MOST_NS))
+        watcher.spent_ns = _now() - ended
 
 
 def has_workers(loader: Any) -> bool:

@@ -47,7 +47,11 @@ HAS_VALUE = 1  # flags
 LATE = 2  # a LANDED comes
 TIMED = 4  # a WORKED comes
 WITHIN = 8  # a step that an optimizer took while something went backward
-FROM_WORKERS = 16  # a wait for data that other processes make
+FROM_WORKERS = 16  # a wait for data that other processes make; a WAITED has these flags, too, and the loop's number as its id
+ELSEWHERE = 8  # a thread waits that makes no steps, as one that fetches batches ahead
+WITHOUT_GRADIENTS = 32  # they are switched off, as in an evaluation
+BEGINS = 64  # a loop over a DataLoader
+ENDS = 128  # that loop: there are no more batches
 
 MOST = 2**32 - 1  # that a number can be
 
