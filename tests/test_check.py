@@ -75,8 +75,8 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "finding"),
     [
-        ("## Predict", "## Guess", (1, "the section ## Predict is missing or empty")),
-        ("Here.", "", (1, "the section ## Source is missing or empty")),
+        ("## Predict", "## Guess", (1, "the section ## Predict is missing or empty; write it")),
+        ("Here.", "", (1, "the section ## Source is missing or empty; write it")),
         (
             "How many times faster is sum?",
             "Is sum faster?",
@@ -173,7 +173,7 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("1, equals=1)", '1, equals=1, at={"row_count": 500})',
          (13, "Try next changes row_count to refute [row-1], but at= limits this claim to other values; "
               "leave row_count out of at=")),
-        ("500,", "None,", (33, "row_count: None is not a literal number, truth value or text")),
+        ("500,", "None,", (33, "row_count: None is not a literal; write a number, True, False or a text")),
     ],
 )  # fmt: skip
 def test_each_fault_has_its_line_and_sentence(tmp_path: Path, old: str, new: str, finding: tuple[int, str]) -> None:
@@ -453,7 +453,7 @@ def test_what_is_advised_is_a_variable_that_programs_read_and_was_chosen_among_v
 
     assert findings(tmp_path, good) == findings(tmp_path, GOOD)
     assert sentences(tmp_path, good.replace("OMP_NUM_THREADS", "DATALOADER_NUM_WORKERS")) == [
-        "DATALOADER_NUM_WORKERS is not a known setting of threads, allocators or pinning"
+        "DATALOADER_NUM_WORKERS is not a known setting of threads, allocators or pinning; name one, for example OMP_NUM_THREADS"
     ]
     assert sentences(tmp_path, good.replace('"OMP_NUM_THREADS"', "row_count")) == [
         "the name of the advised variable is not a literal; write it as a literal string"

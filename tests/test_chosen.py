@@ -173,7 +173,7 @@ def test_a_rank_whose_gpu_is_not_there_or_refuses_gets_no_other_and_no_cpu(make_
     make_cuda(2).gpus[1].refuses = BUSY
 
     with pytest.raises(
-        BoxLacks, match=r"^a GPU for local rank 2: torch sees 2 GPUs; start as many ranks \(--nproc-per-node 2\)$"
+        BoxLacks, match=r"^a GPU for local rank 2: torch sees 2 GPUs; start one rank per GPU \(--nproc-per-node 2\)$"
     ):
         choose("auto", rank=2)
     with pytest.raises(BoxLacks, match=f"^cuda:1, the GPU of local rank 1, which cannot be used \\({BUSY}: another process"):

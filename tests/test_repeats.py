@@ -97,7 +97,9 @@ def test_an_arm_that_returns_no_time_is_refused(tuilab: Tuilab, root: Path, tmp_
     tuilab("run", str(write_scenario(tmp_path, APART.replace("1.0", seconds), ARMS)), "--headless", "--quiet", "--repeat", "1")
 
     summary = look(newest(root) or root).summary
-    assert re.fullmatch("ValueError: the arm two returned .* seconds for a step", summary.reason)
+    assert re.fullmatch(
+        "ValueError: the arm two returned .* seconds for a step; return the time of one step, from 1e-9 on", summary.reason
+    )
     assert not summary.damage.is_any
 
 

@@ -301,7 +301,10 @@ def test_lines_may_end_as_any_system_ends_them(path: Path, tuilab: Tuilab, end: 
 
 def test_what_cannot_be_shown_is_told_by_the_check(path: Path, tuilab: Tuilab) -> None:
     beside, folder = path.with_suffix(".zh.md"), str(path.parent.parent)
-    for content, why in ((b"# \n\xff", ":2: not UTF-8"), (b"# " + b"x" * 300_000, ":1: it is larger than 256 KiB")):
+    for content, why in (
+        (b"# \n\xff", ":2: not UTF-8; save it as UTF-8"),
+        (b"# " + b"x" * 300_000, ":1: it is larger than 256 KiB"),
+    ):
         beside.write_bytes(content)
         assert f"zh.md{why}\n" in tuilab("check", str(path)).stdout
     beside.unlink()

@@ -36,14 +36,14 @@ def _check_sections(file: File) -> Iterator[Finding]:
     sections = file.scenario.sections
     for name in SECTIONS:
         if not sections.get(name):
-            yield Finding(1, f"the section ## {name} is missing or empty")
+            yield Finding(1, f"the section ## {name} is missing or empty; write it")
     if sections.get("Predict") and not _QUESTION.search(sections["Predict"]):
         yield Finding(
             file.line_of("## Predict"), 'Predict has no question with a number as its answer; ask "How many times ...?"'
         )
     names = [param.name for param in file.scenario.params]
     if sections.get("Try next") and not any(_mentions(sections["Try next"], name) for name in names):
-        given = f"; write --{_spell(names[0])} or another" if names else ", and run has none"
+        given = f"; write --{_spell(names[0])} or another" if names else "; run has none, so add one"
         yield Finding(file.line_of("## Try next"), f"Try next names no parameter of run{given}")
 
 
@@ -57,7 +57,8 @@ def _check_settings(file: File) -> Iterator[Finding]:
         if name is None:
             yield Finding(call.lineno, "the name of the advised variable is not a literal; write it as a literal string")
         elif name not in VARIABLES:
-            yield Finding(call.lineno, f"{show(name, 60)} is not a known setting of threads, allocators or pinning")
+            what = f"{show(name, 60)} is not a known setting of threads, allocators or pinning"
+            yield Finding(call.lineno, f"{what}; name one, for example OMP_NUM_THREADS")
 
 
 def _check_params(file: File) -> Iterator[Finding]:

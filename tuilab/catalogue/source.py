@@ -91,7 +91,7 @@ def _decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise Broken("the file is not UTF-8", data[: problem.start].count(b"\n") + 1) from problem
+        raise Broken("the file is not UTF-8; save it as UTF-8", data[: problem.start].count(b"\n") + 1) from problem
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -266,7 +266,7 @@ def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Pa
     try:
         kind, choices = _read_type(argument.annotation)
         if default is None:
-            raise ValueError("the default is missing")
+            raise ValueError("the default is missing; write one after =")
         return params.with_comment(Param(argument.arg, kind, _read_literal(default), choices), comment)
     except UsageError as problem:
         raise Broken(str(problem), argument.lineno) from problem
@@ -279,7 +279,7 @@ def _read_literal(node: ast.expr) -> Value:
         value = ast.literal_eval(node)
         if isinstance(value, bool | int | float | str):
             return value
-    raise ValueError(f"{show(ast.unparse(node), 60)} is not a literal number, truth value or text")
+    raise ValueError(f"{show(ast.unparse(node), 60)} is not a literal; write a number, True, False or a text")
 
 
 def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:

@@ -79,7 +79,7 @@ def _decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise ValueError(f"line {data.count(bytes([10]), 0, problem.start) + 1}: not UTF-8") from problem
+        raise ValueError(f"line {data.count(bytes([10]), 0, problem.start) + 1}: not UTF-8; save it as UTF-8") from problem
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -45,7 +45,7 @@ def _time(sensors: Sensors, name: str, arm: Callable[[], float], slot: int) -> e
     step_s = number(f"as the seconds of a step, the arm {name}", arm())
     elapsed_ns, seen = time.perf_counter_ns() - began, sensors.read().since(before)
     if not 1e-9 <= step_s < _LONGEST_STEP_S:
-        raise ValueError(f"the arm {name} returned {step_s:g} seconds for a step")
+        raise ValueError(f"the arm {name} returned {step_s:g} seconds for a step; return the time of one step, from 1e-9 on")
     block = events.BlockTimed(arm=name, round=0, slot=slot, loops=1, wall_ns=round(step_s * 1e9), cpu_ns=0)
     # its switches, waits and core are its own affair: ours tell of a process that waits
     block.pressure_us, block.steal_ticks, block.throttled = seen.pressure_us, seen.steal_ticks, seen.throttled
