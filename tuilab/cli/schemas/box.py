@@ -135,7 +135,9 @@ class Doctor(TypedDict):
 
 class Kept(TypedDict):
     wall_s: Seconds
-    luck: Annotated[Maybe, Meta(description="standard deviation between processes, of the logarithm of their times")]
+    luck: Annotated[
+        Maybe, Meta(description="standard deviation between processes, of the logarithm of the ratio of identical arms")
+    ]
     ways: Annotated[dict[str, Trials], Meta(description="trials by way of judging, for example within one process")]
 
 
@@ -191,9 +193,7 @@ class Advice(TypedDict):
     ranks: int | None
     box: dict[str, str]
     settings: list[Variable]
-    left: Annotated[
-        list[Variable], Meta(description="variables to leave unchanged: the default was fastest, or nothing is decided")
-    ]
+    left: Annotated[list[Variable], Meta(description="variables to leave unchanged: the default won, or nothing is decided")]
     conflicts: list[Variable]
     not_counted: list[NotCounted]
     not_known: Annotated[
