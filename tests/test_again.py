@@ -60,7 +60,10 @@ def test_why_a_run_failed_is_told_beside_what_failed_unless_it_is_the_same(
     assert "ValueError: a b" in told
 
 
-@pytest.mark.parametrize(("node", "who"), [("", "its supervisor is gone"), ("one", "its node (one) or who brought it")])
+@pytest.mark.parametrize(
+    ("node", "who"),
+    [("", "its supervisor is gone"), ("one", "its node (one), or the process that copied it from there, is gone")],
+)
 def test_a_run_that_is_lost_says_who_is_gone(tmp_path: Path, node: str, who: str) -> None:
     run_dir = make_run(tmp_path, started(node=node), events.StateChanged(state="running"))
     subject = read_subject(run_dir)
@@ -93,7 +96,7 @@ def test_what_was_measured_and_never_judged_can_be_judged_and_the_result_says_ho
     for number, (record, told) in enumerate([(said, is_told), (judged, False), (events.StateChanged(state="running"), False)]):
         run_dir = make_run(tmp_path, started(), record, end=f"{number:06}")
         result = render(read_subject(run_dir).summary, state, run_dir, Style(), 200, has_chart=False)
-        assert (f"nothing of it was judged: tuilab verify {number:06}" in result) == told
+        assert (f"no claim was judged; to judge them now: tuilab verify {number:06}" in result) == told
 
 
 def test_a_failure_in_one_frame_is_told_once(tmp_path: Path) -> None:

@@ -401,5 +401,5 @@ def test_a_run_that_an_arm_took_along_tells_what_failed_in_the_arm(
 
     assert (run["state"], run["failure"]["type"], run["failure"]["message"]) == ("failed", "ValueError", "bad")
     assert result("./catching.py", "--no-caught", "--way", "lack")["box_lacks"].startswith(
-        "/nowhere.so, which LD_PRELOAD names"
+        "LD_PRELOAD names /nowhere.so, which was not loaded"
     )

@@ -143,6 +143,6 @@ def test_a_result_and_a_report_begin_with_it(tmp_path: Path) -> None:
 def test_a_run_that_did_not_stay_on_one_device_says_so() -> None:
     assert device_notices(given(("auto", "cuda:1", ""), ("auto", "cpu", "full"))) == [
         "full",
-        "the run did not stay on one device: cuda:1, cpu",
+        "the run used more than one device: cuda:1, cpu",
     ]
     assert device_notices(given(("cpu", "cpu", ""), ("cuda:1", "cuda:1", ""))) == []

@@ -62,9 +62,9 @@ def test_a_gpu_has_the_number_that_cuda_gives_it(gpus: list[Gpu], environ: Mappi
 @pytest.mark.parametrize(
     ("gpus", "environ", "why"),
     [
-        (MIXED, {}, "CUDA counts the fastest"),
-        (MIXED, {"CUDA_VISIBLE_DEVICES": "0"}, "CUDA counts the fastest"),
-        (CUT, {}, "cut into slices"),
+        (MIXED, {}, "CUDA numbers the fastest"),
+        (MIXED, {"CUDA_VISIBLE_DEVICES": "0"}, "CUDA numbers the fastest"),
+        (CUT, {}, "with slices of a GPU"),
         (TWO[1:], {}, "a GPU does not answer"),
     ],
 )
@@ -111,7 +111,7 @@ def test_gpus_whose_numbers_are_not_known_have_those_of_nvml(nvml: "FakeNvml") -
     said = listed_by(nvml)
 
     assert [row["label"] for row in said["listed"]] == ["GPU 0", "GPU 1"]
-    assert said["no_numbers"].startswith("CUDA counts the fastest")
+    assert said["no_numbers"].startswith("CUDA numbers the fastest")
     (hidden,) = listed_by(nvml, CUDA_VISIBLE_DEVICES="GPU-fake-1")["listed"]
     assert (hidden["label"], hidden["name"]) == ("cuda:0", "H100")
 

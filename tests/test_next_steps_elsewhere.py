@@ -79,7 +79,7 @@ async def test_the_result_the_screens_and_reports_tell_what_decides_an_open_clai
     run_dir = make_run(root, started(), left_open(1, 7), StateChanged(state="succeeded"))
     line = "tuilab run softmax --repeat 13 --headless"
 
-    assert f"to decide what is open: {line}\n" in tuilab("attach", "last", "--headless").stdout
+    assert f"to settle the inconclusive claims: {line}\n" in tuilab("attach", "last", "--headless").stdout
     for form in ("md", "html"):
         assert line in tuilab("report", "last", "-o", "-", "--as", form).stdout
     async with opened(app_on(root), size=(120, 40)) as pilot:

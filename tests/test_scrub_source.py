@@ -155,7 +155,7 @@ def test_verify_accepts_a_source_that_its_archive_cleaned(tuilab: Tuilab, import
 
     source = (imported / "scenario.py").read_text()
     assert done.returncode == 0, done.stdout
-    assert "1 word of scenario.py was taken out before the run was packed" in done.stdout
+    assert "1 word of scenario.py was removed when the run was exported" in done.stdout
     assert (document["exit_code"], document["taken_out"], document["wrong"]) == (0, 1, [])
     assert TOKEN not in source and '"refused: password=" + exc' in source
     ast.parse(source)

@@ -60,7 +60,7 @@ def test_compare_shows_steps_memory_and_losses_with_ratios(tuilab: Tuilab, root:
     assert "waits for data 12.5 ms 15 ms x1.2" in shown
     assert "peak memory of all processes 300 MiB 300 MiB x1" in shown
     assert "last loss (printed) 1.5 3 x2" in shown
-    assert "One process each decides nothing for sure." in shown and "tuilab ab races both commands" in shown
+    assert "One process of each is not enough to decide." in shown and "compare both commands with `tuilab ab`" in shown
     steps = group["commands"][0]
     assert (steps["name"], steps["values"]) == ("a step", [pytest.approx(50.0), pytest.approx(60.0)])
     assert steps["shifts"][0]["low"] < steps["shifts"][0]["ratio"] < steps["shifts"][0]["high"]
@@ -213,4 +213,4 @@ def test_comparison_says_which_run_was_beside_others(tuilab: Tuilab, root: Path)
     shown = " ".join(compare(tuilab).stdout.split())
 
     assert "CPU time of a step 49 ms 50 ms x1.02" in shown
-    assert "25 % by which a process is off by itself, taken because other processes used the cores. In run 2" in shown
+    assert "a variation of 25 % between processes (assumed, because other processes used the cores). In run 2" in shown

@@ -96,4 +96,4 @@ def test_trouble_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
     marks = Marks(tmp_path)
     assert list(marks.read(is_last=True)) == []
-    assert "no room" in marks.processes[7].trouble
+    assert "may be full" in marks.processes[7].trouble

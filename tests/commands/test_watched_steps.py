@@ -353,9 +353,7 @@ def test_first_step_that_does_not_end_is_told_as_that(watch: Watch, tmp_path: Pa
 
     assert steps.take(seen.marks) + steps.finish() == []
     why = why_unseen(marks, Ran(0), [steps])
-    assert (
-        why == "the first step of an optimizer had begun, and did not end; there were 6 backwards, 0 batches from DataLoaders"
-    )
+    assert why == "the first step of an optimizer started, but did not end; seen: 6 backwards, 0 batches from DataLoaders"
 
 
 def test_backward_within_a_long_first_step_ends_no_step(watch: Watch) -> None:

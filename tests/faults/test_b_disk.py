@@ -129,6 +129,7 @@ def test_30_a_full_disk_at_the_start_is_one_sentence_and_leaves_nothing(site: Si
 
     assert done.returncode == 5
     assert done.stderr.count("tuilab: ") == 1 and "No space left on device" in done.stderr and is_well(done)
+    assert "nothing was started" in done.stderr and done.stderr.count(str(small_disk)) == 1
     assert [entry.name for entry in small_disk.iterdir()] == [filler.name]
 
 
