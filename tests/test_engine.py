@@ -196,7 +196,7 @@ def test_when_the_supervisor_is_killed_its_worker_ends_and_the_run_is_lost(tuila
     assert done.returncode == 4
     assert "lost" in done.stdout
     assert "lost" in tuilab("runs").stdout
-    assert "no record of its end" in tuilab("verify", "last").stdout
+    assert "the record of its end is missing" in tuilab("verify", "last").stdout
 
 
 @pytest.mark.parametrize(
@@ -420,4 +420,4 @@ def test_a_race_that_is_skipped_makes_its_claims_not_testable_and_ends_the_run(
     assert done.returncode == 0
     assert verdict is not None and (verdict.verdict, verdict.why) == ("NOT TESTABLE HERE", "a second core")
     assert len([worker for worker in summary.workers.values() if worker.started]) == 1
-    assert verified.stdout.splitlines()[-1] == "whole"
+    assert verified.stdout.splitlines()[-1] == "complete and unchanged"

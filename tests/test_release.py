@@ -90,5 +90,5 @@ def test_an_upgrade_reads_what_the_version_before_left(tmp_path: Path) -> None:
     assert told["runs-after"].splitlines()[0] == told["runs-before"].splitlines()[0]
     assert "from the version before" in told["runs-after"]
     assert "✓ xyy" in told["list-before"] and "✓ xyy" in told["list-after"]
-    assert f"{run}\n" in printed and "\nwhole\n" in printed
+    assert f"{run}\n" in printed and "\ncomplete and unchanged\n" in printed
     assert (out / "run.html").stat().st_size > 10_000
