@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
-from tuilab.engine import processes
+from tuilab.engine import launch, processes
 from tuilab.engine.attendants import has_claims, has_races
 from tuilab.judging.honest.integrity import examine
 from tuilab.lab.failures.failure import describe
@@ -197,6 +197,25 @@ def test_when_the_supervisor_is_killed_its_worker_ends_and_the_run_is_lost(tuila
     assert "lost" in done.stdout
     assert "lost" in tuilab("runs").stdout
     assert "the record of its end is missing" in tuilab("verify", "last").stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_follower_that_a_signal_ends_says_that_the_run_continues(root: Path, tmp_path: Path, number: int) -> None:
+    front = start(root, "run", str(write_scenario(tmp_path, SLEEP)), "--headless")
+    run_dir = wait_for_stage(root, "asleep")
+    assert front.stderr is not None
+    stderr = front.stderr
+    until(lambda: "asleep" in stderr.readline())
+
+    front.send_signal(number)
+    out, err = front.communicate(timeout=60)
+
+    id = store.short_id(run_dir.name)
+    assert (front.returncode, out) == (-number, "")
+    assert f"tuilab: probe continues; show it again: tuilab attach {id}" in err
+    assert look(run_dir).state == "running"
+    launch.stop(run_dir, at_once=True)
+    until(lambda: processes_of(run_dir) == [])
 
 
 @pytest.mark.parametrize(

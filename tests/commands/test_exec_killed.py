@@ -88,7 +88,7 @@ def test_what_a_killed_worker_had_not_read_is_read_by_the_supervisor(
     seen = look(run_dir)
     assert (begun.returncode, seen.state) == (137, "killed")
     assert roots_in(run_dir) == [at / 2 for at in range(1, 28)]
-    assert "7 steps had not been recorded" in seen.summary.texts[-1].text
+    assert "7 steps were recorded after the end" in seen.summary.texts[-1].text
     assert processes_of(run_dir) == [] and not list(run_dir.glob("marks*"))
     assert tuilab("verify", "last").returncode == 0
 

@@ -30,8 +30,8 @@ def test_arms_whose_first_values_are_equal_learn_the_same() -> None:
 def test_rounding_is_no_difference_and_another_seed_is_one() -> None:
     assert difference(CLAIM, raced(repeat([2.00001, 1.50001, 1.2]))) == ("", "")
     assert difference(CLAIM, raced(repeat([2.0, 1.53, 1.2]))) == (
-        "bf16 learns something else than base: what it goes backward from differs by 2 % at step 1; if that is "
-        "intended, add --different-learning", "",
+        "bf16 learns something else than base: what it goes backward from differs by 2 % at step 1; if that "
+        "is intended, add --different-learning", "",
     )  # fmt: skip
 
 
@@ -66,8 +66,8 @@ def test_nan_is_nan_and_no_number() -> None:
     nan = float("nan")
 
     assert difference(CLAIM, raced(repeat([2.0, nan, 1.2])))[0] == (
-        "bf16 learns something else than base: what it goes backward from differs by more than any number at step 1; if that is "
-        "intended, add --different-learning"
+        "bf16 learns something else than base: what it goes backward from differs by more than any number at step 1; if that "
+        "is intended, add --different-learning"
     )
     assert difference(CLAIM, raced({"base": [nan], "base again": [nan], "bf16": [nan]})) == ("", "")
 

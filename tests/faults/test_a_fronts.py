@@ -99,6 +99,7 @@ def test_8_a_signal_to_the_front_does_not_touch_the_run(site: Site, go: Path, nu
     _, err = front.communicate(timeout=60)
 
     assert "Traceback" not in err
+    assert ("continues; show it again: tuilab attach" in err) == (number in (signal.SIGTERM, signal.SIGHUP))
     check(site, run_dir, "succeeded")
 
 

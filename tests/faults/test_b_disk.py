@@ -259,7 +259,7 @@ def check_what_is_left(
         assert repr(items) == repr({n: whole[stream][n] for n in range(len(items))})
     has_end = seen.summary.is_over
     assert seen.state == (seen.summary.state if has_end else "lost")
-    assert ("it is lost" in text) is not has_end
+    assert ("the run is lost" in text) is not has_end
     assert code == (ExitCode.DONE if has_end and left == data else ExitCode.REFUTED), text
 
 

@@ -97,8 +97,8 @@ def test_whoever_leaves_the_screens_of_a_container_is_asked_and_its_runs_are_sto
 @pytest.mark.parametrize(
     ("before", "told"),
     [
-        ("alone", "warn: this is the first process of a container"),
-        ("within", "pass: a container"),
+        ("alone", "warn: tuilab is the first process of this container"),
+        ("within", "pass: in a container"),
     ],
 )
 def test_the_doctor_says_what_a_container_takes_along(alone: list[str], before: str, told: str) -> None:

@@ -120,7 +120,7 @@ def test_an_old_kernel_and_a_strict_profile_are_enough(site: Site, says: str, na
     [
         (NOTHING, "fail", "/proc is not mounted: runs cannot start here"),
         (OTHERS, "fail", "/proc belongs to another pid namespace: runs cannot start here"),
-        (LITTLE, "warn", "/proc shows processes only: "),
+        (LITTLE, "warn", "/proc shows only processes: "),
         (HIDES, "pass", "/proc shows the processes of a run"),
         (LATER, "pass", "/proc shows the processes of a run"),
     ],

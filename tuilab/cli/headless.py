@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from tuilab.cli.ended_by_signal import says_that_it_continues
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch
 from tuilab.errors import ExitCode
@@ -76,7 +77,7 @@ def follow(
     Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
     """
     gc.enable()  # off while modules load; a long run wants it
-    with OneByOne() as turns:
+    with OneByOne() as turns, says_that_it_continues(watch.run_dir):
         return _follow(watch, talk, on_items, turns, is_ours=is_ours, speak=speak, pause=pause)
 
 
