@@ -113,7 +113,7 @@ def test_without_a_gpu_the_first_process_is_the_last_and_says_why(tuilab: Callab
     done = tuilab("calibrate", "--device", "cuda")
 
     assert (done.returncode, done.stdout) == (3, "")
-    assert "succeeded not testable here: a CUDA GPU is needed, but torch " in done.stderr
+    assert "not testable here: a CUDA GPU is needed, but torch " in done.stderr
     assert done.stderr.splitlines()[-1].startswith("tuilab: a CUDA GPU is needed, but torch ")
 
 

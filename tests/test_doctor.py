@@ -108,7 +108,7 @@ def test_a_torch_that_does_not_load_costs_its_own_answers_and_each_is_given_in_t
     found = ask_group("torch_worker", patience_s=60)
 
     assert (found["torch.load"].status, found["torch.threads"].status) == ("warn", "n/a")
-    assert found["torch.load"].found.startswith("not loaded after 2 s") and PATIENCE_S > 2
+    assert found["torch.load"].found.startswith("torch is not loaded after 2 s") and PATIENCE_S > 2
     assert "torch is still being loaded" in {finding.found for finding in found.values()}
     assert not any(finding.found.startswith("no answer within") for finding in found.values())
 
@@ -315,7 +315,7 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
         (["throttle=0x41"], "gpu.clocks", "warn", "hardware thermal slowdown"),
         (["throttle=1"], "gpu.clocks", "pass", "the clocks are not throttled"),
         (["ecc=3"], "gpu.memory_errors", "fail", "GPU 0: 3"),
-        (["na=ecc"], "gpu.memory_errors", "n/a", "no memory of these GPUs"),
+        (["na=ecc"], "gpu.memory_errors", "n/a", "these GPUs do not count memory errors"),
     ],
 )
 @pytest.mark.first(4)

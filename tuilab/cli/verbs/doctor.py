@@ -2,7 +2,7 @@
 
 Without --all, tuilab prints warnings and failures, and a summary of all checks. With --all, it
 prints every check, and the facts about the machine. A check takes 3 s at most. A check that hangs or
-crashes is n/a, with the reason. All checks run at the same time.
+crashes is n/a, with the reason. Most checks run at the same time.
 
 \b
 Exit codes:
