@@ -199,7 +199,7 @@ def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Pa
     ("words", "said"),
     [
         (["--count", "4"], "--count 4 is too many: 3 nodes"),
-        (["--gpus", "2"], "Ray has 1 there"),
+        (["--gpus", "2"], "more than the 1 GPU that Ray has there"),
         (["--detach"], "--detach works only on this machine"),
         (["--jsonl"], "--jsonl works only on this machine"),
         (["--per-node", "--count", "1"], "use only one of them"),

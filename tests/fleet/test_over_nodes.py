@@ -166,5 +166,5 @@ def test_what_cannot_be_divided_is_told_and_nothing_begins(
 def test_a_lesson_without_ranks_is_told_so(over: Tuilab, root: Path, tmp_path: Path) -> None:
     done = over("run", str(write_scenario(tmp_path, "pass")))
 
-    assert done.returncode == 2 and "probe starts no ranks by lab.ranks" in done.stderr
+    assert done.returncode == 2 and "probe does not start ranks with lab.ranks" in done.stderr
     assert store.list_runs(root) == []
