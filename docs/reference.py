@@ -1,4 +1,4 @@
-"""Writes the pages of the reference that follow from the code: subcommands, keys, exit codes and JSON documents.
+"""Writes the pages of the reference that follow from the code: subcommands, keys and exit codes.
 
     python docs/reference.py     writes the pages into docs/reference/
 

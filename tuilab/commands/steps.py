@@ -7,6 +7,7 @@ What was measured on a GPU goes before what the host saw, which tells of launche
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -357,16 +358,20 @@ def _outermost(marks: list[Mark]) -> list[Mark]:
     return found
 
 
+def _marks_within(marks: list[Mark], at: int) -> Iterator[Mark]:
+    """Return the marks that lie within one of them, the last one first."""
+    return takewhile(lambda mark: mark.began >= marks[at].began, reversed(marks[:at]))
+
+
 def _logging_ns(marks: list[Mark], at: int) -> int:
     """Return how long loggers took within a mark."""
-    inner = takewhile(lambda mark: mark.began >= marks[at].began, reversed(marks[:at]))
-    return sum(mark.ended - mark.began for mark in inner if mark.kind == LOGGER_CALL)
+    return sum(mark.ended - mark.began for mark in _marks_within(marks, at) if mark.kind == LOGGER_CALL)
 
 
 def _waits_within_ns(marks: list[Mark], at: int) -> int:
     """Return how long a wait for data was a wait for another loader, as of a dataset that reads one itself."""
-    inner = takewhile(lambda mark: mark.began >= marks[at].began, reversed(marks[:at]))
-    return sum(mark.ended - mark.began for mark in _outermost([mark for mark in inner if mark.kind == WAITED]))
+    waits = [mark for mark in _marks_within(marks, at) if mark.kind == WAITED]
+    return sum(mark.ended - mark.began for mark in _outermost(waits))
 
 
 def _took_ns(mark: Mark, is_on_gpu: bool) -> int:

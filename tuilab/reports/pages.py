@@ -311,13 +311,18 @@ def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> 
     pictures = len(subject.summary.images) - room.pictures
     figures = figures_of(subject.summary)
     left_out = len(figures) - len(that_fit(figures, room.figures, room.spans))
-    found = [f"{plural(claims - room.claims, 'claim')} more: the .json and .xml have them."] * (claims > room.claims)
+    found = []
+    if claims > room.claims:
+        found.append(f"{plural(claims - room.claims, 'claim')} more: the .json and .xml have them.")
     if is_brief:
         return found
     if hidden:
         found.append(f"{plural(len(hidden), 'series', 'series')} without a chart here: {names}: the .json and .csv have them.")
-    found += [f"{plural(left_out, 'figure')} more: see the .json report."] * (left_out > 0)
-    return found + [f"{plural(pictures, 'picture')} more: see the .json report."] * (pictures > 0)
+    if left_out > 0:
+        found.append(f"{plural(left_out, 'figure')} more: see the .json report.")
+    if pictures > 0:
+        found.append(f"{plural(pictures, 'picture')} more: see the .json report.")
+    return found
 
 
 def _flat(prefix: str, facts: Any) -> list[tuple[str, str]]:
