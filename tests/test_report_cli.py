@@ -203,9 +203,11 @@ def test_a_folder_for_tensorboard_needs_nothing_but_what_opens_it(tuilab: Tuilab
     files = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
     tuilab("report", "aaaaa1", "aaaaa2", "-o", str(target))
 
-    said = "" if find_spec("tensorboard") else "tuilab: TensorBoard is not installed here; what is written opens where it is " \
-        "(pip install tensorboard)\n"  # fmt: skip
-    assert (first.returncode, first.stderr) == (0, f"{said}1 run: {target}\n")
+    if find_spec("tensorboard"):
+        advice = ""
+    else:
+        advice = "tuilab: TensorBoard is not installed here; install it to open the report: pip install tensorboard\n"
+    assert (first.returncode, first.stderr) == (0, f"{advice}1 run: {target}\n")
     assert len(files) == 9 and all(path.name.startswith("events.out.tfevents.") for path in files)
     assert all(path.read_bytes() == data for path, data in files.items())
     assert len([*target.iterdir()]) == 2 and [path.name for path in tmp_path.glob(".tuilab-*")] == []
