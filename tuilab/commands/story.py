@@ -8,7 +8,7 @@ from tuilab.commands.marks import Process
 from tuilab.commands.next_step import Loading, next_step
 from tuilab.commands.parts import SEVERAL_THREADS, UNTOLD, lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
-from tuilab.text import plural
+from tuilab.text import percent, plural
 from tuilab.words import seconds
 
 _EVEN = 0.2  # of a mean, by which a median may be off
@@ -79,7 +79,7 @@ def _cost(timed: Collection[Step]) -> Iterator[str]:
     """Yield what watching took of a step, as it timed itself in each."""
     spent_ns, took_ns = (fmean(ns) for ns in zip(*((step.watched_ns, step.took_ns or 0) for step in timed), strict=True))
     if spent_ns:
-        yield f"watching took {seconds(spent_ns / 1e9)} of a step ({100 * spent_ns / took_ns:.2g} %, measured by itself)"
+        yield f"watching took {seconds(spent_ns / 1e9)} of a step ({percent(spent_ns / took_ns)}, measured by itself)"
 
 
 def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:

@@ -8,7 +8,7 @@ from tuilab.probes.cores import measure_cores
 from tuilab.probes.cpu import cpu_facts, cpu_throttled_share, parse_cpu_list
 from tuilab.probes.numa import numa_facts
 from tuilab.probes.processes import why_hidden
-from tuilab.text import plural
+from tuilab.text import percent, plural
 
 _SPIN_S = 0.3
 _MOST_SPINNING = 64
@@ -31,7 +31,7 @@ def quota(box: Box) -> Finding:
         why = facts["missing"]["quota_cores"]
         return passed("no cgroup limit") if why == "no limit is set" else unknown(why)
     share = cpu_throttled_share(box.root)
-    found = f"{limit:.3g} cores" + (f"; used up in {100 * share:.2g} % of all periods" if share else "")
+    found = f"{limit:.3g} cores" + (f"; used up in {percent(share)} of all periods" if share else "")
     if limit < usable and box.environ.get("OMP_NUM_THREADS", "") != str(max(int(limit), 1)):
         step = f"export OMP_NUM_THREADS={max(int(limit), 1)}: torch counts cores, not this limit"
         return warn(f"limited to {found}, but {usable} are visible", step)

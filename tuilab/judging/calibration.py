@@ -16,7 +16,7 @@ from tuilab.judging.units import units_of
 from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
-from tuilab.text import plural, show
+from tuilab.text import percent, plural, show
 
 GROUP = 6  # processes that make one trial, as many as a run has repeats
 USUAL_MINUTES = {"cpu": 2.0, "cuda": 5.0}  # that a calibration takes
@@ -50,7 +50,7 @@ def in_words(assessment: Mapping[str, Trials]) -> list[str]:
 
 def luck_in_words(luck: float | None) -> str:
     """Return how far off one process is by itself, and what that is for."""
-    off = "n/a (too few processes), 5 % is assumed" if luck is None else f"about {100 * luck:.2g} %"
+    off = "n/a (too few processes), 5 % is assumed" if luck is None else f"about {percent(luck)}"
     return f"variation between processes, by which --quick widens its intervals: {off}"
 
 
@@ -166,4 +166,4 @@ def _at_least(bound: float) -> events.ClaimDeclared:
 
 def _effect(trials: Trials) -> str:
     """Return the smallest difference in words; there is none where every trial was too short to tell."""
-    return "n/a" if trials.smallest_effect is None else f"about {100 * trials.smallest_effect:.2g} %"
+    return "n/a" if trials.smallest_effect is None else f"about {percent(trials.smallest_effect)}"

@@ -29,7 +29,7 @@ def failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> str:
     if evidence.difference:
         return evidence.difference
     if not evidence.observer_share <= _MOST_OBSERVED:
-        return f"recording took {100 * evidence.observer_share:.2g} % of a step"
+        return f"recording took {percent(evidence.observer_share)} of a step"
     same = units_of(evidence, evidence.same)
     if len(same.values) >= MIN_UNITS:
         center, low, high = same.interval(claim.confidence)
@@ -92,7 +92,7 @@ def _missed_delay(claim: events.ClaimDeclared, evidence: Evidence) -> str:
     center, low, _ = delayed.interval(claim.confidence)
     if low > 0 and center >= _LEAST_SEEN * math.log1p(evidence.delay):
         return ""
-    return f"the known delay of {100 * evidence.delay:.2g} % was not seen"
+    return f"the known delay of {percent(evidence.delay)} was not seen"
 
 
 def doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:

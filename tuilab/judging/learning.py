@@ -10,6 +10,7 @@ from statistics import fmean
 
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
+from tuilab.text import percent
 
 FIRST = 10  # values
 _TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 5e-3, "bfloat16": 1e-2}  # of a value, by what arms compute in
@@ -88,4 +89,4 @@ def _apart(one: float, other: float) -> float:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if math.isfinite(share) else "more than any number"
+    return percent(share) if math.isfinite(share) else "more than any number"
