@@ -30,8 +30,8 @@ DEFAULT = re.compile(r" \(default: ([^)]*)\)")
 
 ABOUT_COMMANDS = """
 `tuilab SUBCOMMAND --help` prints the same. `tuilab run NAME --help` adds the parameters of a scenario.
-`DURATION` is a number of seconds, or a time such as `90s`, `2m` or `1.5h`. `RUN` is the id of a run, a unique
-part of the id, `last`, or `last~1` for the run before the last.
+`DURATION` is a number of seconds, or a time such as `90s`, `2m` or `1.5h`. `RUN` is the id of a run, the unique
+start of the id, `last`, or `last~1` for the run before the last.
 """
 ABOUT_SCREENS = """
 Without a subcommand, tuilab opens the [screens](../screens.md). These options belong to the screens.

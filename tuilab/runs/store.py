@@ -88,7 +88,7 @@ def _passed_over(roots: Sequence[Path]) -> list[str]:
 
 
 def find(reference: str, under: Path) -> Path:
-    """Return the run that an id, a unique part of it from its start or end, `last`, or `last~1` (the one before) means."""
+    """Return the run that a reference names: the start of its id or folder, `last`, or `last~1` (the one before)."""
     return find_among(reference, [under])
 
 

@@ -1,6 +1,6 @@
 """Run scenarios one after another and print the results.
 
-NAME is a scenario, a topic, `all`, or a scenario file such as ./my-idea.py. With --detach, several
+NAME is a scenario, a topic, `all`, or a scenario file such as ./my-idea.py. With --detach,
 runs wait in the queue of their device and run one after another; `tuilab queue` shows them.
 """
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _BASE: list[click.Parameter] = [
     click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=completion.scenarios),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-    click.Option(["--detach"], is_flag=True, help="Start the run, print its id and return at once; several runs are queued."),
-    click.Option(["--beside"], is_flag=True, help="With --detach: start all runs immediately instead of queueing them."),
+    click.Option(["--detach"], is_flag=True, help="Queue the runs, print their ids and return at once."),
+    click.Option(["--beside"], is_flag=True, help="With --detach: start the runs immediately instead of queueing them."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
     click.Option(
         ["--jsonl", "as_jsonl"],
@@ -232,7 +232,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             is_quick=given["quick"],
             timeout_s=given["timeout"],
             prediction=given["predict"],
-            waits=given["detach"] and len(runnable) > 1 and not given["beside"],
+            waits=given["detach"] and not given["beside"],
             argv=sys.argv[1:],
         )
         for scenario in runnable
