@@ -189,6 +189,7 @@ class Plain:
         self._standings = Standings()
         self._said: set[tuple[str, str]] = set()
         self._warning = ""
+        self._progress = ""
         self._last = time.monotonic()
 
     def update(self, watch: Watch, warning: str = "") -> None:
@@ -204,7 +205,10 @@ class Plain:
         self._warning = warning
         if time.monotonic() - self._last > _PLAIN_PERIOD_S and watch.summary.progress:
             words = [repeat_words(watch.summary), progress_words(watch.summary)]
-            self._say(f"{name}: {'  '.join(filter(None, words))}")
+            progress = "  ".join(filter(None, words))
+            if progress != self._progress:
+                self._progress = progress
+                self._say(f"{name}: {progress}")
 
     def close(self) -> None:
         pass
