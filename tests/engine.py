@@ -1,9 +1,10 @@
 """Tools for tests of whole runs: small scenarios, starting the command line, waiting for what is recorded."""
 
 import os
+import re
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -21,18 +22,30 @@ from tuilab.runs import store
 
 T = TypeVar("T")
 
-HEAD = '''"""A scenario for a test."""
+HEAD = '''"""A scenario for a test.{lesson}"""
 import ctypes, os, signal, subprocess, sys, time
 from tuilab import Lab
 
 '''
 
 
-def write_scenario(folder: Path, body: str, more: str = "", name: str = "probe") -> Path:
-    """Write a scenario whose `run` has the given body (one statement a line)."""
+_CLAIM = re.compile(r"lab\.claim(?:_ratio)?\([\"']([a-z][a-z0-9-]*)[\"']")
+
+
+def write_scenario(
+    folder: Path, body: str, more: str = "", name: str = "probe", claims: Mapping[str, str] | None = None
+) -> Path:
+    """Write a scenario whose `run` has the given body (one statement a line).
+
+    Its lesson states each claim of the body: "one-is-one" as "one is one", or the sentence that `claims` has for the key.
+    """
+    sentences = {key: key.replace("-", " ") for key in _CLAIM.findall(body)} | dict(claims or {})
+    bullets = "".join(f"\n- [{key}] {sentence}" for key, sentence in sentences.items())
+    lesson = f"\n\n## Look for{bullets}\n" if bullets else ""
+    head = HEAD.replace("{lesson}", repr(lesson)[1:-1].replace('"', '\\"'))  # on one line, so that each line keeps its number
     lines = "\n".join("    " + line for line in body.strip().splitlines())
     path = folder / f"{name}.py"
-    path.write_text(f"{HEAD}{more}\ndef run(lab: Lab) -> None:\n{lines}\n")
+    path.write_text(f"{head}{more}\ndef run(lab: Lab) -> None:\n{lines}\n")
     return path
 
 

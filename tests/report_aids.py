@@ -47,7 +47,7 @@ def full(subjects: Sequence[Subject]) -> Any:
     return json.loads("".join(render(subjects)), parse_constant=pytest.fail)
 
 
-def hostile_run(root: Path, text: str, *, advises: str = "") -> Path:
+def hostile_run(root: Path, text: str) -> Path:
     """Make a run in which every word that a scenario can choose is `text`."""
     exact = events.Measured(numbers=[1.0])
     run_dir = make_run(
@@ -71,7 +71,6 @@ def hostile_run(root: Path, text: str, *, advises: str = "") -> Path:
             gpus={text: {"memory_used_bytes": 1.0, "busy_percent": 5.0, "throttle_mask": 8.0, text: 2.0}},
         ),
         events.ClaimMeasured(text=text, got=events.Measured(words=text), op="equals", want=exact, unit=text),
-        events.SettingAdvised(text=text, setting=advises or text),
         events.TextShown(text=text, title=text),
         events.ImageShown(title=text, rows=1, cols=1, cells=base64.b64encode(b"\x00").decode(), low=0, high=1, arm=text),
         events.AxesNamed(metric=text, x=text, y=text),

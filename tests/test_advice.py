@@ -11,7 +11,7 @@ import pytest
 
 from tests.advice_aids import HERE, HOST, THREADS, raced, said
 from tests.conftest import TUILAB
-from tests.report_aids import described, hostile_run
+from tests.report_aids import described
 from tests.tui.made_up import make_run, started
 from tuilab.catalogue.scenario import Scenario
 from tuilab.probes.settings import Setting, read_setting
@@ -179,21 +179,6 @@ def test_ranks_have_values_of_their_own_and_only_for_as_many_as_raced(tmp_path: 
     assert "each of 4 ranks that torchrun starts on this machine (--nproc-per-node 4)" in unfolded(advised(of_four, ranks=4))
 
 
-def test_a_claim_of_the_old_form_sets_nothing_and_says_why(tmp_path: Path) -> None:
-    run_dir = make_run(
-        tmp_path,
-        started(),
-        events.SettingAdvised(text="c", setting="OMP_NUM_THREADS=8"),
-        events.VerdictReached(text="c", verdict="SUPPORTED", rule="r"),
-        events.StateChanged(state="succeeded"),
-    )
-
-    found = advised(read_subject(run_dir))
-
-    assert "export" not in env_file(found)
-    assert "only one value was claimed, and not compared with another one: OMP_NUM_THREADS=8" in unfolded(found)
-
-
 # ---- the file
 
 
@@ -273,11 +258,9 @@ def sourced(shell: str, file: Path, *, path: str = "", cwd: Path | None = None) 
 
 @pytest.mark.parametrize("text", ["", "OMP_NUM_THREADS", "PATH=/evil", "OMP_NUM_THREADS=", "OMP_NUM_THREADS=1\nX=2",
                                   "OMP_NUM_THREADS=$(reboot)", "OMP_NUM_THREADS=1;reboot", "omp_num_threads=1"])  # fmt: skip
-def test_only_variables_of_training_with_plain_values_are_settings(tmp_path: Path, text: str) -> None:
+def test_only_variables_of_training_with_plain_values_are_settings(text: str) -> None:
     with pytest.raises(ValueError, match="setting"):
         read_setting(text)
-
-    assert "export" not in env_file(advised(read_subject(hostile_run(tmp_path, "x", advises=text))))
 
 
 @pytest.mark.parametrize(("name", "value"), [("PATH", "1"), ("DATALOADER_NUM_WORKERS", "1"), ("OMP_NUM_THREADS", "$(reboot)")])

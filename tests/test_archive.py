@@ -81,7 +81,7 @@ def test_a_run_comes_back_as_it_was_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_a_run_goes_to_another_box_and_is_shown_there(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one is one", True)')), "--headless", "--quiet")
+    tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one-is-one", True)')), "--headless", "--quiet")
 
     packed = tuilab("export", "last", "-o", "run.tgz", cwd=tmp_path)
     again = tuilab("export", "last", "-o", "run.tgz", cwd=tmp_path)

@@ -47,15 +47,15 @@ def body(lab):
 PRELOADING = """
 from tuilab.lab import ArmFailed
 try:
-    lab.claim("the library is loaded", lab.arm("preloaded", body, env={{"LD_PRELOAD": {path!r}}})())
+    lab.claim("the-library-is-loaded", lab.arm("preloaded", body, env={{"LD_PRELOAD": {path!r}}})())
 except ArmFailed as problem:
-    lab.claim("the library is loaded", lacks=str(problem))
+    lab.claim("the-library-is-loaded", lacks=str(problem))
 """
 
 
 def claim_about_preloading(tuilab: Tuilab, root: Path, folder: Path, path: str, **more: object) -> tuple[str, str]:
     tuilab("run", str(write_scenario(folder, PRELOADING.format(path=path), PRELOADED)), "--headless", "--quiet", **more)
-    verdict = look(newest(root) or root).summary.claims["the library is loaded"].verdict
+    verdict = look(newest(root) or root).summary.claims["the-library-is-loaded"].verdict
     assert verdict is not None
     return verdict.verdict, verdict.why
 
@@ -112,7 +112,7 @@ lab.text(problem, title="refused at the call")
 try: arm()
 except Exception as failed: lab.text(str(failed), title="refused by the supervisor")
 found.append(lab.arm("after", give, 1, 2)())
-lab.claim("every arm answered for itself", sum(found, []), equals=[0, 100_000, 0, 0, 0, 0, 2, 0])
+lab.claim("every-arm-answered-for-itself", sum(found, []), equals=[0, 100_000, 0, 0, 0, 0, 2, 0])
 """
     done = tuilab("run", str(write_scenario(tmp_path, body, more)), "--headless", "--quiet")
     verified = tuilab("verify")
@@ -157,7 +157,7 @@ def loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.real_torch
 def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
-    body = f'lab.claim("1 and 2 are 3", lab.arm("ranks", reduce, 1, -1, prefix={TORCHRUN})(), equals=[3, ""])'
+    body = f'lab.claim("the-sum-is-three", lab.arm("ranks", reduce, 1, -1, prefix={TORCHRUN})(), equals=[3, ""])'
     (scratch := tmp_path / "tmp").mkdir()
     script = str(write_scenario(tmp_path, body, RANKS))
 

@@ -207,7 +207,7 @@ def test_a_run_of_one_process_keeps_how_far_off_that_may_be(
 ) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, luck=0.012)
-    scenario = read(write_scenario(tmp_path, 'lab.claim("one is one", True)'))
+    scenario = read(write_scenario(tmp_path, 'lab.claim("one-is-one", True)'))
     opened = open_run(launch.order(scenario, {}, root=tmp_path / "runs", **options))
 
     summary = read_run(opened.run_dir)

@@ -34,7 +34,7 @@ How many times faster is sum?
 
 ## Look for
 - [sum-50] sum is at least 50 times faster
-- row 1 is 0.0
+- [row-1] row 1 is 0.0
 
 ## Source
 Here.
@@ -52,7 +52,7 @@ def run(
 ) -> None:
     lab.claim_ratio("sum-50", "slices/sum", at_least=50)
     for row in range(2):
-        lab.claim(f"row {row + 1} is {row:.1f}", row, equals=row)
+        lab.claim(f"row-{row + 1}", row, equals=row)
     lab.race(slices=f, sum=g, same=1e-6, rounds=9, seconds=1, threads=1, device=device)
     lab.arm("two threads", f, env={"OMP_NUM_THREADS": "2"})
 '''
@@ -106,7 +106,7 @@ def test_a_scenario_is_read_from_its_source(mine: Path) -> None:
     assert scenario.lesson.startswith("A slice costs a call.\n\n## Predict\n")
     assert scenario.sections == {
         "Predict": "How many times faster is sum?",
-        "Look for": "- [sum-50] sum is at least 50 times faster\n- row 1 is 0.0",
+        "Look for": "- [sum-50] sum is at least 50 times faster\n- [row-1] row 1 is 0.0",
         "Source": "Here.",
     }
     assert scenario.params == (
@@ -115,16 +115,16 @@ def test_a_scenario_is_read_from_its_source(mine: Path) -> None:
         Param("device", "choice", "auto", choices=("auto", "cpu"), label="where the tensors live"),
     )
     assert scenario.arms == ("slices", "sum", "two threads")
-    assert scenario.claims == (("sum-50", "sum is at least 50 times faster"), ("", "row {row + 1} is {row}"))
+    assert scenario.claims == (("sum-50", "sum is at least 50 times faster"), ("row-1", "row 1 is 0.0"))
     assert scenario.error == ""
 
 
 def test_the_lab_may_have_any_name(mine: Path) -> None:
     (mine / "memory" / "good.py").write_text(
-        '"""T."""\ndef run(bench: Lab) -> None:\n    bench.claim("c", 1)\n    lab.claim("d", 1)\n'
+        '"""T."""\ndef run(bench: Lab) -> None:\n    bench.race(a=1, b=2)\n    lab.race(c=3)\n'
     )
 
-    assert load(mine)[0].claims == (("", "c"),)
+    assert load(mine)[0].arms == ("a", "b")
 
 
 def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) -> None:
@@ -169,7 +169,7 @@ def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) ->
         ("1" + "+1" * 300_000, "its code is nested too deeply to be read; use shorter expressions"),
         ('"""T\\ud800."""\ndef run(lab): pass', "cannot be read as Python: 'utf-8' codec can't encode"),
         (
-            '"""T."""\ndef run(lab):\n  lab.claim(f"{0x' + "f" * 9000 + '}")',
+            '"""T."""\ndef run(lab):\n  lab.arm(f"{0x' + "f" * 9000 + '}")',
             "cannot be read as Python: Exceeds the limit (4300",
         ),
     ],

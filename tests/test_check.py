@@ -96,8 +96,6 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
          (9, "2 bullets have the key [row-1]; give each bullet its own key")),
         ("lab.log(1, loss=2)\n", 'lab.log(1, loss=2)\n    lab.claim("fun", True)\n',
          (39, "no bullet under Look for has the key [fun]; add the bullet, or correct the key")),
-        ('"sum-50"', '"sum is at least 50 times faster than slicing"',
-         (35, f'"sum is at least 50 times faster than slicing" is not a key ({RULE}); write "sum-50"')),
         ('claim_ratio("sum-50", "slices/sum"', 'claim("sum-50", ratio="slices/sum"',
          (35, "lab.claim takes no ratio; for two arms of a race, use lab.claim_ratio(key, ratio, ...)")),
         ("- [row-1] row 1 is 1.0\n", "- [row-1] row 1 is 1.0\n- [fun]it is fun\n",
@@ -114,8 +112,6 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
          (40, "the key [sum-50] is claimed twice; make each claim once in a run")),
         ('1, equals=1)', '1, equals=1, margin=0.1)',
          (36, "lab.claim takes no margin; for two arms of a race, use lab.claim_ratio(key, ratio, ...)")),
-        ('lab.claim(f"row-{row_count}", 1, equals=1)', 'lab.not_testable(f"row-{row_count}", "a GPU")',
-         (36, "lab.not_testable does not exist; write lab.claim(key, lacks=...)")),
         ('1, equals=1)', '1, equal=1, margins=2)', (36, "lab.claim takes no equal and no margins")),
         (", answers=True", "", (3, "no claim answers Predict; add answers= to the one that measures the number")),
         ("1, equals=1)", "1, equals=1, answers=1)", (36, "line 35 already answers Predict; use answers= in one claim only")),
@@ -446,6 +442,16 @@ def test_a_timeline_of_memory_is_a_live_series(tmp_path: Path) -> None:
     assert findings(tmp_path, timeline) == []
 
 
+def test_claim_of_a_sentence_is_told_which_key_to_write(tmp_path: Path) -> None:
+    known = sentences(tmp_path, GOOD.replace('"sum-50"', '"sum is at least 50 times faster than slicing"'))
+    unknown = sentences(tmp_path, GOOD.replace('"sum-50"', '"sum is fast"'))
+
+    assert known[-1] == f'"sum is at least 50 times faster than slicing" is a sentence, not a key ({RULE}); write "sum-50"'
+    assert unknown[-1] == (
+        f'"sum is fast" is not a key ({RULE}); write the bullet "- [a-key] sum is fast" under ## Look for, and claim "a-key"'
+    )
+
+
 def test_what_is_advised_is_a_variable_that_programs_read_and_was_chosen_among_values(tmp_path: Path) -> None:
     advised = 'lab.advise("OMP_NUM_THREADS", {1: "loop", 2: "sum"}, default=2, about="sums")'
     good = GOOD.replace("lab.log(1, loss=2)", f"lab.log(1, loss=2); {advised}", 1)
@@ -459,7 +465,7 @@ def test_what_is_advised_is_a_variable_that_programs_read_and_was_chosen_among_v
         "the name of the advised variable is not a literal; write it as a literal string"
     ]
     assert sentences(tmp_path, old) == [
-        "advises= names only one value, so there is nothing to recommend; write lab.advise(...)"
+        "lab.claim_ratio takes no advises; to recommend a value of a variable, use lab.advise(name, values, ...)"
     ]
 
 

@@ -12,9 +12,8 @@ Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def run(tuilab: Tuilab, folder: Path, size: int) -> None:
-    path = write_scenario(folder, 'lab.claim("half", size // 2, equals=50)')
-    text = path.read_text().replace("lab: Lab)", "lab: Lab, size: int = 100)")
-    path.write_text(text.replace('"""A scenario for a test."""', '"""Halves.\n\n## Look for\n- [half] half of it is 50\n"""'))
+    path = write_scenario(folder, 'lab.claim("half", size // 2, equals=50)', claims={"half": "half of it is 50"})
+    path.write_text(path.read_text().replace("lab: Lab)", "lab: Lab, size: int = 100)"))
     done = tuilab("run", str(path), "--headless", "--quiet", "--size", str(size))
     assert done.returncode in (0, 1), done.stderr
 

@@ -33,6 +33,9 @@ PARAMS = '''"""A scenario with parameters.
 
 ## Predict
 How many?
+
+## Look for
+- [slow] the mode is slow
 """
 from typing import Literal
 from tuilab import Lab
@@ -48,7 +51,7 @@ def run(
 ) -> None:
     lab.log(0, rows=rows)
     lab.artifact("a.txt", "kept")
-    lab.claim("the mode is slow", mode, equals="slow")
+    lab.claim("slow", mode, equals="slow")
 '''
 
 
@@ -170,7 +173,7 @@ def test_jsonl_gives_every_record_as_it_was_written(tuilab: Tuilab, root: Path, 
 
 
 def test_a_reader_that_goes_early_does_not_end_the_run(root: Path, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
+    path = write_scenario(tmp_path, 'lab.claim("one-is-one", True)')
     command = f"{TUILAB} run {path} --headless --json | head -c 1"
 
     done = subprocess.run(
@@ -194,7 +197,7 @@ def test_a_full_stdout_is_one_sentence(root: Path, finished: Path) -> None:
 
 
 def test_closed_standard_streams_do_no_harm(root: Path, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
+    path = write_scenario(tmp_path, 'lab.claim("one-is-one", True)')
 
     done = subprocess.run(
         ["bash", "-c", f"{TUILAB} run {path} --headless <&- >&- 2>&-"], env={**os.environ, "TUILAB_ROOT": str(root)}, timeout=60
@@ -469,7 +472,7 @@ def test_a_run_can_be_listed_verified_and_deleted(tuilab: Tuilab, root: Path, fi
     assert "succeeded" in tuilab("runs").stdout
     assert tuilab("verify").stdout.endswith("complete and unchanged\n")
     assert json.loads(tuilab("runs", "--json").stdout)["runs"][0]["claims"] == [
-        {"key": None, "text": "the mode is slow", "verdict": "SUPPORTED"}
+        {"key": "slow", "text": "the mode is slow", "verdict": "SUPPORTED"}
     ]
     assert tuilab("rm", "last").returncode == 0
     assert newest(root) is None

@@ -161,7 +161,7 @@ def run(
     lab: "Lab",
     choice: Literal["odd {ascii(EVIL)[1:-1]}", "$(touch hit)", "two words", "even"] = "even",  # {LABEL}
 ) -> None:
-    lab.claim("it holds", True)
+    lab.claim("it-holds", True)
 '''
 
 

@@ -69,7 +69,7 @@ def test_what_is_printed_is_toml_and_says_who_set_it(configured: Configured, fol
 def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured, folder: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine" / "own"
     mine.mkdir(parents=True)
-    write_scenario(mine, 'lab.claim("one is one", True)', name="my-idea")
+    write_scenario(mine, 'lab.claim("one-is-one", True)', name="my-idea")
     (folder / "config.toml").write_text(f'scenarios = ["{tmp_path}/mine"]\nroot = "{tmp_path}/runs"\n')
 
     said = [configured("list"), configured("show", "my-idea"), configured("run", "my-idea", "--headless", "--quiet")]
@@ -138,7 +138,7 @@ def test_a_device_that_is_set_counts_where_a_command_line_says_nothing_and_is_to
     configured: Configured, folder: Path, root: Path, tmp_path: Path
 ) -> None:
     head = "from typing import Literal\n\n"
-    path = write_scenario(tmp_path, 'lab.claim("one is one", True)', head)
+    path = write_scenario(tmp_path, 'lab.claim("one-is-one", True)', head)
     taking = 'run(lab: Lab, device: Literal["auto", "cpu", "cuda"] = "auto")'
     path.write_text(path.read_text().replace("run(lab: Lab)", taking))
     (folder / "config.toml").write_text(f'device = "cpu"\nroot = "{root}"\n')

@@ -27,7 +27,7 @@ SLEEP = 'lab.log(1, x=1.0)\nlab.stage("asleep")\ntime.sleep(600)'
 def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write_scenario(
         tmp_path,
-        'print("hello")\nlab.log(0, loss=1.5)\nlab.claim("one is one", 1, equals=1)\nlab.claim("two is two", lacks="a GPU")\n'
+        'print("hello")\nlab.log(0, loss=1.5)\nlab.claim("one-is-one", 1, equals=1)\nlab.claim("two-is-two", lacks="a GPU")\n'
         'lab.artifact("a.txt", "kept")',
     )
 
@@ -44,11 +44,6 @@ def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_
     assert {"supervisor": streams["supervisor"], **look(run_dir).summary.counted} == streams
     assert processes_of(run_dir) == []
     assert_is_the_owners_alone(run_dir)
-    (line,) = [line for line in done.stdout.splitlines() if "old form" in line]
-    assert line == (
-        "the old form of a claim, which works until 0.2: “one is one”, “two is two”; "
-        'write "- [a-key] one is one" under ## Look for and lab.claim("a-key", ...); `tuilab check` lists the lines'
-    )
 
 
 def assert_is_the_owners_alone(run_dir: Path) -> None:
@@ -157,7 +152,7 @@ def test_a_run_outlives_its_front(tuilab: Tuilab, root: Path, tmp_path: Path) ->
 
 
 def test_a_detached_run_can_be_attached_to_its_end(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, 'lab.claim("one is one", True)')
+    path = write_scenario(tmp_path, 'lab.claim("one-is-one", True)')
 
     run_id = tuilab("run", str(path), "--detach").stdout.strip()
     done = tuilab("attach", run_id)
@@ -290,8 +285,8 @@ def hangs(lab):
 def test_an_arm_runs_in_a_process_of_its_own_with_its_environment(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     body = """
 got = lab.arm("one", body, 21, env={"OMP_NUM_THREADS": "1"}, prefix=["nice", "-n", "5"])()
-lab.claim("it has the environment", got["omp"], equals="1")
-lab.claim("it returns a value", got["twice"], equals=42)
+lab.claim("it-has-the-environment", got["omp"], equals="1")
+lab.claim("it-returns-a-value", got["twice"], equals=42)
 """
     done = tuilab("run", str(write_scenario(tmp_path, body, ARMS)), "--headless", "--quiet")
 
@@ -358,7 +353,7 @@ def test_a_scenario_can_import_its_neighbours_and_none_of_them_is_taken_for_ours
     (tmp_path / "helper.py").write_text("ANSWER = 42\n")
     for name in ("psutil", "torch", "msgspec", "click", "sitecustomize", "tuilab"):
         (tmp_path / f"{name}.py").write_text("import pathlib; pathlib.Path(__file__).with_suffix('.hit').touch()\n")
-    path = write_scenario(tmp_path, 'import helper\nlab.claim("it is 42", helper.ANSWER, equals=42)')
+    path = write_scenario(tmp_path, 'import helper\nlab.claim("it-is-42", helper.ANSWER, equals=42)')
 
     front = start(root, "run", str(path), "--headless", "--quiet", cwd=tmp_path)
 
@@ -396,7 +391,7 @@ def test_where_claims_cannot_be_looked_for_the_judge_is_asked(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_two_runs_at_once_do_not_meet(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    path = str(write_scenario(tmp_path, 'lab.claim("one is one", True)'))
+    path = str(write_scenario(tmp_path, 'lab.claim("one-is-one", True)'))
     fronts = [start(root, "run", path, "--headless", "--quiet") for _ in range(2)]
 
     codes = [front.communicate(timeout=90) and front.returncode for front in fronts]
@@ -429,13 +424,13 @@ def test_python_is_the_one_that_runs_the_tests() -> None:
 def test_a_race_that_is_skipped_makes_its_claims_not_testable_and_ends_the_run(
     tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:
-    body = 'lab.claim("x is slower", ratio="x/y", at_least=2)\nlab.race(x=len, y=len, lacks="a second core")'
+    body = 'lab.claim_ratio("x-is-slower", "x/y", at_least=2)\nlab.race(x=len, y=len, lacks="a second core")'
 
     done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
     verified = tuilab("verify")
 
     summary = look(newest(root) or root).summary
-    verdict = summary.claims["x is slower"].verdict
+    verdict = summary.claims["x-is-slower"].verdict
     assert done.returncode == 0
     assert verdict is not None and (verdict.verdict, verdict.why) == ("NOT TESTABLE HERE", "a second core")
     assert len([worker for worker in summary.workers.values() if worker.started]) == 1

@@ -73,6 +73,8 @@ class AcceleratorError(RuntimeError):
         (ModuleNotFoundError("No module named 'einops'"), "install the module into the environment that tuilab runs in"),
         (RuntimeError("unable to write to file </torch_1> No space left on device: shared memory"), "/dev/shm is too small"),
         (OSError("[Errno 24] Too many open files"), "ulimit -n"),
+        (TypeError("Lab.claim() got an unexpected keyword argument 'ratio'"), "use lab.claim_ratio(key, ratio, ...)"),
+        (TypeError("Lab.claim_ratio() got an unexpected keyword argument 'advises'"), "use lab.advise(name, values, ...)"),
         (ValueError("device-side assert"), ""),
         (ValueError("no good"), ""),
     ],

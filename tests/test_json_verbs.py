@@ -116,7 +116,7 @@ def test_note(tuilab: Tuilab, run_dir: Path) -> None:
 
 
 def test_sweep(tuilab: Tuilab, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, 'lab.claim("it is small", rows, at_most=10)')
+    path = write_scenario(tmp_path, 'lab.claim("it-is-small", rows, at_most=10)')
     path.write_text(path.read_text().replace("lab: Lab", "lab: Lab, rows: int = 1"))
 
     told = ask(tuilab, "sweep", str(path), "--set", "rows=1,20", code=1)

@@ -290,10 +290,9 @@ def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"margin": 0.1, "equals": 1}, "lab.claim takes no margin; for two arms of a race, use lab.claim_ratio"),
-        ({"ratio": "slow/fast", "got": 1, "at_least": 2}, "lab.claim takes no ratio"),
+        ({"ratio": "slow/fast", "at_least": 2}, "Lab.claim() got an unexpected keyword argument 'ratio'"),
         ({"lacks": "a GPU", "at_most": 2, "at_least": 1}, "one of equals="),
-        ({"equal": 1, "equals": 1}, "lab.claim takes no equal"),
+        ({"equal": 1, "equals": 1}, "Lab.claim() got an unexpected keyword argument 'equal'"),
         (
             {"got": "slow/fast", "at_least": 2},
             "got takes numbers with at_least=, not 'slow/fast'; for two arms of a race, use",
@@ -303,7 +302,7 @@ def test_a_wrong_argument_of_a_claim_about_a_ratio_is_refused_at_the_call(
         ({"between": (2, 1)}, "between= takes two numbers, the smaller one first"),
         ({"at_most": math.nan}, "at_most= takes one number"),
         ({"at_most": [1, 2]}, "at_most= takes one number"),
-        ({"equals": 1, "key": "slo"}, "no bullet under Look for has the key [slo]; the keys are slow, gpu"),
+        ({"equals": 1, "key": "slo"}, "no bullet under Look for has the key [slo]; add the bullet, or correct the key"),
         ({"equals": 1, "key": 5}, "key takes a text, not 5"),
         ({"equals": 1, "key": ""}, "key takes the key of a bullet, not an empty text"),
         ({"got": None}, 'got is missing; pass the measured value: lab.claim("slow", got, equals=1)'),
@@ -417,37 +416,20 @@ def test_a_claim_after_its_race_is_refused(lab: Lab, recorded: Recorded) -> None
     assert not recorded(events.ClaimDeclared)
 
 
-def test_a_claim_in_the_old_form_is_recorded_and_told_what_to_write(lab: Lab, recorded: Recorded) -> None:
-    with pytest.warns(FutureWarning, match=r'write "- \[a-key\] one is one" under ## Look for and lab.claim\("a-key", ...\)'):
-        lab.claim("one is one", 1, equals=1)
-    with pytest.warns(FutureWarning, match=r'write lab.claim_ratio\("slow", ...\)') as told:
-        lab.claim("slow is slower", ratio="slow/fast", at_least=2)
-    lab.claim("gpu", 1, equals=1)
-
-    (old, new), (declared,) = recorded(events.ClaimMeasured), recorded(events.ClaimDeclared)
-    assert (old.key, old.text, old.is_old) == ("", "one is one", True)
-    assert (declared.key, declared.text, declared.is_old) == ("slow", "slow is slower", True)
-    assert (new.key, new.is_old) == ("gpu", False)
-    assert len(told) == 1
-
-
 @pytest.mark.parametrize(
-    "claim",
+    ("word", "advice"),
     [
-        lambda lab: lab.claim("one is one", 1, equals=1),
-        lambda lab: lab.claim("slow is slower", ratio="slow/fast", at_least=2),
-        lambda lab: lab.claim("slow", ratio="slow/fast", at_least=2),
-        lambda lab: lab.claim_ratio("slow is slower", "slow/fast", at_least=2),
-        lambda lab: lab.claim("the GPU agrees, to 1e-6", lacks="a GPU"),
-        lambda lab: lab.claim("gpu", True, advises="OMP_NUM_THREADS=2"),
-        lambda lab: lab.claim_ratio("slow", "slow/fast", at_least=2, advises="OMP_NUM_THREADS=2"),
+        ("one is one", 'write the bullet "- [a-key] one is one" under ## Look for, and claim "a-key"'),
+        ("slow is slower", 'is a sentence, not a key (a-z, 0-9 and -, a letter first, 40 at most); write "slow"'),
     ],
 )
-def test_the_notice_of_an_old_form_stands_once_at_the_line_of_its_author(lab: Lab, claim: Callable[[Lab], None]) -> None:
-    with pytest.warns(FutureWarning) as told:
-        claim(lab)
+def test_claim_of_a_sentence_is_refused_and_names_what_to_write(lab: Lab, recorded: Recorded, word: str, advice: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(advice)):
+        lab.claim(word, 1, equals=1)
+    with pytest.raises(ValueError, match=re.escape(advice)):
+        lab.claim_ratio(word, "slow/fast", at_least=2)
 
-    assert [Path(one.filename).name for one in told] == [Path(__file__).name]
+    assert not recorded(events.ClaimMeasured) and not recorded(events.ClaimDeclared)
 
 
 def test_values_of_a_variable_are_held_against_each_other_before_they_race(lab: Lab, recorded: Recorded) -> None:

@@ -254,8 +254,7 @@ CALLS = {
     "arm.env": Call(lambda lab, v: lab.arm("x", an_arm, env=v)),
     "arm.prefix": Call(lambda lab, v: lab.arm("x", an_arm, prefix=v)),
     "arm.timeout": Call(lambda lab, v: lab.arm("x", an_arm, timeout=v)),
-    "claim.key": Call(lambda lab, v: lab.claim(v, True), as_plain, events.ClaimMeasured, lambda r: r.text),
-    "claim.old": Call(lambda lab, v: lab.claim("c", True, margin=v)),
+    "claim.key": Call(lambda lab, v: lab.claim(v, True)),
     "claim.got": Call(
         lambda lab, v: lab.claim("c", v, equals=1), as_measured, events.ClaimMeasured, lambda r: measured(r.got)
     ),
@@ -270,7 +269,6 @@ CALLS = {
     "claim.lacks": Call(lambda lab, v: lab.claim("c", True, lacks=v)),
     "claim.answers": Call(lambda lab, v: lab.claim("c", True, answers=v)),
     "claim.at": Call(lambda lab, v: lab.claim("c", True, at=v)),
-    "claim.advises": Call(lambda lab, v: lab.claim("c", True, advises=v)),
     "advise.name": Call(lambda lab, v: lab.advise(v, TWO, default=2, about="x")),
     "advise.values": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", {1: v, 2: v}, default=2, about="x")),
     "advise.default": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=v, about="x")),
@@ -280,9 +278,7 @@ CALLS = {
     "advise.against": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about="x", against=v)),
     "advise.ranks": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about="x", ranks=v)),
     "advise.unit": Call(lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about="x", unit=v)),
-    "claim_ratio.key": Call(
-        lambda lab, v: lab.claim_ratio(v, "a/b", at_least=2), as_plain, events.ClaimDeclared, lambda r: r.text
-    ),
+    "claim_ratio.key": Call(lambda lab, v: lab.claim_ratio(v, "a/b", at_least=2)),
     "claim_ratio.ratio": Call(
         lambda lab, v: lab.claim_ratio("c", v, at_least=2), as_plain, events.ClaimDeclared, lambda r: f"{r.over}/{r.under}"
     ),
@@ -298,7 +294,6 @@ CALLS = {
     "claim_ratio.lacks": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, lacks=v)),
     "claim_ratio.answers": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, answers=v)),
     "claim_ratio.at": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, at=v)),
-    "claim_ratio.advises": Call(lambda lab, v: lab.claim_ratio("c", "a/b", at_least=2, advises=v)),
 }  # fmt: skip
 
 # Whatever these take makes them work for a while, or is called.

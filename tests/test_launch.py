@@ -45,7 +45,7 @@ lab.text(repr((signal.pthread_sigmask(signal.SIG_BLOCK, []), resource.getrlimit(
 lab.text(repr(len(os.listdir("/proc/self/fd"))))
 lab.text(repr((torch.get_num_threads(), torch.get_num_interop_threads(), len(os.listdir("/proc/self/task")))))
 lab.text(repr((torch.get_default_dtype(), torch.is_grad_enabled(), torch.cuda.is_initialized(), warnings.filters)))
-lab.claim("the loss is what it is", loss, equals=0)
+lab.claim("the-loss-is-what-it-is", loss, equals=0)
 """
 
 EARLY = """
@@ -308,7 +308,7 @@ def test_headless_runs_have_torch_loaded_ahead_but_never_while_something_is_time
     root: Path, tmp_path: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:
     log = "lab.log(0, x=1.0)"
-    race = 'if os.environ.get("NEVER"): lab.claim("as fast", ratio="a/b", at_least=1); lab.race(a=print, b=print)'
+    race = 'if os.environ.get("NEVER"): lab.claim_ratio("as-fast", "a/b", at_least=1); lab.race(a=print, b=print)'
     mine = write_lessons(tmp_path, first=log, timed=race, third=log, fourth=log, fifth=f"import time; {log}", sixth=log)
     light = write_scenario(tmp_path, log, "", "light")
 

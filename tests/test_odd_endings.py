@@ -27,7 +27,7 @@ class Odd:
 
 @pytest.mark.parametrize("left", ["None", "3", "Odd()", "open(os.devnull)"])
 def test_a_good_run_stays_good_whatever_its_scenario_left_as_stdout(tuilab: Tuilab, tmp_path: Path, left: str) -> None:
-    path = write_scenario(tmp_path, f'lab.claim("one is one", True)\nsys.stdout = sys.stderr = {left}', ODD)
+    path = write_scenario(tmp_path, f'lab.claim("one-is-one", True)\nsys.stdout = sys.stderr = {left}', ODD)
 
     done = tuilab("run", str(path), "--json", "--quiet")
 
@@ -39,7 +39,7 @@ def test_a_good_run_stays_good_whatever_its_scenario_left_as_stdout(tuilab: Tuil
     "left", ["del sys.stdout, sys.stderr", "sys.path.clear(); sys.meta_path.clear(); sys.path_hooks.clear()"]
 )
 def test_a_good_run_stays_good_whatever_its_scenario_took_away(tuilab: Tuilab, tmp_path: Path, left: str) -> None:
-    path = write_scenario(tmp_path, f'lab.claim("one is one", True)\n{left}')
+    path = write_scenario(tmp_path, f'lab.claim("one-is-one", True)\n{left}')
 
     done = tuilab("run", str(path), "--json", "--quiet")
 
@@ -228,7 +228,7 @@ def test_a_run_whose_supervisor_could_not_write_a_record_says_so(
 ) -> None:
     do_first(tmp_path, monkeypatch, LOSES_ONE)
 
-    done = tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one is one", True)')), "--json", "--quiet")
+    done = tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one-is-one", True)')), "--json", "--quiet")
 
     (run,) = json.loads(done.stdout)["runs"]
     assert (run["state"], run["reason"]) == ("failed", "1 record could not be written: the disk is full")

@@ -394,7 +394,7 @@ def one_name_each(path: str) -> str:
 def test_each_file_that_a_session_leaves_has_a_row(tuilab: Callable[..., Any], tmp_path: Path, root: Path) -> None:
     write_scenario(tmp_path, CRASHES, name="crashes")
     for name in ("one", "two"):
-        write_scenario(tmp_path, 'if False: lab.claim_ratio("r", "a/b", at_least=1)\nlab.claim("it is so", True)', name=name)
+        write_scenario(tmp_path, 'if False: lab.claim_ratio("r", "a/b", at_least=1)\nlab.claim("it-is-so", True)', name=name)
     kept_in = {f"XDG_{name.upper()}_HOME": str(tmp_path / name) for name in ("state", "cache", "config")}
     for line in (
         "run crashes.py --headless", "run one.py --headless", "note last good --tag kept", "list", "runs",

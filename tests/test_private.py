@@ -27,7 +27,7 @@ LEAKS = f"""
 print("logged in with {PRINTED}")
 lab.log(0, loss=1.0)
 lab.log(0, **{{"{LOGGED}": 2.0}})
-lab.claim("one is one", key="one").equals(1, 1) if False else lab.text("token={TOLD}", title="token")
+lab.text("token={TOLD}", title="token")
 # {WRITTEN}
 raise RuntimeError("no entry for {RAISED} in " + os.path.expanduser("~/data"))
 """

@@ -13,7 +13,7 @@ from tests.engine import look, newest, write_scenario
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
 TIMED = """
-lab.claim("slow is slower", ratio="slow/fast", at_least=2)
+lab.claim_ratio("slow-is-slower", "slow/fast", at_least=2)
 lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0.05)
 """
 ARMS = """
@@ -21,7 +21,7 @@ def step(lab, seconds):
     return seconds
 """
 APART = """
-lab.claim("two is slower", ratio="two/one", at_least=1.5)
+lab.claim_ratio("two-is-slower", "two/one", at_least=1.5)
 lab.race(one=lab.arm("one", step, 0.5), two=lab.arm("two", step, 1.0))
 """
 
@@ -39,21 +39,21 @@ def test_claims_about_time_get_six_processes(tuilab: Tuilab, root: Path, tmp_pat
 @pytest.mark.real_torch
 def test_quick_gets_one_process_and_a_busy_box_makes_no_parallel_claim(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     """With less than 64 cores free the parallel claim is inconclusive, whatever the times say."""
-    body = f'lab.claim("in parallel", ratio="slow/fast", at_least=2, cores=64)\n{TIMED}'
+    body = f'lab.claim_ratio("in-parallel", "slow/fast", at_least=2, cores=64)\n{TIMED}'
 
     tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", "--quick", env={"OMP_NUM_THREADS": "1"})
 
     summary = look(newest(root) or root).summary
     assert summary.run is not None and summary.run.repeats == 1
     assert len({writer for writer, _ in summary.blocks}) == 1
-    assert "within one process" in str(summary.claims["slow is slower"].verdict)
-    verdict = summary.claims["in parallel"].verdict
+    assert "within one process" in str(summary.claims["slow-is-slower"].verdict)
+    verdict = summary.claims["in-parallel"].verdict
     assert verdict is not None
     assert (summary.cores[64][0] < 51.2) == (verdict.verdict == "INCONCLUSIVE")
 
 
 def test_without_claims_about_time_one_process_is_enough(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one is one", True)')), "--headless", "--quiet")
+    tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one-is-one", True)')), "--headless", "--quiet")
 
     run = look(newest(root) or root).summary.run
     assert run is not None and run.repeats == 1
@@ -109,7 +109,7 @@ def test_a_run_that_times_nothing_is_over_after_its_first_repeat(
     tuilab: Tuilab, root: Path, tmp_path: Path, options: list[str], repeats: int
 ) -> None:
     """The box lacks what the claim about time needs, and a part of the scenario is exact."""
-    body = 'lab.claim("it is so", True)\nlab.claim_ratio("slow is slower", "slow/fast", at_least=2, lacks="a GPU")'
+    body = 'lab.claim("it-is-so", True)\nlab.claim_ratio("slow-is-slower", "slow/fast", at_least=2, lacks="a GPU")'
 
     done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--report", "-", "--quiet", *options)
 
@@ -122,7 +122,7 @@ def test_a_run_that_times_nothing_is_over_after_its_first_repeat(
     assert done.returncode == 0 and f"of {repeats}" not in done.stdout and "--repeat" not in done.stdout
 
 
-@pytest.mark.parametrize("claim", ["", 'lab.claim_ratio("is slower", "slow/fast", at_least=2)'], ids=["exact", "about time"])
+@pytest.mark.parametrize("claim", ["", 'lab.claim_ratio("is-slower", "slow/fast", at_least=2)'], ids=["exact", "about time"])
 def test_a_run_that_lacks_what_it_needs_ends_with_that(tuilab: Tuilab, root: Path, tmp_path: Path, claim: str) -> None:
     body = f'from tuilab.errors import BoxLacks\n{claim}\nraise BoxLacks("a GPU with wings is needed")'
 
@@ -135,7 +135,7 @@ def test_a_run_that_lacks_what_it_needs_ends_with_that(tuilab: Tuilab, root: Pat
 
 
 def test_repeats_that_were_asked_for_are_run_though_nothing_is_timed(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    body = 'lab.claim_ratio("slow is slower", "slow/fast", at_least=2, lacks="a GPU")'
+    body = 'lab.claim_ratio("slow-is-slower", "slow/fast", at_least=2, lacks="a GPU")'
 
     tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", "--repeat", "2")
 

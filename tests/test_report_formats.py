@@ -178,10 +178,7 @@ def two_claims_of_one_sentence(root: Path) -> Path:
         events.VerdictReached(key=key, text="it is finite", verdict=verdict, rule="r")
         for key, verdict in (("loss", "SUPPORTED"), ("norm", "REFUTED"), ("", "INVALID"))
     ]
-    settings = [
-        events.SettingAdvised(key=key, text="it is finite", setting=f"OMP_NUM_THREADS={key}") for key in ("loss", "norm")
-    ]
-    return make_run(root, started(), *settings, *records, events.StateChanged(state="succeeded"))
+    return make_run(root, started(), *records, events.StateChanged(state="succeeded"))
 
 
 def test_the_document_tells_what_time_was_judged_and_how_often_it_was_before(tmp_path: Path) -> None:
@@ -204,11 +201,9 @@ def test_a_case_of_junit_is_called_by_the_key_of_its_claim_and_says_its_sentence
     assert [case.attrib["message"] for case in suite.iter("failure")] == ["it is finite: REFUTED: ", "INVALID: "]
 
 
-def test_claims_of_one_sentence_keep_their_settings_and_their_verdicts(tmp_path: Path) -> None:
-    run_dir = two_claims_of_one_sentence(tmp_path)
-    (run,) = full([read_subject(run_dir)])["runs"]
+def test_claims_of_one_sentence_keep_their_verdicts(tmp_path: Path) -> None:
+    two_claims_of_one_sentence(tmp_path)
 
-    assert run["settings"] == {"loss": "OMP_NUM_THREADS=loss", "norm": "OMP_NUM_THREADS=norm"}
     listed = CliRunner().invoke(runs.command, ["--json", "--root", str(tmp_path)], standalone_mode=False).stdout
     told = [(one["key"], one["text"], one["verdict"]) for one in json.loads(listed)["runs"][0]["claims"]]
     same = "it is finite"

@@ -430,7 +430,7 @@ RUN = """
 given = {**os.environ, "ARM_SECRET": "only-in-the-arm", "OMP_NUM_THREADS": "1"}
 got = lab.arm("a", body, env=given, prefix=["env", "MORE_PASS=in-the-prefix"])()
 are_real = [got == os.environ["HF_TOKEN"] + "only-in-the-arm", token == "given-by-hand"]
-lab.claim("the arm and the run have the real values", all(are_real))
+lab.claim("real", all(are_real))
 try:
     lab.arm("b", body, prefix=["/none/API_KEY=in-the-command"])()
 except Exception as problem:
@@ -658,7 +658,8 @@ def test_report_says_that_a_command_without_its_secret_does_not_repeat(
 ) -> None:
     path = tmp_path / "probe.py"
     path.write_text(
-        '"""A probe."""\ndef run(lab, password: str = "", pad_token: str = "") -> None:\n    lab.claim("one", True)\n'
+        '"""A probe.\n\n## Look for\n- [one] one is one\n"""\n'
+        'def run(lab, password: str = "", pad_token: str = "") -> None:\n    lab.claim("one", True)\n'
     )
     words = ["run", str(path), "--headless", "--quiet", "--pad-token", "<pad>"]
 

@@ -135,7 +135,7 @@ LEAKS = f"""
 def refuse(exc):
     raise RuntimeError("refused: password=" + exc)
 lab.text("as " + "{TOKEN}"[:0])
-lab.claim("one is one", True)
+lab.claim("one-is-one", True)
 """
 
 

@@ -177,7 +177,7 @@ def test_the_lines_end_when_only_the_verdict_is_left_to_come() -> None:
 @pytest.mark.slow
 def test_a_pipe_gets_a_line_after_each_repeat_but_the_last(tuilab: Tuilab, tmp_path: Path) -> None:
     body = """
-lab.claim("slow is slower", ratio="slow/fast", at_least=2)
+lab.claim_ratio("slow-is-slower", "slow/fast", at_least=2)
 lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0.05)
 """
     done = tuilab("run", str(write_scenario(tmp_path, body)), "--json", "--repeat", "3")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tuilab.catalogue.scenario import Stated
-from tuilab.catalogue.stated import Change, changes_of, claims_of, fits, match, named, sections_of
+from tuilab.catalogue.stated import Change, changes_of, claims_of, fits, match, sections_of, why_unknown
 from tuilab.record.events import VerdictReached
 from tuilab.record.parts import Claim
 from tuilab.runs.past_runs import PastRun, verdict_on
@@ -55,20 +55,22 @@ def test_a_lesson_without_sections_states_nothing() -> None:
     assert changes_of("only words") == []
 
 
-def test_a_claim_is_named_by_its_key_or_its_words() -> None:
+def test_word_of_the_source_leads_to_the_claim_with_its_key() -> None:
     claims = claims_of(LESSON)
-
-    assert named("far", claims) == named("a star begins a bullet, too.", claims) == claims[2]
-    assert named("some other words", claims) is named("", claims) is named("far", []) is None
-
-
-def test_words_of_the_source_lead_to_their_claim() -> None:
-    claims = [*claims_of(LESSON), Stated("", "row {row + 1} is {row}")]
 
     assert match("limit-{name}", claims) == claims[0]
     assert match("far", claims) == claims[2]
-    assert match("row 7 is 6", claims) == claims[3]
-    assert match("limit-bf16", claims) is None
+    assert match("limit-bf16", claims) is match("a star begins a bullet, too", claims) is match("", claims) is None
+
+
+def test_word_that_is_no_key_of_a_bullet_says_what_to_write() -> None:
+    claims = claims_of(LESSON)
+
+    assert why_unknown("fra", claims) == "no bullet under Look for has the key [fra]; add the bullet, or correct the key"
+    assert why_unknown("a star begins a bullet, too.", claims).endswith('; write "far"')
+    assert why_unknown("It is so.", claims).endswith(
+        'write the bullet "- [a-key] It is so" under ## Look for, and claim "a-key"'
+    )
 
 
 def test_gaps_fit_any_words_in_their_order() -> None:
@@ -81,12 +83,10 @@ def test_gaps_fit_any_words_in_their_order() -> None:
     ("stated", "recorded"),
     [
         (Stated("far", "new words"), ("far", "old words")),
-        (Stated("far", "the words"), ("", "the words")),
-        (Stated("", "the words"), ("far", "the words")),
-        (Stated("", "row {row} is right"), ("", "row 7 is right")),
+        (Stated("far", "the words"), ("far", "the words")),
     ],
 )
-def test_a_verdict_of_an_earlier_run_is_found_by_key_or_words(stated: Stated, recorded: tuple[str, str]) -> None:
+def test_verdict_of_an_earlier_run_is_found_by_the_key(stated: Stated, recorded: tuple[str, str]) -> None:
     key, text = recorded
     verdict = VerdictReached(key=key, text=text, verdict="REFUTED", rule="r")
     run = PastRun(Path("run"), "succeeded", claims=[Claim("something else"), Claim(text, key, verdict=verdict)])

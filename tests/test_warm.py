@@ -75,7 +75,7 @@ def test_a_run_of_it_carries_its_mark_and_is_recorded_as_one_of_a_fresh_front(
 ) -> None:
     mark = f'os.environ["{presence.MARK}"]'
     more = "from tuilab.record.presence import marked\n"  # the sampler, as the worker does not list itself
-    path = write_scenario(tmp_path, f'while not marked({mark}): time.sleep(0.01)\nlab.claim("it holds", True)', more)
+    path = write_scenario(tmp_path, f'while not marked({mark}): time.sleep(0.01)\nlab.claim("it-holds", True)', more)
     words = ("run", str(path), "--headless", "--quiet", "--timeout", "60")
 
     codes = [tuilab(*words).returncode]

@@ -100,7 +100,7 @@ def fork():
 thread = threading.Thread(target=fork)
 thread.start()
 thread.join()
-lab.claim("the child ended by itself", os.waitstatus_to_exitcode(os.wait()[1]), equals=7)
+lab.claim("the-child-ended-by-itself", os.waitstatus_to_exitcode(os.wait()[1]), equals=7)
 """
     done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet")
 

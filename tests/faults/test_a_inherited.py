@@ -26,8 +26,8 @@ os.execvp(sys.argv[1], sys.argv[1:])
 def test_29_ignored_and_blocked_signals_are_not_inherited_by_the_run(site: Site) -> None:
     body = """
 deaf = [s.name for s in signal.Signals if s not in (signal.SIGPIPE, signal.SIGXFSZ) and signal.getsignal(s) == signal.SIG_IGN]
-lab.claim("it ignores nothing", " ".join(deaf), equals="")
-lab.claim("it blocks nothing", len(signal.pthread_sigmask(signal.SIG_BLOCK, [])), equals=0)
+lab.claim("it-ignores-nothing", " ".join(deaf), equals="")
+lab.claim("it-blocks-nothing", len(signal.pthread_sigmask(signal.SIG_BLOCK, [])), equals=0)
 lab.stage("on")
 time.sleep(600)
 """

@@ -186,7 +186,7 @@ while len(ticks) < 100:
     lab.log(step, half=step / 2)
     step += 1
 signal.setitimer(signal.ITIMER_REAL, 0)
-lab.claim("every tick", ticks[-1], equals=99)
+lab.claim("every-tick", ticks[-1], equals=99)
 signal.signal(signal.SIGTERM, lambda *_: (lab.stage("saved"), sys.exit()))
 lab.stage("on")
 while True: time.sleep(0.001)

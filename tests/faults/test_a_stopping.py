@@ -34,7 +34,7 @@ sleeper = 'subprocess.Popen(["sleep", "600"], start_new_session=True).wait()'
 subprocess.Popen([sys.executable, "-c", deaf + sleeper], start_new_session=True)
 until = time.monotonic() + 60
 while len(descendants(os.getpid())) < 2 and time.monotonic() < until: time.sleep(0.01)
-lab.claim("one is one", True)
+lab.claim("one-is-one", True)
 lab.stage("on")
 while True: time.sleep(600)
 """

@@ -220,7 +220,7 @@ def test_37_a_power_cut_at_any_moment_loses_only_what_the_disk_had_not_confirmed
     body = f"""
 for step in range(8): lab.log(step, half=step / 2)
 lab.artifact("a.txt", "kept")
-lab.claim("one is one", True)
+lab.claim("one-is-one", True)
 time.sleep(0.6)
 {end}
 """
@@ -301,7 +301,7 @@ def test_32_a_limit_on_the_size_of_files_of_the_supervisor_is_no_traceback(site:
 @pytest.mark.usefixtures("has_strace")
 def test_33_a_write_that_fails_anywhere_is_no_traceback_and_no_lie(site: Site) -> None:
     """The nth write of every process of the run fails once: the supervisor, the worker, the sampler and the judge."""
-    path = write_scenario(site.folder, 'for step in range(20): lab.log(step, half=step / 2)\nlab.claim("one is one", True)')
+    path = write_scenario(site.folder, 'for step in range(20): lab.log(step, half=step / 2)\nlab.claim("one-is-one", True)')
 
     order = order_for(site, path)
 
@@ -326,7 +326,7 @@ def test_33_a_write_that_fails_anywhere_is_no_traceback_and_no_lie(site: Site) -
 @pytest.mark.parametrize("when", ["1", "1+"], ids=["once", "each time"])
 def test_34_a_disk_that_cannot_keep_what_was_written_is_named(site: Site, when: str) -> None:
     """fdatasync fails, in every process of the run."""
-    path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nlab.claim("one is one", True)')
+    path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nlab.claim("one-is-one", True)')
 
     supervise(
         site,

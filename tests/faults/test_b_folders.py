@@ -78,7 +78,7 @@ def test_40_a_home_with_any_name_holds_runs(site: Site, name: bytes) -> None:
     environment = {os.fsencode(key): os.fsencode(value) for key, value in site.environment.items()}
     for variable in (b"TUILAB_ROOT", b"XDG_STATE_HOME"):
         environment.pop(variable, None)
-    scenario = write_scenario(Path(os.fsdecode(home)), 'lab.log(0, half=0.0)\nlab.claim("one is one", True)')
+    scenario = write_scenario(Path(os.fsdecode(home)), 'lab.log(0, half=0.0)\nlab.claim("one-is-one", True)')
     everything = {**environment, b"HOME": home}
 
     def tuilab(*words: str) -> "subprocess.CompletedProcess[bytes]":
@@ -152,7 +152,7 @@ def test_40_a_home_that_belongs_to_another_user_is_one_sentence(open_site: Site,
 
 
 def test_47_twenty_runs_that_start_at_once_have_twenty_folders(site: Site) -> None:
-    path = str(write_scenario(site.folder, 'lab.claim("one is one", True)'))
+    path = str(write_scenario(site.folder, 'lab.claim("one-is-one", True)'))
 
     fronts = [site.start("run", path, "--detach") for _ in range(20)]
     ids = {front.communicate(timeout=60)[0].strip() for front in fronts}

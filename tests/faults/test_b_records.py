@@ -218,7 +218,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     body = """
 print("hello")
 for step in range(8): lab.log(step, half=step / 2, odd=float("nan"))
-lab.claim("one is one", True)
+lab.claim("one-is-one", True)
 lab.artifact("a.txt", "kept")
 lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_least", bound=1.0))
 for n in range(16): lab.record(events.BlockTimed(arm="ab"[n % 2], round=n // 2, slot=0, loops=1, wall_ns=1000 + n, cpu_ns=9))

@@ -24,8 +24,8 @@ NAMES = {
 def test_57_a_name_of_any_script_stays_in_its_place(site: Site, screens: Open, go: object, name: str) -> None:
     folder = site.folder / name
     folder.mkdir()
-    body = f"NAME = {name!r}\nlab.stage(NAME)\nlab.log(0, arm=NAME, **{{NAME: 1.0}})\nlab.text(NAME, title=NAME)\nlab.claim(NAME, True){WAITS}"
-    path = write_scenario(folder, body)
+    body = f"NAME = {name!r}\nlab.stage(NAME)\nlab.log(0, arm=NAME, **{{NAME: 1.0}})\nlab.text(NAME, title=NAME)\nlab.claim('name', True){WAITS}"
+    path = write_scenario(folder, body, claims={"name": name})
     term = screens("run", str(path), columns=80, rows=24)
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "half")

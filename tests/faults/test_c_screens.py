@@ -33,8 +33,8 @@ lab.progress(1, 2, unit=EVIL)
 lab.text(EVIL, title=EVIL)
 for step in range(30): lab.log(step, arm=EVIL, **{{EVIL: step}})
 lab._journal.append(events.ImageShown(title=EVIL, rows=2, cols=2, cells="AAECAw==", low=0.0, high=3.0, arm=EVIL))
-lab.claim(EVIL, EVIL, equals="x")
-lab.claim(EVIL + "!", lacks=EVIL)
+lab.claim("evil", EVIL, equals="x")
+lab.claim("lacking", lacks=EVIL)
 lab.artifact("a.txt", EVIL)
 lab.stage("on")
 while not os.path.exists(os.environ["GO"]): time.sleep(0.01)
@@ -44,7 +44,7 @@ raise ValueError(EVIL)
 
 def hostile_scenario(folder: Path) -> Path:
     """Write a scenario whose lesson, parameter and all that it records try to steer a terminal."""
-    path = write_scenario(folder, HOSTILE, "from tuilab.record import events")
+    path = write_scenario(folder, HOSTILE, "from tuilab.record import events", claims={"evil": EVIL})
     text = path.read_text()
     path.write_text(
         text.replace("A scenario for a test.", "A [red]lesson\x1b[2J [/foo].\n\n## Try next\n\x1b[2J [/foo]").replace(

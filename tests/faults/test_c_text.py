@@ -34,9 +34,9 @@ lab.record(events.MemoryMeasured(name=EVIL, values={"peak_bytes": 1.0, EVIL: 2.0
 lab.record(events.ArtifactSaved(name=EVIL, bytes_total=1, sha256=EVIL))
 lab.record(events.GpuFound(uuid=EVIL, index=0, name=EVIL, slice=EVIL))
 lab.record(events.Unavailable(what=EVIL, reason=EVIL))
-lab.claim(EVIL, lacks=EVIL)
-lab.claim(EVIL + "1", EVIL, equals=EVIL)
-lab.claim(EVIL + "2", EVIL, equals="x")
+lab.claim("lacking", lacks=EVIL)
+lab.claim("equal", EVIL, equals=EVIL)
+lab.claim("other", EVIL, equals="x")
 lab.record(events.ClaimDeclared(text=EVIL + "3", over=EVIL, under="b", op="at_least", bound=1.0))
 for n in range(20): lab.record(events.BlockTimed(arm=(EVIL, "b")[n % 2], round=n // 2, slot=0, loops=1, wall_ns=1000 + n, cpu_ns=9))
 subprocess.Popen(["sleep", "600"], start_new_session=True, executable="/bin/sleep")
@@ -48,7 +48,8 @@ print(EVIL)
 
 @pytest.mark.parametrize("body", EVIL_BODIES.values(), ids=EVIL_BODIES.keys())
 def test_52_53_nothing_that_a_scenario_says_steers_the_terminal(site: Site, body: str) -> None:
-    path = write_scenario(site.folder, body, f"from tuilab.record import events\nEVIL = {EVIL!r}\n")
+    claims = {key: EVIL.replace(chr(0xD800), "") for key in ("lacking", "equal", "other")}
+    path = write_scenario(site.folder, body, f"from tuilab.record import events\nEVIL = {EVIL!r}\n", claims=claims)
 
     fronts = [site.run("run", str(path), "--headless", "--plot"), site.run("attach", "--json"), site.run("attach", "--jsonl")]
     fronts += [site.run(*words) for words in (("runs",), ("verify",), ("attach", "--plot"), ("runs", "--json"), ("list",))]
@@ -77,7 +78,7 @@ Lesson {RAW}
 {RAW} how many?
 
 ## Look for
-- claim {RAW}
+- [evil] claim {RAW}
 
 ## Source
 {RAW}
@@ -91,7 +92,7 @@ def run(
     choice: Literal["a {RAW}", "b"] = "b",  # label {RAW}
     rows: int = 5,  # rows {RAW}, 1..9
 ) -> None:
-    lab.claim("claim {RAW}", True)
+    lab.claim("evil", True)
     lab.race(**{{"arm {RAW}": lambda: 1}}) if rows > 5 else None
 ''')
     return path
@@ -159,11 +160,11 @@ lab.stage(EVIL)
 lab.progress(1, 2, unit=EVIL)
 lab.text(EVIL, title=EVIL)
 for step in range(30): lab.log(step, arm=EVIL, **{EVIL: step})
-lab.claim(EVIL, EVIL, equals="x")
+lab.claim("evil", EVIL, equals="x")
 time.sleep(0.5)
 raise ValueError(EVIL)
 """
-    path = write_scenario(site.folder, body, more)
+    path = write_scenario(site.folder, body, more, claims={"evil": SEEN_EVIL})
     fronts = [open_terminal(site, terminals, "run", str(path), "--headless", "--plot")]
     fronts[0].front.wait(timeout=60)
     fronts += [open_terminal(site, terminals, *words) for words in (("attach", "--plot"), ("runs",), ("verify",), ("list",))]

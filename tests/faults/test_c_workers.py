@@ -64,7 +64,7 @@ if child == 0:
     try: lab.arm("a", quick)()
     except RuntimeError: os._exit(7)
     os._exit(0)
-lab.claim("the child is refused", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), equals=7)
+lab.claim("the-child-is-refused", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), equals=7)
 """
     done = site.run("run", str(write_scenario(site.folder, body, "def quick(lab): pass")), "--headless", "--quiet")
 
@@ -132,7 +132,7 @@ for size in (198_800, 198_950, 198_965, 198_970, 199_100):
 
 def test_numbers_that_are_not_finite_come_back_from_an_arm(site: Site) -> None:
     more = 'def give(lab, value): return [value, float("-inf")]'
-    body = 'a, b = lab.arm("odd", give, float("nan"))()\nlab.claim("both came", [a, b], equals=[float("nan"), float("-inf")])'
+    body = 'a, b = lab.arm("odd", give, float("nan"))()\nlab.claim("both-came", [a, b], equals=[float("nan"), float("-inf")])'
 
     done = site.run("run", str(write_scenario(site.folder, body, more)), "--headless", "--quiet")
 

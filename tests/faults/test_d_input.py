@@ -53,7 +53,7 @@ def test_60_a_recorded_run_is_shown_in_every_size(site: Site, screens: Open, siz
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (24, 80), (500, 1000), (0, 0)])
 def test_60_a_terminal_of_any_size_gets_a_result(site: Site, terminals: list[ptys.Terminal], size: tuple[int, int]) -> None:
-    body = 'lab.stage("one")\nfor step in range(50): lab.log(step, half=step / 2)\nlab.claim("one is one", True)'
+    body = 'lab.stage("one")\nfor step in range(50): lab.log(step, half=step / 2)\nlab.claim("one-is-one", True)'
 
     terminal = ptys.open_terminal(
         site, terminals, "run", str(write_scenario(site.folder, body)), "--headless", "--plot", size=size

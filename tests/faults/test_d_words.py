@@ -15,7 +15,7 @@ from tests.faults.sites import Site, latest
 
 pytestmark = pytest.mark.faults
 
-ONE = 'lab.log(0, half=0.0)\nlab.claim("one is one", True)\nprint("x" * 100_000)'
+ONE = 'lab.log(0, half=0.0)\nlab.claim("one-is-one", True)\nprint("x" * 100_000)'
 VERBS = [
     ("list",),
     ("runs",),

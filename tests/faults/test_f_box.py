@@ -72,7 +72,7 @@ def test_81_another_users_runs_are_not_touched_and_not_a_traceback(open_site: Si
 
 
 def test_79_the_widest_umask_opens_nothing(site: Site) -> None:
-    path = write_scenario(site.folder, 'print("hello")\nlab.artifact("a.txt", "kept")\nlab.claim("one is one", True)')
+    path = write_scenario(site.folder, 'print("hello")\nlab.artifact("a.txt", "kept")\nlab.claim("one-is-one", True)')
 
     done = site.run("run", str(path), "--headless", command=["bash", "-c", 'umask 000; exec "$@"', "-", TUILAB])
     site.run("list", command=["bash", "-c", 'umask 000; exec "$@"', "-", TUILAB])

@@ -69,7 +69,7 @@ def test_80_nothing_is_kept_under_a_name_that_others_can_plant(site: Site) -> No
     site.root.mkdir(mode=0o700)
     for name in (FILE, ".queue"):
         (site.root / name).symlink_to(victim)
-    path = str(write_scenario(site.folder, 'lab.claim("one is one", True)'))
+    path = str(write_scenario(site.folder, 'lab.claim("one-is-one", True)'))
 
     lines = (("run", path, "--headless"), ("runs",), ("list",), ("queue",), ("report", "last", "-o", f"{site.folder}/r.html"))
     said = [site.run(*words, env={"TMPDIR": str(temporary)}) for words in lines]
@@ -113,7 +113,7 @@ def test_82_nothing_in_the_current_folder_is_taken_for_a_module_of_ours(site: Si
     (here / "conftest.py").write_text(f"open({str(hit)!r}, 'a').write('conftest')\n")
     elsewhere = site.folder / "scenarios"
     elsewhere.mkdir()
-    path = str(write_scenario(elsewhere, 'import psutil\nlab.claim("one is one", True)'))
+    path = str(write_scenario(elsewhere, 'import psutil\nlab.claim("one-is-one", True)'))
 
     lines = (("run", path, "--headless"), ("list",), ("runs",), ("verify",), ("check", path), ("attach", "last"), ("queue",))
     said = [site.run(*words, cwd=here) for words in lines]
@@ -142,7 +142,7 @@ def test_85_programs_that_are_broken_are_no_part_of_a_run(site: Site) -> None:
     ):
         (folder / name).write_text(f"#!/bin/sh\necho {name} >>{site.folder}/asked\nprintf '\\033[2J\\377 nonsense'\nexit 42\n")
         (folder / name).chmod(0o755)
-    path = str(write_scenario(site.folder, 'lab.claim("one is one", True)'))
+    path = str(write_scenario(site.folder, 'lab.claim("one-is-one", True)'))
     environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
 
     said = [site.run(*words, env=environment) for words in (("run", path, "--headless"), ("runs",), ("doctor",))]
@@ -164,7 +164,7 @@ def test_86_an_environment_that_goes_away_under_a_run_costs_what_was_still_to_be
     libraries = [entry for entry in sys.path if entry.endswith("site-packages")]
     (packages / "others.pth").write_text("\n".join(libraries) + "\n")
     command = [str(venv / "bin" / "python"), "-P", "-m", "tuilab"]
-    run_dir = site.detach(write_scenario(site.folder, f'lab.claim("one is one", True){WAITS}'), command=command)
+    run_dir = site.detach(write_scenario(site.folder, f'lab.claim("one-is-one", True){WAITS}'), command=command)
     reach_stage(site, "on")
     if change == "removed":
         shutil.rmtree(venv.rename(site.folder / "gone"))  # at once: who still loads writes bytecode where it was

@@ -31,7 +31,7 @@ def test_no_verb_opens_a_socket_that_others_could_reach(site: Site) -> None:
     log = site.folder / "calls"
     assert shutil.which("strace")
     watched = ["strace", "-f", "-qq", "-A", "-o", str(log), "-e", "trace=socket,bind,listen,connect,sendto", *alone, TUILAB]
-    path = write_scenario(site.folder, 'lab.log(0, a=1.0)\nlab.claim("one is one", True)')
+    path = write_scenario(site.folder, 'lab.log(0, a=1.0)\nlab.claim("one-is-one", True)')
 
     codes = [site.run("run", str(path), "--headless", command=watched).returncode]
     codes += [site.run(*words.format(site.folder).split(), command=watched).returncode for words in VERBS]

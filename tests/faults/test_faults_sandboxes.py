@@ -105,7 +105,7 @@ def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nob
 )  # a C library minds clone3's EPERM
 def test_an_old_kernel_and_a_strict_profile_are_enough(site: Site, says: str, names: str) -> None:
     inside = [sys.executable, str(CHECKOUT / "tests/fakes/no_calls.py"), says, names, TUILAB]
-    path = write_scenario(site.folder, 'print("hello")\nlab.log(0, a=1.0)\nlab.claim("one is one", True)')
+    path = write_scenario(site.folder, 'print("hello")\nlab.log(0, a=1.0)\nlab.claim("one-is-one", True)')
     there = str(site.folder / "there")
     verbs = (("export", "last", "-o", f"{there}.tar.gz"), ("import", f"{there}.tar.gz", "--root", there), ("verify", "last"))
 

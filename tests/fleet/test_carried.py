@@ -28,12 +28,12 @@ for step in range(50):
     lab.log(step, loss=1 / (step + 1))
 print("printed " * 100_000)
 lab.artifact("kept.txt", "kept")
-lab.claim("it is so", True)
+lab.claim("it-is-so", True)
 """
 WAITS = """
 lab.stage("on")
 while not os.path.exists("{gate}"): time.sleep(0.05)
-lab.claim("it is so", True)
+lab.claim("it-is-so", True)
 """
 
 
@@ -76,7 +76,7 @@ def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: P
 
 
 def test_every_node_runs_it_once_and_is_told(afar: Afar, root: Path, tmp_path: Path) -> None:
-    done = afar("run", str(write_scenario(tmp_path, 'lab.claim("it is so", True)')), "--per-node")
+    done = afar("run", str(write_scenario(tmp_path, 'lab.claim("it-is-so", True)')), "--per-node")
 
     assert done.returncode == 0, done.stderr
     assert sorted(map(node_of, store.list_runs(root))) == sorted(NAMES)
@@ -174,7 +174,7 @@ def test_where_who_carries_is_killed_the_run_is_lost_here_and_ended_there(cluste
 
 
 def test_the_points_of_a_sweep_go_to_the_nodes(afar: Afar, root: Path, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, 'lab.claim("it is small", rows, at_most=10)')
+    path = write_scenario(tmp_path, 'lab.claim("it-is-small", rows, at_most=10)')
     path.write_text(path.read_text().replace("lab: Lab", "lab: Lab, rows: int = 1"))
 
     done = afar("sweep", str(path), "--set", "rows=1,5,10,20")
@@ -184,7 +184,7 @@ def test_the_points_of_a_sweep_go_to_the_nodes(afar: Afar, root: Path, tmp_path:
 
 
 def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    path = write_scenario(tmp_path, 'lab.claim("it is small", rows, at_most=10)')
+    path = write_scenario(tmp_path, 'lab.claim("it-is-small", rows, at_most=10)')
     path.write_text(path.read_text().replace("lab: Lab", "lab: Lab, rows: int = 1"))
     afar("sweep", str(path), "--set", "rows=1,5")
     tuilab("rm", "last", "--yes")

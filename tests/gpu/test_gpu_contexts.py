@@ -43,8 +43,8 @@ with lab.memory("block"):
     (x * 2).sum()
 lab.race(one=lambda: x + 1, two=lambda: x + 2, seconds=0.2)
 lab.log(0, loss=x.sum())
-lab.claim("no context is made", torch.cuda.is_initialized(), equals=False)
-lab.claim("no file of the driver is open", [path for path in {HELD} if "nvidia" in path], equals=[])
+lab.claim("no-context-is-made", torch.cuda.is_initialized(), equals=False)
+lab.claim("no-file-of-the-driver-is-open", [path for path in {HELD} if "nvidia" in path], equals=[])
 """
 COMPUTES = """
 device = lab.device("cuda")

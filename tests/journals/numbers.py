@@ -1,4 +1,10 @@
-"""A loss that overflows."""
+"""A loss that overflows.
+
+## Look for
+- [nan] inf minus inf is nan
+- [below] the loss ends below one
+- [number] every loss is a number
+"""
 
 import math
 
@@ -13,6 +19,6 @@ def run(lab: Lab) -> None:
         lab.log(step, loss=x, step_size=1.0 / (step + 1))
         lab.progress(step + 1, 12)
         x = x * x if step < 8 else x - x
-    lab.claim("inf minus inf is nan", x, equals=math.nan)
-    lab.claim("the loss ends below one", x, at_most=1)
-    lab.claim("every loss is a number", [x.item(), 2.0], between=(-1e308, 1e308))
+    lab.claim("nan", x, equals=math.nan)
+    lab.claim("below", x, at_most=1)
+    lab.claim("number", [x.item(), 2.0], between=(-1e308, 1e308))

@@ -1,4 +1,8 @@
-"""A faster arm that computes something else."""
+"""A faster arm that computes something else.
+
+## Look for
+- [faster] the trick is twice as fast
+"""
 
 import torch
 
@@ -7,5 +11,5 @@ from tuilab import Lab
 
 def run(lab: Lab) -> None:
     a = torch.rand(128, 128)
-    lab.claim("the trick is twice as fast", ratio="product/trick", at_least=2)
+    lab.claim_ratio("faster", "product/trick", at_least=2)
     lab.race(product=lambda: a @ a, trick=lambda: a * a, same=1e-6, seconds=0.2)

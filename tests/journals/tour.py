@@ -5,13 +5,13 @@ A run with a loss that ends in Inf and NaN, two arms, memory, pictures, texts, a
 ## Predict
 How many times as long do two products take as one?
 ## Look for
-- two products take at least 1.5 times as long as one
-- a product and a copy of it differ by at least 1.3 times
-- thirty steps at a learning rate of 3 end in nan
-- the picture has a hole
-- four GPUs are faster than one
+- [two] two products take at least 1.5 times as long as one
+- [copy] a product and a copy of it differ by at least 1.3 times
+- [nan] thirty steps at a learning rate of 3 end in nan
+- [hole] the picture has a hole
+- [gpus] four GPUs are faster than one
 ## Try next
-`--rate 0.1`: the loss falls, and the third claim is REFUTED.
+`--rate 0.1`: the loss falls, and the third claim is REFUTED; refutes: nan
 ## Source
 Made for the tests.
 """
@@ -40,7 +40,7 @@ def run(
     torch.manual_seed(lab.repeat)
     lab.stage("descending")
     descend(lab, "careful", 0.0005)
-    lab.claim("thirty steps at a learning rate of 3 end in nan", descend(lab, "bold", rate), equals=math.nan)
+    lab.claim("nan", descend(lab, "bold", rate), equals=math.nan)
 
     lab.stage("memory")
     net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
@@ -53,13 +53,13 @@ def run(
     lab.image("ramp", board)
     board[3, 3] = math.nan
     lab.image("ramp with a hole", board, arm="holed")
-    lab.claim("the picture has a hole", int(board.isnan().sum()), equals=1)
+    lab.claim("hole", int(board.isnan().sum()), equals=1)
     lab.text("a table\n  one   1\n  two   2\nand a word in Greek: λόγος", title="a text")
     lab.text("no title, and a control character: \x1b[31m")
-    lab.claim("four GPUs are faster than one", lacks="four GPUs")
+    lab.claim("gpus", lacks="four GPUs")
 
     lab.stage("races")
-    lab.claim("two products take at least 1.5 times as long as one", ratio="two/one", at_least=1.5)
-    lab.claim("a product and a copy of it differ by at least 1.3 times", ratio="copy/one", at_least=1.3)
+    lab.claim_ratio("two", "two/one", at_least=1.5)
+    lab.claim_ratio("copy", "copy/one", at_least=1.3)
     a = torch.rand(128, 128)
     lab.race(one=lambda: a @ a, two=lambda: a @ a @ a, copy=lambda: a @ a, seconds=0.15)

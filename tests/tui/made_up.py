@@ -20,8 +20,8 @@ Adding up is `quick` when *one* operator does it.
 ## Predict
 How many times faster is it?
 ## Look for
-- the sum is right
-- sum is fast
+- [right] the sum is right
+- [fast] sum is fast
 ## Try next
 `--rows 5`: less to add. `--no-tidy --work mul`: other work. `--gone 1` is no option.
 """
@@ -36,11 +36,12 @@ def run(
     work: Literal["add", "mul"] = "add",  # what is done
     word: str = "plain \\x1b[31m",  # a text
 ) -> None:
-    lab.claim("the sum is right", rows, equals=500)
-    lab.claim("sum is fast", ratio="loop/sum", at_least=2)
+    lab.claim("right", rows, equals=500)
+    lab.claim_ratio("fast", "loop/sum", at_least=2)
     lab.race(loop=run, sum=run)
 '''
-PLAIN = '"""A plain one."""\ndef run(lab) -> None:\n    lab.claim("it holds", True)\n'
+KEYS = {"the sum is right": "right", "sum is fast": "fast", "it holds": "it-holds"}  # of these claims
+PLAIN = '"""A plain one.\n\n## Look for\n- [it-holds] it holds\n"""\ndef run(lab) -> None:\n    lab.claim("it-holds", True)\n'
 
 
 def identity(*, is_alive: bool) -> events.Identity:
@@ -74,7 +75,10 @@ def make_run(root: Path, *records: events.Event, name: str = "softmax", at_s: fl
 def finished(root: Path, verdicts: dict[str, str], *, state: str = "succeeded", **more: Any) -> Path:
     """Make a run that is over, with a verdict on each claim; `more` are fields of its start, or of `make_run`."""
     where = {key: more.pop(key) for key in ("name", "at_s", "end") if key in more}
-    reached = [events.VerdictReached(text=text, verdict=verdict, rule="r") for text, verdict in verdicts.items()]
+    reached = [
+        events.VerdictReached(text=text, key=KEYS.get(text, ""), verdict=verdict, rule="r")
+        for text, verdict in verdicts.items()
+    ]
     records = [started(scenario=where.get("name", "softmax"), **more), *reached, events.StateChanged(state=state)]
     return make_run(root, *records, **where)
 

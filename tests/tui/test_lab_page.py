@@ -10,11 +10,10 @@ from textual.content import Content
 from textual.pilot import Pilot
 
 from tests.seldom import seldom
-from tests.tui.made_up import FAST, PLAIN, finished, make_run, note_done, started, write
+from tests.tui.made_up import FAST, KEYS, PLAIN, finished, make_run, note_done, started, write
 from tests.tui.screens import NotingApp, NotingDesk, ShownApp, drive, eventually, opened, press, settle, shown, text
-from tuilab.catalogue.scenario import Stated
 from tuilab.catalogue.source import read as read_scenario
-from tuilab.catalogue.stated import match
+from tuilab.catalogue.stated import fits
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.runs import queue
@@ -81,7 +80,7 @@ def record_run(root: Path, *verdicts: events.VerdictReached, name: str = "202601
 
 
 def verdict(text: str, word: str, why: str = "") -> events.VerdictReached:
-    return events.VerdictReached(text=text, verdict=word, rule="1", why=why)
+    return events.VerdictReached(text=text, key=KEYS.get(text, ""), verdict=word, rule="1", why=why)
 
 
 # ---- the catalogue
@@ -428,8 +427,8 @@ def test_the_lesson_shows_what_the_newest_run_found(folder: Path, root: Path) ->
     )
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        assert "✓ the sum is right" in text(pilot)
-        assert "≈ sum is fast" in text(pilot)
+        assert "✓ [right] the sum is right" in text(pilot)
+        assert "≈ [fast] sum is fast" in text(pilot)
         assert "weaker than claimed: loop/sum 1.2 [1.1, 1.3]" in text(pilot)
         assert "with rows=5." in text(pilot)
 
@@ -467,7 +466,7 @@ def test_the_code_marks_the_lines_of_claims_with_their_verdicts(folder: Path, ro
         await pilot.press("c")
         await settle(pilot)
         lines = [line for line in text(pilot).split("\n") if "lab." in line]
-        assert "✗     lab.claim(" in lines[0] and "●     lab.claim(" in lines[1] and "○     lab.race(" in lines[2]
+        assert "✗     lab.claim(" in lines[0] and "●     lab.claim_ratio(" in lines[1] and "○     lab.race(" in lines[2]
         await pilot.press("n", "right", "left", "end")
         assert isinstance(app.focused, Source)
 
@@ -551,10 +550,11 @@ def test_every_theme_shows_where_the_cursor_is(folder: Path, root: Path, theme: 
 def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Path) -> None:
     spelt = HOSTILE.encode("unicode_escape").decode().replace('"', "")
     evil = (
-        f'"""{"T" * 10_000} {spelt}.\n\n{spelt * 30}\n\n## Predict\n{spelt}?\n## Look for\n- {spelt}\n- {"a" * 5000}\n'
+        f'"""{"T" * 10_000} {spelt}.\n\n{spelt * 30}\n\n## Predict\n{spelt}?\n'
+        f"## Look for\n- [evil] {spelt}\n- [long] {'a' * 5000}\n"
         f'## {spelt}\n[/foo] [bold]x\n## Try next\n`--n {spelt}`\n"""\nfrom typing import Literal\n'
         f'def run(lab, n: int = 3, text: str = "{spelt}", pick: Literal["[/x]", "{spelt}"] = "[/x]",  # {spelt}\n'
-        f') -> None:\n    lab.claim("{{a}}" * 3 + "[/foo]", n)\n    lab.claim("{spelt}", n)\n'
+        f') -> None:\n    lab.claim("{{a}}" * 3 + "[/foo]", n)\n    lab.claim("evil", n)\n'
     )
     wide = f'"""{"中文宽字符" * 200}.\n\n{"中文👩‍👩‍👧" * 2000}\n"""\ndef run(lab, {"n" * 200}: int = 1) -> None: pass  # 中文\n'
     folder = write(tmp_path / "scenarios", fast=FAST, evil=evil, wide=wide, empty="")
@@ -582,7 +582,7 @@ def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Pat
 def test_a_claim_with_many_gaps_is_compared_quickly() -> None:
     gaps = "{x}" * 200 + "end"
 
-    assert match("a" * 5000, [Stated("", gaps)]) is None
+    assert not fits("a" * 5000, gaps)
 
 
 # ---- the pieces
@@ -736,7 +736,7 @@ async def test_the_points_of_a_large_sweep_hide_neither_the_marks_of_a_lesson_no
         make_run(root, other, events.StateChanged(state="failed"), name="train.exec", at_s=1.6e9 + number, end=f"{number:06}")
     app = NotingApp(NotingDesk(root, [str(folder)], Settings(scenario="fast", has_seen_hint=True)))
     async with opened(app, size=(120, 40)) as pilot:
-        assert "✓ the sum is right" in text(pilot)
+        assert "✓ [right] the sum is right" in text(pilot)
         app.page.columns.catalogue.go_to("python train.py --lr 1")
         await press(pilot, "r")
 

@@ -49,9 +49,6 @@ def _check_sections(file: File) -> Iterator[Finding]:
 
 def _check_settings(file: File) -> Iterator[Finding]:
     """What is advised is a variable that programs read, and was chosen among values."""
-    for call in file.calls("claim", "claim_ratio"):
-        for node in (keyword.value for keyword in call.keywords if keyword.arg == "advises"):
-            yield Finding(node.lineno, "advises= names only one value, so there is nothing to recommend; write lab.advise(...)")
     for call in file.calls("advise"):
         name = literal_text(call)
         if name is None:

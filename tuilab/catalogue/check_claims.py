@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.params import option_of, spell
-from tuilab.catalogue.scenario import Stated, Value
+from tuilab.catalogue.scenario import Value
 from tuilab.catalogue.source import CLAIMING, called_method, is_about_ratio, literal_text, race_arms, text_of
-from tuilab.catalogue.stated import KEY_RULE, SECTION, bullets, changes_of, fits, is_key, match, stated
+from tuilab.catalogue.stated import KEY_RULE, SECTION, bullets, changes_of, fits, is_key, match, stated, why_unknown
 from tuilab.text import did_you_mean, show
 
-_OF_BOTH = {"key", "at_most", "at_least", "lacks", "at", "advises", "answers"}
+_OF_BOTH = {"key", "at_most", "at_least", "lacks", "at", "answers"}
 TAKES = {  # the arguments of a call that claims
     "claim": _OF_BOTH | {"got", "equals", "between", "tolerance", "unit"},
     "claim_ratio": _OF_BOTH | {"ratio", "margin", "cores"},
@@ -23,6 +23,7 @@ _MOST = 200  # bullets, and calls: each is held against each other
 _MEANT = re.compile(r"\[([^\[\]\n]*)\]\s*(\S?)")
 _GAPS = re.compile(r"\{[^{}]*\}")
 _BY_RATIO = "for two arms of a race, use lab.claim_ratio(key, ratio, ...)"
+_BY_ADVICE = "to recommend a value of a variable, use lab.advise(name, values, ...)"
 
 
 def check_claims(file: File) -> Iterator[Finding]:
@@ -66,7 +67,8 @@ def _check_calls(file: File) -> Iterator[Finding]:
             if not any(claim.key and fits(claim.key, key) for claim in every for key in others):
                 yield Finding(call.lineno, "the key of this claim is not a literal; write it as a literal string")
             continue
-        yield from _check_key(call, word, every)
+        if not match(word, every):
+            yield Finding(call.lineno, why_unknown(word, every))
         yield from _check_at(file, call)
         if _is_plain_key(word) and any(literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]):
             yield Finding(call.lineno, f"the key [{show(word, 60)}] is claimed twice; make each claim once in a run")
@@ -175,28 +177,17 @@ def _literals(node: ast.expr) -> list[Value] | None:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _check_key(call: ast.Call, word: str, every: Sequence[Stated]) -> Iterator[Finding]:
-    if not is_key(word):
-        claim = match(word, every)
-        advice = f'"{claim.key}"' if claim and claim.key else "the key of its bullet under Look for"
-        yield Finding(call.lineno, f'"{show(word, 60)}" is not a key ({KEY_RULE}); write {advice}')
-    elif not match(word, every):
-        yield Finding(
-            call.lineno, f"no bullet under Look for has the key [{show(word, 60)}]; add the bullet, or correct the key"
-        )
-
-
 def _check_arguments(call: ast.Call) -> Iterator[Finding]:
     method = called_method(call)
-    if method not in TAKES:
-        yield Finding(call.lineno, f"lab.{method} does not exist; write lab.claim(key, lacks=...)")
-        return
     others = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]]
-    if method == "claim" and "ratio" in others:
-        yield Finding(call.lineno, f"lab.claim takes no ratio; {_BY_RATIO}")
-    elif others:
-        hint = f"; {_BY_RATIO}" if method == "claim" and set(others) <= TAKES["claim_ratio"] else ""
-        yield Finding(call.lineno, f"lab.{method} takes no {' and no '.join(others)}{hint}")
+    if not others:
+        return
+    hint = ""
+    if "advises" in others:
+        hint = f"; {_BY_ADVICE}"
+    elif method == "claim" and ("ratio" in others or set(others) <= TAKES["claim_ratio"]):
+        hint = f"; {_BY_RATIO}"
+    yield Finding(call.lineno, f"lab.{method} takes no {' and no '.join(others)}{hint}")
 
 
 def _other_keys(file: File) -> set[str]:

@@ -14,13 +14,13 @@ from tuilab.catalogue import params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
 from tuilab.catalogue.quiet import wants_quiet
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
-from tuilab.catalogue.stated import claims_of, is_key, plain, sections_of
+from tuilab.catalogue.stated import claims_of, sections_of
 from tuilab.errors import UsageError
 from tuilab.files import read_regular
 from tuilab.text import show
 
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
-CLAIMING = ("claim", "claim_ratio", "not_testable")  # calls that name a claim first; the last stands in old records alone
+CLAIMING = ("claim", "claim_ratio")  # calls that name a claim first
 _RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device", "factories", "lacks"}
 
 
@@ -165,7 +165,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
         raise Broken("the docstring is missing; its first line is the title", 1)
     arms = list(_read_arms(tree, lab_name(run)))
     calls = lab_calls(tree, lab_name(run), *CLAIMING)
-    claims = _read_claims(lesson, calls)
+    claims = _read_claims(lesson)
     is_timed = any(map(is_about_ratio, calls))
     "".join([title, lesson, *arms, *(claim.text for claim in claims)]).encode()
     return scenario._replace(
@@ -183,8 +183,8 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
 
 
 def is_about_ratio(call: ast.Call) -> bool:
-    """Say whether a claim is about two arms of a race: `claim_ratio`, or in the old form `claim(ratio=)`."""
-    return called_method(call) == "claim_ratio" or any(keyword.arg == "ratio" for keyword in call.keywords)
+    """Say whether a claim is about two arms of a race."""
+    return called_method(call) == "claim_ratio"
 
 
 def called_method(call: ast.Call) -> str:
@@ -192,13 +192,9 @@ def called_method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def _read_claims(lesson: str, calls: list[ast.Call]) -> tuple[Stated, ...]:
-    """Return the claims of a scenario: those of the lesson that have a key, then those whose words stand in the code."""
-    keyed = [claim for claim in claims_of(lesson) if claim.key]
-    known = {word for claim in keyed for word in claim}
-    texts = [text for call in calls if (text := literal_text(call)) and not (keyed and is_key(text))]
-    old = [Stated("", text) for text in dict.fromkeys(texts) if plain(text) not in known]
-    return tuple({claim.key or claim.text: claim for claim in [*keyed, *old]}.values())
+def _read_claims(lesson: str) -> tuple[Stated, ...]:
+    """Return the claims of a lesson that have a key, each key once."""
+    return tuple({claim.key: claim for claim in claims_of(lesson) if claim.key}.values())
 
 
 def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:

@@ -13,7 +13,6 @@ from tuilab.wrapping import flow
 
 SECTION = "Look for"
 SECTIONS = ("Predict", SECTION, "Try next", "Source")  # of a lesson, in their order
-OLD_FORM = "the old form of a claim, which works until 0.2"
 KEY_RULE = "a-z, 0-9 and -, a letter first, 40 at most"
 _KEY = r"[a-z][a-z0-9-]{0,39}"
 _HEADING = re.compile(r"(?m)^## +(.*)$")
@@ -99,23 +98,21 @@ def fits(text: str, pattern: str) -> bool:
     return text.startswith(first) and text[at:].endswith(last)
 
 
-def named(word: str, claims: Sequence[Stated]) -> Stated | None:
-    """Return the claim that a call names: by its key, or in the old form by its words."""
-    text = plain(word)
-    return next((claim for claim in claims if word and (claim.key == word or claim.text == text)), None)
-
-
 def match(word: str, claims: Sequence[Stated]) -> Stated | None:
-    """Return the claim that a word of the source means; `{...}` from an f-string stands for any words, in a claim, too."""
-    return named(word, claims) or next((claim for claim in claims if _means(word, claim)), None)
+    """Return the claim whose key a word of the source is; `{...}` from an f-string stands for any characters."""
+    for claim in claims:
+        if claim.key and fits(claim.key, word):
+            return claim
+    return None
 
 
-def _means(word: str, claim: Stated) -> bool:
-    return bool(claim.key and fits(claim.key, word)) or fits(word, claim.text) or fits(claim.text, word)
-
-
-def new_form(key: str, text: str, method: str) -> str:
-    """Return what stands in place of a call of the old form, which has the words of a claim."""
+def why_unknown(word: str, claims: Sequence[Stated]) -> str:
+    """Return why a call of the lab cannot claim a word that is not the key of a bullet, and what to write."""
+    if is_key(word):
+        return f"no bullet under {SECTION} has the key [{word}]; add the bullet, or correct the key"
+    sentence = plain(word)
+    key = next((claim.key for claim in claims if claim.key and claim.text == sentence), "")
     if key:
-        return f'lab.{method}("{key}", ...)'
-    return f'"- [a-key] {show(text, 100)}" under ## {SECTION} and lab.{method}("a-key", ...)'
+        return f'"{show(word, 60)}" is a sentence, not a key ({KEY_RULE}); write "{key}"'
+    bullet = f"- [a-key] {show(sentence, 60)}"
+    return f'"{show(word, 60)}" is not a key ({KEY_RULE}); write the bullet "{bullet}" under ## {SECTION}, and claim "a-key"'

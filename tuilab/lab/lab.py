@@ -43,7 +43,7 @@ from tuilab.lab.aids.neighbours import busy_neighbours
 from tuilab.lab.aids.sweeps import swept
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
-from tuilab.lab.claims.claimed import Bounds, Extras
+from tuilab.lab.claims.claimed import Bounds
 from tuilab.lab.claims.claims import Claims
 from tuilab.lab.given import MOST_CORES, called, checked, flag, told, truth, whole, words
 from tuilab.lab.holdings import Holdings
@@ -337,20 +337,17 @@ class Lab:
         unit: str = "",
         lacks: str = "",
         at: Mapping[str, Any] | None = None,
-        advises: str = "",
         answers: float | None = None,
-        **old: Any,
     ) -> None:
         """Claim the bullet `- [key] ...` under `## Look for` about a measured value.
 
         Without a bound, the value must be True. With `lacks`, the claim is not testable here, whatever the value. `answers` is
         the number that the question under `## Predict` asks for; True uses the value itself. `at` names the values of
         parameters that the claim is about, for example {"rows": 500}: in a run with other values it is shown as n/a, and does
-        not count. `advises` is an old form without effect; use `lab.advise`.
+        not count.
         """
         bounds = Bounds(equals, at_most, at_least, between)
-        extras = Extras(advises, answers)
-        self._claims.claim(key, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks, at=at, extras=extras, others=old)
+        self._claims.claim(key, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks, at=at, answers=answers)
 
     def claim_ratio(
         self,
@@ -363,7 +360,6 @@ class Lab:
         cores: int = 0,
         lacks: str = "",
         at: Mapping[str, Any] | None = None,
-        advises: str = "",
         answers: bool = False,
     ) -> None:
         """Claim how many times as long one arm of a later race takes as another, as in `ratio="loop/sum"`.
@@ -373,8 +369,8 @@ class Lab:
         `## Predict`. `lacks` and `at` are the same as in `lab.claim`.
         """
         bounds = {"at_most": at_most, "at_least": at_least}
-        extras = Extras(advises, flag("answers", answers) or None)
-        self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, at=at, extras=extras)
+        answer = flag("answers", answers) or None
+        self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, at=at, answers=answer)
 
     def advise(
         self,

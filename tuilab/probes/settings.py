@@ -1,4 +1,4 @@
-"""The variables that change how training runs, and a setting of one, as in `lab.claim(..., advises="OMP_NUM_THREADS=2")`."""
+"""The variables that change how training runs, and a setting of one, such as OMP_NUM_THREADS=2."""
 
 import re
 from typing import NamedTuple
@@ -35,7 +35,7 @@ def read_setting(text: str) -> Setting:
     """Return the setting that a text spells, or raise ValueError; only variables of training are settings."""
     found = _SETTING.fullmatch(text)
     if not found:
-        raise ValueError(f"advises= takes one setting such as OMP_NUM_THREADS=2, not {text[:100]!r}")
+        raise ValueError(f"a setting is spelled as in OMP_NUM_THREADS=2, not {text[:100]!r}")
     if found[1] not in (*VARIABLES, *PASSED_ON):
         raise ValueError(f"{found[1]} is not a known setting of threads, allocators, workers or pinning")
     return Setting(found[1], found[2])

@@ -275,11 +275,10 @@ class Measured(msgspec.Struct, omit_defaults=True):
 
 
 class AboutClaim(Event, kw_only=True):
-    """What every record about a claim has; a claim without a key, of the old form, is known by its text."""
+    """What every record about a claim has; in early records a claim has no key, and is known by its text."""
 
     text: str
     key: str = ""
-    is_old: bool = False  # the call that claims it is of the old form
     is_once: bool = False  # it stands in a part of the scenario that only the first repeat runs
 
     @property
@@ -318,12 +317,6 @@ class ClaimDeclared(AboutClaim):
 
 class ClaimNotTestable(AboutClaim):
     needs: str
-
-
-class SettingAdvised(AboutClaim):
-    """The claim speaks for a setting: of the old form, which held one value against nothing, so that nothing follows."""
-
-    setting: str
 
 
 class Candidate(msgspec.Struct, omit_defaults=True):
@@ -648,7 +641,7 @@ class Unknown(msgspec.Struct):
 Record = (
     RunStarted | RunDescribed | StateChanged | BudgetSpent | WorkerStarted | WorkerExited | OutputCaptured | StopRequested
     | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
-    | ClaimDeclared | ClaimNotTestable | SettingAdvised | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
+    | ClaimDeclared | ClaimNotTestable | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
     | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
     | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
     | Alerted | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced | CoresAwaited

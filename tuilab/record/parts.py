@@ -66,9 +66,7 @@ class Claim:
     missed_in: set[str] = field(default_factory=set)
     needs: str = ""  # why it cannot be tested here
     verdict: events.VerdictReached | None = None
-    advises: str = ""  # the setting that it speaks for, in the old form
     answered: events.QuestionAnswered | None = None  # it answers the question of the lesson
-    is_old: bool = False  # the scenario claims it by a call of the old form
     is_once: bool = False  # it stands in a part that only the first repeat runs
 
     @property

@@ -51,7 +51,7 @@ class RunSummary:
     resources: dict[str, Series] = field(default_factory=Few)  # what the sampler saw, and what torch held on GPUs
     gpus_held: dict[str, dict[str, None]] = field(default_factory=Few)  # by torch's UUID: writers that told what they hold
     gpu_states: list[GpuState] = field(default_factory=list)
-    claims: dict[str, Claim] = field(default_factory=Few)  # by key; one of the old form, without a key, by its text
+    claims: dict[str, Claim] = field(default_factory=Few)  # by key; in early records, without keys, by text
     settings: dict[tuple[str, int], RacedSetting] = field(default_factory=Few)  # by variable and number of ranks
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=Few)  # writer, arm
     controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=Few)  # writer, arm, control

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
-from tuilab.catalogue.stated import OLD_FORM, new_form
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.shade import shade
 from tuilab.drawings.symbols import ASCII, BRAILLE
@@ -61,7 +60,6 @@ def render(
     parts = [_heading(summary, state, style), _claims(summary, style, width, before), _trouble(summary, state, style)]
     parts += [
         prediction.told(summary.run, summary.claims.values()),
-        _old_form(summary),
         *_texts(summary, style, width),
         *_figures(summary, style, width, has_chart=has_chart),
     ]
@@ -127,18 +125,6 @@ def keyed(key: str, text: str) -> str:
 def dim_key(key: str, line: str, style: Style) -> str:
     """Return the first line of a claim with its key in the background."""
     return line.replace(f"[{key}]", style.dim(f"[{key}]"), 1) if key else line
-
-
-def _old_form(summary: RunSummary) -> str:
-    """Return which claims the scenario makes by calls of the old form, and what to write instead of the first."""
-    old = [claim for claim in summary.claims.values() if claim.is_old]
-    if not old:
-        return ""
-    first = old[0]
-    method = "claim_ratio" if first.declared else "claim"
-    names = ", ".join(f"“{show(claim.text, 60)}”" for claim in old[:3])
-    names += f" and {len(old) - 3} more" if len(old) > 3 else ""
-    return f"{OLD_FORM}: {names}; write {new_form(first.key, first.text, method)}; `tuilab check` lists the lines"
 
 
 def _trouble(summary: RunSummary, state: str, style: Style) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.catalogue.scenario import Stated
-from tuilab.catalogue.stated import fits
 from tuilab.errors import TuilabError
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.verdicts import QUEUED, RUNNING, Verdict
@@ -145,10 +144,10 @@ def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
 
 
 def verdict_on(claim: Stated | None, run: PastRun) -> "VerdictReached | None":
-    """Return the verdict of a run on a claim: by its key, or where the run or the lesson has none, by its words."""
+    """Return the verdict of a run on the claim with the same key."""
     if claim is None:
         return None
-    for one in run.claims:
-        if one.key == claim.key if one.key and claim.key else fits(one.text, claim.text):
-            return one.verdict
+    for recorded in run.claims:
+        if recorded.key == claim.key:
+            return recorded.verdict
     return None

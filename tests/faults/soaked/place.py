@@ -29,7 +29,7 @@ for step in range({steps}):
 os.close(note)
 {end}
 """
-CLAIM = 'lab.claim("it logged all", step, equals={last})'
+CLAIM = 'lab.claim("it-logged-all", step, equals={last})'
 HOLDS = 'wait_for("go")'
 
 

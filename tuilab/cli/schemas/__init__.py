@@ -16,7 +16,6 @@ _OF_REPORTS = {  # what a run of a report has beyond its result
         "command",
         "started_wall_ns",
         "repeats",
-        "settings",
         "variables",
         "earlier",
         "declared",

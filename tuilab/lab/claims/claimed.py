@@ -5,17 +5,12 @@ from typing import Any, NamedTuple
 
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Value
-from tuilab.catalogue.stated import OLD_FORM, new_form
 from tuilab.judging.flaw import flaw
 from tuilab.lab.claims.measured import claimed_bound, measured, two_arms
 from tuilab.lab.given import MOST_CORES, checked, number, told, whole, words
 from tuilab.record import events
 from tuilab.record.verdicts import CLAIMED_FOR
 from tuilab.text import did_you_mean
-
-_OF_RATIOS = {"ratio", "margin", "cores"}
-
-ADVISE_INSTEAD = "advises= names only one value, so there is nothing to recommend; write lab.advise(...)"
 
 Record = events.ClaimMeasured | events.ClaimDeclared | events.ClaimNotTestable
 
@@ -25,7 +20,6 @@ class About(NamedTuple):
 
     key: str
     text: str
-    is_old: bool  # the call is of the old form, in which the words of a claim stood in the code
     is_once: bool = False  # the call stands in a part that only the first repeat runs
 
 
@@ -36,25 +30,6 @@ class Bounds(NamedTuple):
     at_most: float | None = None
     at_least: float | None = None
     between: tuple[float, float] | None = None
-
-
-class Extras(NamedTuple):
-    """What else is said with a claim."""
-
-    advises: str = ""  # in the old form, a setting that it speaks for
-    answers: float | None = None  # the number that the question of the lesson asks for; True: the value or the estimate itself
-
-
-def advice(about: About, method: str) -> str:
-    """Return what to write instead of a call of the old form."""
-    return f"{OLD_FORM}; write {new_form(about.key, about.text, method)}"
-
-
-def refuse(others: Mapping[str, Any]) -> None:
-    """Raise TypeError for arguments that a claim about a value does not take."""
-    if others:
-        hint = "; for two arms of a race, use lab.claim_ratio" if others.keys() & _OF_RATIOS else ""
-        raise TypeError(f"lab.claim takes no {', '.join(others)}{hint}")
 
 
 def other_values(at: Any, params: Mapping[str, Value]) -> str:
@@ -92,7 +67,7 @@ def exact_claim(about: About, got: Any, bounds: Bounds, *, tolerance: float, uni
             claimed_bound(got, *bounds, tolerance)
         return not_testable(about, lacks)
     if got is None:
-        raise TypeError(f'got is missing; pass the measured value: lab.claim("{about.key or "key"}", got, equals=1)')
+        raise TypeError(f'got is missing; pass the measured value: lab.claim("{about.key}", got, equals=1)')
     op, want = claimed_bound(got, *bounds, tolerance)
     found = measured(got)
     if found.words and op != "equals":
@@ -114,9 +89,7 @@ def ratio_claim(
     """Return the record of a claim about two arms that have not raced, or that the box lacks what it needs."""
     over, under = two_arms(ratio)
     if early := raced & {over, under}:
-        raise ValueError(
-            f"{' and '.join(sorted(early))} were raced before the claim “{about.key or about.text}”; claim first, then measure"
-        )
+        raise ValueError(f"{' and '.join(sorted(early))} were raced before the claim “{about.key}”; claim first, then measure")
     if (at_most is None) == (at_least is None):
         raise TypeError("lab.claim_ratio takes either at_least= or at_most=")
     op, want = claimed_bound(None, None, at_most, at_least, None)

@@ -67,6 +67,11 @@ _ANY = (
     ),
     ("Too many open files", "the limit of open files is too low: raise it, for example ulimit -n 65536"),
     ("can't allocate memory", "the machine has no memory left: use a smaller size, or stop other programs"),
+    ("Lab.claim() got an unexpected keyword argument 'ratio'", "for two arms of a race, use lab.claim_ratio(key, ratio, ...)"),
+    (
+        "got an unexpected keyword argument 'advises'",
+        "to recommend a value of a variable, use lab.advise(name, values, ...)",
+    ),
 )
 
 

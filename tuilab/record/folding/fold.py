@@ -27,7 +27,6 @@ from tuilab.record.folding.of_claims import (
     claim_measured,
     claim_not_testable,
     question_answered,
-    setting_advised,
     setting_raced,
     verdict_reached,
 )
@@ -128,7 +127,6 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.ClaimMeasured: claim_measured,
     events.ClaimDeclared: claim_declared,
     events.ClaimNotTestable: claim_not_testable,
-    events.SettingAdvised: setting_advised,
     events.SettingRaced: setting_raced,
     events.QuestionAnswered: question_answered,
     events.TextShown: lambda summary, stream, event: keep(summary.texts, event),

@@ -43,10 +43,6 @@ def claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotT
     claim_of(summary, event).needs = event.needs
 
 
-def setting_advised(summary: RunSummary, stream: str, event: events.SettingAdvised) -> None:
-    claim_of(summary, event).advises = event.setting
-
-
 def setting_raced(summary: RunSummary, stream: str, event: events.SettingRaced) -> None:
     raced = summary.settings.setdefault((event.name, event.ranks), RacedSetting())
     raced.is_late |= _has_raced(summary, stream, {one.arm for one in event.candidates if one.arm})
@@ -72,6 +68,5 @@ def verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReach
 
 def claim_of(summary: RunSummary, event: events.AboutClaim) -> Claim:
     claim = summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
-    claim.is_old |= event.is_old
     claim.is_once |= event.is_once
     return claim

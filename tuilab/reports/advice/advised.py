@@ -7,12 +7,9 @@ from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Scenario
 from tuilab.probes.settings import PASSED_ON, read_setting
 from tuilab.record.events import SettingRaced
 from tuilab.record.parts import RacedSetting
-from tuilab.record.summary import RunSummary
 from tuilab.reports.advice.validity import Facts, facts_of, why_not
 from tuilab.reports.advice.winner import Choice, choose
 from tuilab.reports.subject import Subject
-
-_OLD_FORM = "only one value was claimed, and not compared with another one"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +64,6 @@ def advise(
     advice = Advice(ranks)
     counted: dict[tuple[str, str], Advised] = {}  # by setting and scenario
     for subject in sorted(subjects, key=_began, reverse=True):
-        advice.unused += _of_old_form(subject.summary, subject, ranks)
         for raced in filter(_is_setting, subject.summary.settings.values()):
             said = raced.said[0]
             if not _is_for(said, ranks) or (said.name, subject.name) in counted:
@@ -120,12 +116,6 @@ def _sort(advice: Advice, found: Sequence[Advised]) -> None:
         else:
             advice.settings.append(one)
             advice.facts |= one.facts
-
-
-def _of_old_form(summary: RunSummary, subject: Subject, ranks: int) -> list[Unused]:
-    """Return the settings that claims speak for, in the old form: a value that nothing was held against is no advice."""
-    claims = [] if ranks else [claim for claim in summary.claims.values() if claim.advises]
-    return [Unused(claim.advises.partition("=")[0], subject, f"{_OLD_FORM}: {claim.advises}") for claim in claims]
 
 
 def _began(subject: Subject) -> int:

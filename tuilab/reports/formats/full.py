@@ -53,7 +53,6 @@ def _more(subject: Subject) -> dict[str, Any]:
         "command": command_line.rerun_words(run, summary.planned_repeats) if run else None,
         "started_wall_ns": run.wall_ns if run else None,
         "repeats": summary.planned_repeats if run else None,
-        "settings": {claim.claim_id: claim.advises for claim in summary.claims.values() if claim.advises},
         "variables": [variable(raced, choose(summary, raced)) for raced in summary.settings.values()],
         "earlier": dict(subject.before),
         "declared": [_declared(claim.declared) for claim in summary.claims.values() if claim.declared],

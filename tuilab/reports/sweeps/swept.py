@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from tuilab.catalogue import grid
-from tuilab.catalogue.stated import match
 from tuilab.record.events import Sweep
 from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
@@ -33,7 +33,6 @@ from tuilab.text import join, plural, show
 _MOST_CLAIMS = 100
 _NUMBER = re.compile(r"\d(?:\d|,\d{3})*(?:\.\d+)?")
 _BY_CHANCE = {0.0, 1.0, 2.0, 3.0}  # stand in many a sentence that is about something else
-_FORM = re.compile(r"\{([^{}:!]+)[^{}]*\}")  # of an f-string, where it may have a format
 _TAKES = "a step takes "  # what is told of the steps of a command begins so
 
 
@@ -205,11 +204,8 @@ def _why_missing(subject: Subject | None) -> str:
 
 
 def _claims(subject: Subject) -> dict[str, Claim]:
-    """Return the claims of a run by what they are called at every point: where values stand in the words, by their names."""
-    some = list(subject.summary.claims.values())[:_MOST_CLAIMS]
-    claims = [(claim, None if claim.key else match(claim.text, subject.scenario.claims)) for claim in some]
-    named = [_FORM.sub(r"{\1}", stated.text) if stated and "{" in stated.text else claim.claim_id for claim, stated in claims]
-    return {name if named.count(name) == 1 else claim.claim_id: claim for name, (claim, _) in zip(named, claims, strict=True)}
+    """Return the claims of a run by what they are called at every point."""
+    return dict(islice(subject.summary.claims.items(), _MOST_CLAIMS))
 
 
 def _along(
@@ -236,7 +232,7 @@ def _along(
         where = holds_where(places, is_ordered=bool(axis)) if places else _claimed_elsewhere(told)
         holds.append(f"{words}: {where}" if words else where)
     panel = panel_of([(one.point, one.claim) for one in told], axis, varied)
-    text = told[0].claim.text if key == told[0].claim.claim_id else key
+    text = told[0].claim.text
     about = "" if any(one.is_elsewhere for one in told) else _about(text, claims[0][1])
     return Along(text, about, tuple(told[i] for i in order), tuple(holds), panel)
 
