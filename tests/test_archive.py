@@ -21,7 +21,7 @@ from tests.engine import look, newest, write_scenario
 from tuilab import doctor
 from tuilab.doctor import lab as lab_checks
 from tuilab.errors import TuilabError
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.record import presence
 from tuilab.runs import ledger, past_runs
 from tuilab.runs.archive.names import left_out

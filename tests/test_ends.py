@@ -13,7 +13,7 @@ import pytest
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.engine import processes
 from tuilab.engine.exiting import is_doomed, is_exiting
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.record.summary import RunSummary
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.engine import launch, processes
 from tuilab.engine.attendants import has_claims, has_races
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.lab.failures.failure import describe
 from tuilab.record import presence
 from tuilab.record.events import RaceStarted, TextShown

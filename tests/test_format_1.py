@@ -11,7 +11,7 @@ import pytest
 
 from tests.transcripts import FORMAT_1
 from tests.tui.screens import opened, press, text
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.reports.files import ENDINGS, write

@@ -14,7 +14,7 @@ import pytest
 
 from tests.record_journals import JOURNALS, RECIPES
 from tuilab.judging.flaw import flaw
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.judging.judge_run import judge
 from tuilab.judging.question import ask
 from tuilab.judging.standing import standings
@@ -95,7 +95,7 @@ def test_a_claim_about_a_ratio_is_looked_over_once_and_asked_once() -> None:
 def test_a_recorded_run_is_whole_and_its_verdicts_by_an_older_rule_stand(name: str) -> None:
     found = examine(JOURNALS / name)
 
-    assert (found.wrong, found.unchecked, found.rules) == ([], len(VERDICTS[name]), ["tuilab-3"])
+    assert (found.wrong, len(found.recorded), found.rules) == ([], len(VERDICTS[name]), ["tuilab-3"])
 
 
 def with_a_record(name: str, fields: str, under: Path) -> Path:
@@ -192,7 +192,7 @@ def test_a_verdict_by_an_older_rule_is_not_judged_again_and_one_that_was_changed
         assert json.loads(body)["rule"] == rule
 
     older, ours = (examine(tmp_path / folder) for folder in ("older", "ours"))
-    assert (older.wrong, older.unchecked) == ([], 1)
+    assert (older.wrong, older.rules) == ([], ["tuilab-3"])
     assert ours.wrong == [
         "the verdict on “slow takes at least 1.5 times as long as fast” does not follow from the measurements"
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import CHECKOUT
 from tests.engine import look, newest, read_stream, start, until, wait_for_stage, write_scenario
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.record import unwritten
 from tuilab.record.events import Logged
 from tuilab.record.states import RunState

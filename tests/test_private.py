@@ -11,7 +11,7 @@ import pytest
 from tests.engine import newest, write_scenario
 from tests.test_scrub import TOKENS
 from tests.test_tampering import read, write
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.record.events import ImageShown, Logged, MemoryMeasured, TextShown
 from tuilab.record.journal.lines import Item
 from tuilab.record.origin.taken_out import taken_out

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import CHECKOUT
 from tests.engine import newest, write_scenario
 from tests.test_scrub import TOKENS
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.record.origin import taken_out
 from tuilab.runs.archive.unpack import unpack
 from tuilab.scrub import scrubber

@@ -12,13 +12,10 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tuilab.engine.stream_counts import stream_counts
-from tuilab.judging.honest.integrity import examine
-from tuilab.judging.honest.race_record import RaceRecord
+from tuilab.judging.integrity import examine
 from tuilab.judging.judge_run import judge
-from tuilab.record import events
 from tuilab.record.encoding import spell_out
 from tuilab.record.live_run import read_run
-from tuilab.record.order import order_of_round
 from tuilab.record.origin.imported import mark_imported
 from tuilab.record.verdicts import RULE
 
@@ -86,14 +83,6 @@ def the_judge_is_gone(streams: Streams) -> None:
     del streams["judge"]
 
 
-def a_false_verdict_stands_before_the_right_one(streams: Streams) -> None:
-    streams["judge"].insert(0, {**streams["judge"][-1], "verdict": "SUPPORTED"})
-
-
-def a_verdict_stands_twice(streams: Streams) -> None:
-    streams["judge"].append(streams["judge"][-1])
-
-
 def a_verdict_is_another(streams: Streams) -> None:
     streams["judge"][-1]["verdict"] = "SUPPORTED"
 
@@ -106,16 +95,12 @@ def an_interval_is_narrower(streams: Streams) -> None:
     streams["judge"][-2]["low"] = streams["judge"][-2]["estimate"]
 
 
-def a_reason_is_another(streams: Streams) -> None:
-    streams["judge"][-2]["why"] = "60 repeats"
+def a_count_is_another(streams: Streams) -> None:
+    streams["judge"][-2]["units"] = 60
 
 
 def a_verdict_is_on_a_claim_that_nobody_made(streams: Streams) -> None:
     streams["judge"].append({**streams["judge"][0], "text": "the moon is made of cheese"})
-
-
-def a_verdict_stands_among_the_measurements(streams: Streams) -> None:
-    streams["worker-0"].insert(3, {**streams["judge"].pop(), "t": streams["worker-0"][2]["t"]})
 
 
 def all_verdicts_are_by(rule: str) -> Callable[[Streams], None]:
@@ -165,18 +150,6 @@ def a_stream_of_another_name_is_added(streams: Streams) -> None:
     streams["note"] = [{"k": "stage_entered", "name": "x", "t": 1}]
 
 
-def a_stream_goes_back_in_time(streams: Streams) -> None:
-    streams["worker-1"][5], streams["worker-1"][6] = streams["worker-1"][6], streams["worker-1"][5]
-
-
-def the_sampler_tells_a_block(streams: Streams) -> None:
-    streams["sampler"].append({**blocks(streams)[0], "t": streams["sampler"][-1]["t"]})
-
-
-def a_worker_starts_another(streams: Streams) -> None:
-    streams["worker-0"].insert(2, {**of_kind(streams["supervisor"], "worker_started")[1], "t": streams["worker-0"][1]["t"]})
-
-
 # ---- repeats
 
 
@@ -187,32 +160,12 @@ def a_repeat_is_cut_out(streams: Streams) -> None:
     del counts["records"]["worker-4"]
 
 
-def two_workers_are_the_same_repeat(streams: Streams) -> None:
-    of_kind(streams["supervisor"], "worker_started", writer="worker-4")[0]["repeat"] = 3
-
-
-def fewer_repeats_were_planned(streams: Streams) -> None:
-    streams["supervisor"][0]["repeats"] = 4
-
-
 def more_repeats_were_planned(streams: Streams) -> None:
     streams["supervisor"][0]["repeats"] = 20
 
 
-def a_worker_never_ended(streams: Streams) -> None:
-    streams["supervisor"].remove(of_kind(streams["supervisor"], "worker_exited", writer="worker-1")[0])
-
-
-def the_run_starts_twice(streams: Streams) -> None:
-    streams["supervisor"].insert(1, streams["supervisor"][0])
-
-
 def the_end_is_gone(streams: Streams) -> None:
     streams["supervisor"].pop()
-
-
-def there_are_two_ends(streams: Streams) -> None:
-    streams["supervisor"].append(streams["supervisor"][-1] | {"state": "failed"})
 
 
 # ---- blocks
@@ -237,18 +190,6 @@ def loops_are_none(streams: Streams) -> None:
 def loops_are_ten_times_as_many(streams: Streams) -> None:
     for block in blocks(streams, arm="two"):
         block["loops"] *= 10
-
-
-def a_block_is_replaced_by_a_second_one(streams: Streams) -> None:
-    records = streams["worker-2"]
-    for block in [one for one in blocks(streams, arm="two") if not one.get("is_disturbed") and not one.get("is_rerun")]:
-        records.insert(records.index(block) + 1, {**block, "wall_ns": block["wall_ns"] * 2})
-
-
-def a_block_is_replaced_by_a_false_rerun(streams: Streams) -> None:
-    records = streams["worker-2"]
-    block = next(one for one in blocks(streams, arm="two") if not one.get("is_disturbed") and not one.get("is_rerun"))
-    records.insert(records.index(block) + 1, {**block, "wall_ns": block["wall_ns"] * 2, "is_rerun": True})
 
 
 def a_block_is_cut_out(streams: Streams) -> None:
@@ -323,60 +264,50 @@ def a_value_says_two_things(streams: Streams) -> None:
     of_kind(streams["worker-4"], "claim_measured")[1]["got"]["exact"] = "7"
 
 
+FOLLOWS = f"the verdict on “{TWICE}” does not follow"
+COPY = "a product and a copy of it differ by at least 1.3 times"
 TAMPERINGS = [
-    (the_last_verdict_is_cut_off, "the verdict on “a product and a copy of it differ by at least 1.3 times” is missing"),
+    (the_last_verdict_is_cut_off, f"the verdict on “{COPY}” is missing"),
     (the_judge_is_gone, "judge: the stream is missing; it had 5 records"),
-    (a_false_verdict_stands_before_the_right_one, "2 verdicts on the same claim, “a product and a copy of it differ by at"),
-    (a_verdict_stands_twice, "2 verdicts on the same claim, “a product and a copy of it differ by at least 1.3 times”"),
-    (a_verdict_is_another, "the verdict on “a product and a copy of it differ by at least 1.3 times” does not follow"),
-    (an_estimate_is_another, f"the verdict on “{TWICE}” does not follow"),
-    (an_interval_is_narrower, f"the verdict on “{TWICE}” does not follow"),
-    (a_reason_is_another, f"the verdict on “{TWICE}” does not follow"),
+    (a_verdict_is_another, f"the verdict on “{COPY}” does not follow"),
+    (an_estimate_is_another, FOLLOWS),
+    (an_interval_is_narrower, FOLLOWS),
+    (a_count_is_another, FOLLOWS),
     (a_verdict_is_on_a_claim_that_nobody_made, "the verdict on “the moon is made of cheese” does not follow"),
-    (a_verdict_stands_among_the_measurements, "worker-0: a verdict_reached, which only the judge writes"),
-    (one_verdict_is_by_an_older_rule, "the verdicts were reached by different rules: tuilab-3, tuilab-7"),
-    (all_verdicts_are_by("tuilab-3"), "the run uses the rule tuilab-7, but has verdicts by tuilab-3"),
-    (all_verdicts_are_by("mine"), "the run uses the rule tuilab-7, but has verdicts by mine"),
-    (a_repeat_that_nobody_started_is_added, "worker-77: no worker of this name was started"),
+    (one_verdict_is_by_an_older_rule, f"the run uses the rule {RULE}, but has verdicts by tuilab-3"),
+    (all_verdicts_are_by("tuilab-3"), f"the run uses the rule {RULE}, but has verdicts by tuilab-3"),
+    (all_verdicts_are_by("mine"), f"the run uses the rule {RULE}, but has verdicts by mine"),
+    (a_repeat_that_nobody_started_is_added, "worker-77: the stream did not exist when the run ended"),
+    (a_stream_of_another_name_is_added, "note: the stream did not exist when the run ended"),
     (a_worker_is_gone, "worker-3: the stream is missing; it had "),
-    (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last 3 records are gone"),
-    (a_worker_that_failed_is_cut, "worker-5: the last record is gone"),
+    (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last 3 records of "),
+    (a_worker_that_failed_is_cut, "worker-5: the last 1 record of "),
     (the_sampler_is_gone, "sampler: the stream is missing; it had "),
-    (the_sampler_is_cut_at_the_end_of_a_line, "sampler: the last record is gone"),
-    (a_stream_of_another_name_is_added, "note: no process of a run writes a stream of this name"),
-    (a_stream_goes_back_in_time, "worker-1: a record is older than the one before it"),
-    (the_sampler_tells_a_block, "sampler: a block_timed, which only a worker writes"),
-    (a_worker_starts_another, "worker-0: a worker_started, which only the supervisor writes"),
-    (a_repeat_is_cut_out, "the workers are of the repeats 0, 1, 2, 3, 5"),
-    (two_workers_are_the_same_repeat, "the workers are of the repeats 0, 1, 2, 3, 3, 5"),
-    (fewer_repeats_were_planned, "there are 6 repeats, and 4 were planned"),
-    (more_repeats_were_planned, "there are 6 repeats, and 20 were planned"),
-    (a_worker_never_ended, "worker-1: the record of its end is missing"),
-    (the_run_starts_twice, "its start is recorded 2 times"),
+    (the_sampler_is_cut_at_the_end_of_a_line, "sampler: the last 1 record of "),
+    (a_repeat_is_cut_out, FOLLOWS),
+    (more_repeats_were_planned, FOLLOWS),
     (the_end_is_gone, "the record of its end is missing: the run is lost"),
-    (there_are_two_ends, "its end is recorded 2 times"),
-    (a_kind_is_another, "worker-2: round "),
+    (a_kind_is_another, FOLLOWS),
     *((a_time_is(value), UNREADABLE) for value in (0, -5, "nan", "inf")),
     (loops_are_none, UNREADABLE),
-    (loops_are_ten_times_as_many, "worker-2: two has blocks of other loops than the race announced"),
-    (a_block_is_replaced_by_a_second_one, "worker-2: two has several blocks in round"),
-    (a_block_is_replaced_by_a_false_rerun, "worker-2: two has several blocks in round"),
-    (a_block_is_cut_out, "worker-2: round "),
-    (a_block_of_the_last_round_is_cut_out, "worker-2: round "),
-    (a_whole_round_is_cut_out, "worker-2: after round "),
-    (a_block_becomes_another_arm, "worker-2: "),
-    (a_block_is_of_an_arm_that_did_not_race, "worker-2: a block of ghost, which does not race then"),
-    (a_slow_block_becomes_warm_up, "worker-2: some blocks of round "),
-    (a_slow_round_becomes_warm_up, "worker-2: round "),
-    (a_control_becomes_a_block, "worker-2: "),
-    (the_race_never_started, "worker-2: a block of "),
-    (the_arms_computed_something_else, f"the verdict on “{TWICE}” does not follow"),
-    (a_later_repeat_declares_another_bound, f"worker-3: “{TWICE}” is declared otherwise than in another repeat"),
-    (every_repeat_declares_another_bound, f"the verdict on “{TWICE}” does not follow"),
-    (a_claim_is_declared_after_its_race, f"worker-0: “{TWICE}” is declared after its arms raced"),
+    (loops_are_ten_times_as_many, FOLLOWS),
+    (a_block_is_cut_out, "worker-2: the last 1 record of "),
+    (a_block_is_cut_out, f"the verdict on “{COPY}” does not follow"),
+    (a_block_of_the_last_round_is_cut_out, f"the verdict on “{COPY}” does not follow"),
+    (a_whole_round_is_cut_out, FOLLOWS),
+    (a_block_becomes_another_arm, FOLLOWS),
+    (a_block_is_of_an_arm_that_did_not_race, FOLLOWS),
+    (a_slow_block_becomes_warm_up, FOLLOWS),
+    (a_slow_round_becomes_warm_up, FOLLOWS),
+    (a_control_becomes_a_block, FOLLOWS),
+    (the_race_never_started, FOLLOWS),
+    (the_arms_computed_something_else, FOLLOWS),
+    (a_later_repeat_declares_another_bound, FOLLOWS),
+    (every_repeat_declares_another_bound, FOLLOWS),
+    (a_claim_is_declared_after_its_race, FOLLOWS),
     (a_measured_value_is_another, "the verdict on “the picture has a hole” does not follow"),
     (a_value_says_two_things, "worker-4: a record of the known kind claim_measured that cannot be read"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("tamper", "told"), TAMPERINGS, ids=lambda value: getattr(value, "__name__", ""))
@@ -389,43 +320,20 @@ def test_an_edit_is_found(tamper: Callable[[Streams], None], told: str, honest: 
     assert any(told in sentence for sentence in examine(run_dir).wrong), examine(run_dir).wrong
 
 
-@pytest.mark.parametrize(
-    ("tamper", "told"),
-    [
-        (the_last_verdict_is_cut_off, "the verdict on “a product and a copy of it differ by at least 1.3 times” is missing"),
-        (the_judge_is_gone, f"the verdict on “{TWICE}” is missing"),
-        (a_worker_is_gone, "worker-3: the stream is missing"),
-        (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last records are gone"),
-        (a_repeat_that_nobody_started_is_added, "worker-77: no worker of this name was started"),
-        (a_verdict_stands_twice, "2 verdicts on the same claim, “a product and a copy of it differ by at least 1.3 times”"),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_of_a_record_of_an_older_version_the_same_is_found(
-    tamper: Callable[[Streams], None], told: str, tmp_path: Path
-) -> None:
-    """It does not say how long its streams were, and its verdicts are not judged again."""
-    run_dir = shutil.copytree(JOURNALS / "tour", tmp_path / "tour")
-    streams = read(run_dir)
-    tamper(streams)
-    write(run_dir, streams)
-
-    assert told in examine(run_dir).wrong
-
-
 def test_without_an_edit_nothing_is_found(honest: Path, tmp_path: Path) -> None:
     run_dir = shutil.copytree(honest, tmp_path / "tour")
     write(run_dir, read(run_dir))
 
     found = examine(run_dir)
-    assert (found.wrong, len(found.recorded), found.unchecked) == ([], 5, 0)
+    assert (found.wrong, len(found.recorded)) == ([], 5)
 
 
-def test_another_version_may_say_the_same_in_other_words(honest: Path, tmp_path: Path) -> None:
+def test_changed_sentence_of_a_verdict_is_no_problem_and_a_changed_number_is(honest: Path, tmp_path: Path) -> None:
+    """A later version words the same verdict differently."""
     run_dir = shutil.copytree(honest, tmp_path / "tour")
     streams = read(run_dir)
-    a_reason_is_another(streams)
-    of_kind(streams["supervisor"], "run_started")[0]["tuilab"] = "0.0.9"
+    for verdict in streams["judge"]:
+        verdict["why"] = "in other words"
     write(run_dir, streams)
     assert examine(run_dir).wrong == []
 
@@ -457,55 +365,3 @@ def test_a_run_that_was_killed_before_it_was_judged_is_lost_and_nothing_else(
     write(run_dir, {name: records for name, records in streams.items() if name not in lost})
 
     assert examine(run_dir).wrong == ["the record of its end is missing: the run is lost"]
-
-
-def drawn_race() -> list[events.RaceStarted | events.BlockTimed]:
-    """Return what a race of two arms and two controls records, in the order that its seed gives."""
-    slots: list[tuple[str, events.Control]] = [("one", ""), ("two", ""), ("one", "same"), ("one", "delayed")]
-    started = events.RaceStarted(arms=["one", "two"], threads=1, device="cpu", loops={"one": 1, "two": 1}, base="one", seed=7)
-    found: list[events.RaceStarted | events.BlockTimed] = [started]
-    for turn in range(4):
-        for place, number in enumerate(order_of_round(7, turn, 4)):
-            arm, control = slots[number]
-            block = events.BlockTimed(arm=arm, control=control, round=turn, slot=place, loops=1, wall_ns=90, cpu_ns=90)
-            block.t = 100 * len(found)
-            found.append(block)
-    return found
-
-
-def wrong_with(told: list[events.RaceStarted | events.BlockTimed]) -> list[str]:
-    record = RaceRecord()
-    for event in told:
-        record.take(event)
-    record.end(is_whole=True)
-    return record.wrong
-
-
-def test_a_race_that_was_run_as_it_was_drawn_is_whole() -> None:
-    assert wrong_with(drawn_race()) == []
-
-
-@pytest.mark.parametrize("edit", ["another seed", "arms change their names", "slots are another"])
-def test_a_race_in_another_order_than_was_drawn_is_found(edit: str) -> None:
-    started, *rest = drawn_race()
-    assert isinstance(started, events.RaceStarted)
-    blocks = [block for block in rest if isinstance(block, events.BlockTimed)]
-    if edit == "another seed":
-        started.seed = 8
-    for block in blocks:
-        if edit == "arms change their names" and not block.control:
-            block.arm = {"one": "two", "two": "one"}[block.arm]
-        elif edit == "slots are another":
-            block.slot = 0
-
-    assert wrong_with([started, *blocks]) == ["round 0 of the race of one, two is not in the order that was drawn"]
-
-
-def test_times_that_are_longer_than_there_was_time_are_found() -> None:
-    """They stand in every view, also of a run that is judged on CPU time."""
-    told = drawn_race()
-    for event in told:
-        if isinstance(event, events.BlockTimed) and event.arm == "two":
-            event.wall_ns *= 2
-
-    assert wrong_with(told) == ["blocks of two take longer than there was time for them"]

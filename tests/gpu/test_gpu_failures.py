@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.engine import look, newest, processes_of, read_stream, write_scenario
-from tuilab.judging.honest.integrity import examine
+from tuilab.judging.integrity import examine
 from tuilab.record.events import Logged, ScenarioFailed
 from tuilab.record.states import RunState
 

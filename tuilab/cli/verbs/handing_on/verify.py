@@ -14,7 +14,7 @@ import click
 
 from tuilab.cli import completion, options
 from tuilab.errors import ExitCode
-from tuilab.judging.honest.integrity import Findings, examine
+from tuilab.judging.integrity import Findings, examine, judged_fields
 from tuilab.record.digest import digest_of
 from tuilab.record.events import VerdictReached
 from tuilab.record.timing.clocks import CPU
@@ -88,22 +88,26 @@ def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
 
 def _side_by_side(found: Findings) -> Iterator[str]:
     """Yield each claim with its recorded verdict and the one of this version."""
-    claims = {verdict.claim_id: verdict.text for verdict in [*found.recorded, *found.again]}
-    others = 0
-    for claim, text in claims.items():
-        recorded, again = ([one for one in some if one.claim_id == claim] for some in (found.recorded, found.again))
-        others += [one.verdict for one in recorded] != [one.verdict for one in again]
-        old, new = [_words(one) for one in recorded] or [NOT_JUDGED], [_words(one) for one in again] or [NOT_JUDGED]
-        yield show(text)
-        yield from (f"    recorded  {words}" for words in old)
-        yield from (f"    {RULE}  {words}" for words in (["the same"] if new == old else new))
-    yield f"judged again, without writing: {others} of {plural(len(claims), 'verdict')} would change"
+    recorded = {verdict.claim_id: verdict for verdict in found.recorded}
+    again = {verdict.claim_id: verdict for verdict in found.again}
+    changes = 0
+    for claim in recorded | again:
+        old, new = recorded.get(claim), again.get(claim)
+        is_same = old is not None and new is not None and judged_fields(old) == judged_fields(new)
+        if old is None or new is None or old.verdict != new.verdict:
+            changes += 1
+        yield show((recorded | again)[claim].text)
+        yield f"    recorded  {_words(old)}"
+        yield f"    {RULE}  {'the same' if is_same else _words(new)}"
+    yield f"judged again, without writing: {changes} of {plural(len(recorded | again), 'verdict')} would change"
 
 
-def _words(one: VerdictReached) -> str:
+def _words(verdict: VerdictReached | None) -> str:
     """Return a verdict with its numbers."""
+    if verdict is None:
+        return NOT_JUDGED
     interval = ""
-    if one.estimate is not None and one.low is not None and one.high is not None:
-        on_clock = " in CPU time" if one.measure == CPU else ""
-        interval = f"{brief(one.estimate)} [{brief(one.low)}, {brief(one.high)}]{on_clock}; "
-    return f"{one.verdict}  {interval}{show(one.why)}".rstrip()
+    if verdict.estimate is not None and verdict.low is not None and verdict.high is not None:
+        on_clock = " in CPU time" if verdict.measure == CPU else ""
+        interval = f"{brief(verdict.estimate)} [{brief(verdict.low)}, {brief(verdict.high)}]{on_clock}; "
+    return f"{verdict.verdict}  {interval}{show(verdict.why)}".rstrip()

@@ -1,18 +1,17 @@
-"""Checks that a run's record is whole: every line, every number in its sequence, every artifact, every verdict."""
+"""Checks that the record of a run is complete and unchanged: every line, stream and artifact, the source and every verdict.
+
+What a kill, a full disk or a power cut leaves behind is lost, and nothing worse. An edit is found where it changes a verdict
+or a number, or how many records a stream has. To find every edit, compare the digest.
+"""
 
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
-from tuilab import __version__
 from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.files import open_regular, read_regular
-from tuilab.judging.honest.agreement import Stream, disagreements, ended_in_order
 from tuilab.judging.judge_run import judge
 from tuilab.record import unwritten
 from tuilab.record.events import VerdictReached
@@ -23,6 +22,8 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE
 from tuilab.text import join, plural, show
+
+Streams = dict[str, int | None]  # records by stream; None if some are lost, so that the length says nothing
 
 
 @dataclass
@@ -35,7 +36,6 @@ class Findings:
     recorded: list[VerdictReached] = field(default_factory=list)
     again: list[VerdictReached] = field(default_factory=list)  # the verdicts that this version reaches
     unknown: int = 0  # records of kinds that this version does not know
-    unchecked: int = 0  # verdicts by a rule that this version does not have
     state: str = ""
     is_over: bool = False
     wrong: list[str] = field(default_factory=list)
@@ -52,36 +52,40 @@ def examine(run_dir: Path) -> Findings:
     summary, streams = _examine_journal(run_dir, findings)
     _examine_ends(run_dir, summary, findings)
     _examine_artifacts(run_dir, summary, findings)
-    findings.wrong += disagreements(streams, summary)
-    findings.recorded = [verdict for stream in streams.values() for verdict in stream.verdicts]
+    findings.wrong += _changed_lengths(streams, summary)
+    findings.recorded = [claim.verdict for claim in summary.claims.values() if claim.verdict]
     findings.again = judge(summary)
-    rule = summary.run.rule if summary.run else ""
-    if others := [name for name in findings.rules if rule and name != rule]:
-        findings.wrong.append(f"the run uses the rule {show(rule)}, but has verdicts by {join(others)}")
-    findings.unchecked = sum(verdict.rule != RULE for verdict in findings.recorded)
-    if findings.state != RunState.LOST:  # then the measurements of a verdict may have been lost, too
-        findings.wrong += [*_odd_verdicts(findings, summary), *_missing_verdicts(streams, summary, findings)]
+    if findings.state != RunState.LOST:  # the measurements behind a verdict may be lost as well
+        findings.wrong += _wrong_verdicts(findings, summary)
+        if _was_judged(streams, summary):
+            findings.wrong += _missing_verdicts(findings)
     return findings
 
 
-def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, dict[str, Stream]]:
+def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, Streams]:
+    """Read the journal once; return its summary, and by stream its length, or None if records of it are lost."""
     watch = Watch(run_dir)
     summary = watch.summary
-    streams = {path.stem: Stream(path.stem) for path in sorted((run_dir / "journal").glob("*.jsonl"))}
+    streams: Streams = {path.stem: 0 for path in sorted((run_dir / "journal").glob("*.jsonl"))}
     for portion in watch.portions():
         for name, items in portion.streams:
-            streams.setdefault(name, Stream(name)).take(items)
-            findings.wrong += [_damage(name, item) for item in items if type(item) in (Corrupt, Gap)]
+            damage = [_damage(name, item) for item in items if type(item) in (Corrupt, Gap)]
+            findings.wrong += damage
+            last = items[-1] if items else None
+            if damage or streams.get(name, 0) is None:
+                streams[name] = None
+            elif last is not None and not isinstance(last, Corrupt | Gap):
+                streams[name] = last.n + 1
     if watch.pending_bytes and summary.is_over:
         findings.wrong.append(f"{watch.pending_bytes} bytes after the last complete line: a record was cut off")
     for name, why in watch.unreadable.items():
-        streams.setdefault(name, Stream(name)).is_damaged = True
+        streams[name] = None
         findings.wrong.append(f"{show(name)}: cannot be read: {why}")
     if summary.damage.lost_count:
         findings.wrong.append(f"{plural(summary.damage.lost_count, 'record')} could not be written")
     watch.close()
     findings.records = summary.records
-    findings.streams = sum(bool(stream.count) or stream.is_damaged for stream in streams.values())
+    findings.streams = sum(count != 0 for count in streams.values())
     findings.unknown = summary.damage.unknown_count
     return summary, streams
 
@@ -128,37 +132,57 @@ def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -
             findings.wrong.append(f"artifact {show(saved.name)} is missing, or differs from what was saved")
 
 
-def _odd_verdicts(findings: Findings, summary: RunSummary) -> Iterator[str]:
-    """Yield what is odd about the verdicts: each claim has one, by one rule, that which is reached from the measurements.
+def _changed_lengths(streams: Streams, summary: RunSummary) -> Iterator[str]:
+    """Yield the streams that were removed, added, cut or continued after the run had ended, by the count at its end."""
+    if not summary.is_over or not summary.counted:
+        return
+    for name, count in summary.counted.items():
+        length = streams.get(name, 0)
+        if name not in streams:
+            yield f"{show(name)}: the stream is missing; it had {plural(count, 'record')}"
+        elif length is None:
+            continue
+        elif length < count:
+            yield f"{show(name)}: the last {plural(count - length, 'record')} of {count} are missing"
+        elif length > count and summary.state != RunState.UNKILLABLE:
+            yield f"{show(name)}: {plural(length - count, 'record')} more than when the run ended"
+    for name in streams.keys() - summary.counted.keys() - {"supervisor"}:
+        yield f"{show(name)}: the stream did not exist when the run ended"
 
-    Another version may say the same in other words.
-    """
-    if len(findings.rules) > 1:
-        yield f"the verdicts were reached by different rules: {join(findings.rules)}"
-    for (_, text), count in Counter((verdict.claim_id, verdict.text) for verdict in findings.recorded).items():
-        if count > 1:
-            yield f"{count} verdicts on the same claim, “{show(text)}”"
-    has_our_words = summary.run is None or summary.run.tuilab == __version__
-    passed_over = {"n", "t", *([] if has_our_words else ["why", "gpu", "gpu_name"])}  # where and when it was written
-    follow = [_essence(verdict, passed_over) for verdict in findings.again]
+
+def _wrong_verdicts(findings: Findings, summary: RunSummary) -> Iterator[str]:
+    """Yield the verdicts by another rule than the run's, and those that do not follow from the measurements."""
+    rule = summary.run.rule if summary.run else ""
+    if rule:
+        others = [name for name in findings.rules if name != rule]
+        if others:
+            yield f"the run uses the rule {show(rule)}, but has verdicts by {join(others)}"
+    again = {verdict.claim_id: judged_fields(verdict) for verdict in findings.again}
     for verdict in findings.recorded:
-        if verdict.rule == RULE and _essence(verdict, passed_over) not in follow:
+        if verdict.rule == RULE and judged_fields(verdict) != again.get(verdict.claim_id):
             yield f"the verdict on “{show(verdict.text)}” does not follow from the measurements"
 
 
-def _missing_verdicts(streams: Mapping[str, Stream], summary: RunSummary, findings: Findings) -> list[str]:
-    """Return which claims have no verdict although the run was judged: it had claims, and its end came in order."""
+def judged_fields(verdict: VerdictReached) -> tuple[str, ...]:
+    """Return the verdict and its numbers, without its sentence: another version may word the same verdict differently."""
+    numbers = (
+        verdict.estimate, verdict.low, verdict.high, verdict.noise_floor, verdict.smallest_effect, verdict.more_repeats,
+        verdict.units, verdict.confidence,
+    )  # fmt: skip
+    return verdict.verdict, verdict.measure, *map(repr, numbers)  # repr: nan differs from itself
+
+
+def _was_judged(streams: Streams, summary: RunSummary) -> bool:
+    """Say whether the run had claims and came to its end step by step: the output is recorded after the verdicts."""
     is_claimed = any(claim.declared or claim.last or claim.needs for claim in summary.claims.values())
-    is_excused = "verdicts" in summary.unavailable or ("judge" in streams and streams["judge"].is_damaged)
-    if not is_claimed or is_excused or not ended_in_order(streams, summary):
-        return []
+    is_excused = "verdicts" in summary.unavailable or streams.get("judge", 0) is None or streams.get("supervisor") is None
+    return summary.is_over and bool(summary.outputs) and is_claimed and not is_excused
+
+
+def _missing_verdicts(findings: Findings) -> list[str]:
+    """Return which claims have no verdict although the run was judged."""
     judged = {verdict.claim_id for verdict in findings.recorded}
     return [f"the verdict on “{show(one.text)}” is missing" for one in findings.again if one.claim_id not in judged]
-
-
-def _essence(verdict: VerdictReached, but: Collection[str]) -> dict[str, object]:
-    """Return all of a verdict but these fields."""
-    return {name: repr(value) for name, value in msgspec.to_builtins(verdict).items() if name not in but}
 
 
 def _digest(path: Path, most: int) -> str:

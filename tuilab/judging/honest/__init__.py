@@ -1,1 +1,0 @@
-"""Whether the record of a run was edited."""
