@@ -134,20 +134,17 @@ def test_of_a_run_that_is_short_nothing_is_kept(root: Path, monkeypatch: pytest.
     assert not (root / RUN / folded.FILE).exists()
 
 
-def test_nothing_is_kept_of_one_that_goes_on_is_damaged_or_was_translated(root: Path) -> None:
-    for name in ("on", "cut", "told"):
+def test_nothing_is_kept_of_one_that_goes_on_or_is_damaged(root: Path) -> None:
+    for name in ("on", "cut"):
         shutil.copytree(JOURNALS / "tour", root / name)
     supervisor = root / "on" / "journal" / "supervisor.jsonl"
     supervisor.write_bytes(b"".join(supervisor.read_bytes().splitlines(keepends=True)[:-1]))
     stream = root / "cut" / "journal" / "worker-0.jsonl"
     stream.write_bytes(stream.read_bytes()[:-5])
-    watch = Watch(root / "told", may_be_folded=True)
-    for _ in watch.portions():
-        watch.summary.is_translated = True
     opened(root / "on")
     opened(root / "cut")
 
-    assert not [name for name in ("on", "cut", "told") if (root / name / folded.FILE).exists()]
+    assert not [name for name in ("on", "cut") if (root / name / folded.FILE).exists()]
 
 
 def test_what_has_to_be_true_goes_by_the_journal(run_dir: Path, tuilab: Callable[..., CompletedProcess[str]]) -> None:

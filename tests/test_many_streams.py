@@ -221,7 +221,7 @@ def test_what_a_supervisor_writes_just_before_it_goes_is_passed_on(root: Path) -
     def note(items: Portion) -> None:
         passed_on.extend(item.name for _, item in items if isinstance(item, StageEntered))
 
-    assert follow(Late(run_dir), Quiet(), note, is_ours=False, speak=lambda summary: None) == "lost"
+    assert follow(Late(run_dir), Quiet(), note, is_ours=False) == "lost"
     assert passed_on == ["last words"]
 
 

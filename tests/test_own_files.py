@@ -331,7 +331,6 @@ WRITES = re.compile(
 HANDED_ON = "what is handed on, and never read again"
 WRITERS: dict[str, list[str] | str] = {
     "catalogue/catalog.py": ["catalogue"],
-    "catalogue/check_translation.py": "lines of a translation, which its author keeps",
     "cli/verbs/authors/new.py": "a new scenario, which is its author's",
     "cli/verbs/compare.py": HANDED_ON,
     "commands/inside/_tuilab_watch/__init__.py": "why nothing is watched, which tuilab reads and removes: tests/commands",

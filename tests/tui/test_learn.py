@@ -9,9 +9,6 @@ from rich.cells import cell_len
 from tests.tui.made_up import FAST, note_done, write
 from tests.tui.screens import NotingApp, drive, settle, text
 from tests.tui.test_lab_page import record_run, verdict
-from tuilab.catalogue import translation
-from tuilab.catalogue.source import read as read_scenario
-from tuilab.catalogue.translation import OLD
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 
@@ -19,7 +16,6 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 CHINESE = """\
-<!-- made from 000000000000 -->
 # 快速求和：一个运算就够了
 
 逐行相加要调用很多次算子，而*一个*算子一次就够了，所以快得多。
@@ -85,46 +81,22 @@ def test_the_lesson_tells_what_was_predicted_and_what_came_out(folder: Path, roo
     drive(body, folder, root)
 
 
-def test_a_translation_of_an_older_lesson_says_so_beside_the_lesson_and_in_the_form(
-    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 20)])
+def test_a_lesson_in_wide_characters_fills_its_lines_and_breaks_no_border(
+    folder: Path, root: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    translation.read.cache_clear()
     monkeypatch.setenv("TUILAB_LANG", "zh")
     (path,) = folder.rglob("fast.py")
     path.with_suffix(".zh.md").write_text(CHINESE)
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
-        assert f"! {OLD}" in text(pilot)
-        await pilot.press("f")
-        await settle(pilot)
-        assert f"! {OLD}" in text(pilot)
-
-    drive(body, folder, root, size=(200, 50))
-
-
-@pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 20)])
-def test_a_lesson_in_wide_characters_fills_its_lines_and_breaks_no_border(
-    folder: Path, root: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    translation.read.cache_clear()
-    monkeypatch.setenv("TUILAB_LANG", "zh")
-    (path,) = folder.rglob("fast.py")
-    scenario = read_scenario(path)
-    digest = translation.digest(scenario)
-    Path(translation.place(scenario, "zh")).write_text(CHINESE.replace("000000000000", digest))
-
-    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("p")
         await settle(pilot)
         lines = text(pilot).split("\n")
-        assert any("快速求和：一个运算就够了" in line for line in lines)
+        assert any("逐行相加要调用很多次算子" in line for line in lines)
         assert any("快多少倍？" in line for line in lines)
         assert {cell_len(line) for line in lines if line.strip()} <= {size[0]} | {
             cell_len(line) for line in lines if "│" not in line
         }
-        await pilot.press("f")
-        await settle(pilot)
-        assert "要相加的行数" in text(pilot)
-        assert "先猜一猜" in text(pilot) and OLD not in text(pilot)
 
     drive(body, folder, root, size=size)

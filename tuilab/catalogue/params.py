@@ -15,7 +15,7 @@ from tuilab.text import GONE, did_you_mean, join, show
 DEVICE = Param("device", "choice", "auto", ("auto", "cpu", "cuda"), "where the tensors live")  # of all that call lab.device()
 
 OPTIONS = frozenset({  # of `tuilab run` itself: a parameter that is called like one has a longer option
-    "address", "beside", "budget", "count", "detach", "engine", "fps", "gpus", "headless", "help", "json", "jsonl", "lang",
+    "address", "beside", "budget", "count", "detach", "engine", "fps", "gpus", "headless", "help", "json", "jsonl",
     "nnodes", "per-node", "plot", "predict", "quick", "quiet", "repeat", "report", "root", "scenarios", "strict", "timeout",
     "verbose",
 })  # fmt: skip

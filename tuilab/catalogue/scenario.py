@@ -51,7 +51,6 @@ class Scenario(NamedTuple):
     settings: tuple[tuple[str, str], ...] = ()  # variables whose values it holds against each other, and for whom
     wants_quiet: bool = True  # it is timed, or may look at clocks by itself: nothing is loaded beside it
     builds_on: tuple[str, ...] = ()  # lessons that stand before it in the course
-    headings: Mapping[str, str] = {}  # of its sections, in the language in which it is shown
 
     @property
     def error_line(self) -> int:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.translation import translated
 
 WHOLE, BEGINNING, PART = range(3)  # how a word stands in a text
 _AS_WHOLE = (0, 1, 2 + WHOLE, 5 + WHOLE)  # ranks: see _rank_of
@@ -44,12 +43,11 @@ def _rank(scenario: Scenario, words: Sequence[str]) -> int | None:
 
 
 def _ranks(scenario: Scenario, words: Sequence[str]) -> list[int | None]:
-    shown = translated(scenario)
     places = (
         scenario.id.lower(),
         scenario.topic.lower(),
-        f"{scenario.title}\n{shown.title}".lower(),
-        f"{scenario.lesson}\n{scenario.error}\n{shown.lesson}".lower(),
+        scenario.title.lower(),
+        f"{scenario.lesson}\n{scenario.error}".lower(),
     )
     return [_rank_of(word, places) for word in words]
 

@@ -12,8 +12,6 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import TextIO
 
-from tuilab.catalogue.in_language import speaker
-from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import headless, options
 from tuilab.drawings.glyphs import style_of
 from tuilab.engine import launch
@@ -32,8 +30,6 @@ from tuilab.reports.several import Finished, line_of, overview
 from tuilab.runs import earlier, queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text import show
-
-Listed = Callable[[], Sequence[Scenario]]
 
 _AHEAD = 4  # runs that torch is loaded for ahead of their turn, at most: each takes 150 MB for itself
 
@@ -96,7 +92,7 @@ class Outcome:
             _say(f"report: {show(self.report, 500)}")
 
 
-def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple, first: Spare | None = None) -> ExitCode:
+def run_all(orders: list[RunOrder], outcome: Outcome, first: Spare | None = None) -> ExitCode:
     """Run orders of scenarios one after another, the first in a spare if there is one; an interrupt ends the line.
 
     Several of them get a summary at the end. Their whole results are printed only if that is wanted.
@@ -111,7 +107,7 @@ def run_all(orders: list[RunOrder], outcome: Outcome, scenarios: Listed = tuple,
         if has_summary_only:
             outcome.where = f"{next(numbers)} of {len(orders)}: {show(order.scenario)}"
 
-    for _ in run_each(orders, outcome, tell, scenarios, first):
+    for _ in run_each(orders, outcome, tell, first):
         if has_summary_only and not outcome.is_quiet and not _is_live() and outcome.watched:
             watch, state = outcome.watched[-1]
             style = style_of(sys.stderr)
@@ -123,7 +119,6 @@ def run_each(
     orders: Sequence[RunOrder],
     outcome: Outcome,
     tell: Callable[[RunOrder], object],
-    scenarios: Listed = tuple,
     first: Spare | None = None,
 ) -> Iterator[RunOrder]:
     """Run orders one after another, each told before, and keep their results; yield each that is over. An interrupt ends it."""
@@ -135,7 +130,7 @@ def run_each(
             spares.update(
                 (later, prepare(is_timed=orders[later].wants_quiet)) for later in _next(orders, number) if later not in spares
             )
-            follow_one(run_dir, outcome, is_ours=True, scenarios=scenarios, pause=headless.pause_beside(supervisor.pid))
+            follow_one(run_dir, outcome, is_ours=True, pause=headless.pause_beside(supervisor.pid))
         with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
             supervisor.wait(10)
         yield order
@@ -162,29 +157,18 @@ def _tell_others(order: RunOrder) -> None:
         _say(f"also running on this device: {names}; all will be slower, and their times less reliable; see all runs: {step}")
 
 
-def follow_one(
-    run_dir: Path, outcome: Outcome, *, is_ours: bool, scenarios: Listed = tuple, pause: headless.Pause = time.sleep
-) -> None:
-    """Follow a run to its end and keep its result; leave one that is not ours when interrupted.
-
-    It is told in the language of its lesson, one of `scenarios`; what is for a program or a file is in English.
-    """
+def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, pause: headless.Pause = time.sleep) -> None:
+    """Follow a run to its end and keep its result; leave one that is not ours when interrupted."""
     watch = Watch(run_dir, may_be_folded=not outcome.as_jsonl)
-    translate = speaker(tuple if outcome.as_json or outcome.as_jsonl or outcome.report else scenarios)
     talk: headless.Talk = headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
     if not outcome.is_quiet:
         talk = (headless.Live if _is_live() else headless.Plain)(style_of(sys.stderr), outcome.where)
-
-    def speak(summary: RunSummary) -> None:
-        translate(summary)
-        if outcome.pass_on is not None:
-            outcome.pass_on(summary)
 
     def pass_on(items: Portion) -> None:
         if outcome.as_jsonl:
             print_result("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
 
-    state = headless.follow(watch, talk, pass_on, is_ours=is_ours, speak=speak, pause=pause)
+    state = headless.follow(watch, talk, pass_on, is_ours=is_ours, on_summary=outcome.pass_on, pause=pause)
     if watch.was_interrupted and not is_ours:
         name = outcome.left or store.short_id(run_dir.name)
         back, end = (hint(run_dir.parent, verb, name) for verb in ("attach", "stop"))

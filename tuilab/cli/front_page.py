@@ -50,7 +50,7 @@ GROUPS = {
 }
 VERBS = {verb: summary for group in GROUPS.values() for verb, summary in group.items()}
 READ_ONLY = "Open the screens read-only: nothing can be started, stopped, changed or written."
-LANG = "Language of the lessons, for example zh (default: TUILAB_LANG, else the language of the locale)."
+LANG = "Language of the lessons, for example zh (default: TUILAB_LANG, else English)."
 SCENARIOS = "Folder with your own scenarios; may be repeated (default: TUILAB_SCENARIOS, else the config file)."
 ROOT = "Folder of runs (default: TUILAB_ROOT, else the config file, else your state folder; `tuilab config` shows it)."
 FPS = "Redraw the screens this many times a second (default: TUILAB_FPS, else the config file, else 2)."

@@ -93,9 +93,7 @@ def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | Non
         step = hint(options.root(root), "run", "stability", "--headless")
         raise UsageError(f"cannot open the screens: {why}; print results instead, for example {step}, or see `tuilab --help`")
     from tuilab import config
-    from tuilab.catalogue import catalog
 
-    options.tell_language(lambda: catalog.load(scenarios))
     return tui.start(options.root(root), scenarios, fps=fps or config.fps(), is_read_only=is_read_only)
 
 

@@ -30,7 +30,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.runs.disk_room import DiskRoom
 from tuilab.text import show
 
-Speak = Callable[[RunSummary], None]
+OnSummary = Callable[[RunSummary], object]
 Pause = Callable[[float], object]
 
 _POLL_S = 0.1
@@ -69,16 +69,16 @@ def follow(
     on_items: Callable[[Portion], None],
     *,
     is_ours: bool,
-    speak: Speak,
+    on_summary: OnSummary | None = None,
     pause: Pause = time.sleep,
 ) -> str:
-    """Follow a run to its end and return its state; `speak` puts what is known of it into the user's language.
+    """Follow a run to its end and return its state; `on_summary` gets what is known of it at each look.
 
     Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
     """
     gc.enable()  # off while modules load; a long run wants it
     with OneByOne() as turns, says_that_it_continues(watch.run_dir):
-        return _follow(watch, talk, on_items, turns, is_ours=is_ours, speak=speak, pause=pause)
+        return _follow(watch, talk, on_items, turns, is_ours=is_ours, on_summary=on_summary, pause=pause)
 
 
 def _follow(
@@ -88,7 +88,7 @@ def _follow(
     turns: OneByOne,
     *,
     is_ours: bool,
-    speak: Speak,
+    on_summary: OnSummary | None,
     pause: Pause,
 ) -> str:
     stops = 0
@@ -98,7 +98,8 @@ def _follow(
         try:
             turns.be_ready()
             watch.catch_up(on_items)
-            speak(watch.summary)
+            if on_summary is not None:
+                on_summary(watch.summary)
             state = watch.state(on_items)
             is_over = watch.summary.is_over or state == RunState.LOST
             if is_news or not is_over:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 
-from tuilab import language, places
+from tuilab import places
 from tuilab.catalogue.scenario import Scenario
 from tuilab.drawings.glyphs import style_of
 from tuilab.runs.ledger_cache import LedgerCache
@@ -23,7 +23,6 @@ def tell(scenarios: Sequence[Scenario], topics: Mapping[str, str], root: str | N
 def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapping[str, str], width: int = 0) -> str:
     """Return the catalogue as text; `marks` has the last verdict of a scenario by its id. With a `width` titles are wrapped."""
     name_width = max((len(scenario.id) for scenario in scenarios), default=0)
-    title_of = _title if language.chosen() == language.ENGLISH else _translated_title
     lines = []
     topic = ""
     for scenario in scenarios:
@@ -32,18 +31,8 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
             about = topics.get(topic, "")
             lines += ["", *wrap(f"{show(topic)}: {show(about, 200)}" if about else show(topic), width or 1000)]
         mark = "!" if scenario.error else marks.get(scenario.id, " ")
-        title = f"cannot be used: {scenario.error}" if scenario.error else title_of(scenario)
+        title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
         first, *rest = wrap(show(title, 200), max(width - name_width - 6, 30) if width else 1000) or [""]
         lines.append(f"  {mark} {show(scenario.id):{name_width}}  {first}".rstrip())
         lines += [" " * (name_width + 6) + line for line in rest]
     return "\n".join(lines[1:]) or "no scenarios found; write one: tuilab new NAME"
-
-
-def _title(scenario: Scenario) -> str:
-    return scenario.title
-
-
-def _translated_title(scenario: Scenario) -> str:
-    from tuilab.catalogue.translation import translated  # which takes time to load
-
-    return translated(scenario).title

@@ -9,13 +9,10 @@ import click
 from tuilab import places
 from tuilab.cli import front_page
 from tuilab.errors import UsageError
-from tuilab.text import join, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from tuilab.catalogue.scenario import Scenario
 
     ParamType = click.ParamType[Any]
 else:
@@ -189,22 +186,6 @@ KEEP_PRIVATE = click.Option(
     help="Keep everything, even text that looks like a secret (default: such text is removed).",
 )
 FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
-
-
-def tell_language(known: "Callable[[], Iterable[Scenario]]", shown: "Iterable[Scenario]" = ()) -> None:
-    """Tell when no lesson is in the language asked for, and which shown ones have changed since; `known` are read if needed."""
-    given = os.environ.get("TUILAB_LANG")
-    from tuilab.catalogue.translation import OLD, is_old, languages
-    from tuilab.language import ENGLISH, codes_of
-
-    if given:
-        there, codes = languages(known()), codes_of(given)
-        if not set(codes) & set(there) or (codes == [ENGLISH] and not given.lower().startswith(ENGLISH)):
-            words = f"no lessons in language {show(given, 40)}, showing English; --lang takes one of {', '.join(there)}"
-            click.echo(f"tuilab: {words}", err=True)
-            os.environ["TUILAB_LANG"] = ENGLISH
-    if old := [scenario.id for scenario in shown if is_old(scenario)]:
-        click.echo(f"tuilab: {OLD}: {join(old)}", err=True)
 
 
 def _fps() -> float:

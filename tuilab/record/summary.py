@@ -85,7 +85,6 @@ class RunSummary:
     is_budget_spent: bool = False
     is_untimed: bool = False  # the first repeat timed nothing, and is the only one
     damage: Damage = field(default_factory=Damage)
-    is_translated: bool = False  # its words are those of another language than the record's
     records: int = 0
     first_t: int = 0  # when it began; while it is queued, when that began
     last_t: int = 0

@@ -73,7 +73,6 @@ class Check(TypedDict):
     paths: list[str]
     findings: list[Finding]
     warnings: Annotated[list[Finding], Meta(description="sentences of lessons that are hard to read; not in the exit code")]
-    stamped: Annotated[list[str], Meta(description="translations that --stamp marked as up to date")]
 
 
 class New(TypedDict):

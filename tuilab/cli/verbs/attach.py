@@ -28,7 +28,6 @@ from tuilab.errors import UsageError
         click.Option(["--quiet"], is_flag=True, help="Print no progress, and no chart without --plot. Implies --headless."),
         options.READ_ONLY,
         options.FPS,
-        options.LANG,
         options.ROOT,
     ],
 )
@@ -44,13 +43,11 @@ def command(
     read_only: bool,
     root: str | None,
 ) -> int:
-    from tuilab.catalogue import catalog
     from tuilab.runs import store, sweeps
 
     folder = options.root(root)
     is_sweep = run.startswith(sweeps.PREFIX)
     run_dir = None if is_sweep else store.find(run, folder)
-    options.tell_language(catalog.load)
     if run_dir and not (headless or as_json or as_jsonl or quiet or plot):
         from tuilab import tui
 
@@ -68,5 +65,5 @@ def command(
         if as_jsonl:
             raise UsageError("--jsonl follows one run, not a sweep; drop it, or name one run of the sweep")
         return follow(run, folder, outcome)
-    follow_one(run_dir, outcome, is_ours=False, scenarios=catalog.load)
+    follow_one(run_dir, outcome, is_ours=False)
     return outcome.finish()

@@ -13,7 +13,6 @@ import click
 
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.translation import translated
 from tuilab.cli import options
 from tuilab.runs import score
 from tuilab.runs.score import Learned
@@ -27,7 +26,6 @@ from tuilab.wrapping import flow, wrap
         click.Option(["--headless"], is_flag=True, help="Do not open the screens; print your score and the next lesson."),
         options.AS_JSON,
         options.FPS,
-        options.LANG,
         *options.FOLDERS,
     ],
 )
@@ -38,7 +36,6 @@ def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str],
     if as_json:
         options.print_document("tuilab.learn/1", **fields(lessons, learned, upcoming))
         return 0
-    options.tell_language(lambda: lessons)
     if not headless:
         from tuilab import tui
 
@@ -73,7 +70,6 @@ def _told(one: Learned) -> str:
 def _next(upcoming: Scenario | None, folders: str, width: int) -> list[str]:
     if upcoming is None:
         return ["You have done them all. Write one: tuilab new NAME"]
-    upcoming = translated(upcoming)
     question = _question(upcoming)
     return [
         *wrap(f"Next: {show(upcoming.topic)}/{show(upcoming.id)}  {show(upcoming.title)}", width),

@@ -10,12 +10,12 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import listing, options
 from tuilab.runs.ledger_cache import LedgerCache
 
-_UNTOLD = ("id", "settings", "lesson", "sections", "headings", "imports", "wants_quiet")
+_UNTOLD = ("id", "settings", "lesson", "sections", "imports", "wants_quiet")
 
 
 @click.command(
     help=__doc__,
-    params=[options.AS_JSON, options.LANG, *options.FOLDERS],
+    params=[options.AS_JSON, *options.FOLDERS],
 )
 def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     found = catalog.load(scenarios)
@@ -24,7 +24,6 @@ def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
         verdicts = LedgerCache(root or places.runs_folder()).last_verdicts()
         options.print_document("tuilab.list/1", topics=topics, scenarios=listed(found, verdicts))
         return
-    options.tell_language(lambda: found, found)
     listing.tell(found, topics, root)
 
 

@@ -6,7 +6,6 @@ RUN is an id, the unique start of one, or `last` (the default). Keys: space play
 
 import click
 
-from tuilab.catalogue import catalog
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
 from tuilab.runs import store
@@ -19,7 +18,6 @@ from tuilab.runs.command_line import hint
         click.Argument(["run"], default="last", shell_complete=completion.runs),
         options.READ_ONLY,
         options.FPS,
-        options.LANG,
         options.ROOT,
     ],
 )
@@ -31,5 +29,4 @@ def command(run: str, fps: float, read_only: bool, root: str | None) -> int:
     if why := tui.why_not():
         name = store.short_id(run_dir.name)
         raise UsageError(f"cannot open the screens: {why}; print the result instead: {hint(folder, 'attach', name)}")
-    options.tell_language(catalog.load)
     return tui.start(folder, show=run_dir, is_replay=True, fps=fps, is_read_only=read_only)

@@ -5,7 +5,6 @@ runs wait in the queue of their device and run one after another; `tuilab queue`
 """
 
 import contextlib
-import os
 import sys
 from collections.abc import Mapping
 from itertools import pairwise
@@ -17,7 +16,6 @@ import click
 from tuilab.catalogue import catalog, params
 from tuilab.catalogue.params import describe, has_gpus, parse
 from tuilab.catalogue.scenario import Param, Scenario
-from tuilab.catalogue.translation import translated
 from tuilab.cli import completion, options
 from tuilab.errors import ExitCode, UsageError
 from tuilab.text import show
@@ -73,7 +71,6 @@ _BASE: list[click.Parameter] = [
     click.Option(["--plot"], is_flag=True, help="Print the chart even if stdout is not a terminal. Implies --headless."),
     click.Option(["--quiet"], is_flag=True, help="Print no progress, and no chart without --plot. Implies --headless."),
     options.FPS,
-    options.LANG,
     *options.ENGINE,
     *options.FOLDERS,
 ]
@@ -122,10 +119,8 @@ class _RunCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         names, chosen = _find_scenarios(ctx, args)
-        for code in _values(args, "--lang")[-1:]:
-            os.environ["TUILAB_LANG"] = code  # --help shows the options before click has read this one
         ctx.meta["tuilab.chosen"] = chosen
-        ctx.meta["tuilab.options"] = [_ScenarioOption(param) for param in shared_params([*map(translated, chosen)])]
+        ctx.meta["tuilab.options"] = [_ScenarioOption(param) for param in shared_params(chosen)]
         rest = super().parse_args(ctx, [*args])  # which it empties
         if names and set(ctx.params["names"]) != set(names):
             _refuse_values_of_switches(args, ctx.meta["tuilab.options"])
@@ -215,7 +210,6 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     spare = _prepare(chosen[0], given) if is_headless and not given["detach"] and given["engine"] != "ray" else None
     from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
 
-    options.tell_language(lambda: [*catalog.load(given["scenarios"]), *chosen], chosen)
     values = values_of(ctx, given)
     if given["predict"] is not None and len(chosen) > 1:
         raise UsageError("--predict answers the question of one lesson; name only one scenario")
@@ -264,7 +258,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if not why:
             return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
         print(f"tuilab: {why}; printing the result instead (same as --headless)", file=sys.stderr)
-    return run_all(orders, outcome, lambda: runnable, spare)
+    return run_all(orders, outcome, spare)
 
 
 def _prepare(scenario: Scenario, given: Mapping[str, Any]) -> "Spare | None":

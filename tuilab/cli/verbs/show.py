@@ -15,7 +15,7 @@ from tuilab.catalogue.params import describe, option_of, spell
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import Broken, read_text
 from tuilab.catalogue.stated import intro_of
-from tuilab.catalogue.translation import translated
+from tuilab.catalogue.translation import ENGLISH, chosen, translated
 from tuilab.cli import completion, options
 from tuilab.cli.verbs.list import fields_of
 from tuilab.text import show, show_lines
@@ -38,9 +38,11 @@ def command(name: str, source: bool, as_json: bool, scenarios: Sequence[str]) ->
     if as_json:
         options.print_document("tuilab.show/1", scenarios=[_fields(scenario, has_source=source) for scenario in found])
         return
-    options.tell_language(lambda: [*catalog.load(scenarios), *found], found)
+    shown = [translated(scenario) for scenario in found]
+    if chosen() != ENGLISH and shown == found:
+        click.echo(f"tuilab: no translation into {show(chosen(), 40)}; showing English", err=True)
     width = min(shutil.get_terminal_size().columns, 100)
-    parts = [render(translated(scenario), width) + (_source(scenario) if source else "") for scenario in found]
+    parts = [render(scenario, width) + (_source(scenario) if source else "") for scenario in shown]
     click.echo(f"\n{'─' * width}\n\n".join(parts), nl=False)
 
 

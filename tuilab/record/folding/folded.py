@@ -49,7 +49,7 @@ def read(run_dir: Path) -> tuple[RunSummary, int] | None:
 
 def keep(run_dir: Path, summary: RunSummary, bytes_read: int) -> None:
     """Keep the summary of a run that is over, all of whose journal was read; where that cannot be, it is read again."""
-    if not summary.is_over or summary.is_translated or summary.left_out:
+    if not summary.is_over or summary.left_out:
         return
     with suppress(OSError, OverflowError, ValueError, TypeError):  # or a record has a number that is in no other format
         streams = _long_streams(run_dir)

@@ -153,7 +153,6 @@ class FollowingPage(Page):
             return
         if not (self.following.is_caught_up and self.others.is_caught_up) and reader.is_glance_enough():
             return
-        self.desk.speak(self.following.summary)
         if reader.has_news or not self.following.is_over:
             self._show_heading()
         if reader.has_news:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tuilab.catalogue.params import has_gpus, parse, parse_duration, parse_prediction, spell, stand_ins
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
-from tuilab.catalogue.translation import translated
 from tuilab.errors import UsageError
 from tuilab.tui.state.own import own_form
 from tuilab.tui.state.own.own_commands import OwnCommand
@@ -35,7 +34,7 @@ class Draft:
         if self.command:
             return {param.name: param for param in self.command.params}
         guess = {GUESS: _GUESS} if "Predict" in self.scenario.sections else {}
-        own = {param.name: param for param in translated(self.scenario).params}
+        own = {param.name: param for param in self.scenario.params}
         return guess | own | {REPEAT: self._repeat_param, BUDGET: _BUDGET, TIMEOUT: _TIMEOUT}
 
     @property

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from tuilab.catalogue.params import parse
 from tuilab.catalogue.scenario import Scenario, Value
-from tuilab.catalogue.translation import translated
 from tuilab.record.summary import RunSummary
 from tuilab.tui.state.presets import Preset, try_next
 
@@ -20,12 +19,7 @@ class NextSteps:
 
     @property
     def text(self) -> str:
-        return translated(self.scenario).sections.get("Try next", "") if self.scenario else ""
-
-    @property
-    def heading(self) -> str:
-        """What the lesson calls them."""
-        return translated(self.scenario).headings.get("Try next", "Try next") if self.scenario else ""
+        return self.scenario.sections.get("Try next", "") if self.scenario else ""
 
     def form(self, number: int) -> tuple[str, dict[str, Value]] | None:
         """Return the path of the scenario and the values of the option of a number, from 1 on; None when there is none."""

@@ -4,7 +4,7 @@ What is needed only for runs is loaded when there is one: the first picture does
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
     from tuilab.engine.spare import Spare
     from tuilab.record.events import RunStarted
-    from tuilab.record.summary import RunSummary
     from tuilab.runs.listing.entry import Entry
     from tuilab.tui.state.box.calibrating import Calibrating
 
@@ -115,13 +114,6 @@ class Desk:
         self.scenarios = found
         self.__dict__.pop("topics", None)
         return has_changed
-
-    @cached_property
-    def speak(self) -> "Callable[[RunSummary], None]":
-        """What tells of a run in the language of the lessons."""
-        from tuilab.catalogue.in_language import speaker
-
-        return speaker(lambda: self.scenarios)
 
     @cached_property
     def topics(self) -> dict[str, str]:

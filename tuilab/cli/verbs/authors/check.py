@@ -5,18 +5,16 @@ Sentences of a lesson that are hard to read are warnings, which do not change th
 """
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
 from tuilab.catalogue import catalog, course
 from tuilab.catalogue.check import check
-from tuilab.catalogue.check_translation import check_translation, is_age, stamp, stray_translations
 from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.findings import Finding
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.translation import languages, place
 from tuilab.cli import completion, options
 from tuilab.text import plural, show
 
@@ -25,12 +23,11 @@ from tuilab.text import plural, show
     help=__doc__,
     params=[
         click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=completion.scenarios),
-        click.Option(["--stamp", "stamped"], is_flag=True, help="Mark translations as up to date with their lessons."),
         options.AS_JSON,
         options.SCENARIOS,
     ],
 )
-def command(names: Sequence[str], stamped: bool, as_json: bool, scenarios: Sequence[str]) -> int:
+def command(names: Sequence[str], as_json: bool, scenarios: Sequence[str]) -> int:
     known = catalog.load(scenarios)
     paths: dict[str, Scenario] = {}
     named_alone: set[str] = set()
@@ -40,18 +37,12 @@ def command(names: Sequence[str], stamped: bool, as_json: bool, scenarios: Seque
         if len(meant) == 1:
             named_alone.add(meant[0].path)
     chosen = paths.values()
-    if stamped:
-        return _stamp(chosen, as_json=as_json)
     findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
-    findings += [
-        (place(scenario, code), one) for scenario, code in _translations(chosen) for one in check_translation(scenario, code)
-    ]
-    findings += stray_translations(chosen, is_all=not names or "all" in names)
     if not names or "all" in names:
         findings += _of_courses(known, scenarios)
     warnings = [(scenario.path, warning) for scenario in chosen for warning in check_words(scenario)]
     if as_json:
-        return _print_document(paths, findings, warnings, [])
+        return _print_document(paths, findings, warnings)
     shown = [(path, warning) for path, warning in warnings if path in named_alone or not _is_of_tuilab(path)]
     for path, finding in findings:
         click.echo(_line(path, finding))
@@ -81,7 +72,6 @@ def _print_document(
     paths: Iterable[str],
     findings: Sequence[tuple[str, Finding]],
     warnings: Sequence[tuple[str, Finding]],
-    stamped: Sequence[str],
 ) -> int:
     """Print the result as JSON and return the exit code."""
     code = 1 if findings else 0
@@ -91,7 +81,6 @@ def _print_document(
         paths=[str(path) for path in paths],
         findings=_to_objects(findings),
         warnings=_to_objects(warnings),
-        stamped=stamped,
     )
     return code
 
@@ -99,34 +88,6 @@ def _print_document(
 def _to_objects(findings: Iterable[tuple[str, Finding]]) -> list[dict[str, str | int]]:
     """Return findings as the objects of the JSON document."""
     return [{"path": path, **finding._asdict()} for path, finding in findings]
-
-
-def _translations(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, str]]:
-    """Return which of these scenarios are translated, and into which languages."""
-    usable = [scenario for scenario in scenarios if not scenario.error]
-    codes = languages(usable)
-    return [(scenario, code) for scenario in usable for code in codes if os.path.lexists(place(scenario, code))]
-
-
-def _stamp(scenarios: Collection[Scenario], *, as_json: bool) -> int:
-    """Write into translations from which words they are made, where nothing else is to be found; say which said others."""
-    found: list[tuple[str, Finding]] = []
-    stamped = []
-    for scenario, language in _translations(scenarios):
-        path = place(scenario, language)
-        others = [finding for finding in check_translation(scenario, language) if not is_age(finding)]
-        found += [(path, finding) for finding in others]
-        for finding in others if not as_json else ():
-            click.echo(_line(path, finding))
-        if others:
-            click.echo(f"{show(path)} is not marked as up to date: {plural(len(others), 'finding')}", err=True)
-        elif stamp(scenario, language):
-            stamped.append(path)
-            if not as_json:
-                click.echo(f"{show(path)} is marked as up to date with {show(scenario.id)}")
-    if as_json:
-        return _print_document([scenario.path for scenario in scenarios], found, [], stamped)
-    return 1 if found else 0
 
 
 def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple[str, Finding]]:

@@ -9,7 +9,6 @@ from textual.content import Content
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import matching
-from tuilab.catalogue.translation import translated
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.last_verdicts import Said
 from tuilab.text import show, told_apart
@@ -203,7 +202,7 @@ class Catalogue(PickList):
         if scenario.error and width < _GENEROUS:
             return spread(left, Content.styled("not usable", "$text-error"), width)
         if width >= _GENEROUS:
-            title = f"cannot be used: {scenario.error}" if scenario.error else translated(scenario).title
+            title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
             left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
         right = Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else "")
         if verdict and verdict not in (RUNNING, QUEUED) and of:

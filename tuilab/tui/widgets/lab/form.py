@@ -12,7 +12,6 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tuilab.catalogue.translation import OLD, is_old, translated
 from tuilab.runs.past_runs import PastRun
 from tuilab.text import show
 from tuilab.tui.looks.marks import plain
@@ -84,12 +83,10 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             return [*(Field(draft, key, column) for key in draft.fields), _gap(), Static(id="command")]
         names = [param.name for param in draft.fields.values()] + ([_VALUES] if draft.scenario.params else [])
         column = max(9, min(18, max(map(len, names)) + 4))
-        widgets: list[Widget] = [Static(plain(f"! {OLD}", None, "$text-muted"))] if is_old(draft.scenario) else []
+        widgets: list[Widget] = []
         if GUESS in draft.fields:
-            words = translated(draft.scenario)
-            asked = heading(show(words.headings.get("Predict", "Predict"), 100))
-            question = Paragraph(inline(show(flow(words.sections["Predict"]))))
-            widgets += [Static(asked), question, Field(draft, GUESS, column), _gap()]
+            question = Paragraph(inline(show(flow(draft.scenario.sections["Predict"]))))
+            widgets += [Static(heading("Predict")), question, Field(draft, GUESS, column), _gap()]
         if draft.scenario.params:
             widgets.append(Static(heading("Parameters")))
             values = Choice([preset.name for preset in self._presets], id="values")

@@ -8,7 +8,7 @@ from textual.content import Content
 from tuilab.catalogue import stated
 from tuilab.catalogue.scenario import Scenario, Stated
 from tuilab.catalogue.stated import match
-from tuilab.catalogue.translation import OLD, is_old, translated
+from tuilab.catalogue.translation import translated
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.last_verdicts import Said
@@ -99,7 +99,7 @@ def _topic_lines(
             continue
         verdict = verdicts.get(scenario.id, Said()).verdict
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
-        yield from hang(sign, plain(translated(scenario).title or scenario.id, 300, "bold"), width)
+        yield from hang(sign, plain(scenario.title or scenario.id, 300, "bold"), width)
         about = f"cannot be used: {scenario.error}" if scenario.error else scenario.id
         yield from hang(Content(" "), plain(about, 300, "$text-muted"), width)
 
@@ -115,27 +115,24 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
 
 
 def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
-    if is_old(scenario):
-        yield from hang(Content.styled("!", "$text-warning"), plain(OLD, None, "$text-muted"), width)
-        yield Content("")
-    scenario = translated(scenario)
+    lesson = translated(scenario).lesson
     if last is not None and last.lacks:
         yield from hang(mark(Verdict.NOT_TESTABLE), plain(f"not testable here: {last.lacks}", 500, "bold"), width)
         yield Content("")
-    yield from lay_out(stated.intro_of(scenario.lesson), width)
+    yield from lay_out(stated.intro_of(lesson), width)
     if scenario.builds_on:
         yield Content("")
         yield from fold(plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted"), width)
-    for name, text in scenario.sections.items():
+    for name, text in stated.sections_of(lesson).items():
         yield Content("")
-        yield heading(show(scenario.headings.get(name, name), 100))
-        if name != stated.SECTION:
-            yield from lay_out(text, width)
-            yield from _answer(last, width) if name == "Predict" and last is not None else ()
+        yield heading(show(name, 100))
+        if any(map(stated.key_of, stated.bullets(text))):
+            yield from lay_out(text, width, lambda bullet: _found(_claim(bullet, scenario), last))
+            if last is not None:
+                yield from _when(last, width)
             continue
-        yield from lay_out(text, width, lambda bullet: _found(_claim(bullet, scenario), last))
-        if last is not None:
-            yield from _when(last, width)
+        yield from lay_out(text, width)
+        yield from _answer(last, width) if name == "Predict" and last is not None else ()
     if stated.SECTION not in scenario.sections and scenario.claims:
         yield Content("")
         yield heading("Claims")

@@ -5,7 +5,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Input, Static
 
-from tuilab.catalogue.translation import translated
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.reading import inline
 from tuilab.tui.state.draft import GUESS, Draft
@@ -26,7 +25,7 @@ class Prediction(Dialog[bool]):
         self._draft, self._before = draft, draft.text(GUESS)
 
     def compose_box(self) -> ComposeResult:
-        yield Paragraph(inline(flow(translated(self._draft.scenario).sections["Predict"])[:600]))
+        yield Paragraph(inline(flow(self._draft.scenario.sections["Predict"])[:600]))
         line = Input(self._draft.text(GUESS), placeholder="a number; empty: no prediction", compact=True)
         line.cursor_blink = False
         yield line

@@ -117,11 +117,7 @@ class Workbench(Vertical):
         scenario = self._draft.scenario if self._draft else None
         if scenario:
             is_why = scenario.error and self._open_part != "lesson"
-            title = (
-                plain(f"! {scenario.error}", 300, "$text-error")
-                if is_why
-                else plain(translated(scenario).title or scenario.id, 160)
-            )
+            title = plain(f"! {scenario.error}", 300, "$text-error") if is_why else plain(scenario.title or scenario.id, 160)
             self.query_one("#title", Static).update(title)
 
     def show_runs(self, runs: Sequence[PastRun]) -> None:

@@ -9,7 +9,7 @@ from tuilab.catalogue.lesson import blocks
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import alert_words, gpu_errors, neighbour_notes
 from tuilab.runs.command_line import arms_of, short
-from tuilab.text import plural, show
+from tuilab.text import plural
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
 from tuilab.tui.looks.sgr import coloured
@@ -46,11 +46,11 @@ class NotesPane(TextPane):
             lines += [plain(title, 200, "bold")] if title else []
             lines += self._of_text(text)
         if run.is_over and self.next_steps.text:
-            lines += [Content(""), heading(show(self.next_steps.heading, 100))] if lines else []
+            lines += [Content(""), heading("Try next")] if lines else []
             lines += (row for line in self._to_try() for row in self._flowing(line))
         is_command = bool(run.summary.run and run.summary.run.command)
         title = "Command" if is_command else "Notes" if latest or errors or alerts or shared else ""
-        self.entitle(Content(title or show(self.next_steps.heading or "Try next", 100)))
+        self.entitle(Content(title or "Try next"))
         self.put(lines)
 
     def _flowing(self, line: Content) -> list[Content]:
