@@ -5,8 +5,8 @@
 
 A setting is recommended if the values of a variable were compared here, and one value beat all
 others, the default included. Source the file (sh, bash, zsh) before one program that has the
-machine to itself; with --ranks, before torchrun. The file sets nothing on another machine, or after
-a change of cores, processor or torch, or of the model or driver of the GPU.
+machine to itself; with --ranks, before torchrun. A comment in the file names the machine that was
+measured; on another host the file sets nothing.
 
 RUNS are the runs to use (default: for each scenario that compares settings, its newest valid run).
 Comments in the file list what was not used, what is left unchanged, and what was never compared
