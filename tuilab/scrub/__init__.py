@@ -1,12 +1,12 @@
-"""Takes secrets out of what is recorded or handed on: by the names of variables, by form, and wherever a known value stands.
+"""Removes secrets from what is recorded or given to others: by name, by form, and by the values of secret variables.
 
-`scrub` is for what leaves this box: words that look drawn by lot go, too, and the home folder. The others are for a run's
-record, which has to say as exactly as it can what ran.
+`scrub` is for what leaves this machine: it also removes words that look random, and the home folder. The other functions are
+for the record of a run, which has to say as exactly as possible what ran.
 
-What nobody can find stays: a value of fewer than 6 characters away from its name; one that is split over two lines of a log by
-other text, coded three times, or in a way that is not known here; one that is told in a sentence. A number behind a name that
-counts tokens or keys is no secret, nor is `none`. A word behind `pad_token`, `lr_key` and the like names a token or a key of a
-model: people pronounce it, or it stands in brackets.
+Some secrets stay: a value of fewer than 6 characters away from its name, a value that is split, cut or encoded in another way
+than for a URL or in base64, and a secret in a sentence. A number after a name that counts tokens or keys is no secret, and
+neither is `none`. A word after `pad_token`, `lr_key` and the like is the token or key of a model, if people can pronounce it or
+it stands in brackets.
 """
 
 import os
@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tuilab.scrub import names
-from tuilab.scrub.fields import hides, hides_option, is_count, is_harmless, is_word_of_model, remove_fields
+from tuilab.scrub.fields import remove_fields
 from tuilab.scrub.forms import remove_forms, remove_random_words
+from tuilab.scrub.names import is_certain, is_counted, is_secret
+from tuilab.scrub.secrecy import hides, hides_option, is_count, is_harmless, is_word_of_model
 from tuilab.scrub.values import pieces, remover, removing
 from tuilab.text import GONE as GONE
 
@@ -68,7 +69,7 @@ def scrubber_of(values: Iterable[str]) -> Callable[[Any], Any]:
 
 def is_secret_value(name: str, value: str) -> bool:
     """Say whether the text that was given for a parameter must not be recorded, for its name or for what it looks like."""
-    is_told = names.is_secret(name) and not (names.is_counted(name) and is_count(value))
+    is_told = is_secret(name) and not (is_counted(name) and is_count(value))
     return (is_told and not is_word_of_model(name, value)) or _clean_for_record()(value) != value
 
 
@@ -100,7 +101,7 @@ def environment_for_record(given: Mapping[str, str], base: Mapping[str, str]) ->
 
 
 def _is_secret_variable(name: str, value: str) -> bool:
-    return names.is_secret(name) and not is_harmless(name, value) and not is_word_of_model(name, value)
+    return is_secret(name) and not is_harmless(name, value) and not is_word_of_model(name, value)
 
 
 def _begins_path(text: str, at: int) -> bool:
@@ -140,7 +141,7 @@ def _walk(value: Any, clean: Clean, hidden: Any = str | int | float) -> Any:
 def _is_hidden(name: str, inner: Any, hidden: Any) -> bool:
     if isinstance(inner, str | int | float):
         return isinstance(inner, hidden) and inner != "" and hides(name, str(inner))
-    return bool(inner) and names.is_certain(name)
+    return bool(inner) and is_certain(name)
 
 
 def _list(words: list[Any]) -> list[Any]:

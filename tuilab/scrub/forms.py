@@ -40,15 +40,13 @@ _AFTER = (  # whatever follows
 )
 _WANDB = r"(?i)(?P<before>\b(?:wandb|api[ _-]?key)\b[^\n]{0,60}?)\b[0-9a-f]{40}\b"
 _PEM = r"-----BEGIN[^-\n]{0,60}PRIVATE KEY[^-\n]{0,20}-----(?:(?s:.){0,16384}?-----END[^-\n]{0,80}-----|[\w+/=\s\\:,-]*)"
-_PEM_END = re.compile(r"-----END[^-\n]{0,60}PRIVATE KEY[^-\n]{0,20}-----")
-_PEM_LINE = re.compile(r"[A-Za-z0-9+/=]{40,}\s*\Z")
 _IMAGE = r"data:image/[\w.+-]{1,40};base64,[\w+/=]*"
 _WORD = r"(?<![\w+/=.~-])[\w+/=.~-]{20,}+"
 
 
 def remove_forms(text: str) -> str:
     """Return a text without what is a secret by its form."""
-    text = _remove_keys(text)
+    text = _compiled(_PEM).sub(GONE, text)
     text = _compiled(f"\\b(?:{'|'.join(_TOKENS)})").sub(GONE, text)
     text = _compiled("|".join(_AFTER)).sub(GONE, text)
     return _compiled(_WANDB).sub(rf"\g<before>{GONE}", text)
@@ -100,15 +98,3 @@ def _changes(word: str) -> int:
 
 def _kind(char: str) -> str:
     return "digit" if char.isdigit() else "capital" if char.isupper() else "small"
-
-
-def _remove_keys(text: str) -> str:
-    """Remove private keys, also one whose beginning was cut off."""
-    text = _compiled(_PEM).sub(GONE, text)
-    while found := _PEM_END.search(text):
-        lines = text[: found.start()].split("\n")
-        while len(lines) > 1 and _PEM_LINE.match(lines[-2]):
-            lines.pop()
-        lines.pop()  # the last one of a key is as short as it happens to be
-        text = "\n".join([*lines, GONE]) + text[found.end() :]
-    return text

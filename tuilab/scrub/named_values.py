@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tuilab.scrub.fields import hides, hides_option
+from tuilab.scrub.secrecy import hides, hides_option
 
 _WRAPPERS = ("str", "bytes", "SecretStr", "SecretBytes", "Secret")  # calls that hold the value that they are given
 _GIVEN = ("default", "value", "const")  # to the argument or variable that a call names: add_argument("--password", default=...)

@@ -5,9 +5,8 @@ What is an expression stays: `RuntimeError("password=" + reason)` holds no secre
 
 import ast
 import io
-import re
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tuilab.scrub.named_values import named_values, starts_of_lines
@@ -15,22 +14,18 @@ from tuilab.text import GONE
 
 Clean = Callable[[str], str]
 
-_BEFORE = 12  # tokens in front of a text that may name it: `os.environ["API_KEY"] = "..."` has eight
 _SHORTEST = 4  # characters of a part of an f-string that may be a part of a secret
 _SCHEMES = frozenset({"basic", "bearer", "token"})  # words in front of what a header holds
-_ANNOTATED = re.compile(r"(?P<name>\w{1,200})\s{0,9}:[^=:]{1,200}=\s{0,9}\Z")  # `password: str = `
-_SKIPPED = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT})
 _FSTRING_START = getattr(tokenize, "FSTRING_START", -1)  # from Python 3.12 on an f-string is several tokens
 _FSTRING_END = getattr(tokenize, "FSTRING_END", -1)
 
 
 class _Piece(NamedTuple):
-    """A text, a comment or a number of a source, from where to where it stands; `before` is the code in front of it."""
+    """A text, a comment or a number of a source, from where to where it stands."""
 
     begin: int
     end: int
     kind: int
-    before: str
 
 
 def clean_source(source: str, clean: Clean) -> str | None:
@@ -46,7 +41,7 @@ def clean_source(source: str, clean: Clean) -> str | None:
     for piece in _pieces(source):
         kept.append(source[at : piece.begin])
         is_named = any(begin <= piece.begin and piece.end <= end for begin, end in named)
-        kept.append(_clean_piece(source[piece.begin : piece.end], piece, clean, is_named=is_named))
+        kept.append(_clean_piece(source[piece.begin : piece.end], piece.kind, clean, is_named=is_named))
         at = piece.end
     cleaned = "".join([*kept, source[at:]])
     return cleaned if cleaned == source or _parses(cleaned) else None
@@ -63,7 +58,6 @@ def _parses(source: str) -> bool:
 def _pieces(source: str) -> Iterator[_Piece]:
     """Yield the texts, comments and numbers of a source in their order; an f-string is one piece."""
     starts = starts_of_lines(source)
-    places: list[tuple[int, int]] = []  # of the tokens in front
     depth = 0  # of f-strings within each other
     begin = 0
     for token in tokenize.generate_tokens(io.StringIO(source, newline="").readline):
@@ -76,48 +70,22 @@ def _pieces(source: str) -> Iterator[_Piece]:
         if token.type == _FSTRING_END:
             depth -= 1
             if depth == 0:
-                yield _Piece(begin, last, tokenize.STRING, _code_before(source, places, begin))
-                places.append((begin, last))
+                yield _Piece(begin, last, tokenize.STRING)
             continue
         if depth:
             continue
         if token.type in (tokenize.STRING, tokenize.COMMENT, tokenize.NUMBER):
-            yield _Piece(first, last, token.type, _code_before(source, places, first))
-        if token.type not in _SKIPPED:
-            places.append((first, last))
+            yield _Piece(first, last, token.type)
 
 
-def _code_before(source: str, places: Sequence[tuple[int, int]], end: int) -> str:
-    """Return the last tokens in front of a place, as they are written."""
-    return source[places[-_BEFORE:][0][0] : end] if places else ""
-
-
-def _clean_piece(text: str, piece: _Piece, clean: Clean, *, is_named: bool) -> str:
-    if piece.kind == tokenize.COMMENT:
+def _clean_piece(text: str, kind: int, clean: Clean, *, is_named: bool) -> str:
+    if kind == tokenize.COMMENT:
         cleaned = clean(text)
         is_comment = cleaned.startswith("#") and "\n" not in cleaned and "\r" not in cleaned
         return cleaned if is_comment else f"# {GONE}"
-    is_named = is_named or any(
-        clean(before + text).endswith(_as_removed(text, piece.kind)) for before in _named_by(piece.before)
-    )
-    if piece.kind == tokenize.NUMBER:
+    if kind == tokenize.NUMBER:
         return GONE if is_named or clean(text) != text else text  # which is a name in brackets
     return _clean_text(text, clean, is_named=is_named)
-
-
-def _named_by(before: str) -> Iterator[str]:
-    """Yield the code in front of a text, and without the annotation that stands between its name and it."""
-    yield before
-    if annotated := _ANNOTATED.search(before):
-        yield f"{annotated['name']} = "
-
-
-def _as_removed(text: str, kind: int) -> str:
-    """Return what a text or a number becomes if its name says that it is a secret."""
-    if kind == tokenize.NUMBER:
-        return GONE
-    quote = _quote_of(text)
-    return f"{quote}{GONE}{quote}"
 
 
 def _quote_of(text: str) -> str:
