@@ -61,7 +61,6 @@ def render(scenario: Scenario, width: int) -> str:
     where = f"{show(scenario.topic)}/{show(scenario.id)}  {show(scenario.path)}"
     if scenario.error:
         return f"{where}\ncannot be used: {show(scenario.error)}\n"
-    old = [claim for claim in scenario.claims if not claim.key]  # those with a key stand in the lesson
     mechanism = intro_of(scenario.lesson)
     blocks = [
         "\n".join(wrapping.wrap(show(scenario.title), width)),
@@ -72,7 +71,6 @@ def render(scenario: Scenario, width: int) -> str:
         _code(scenario),
         wrap(show_lines(notes_apart(scenario.lesson[len(mechanism) :])), width),
         _block("Parameters", [line for param in scenario.params for line in _describe(param, width)]),
-        _block("Claims", [line for claim in old for line in _hang(f"- {show(claim.text)}", width)]),
         _block("Arms", _hang(", ".join(map(show, scenario.arms)), width)),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"

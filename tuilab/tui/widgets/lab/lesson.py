@@ -133,14 +133,6 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
             continue
         yield from lay_out(text, width)
         yield from _answer(last, width) if name == "Predict" and last is not None else ()
-    if stated.SECTION not in scenario.sections and scenario.claims:
-        yield Content("")
-        yield heading("Claims")
-        for claim in scenario.claims:
-            sign, after = _found(claim, last)
-            yield from hang(sign, plain(claim.text), width)
-            yield from (Content("  ") + line for line in (fold(after, width - 2) if after else ()))
-        yield from _when(last, width) if last is not None else ()
 
 
 def _answer(last: PastRun, width: int) -> Iterator[Content]:
