@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuilab.judging.evidence import Evidence
-from tuilab.judging.looks import ALONE, Look
-from tuilab.judging.question import ask
-from tuilab.judging.ratio import reached
+from tuilab.judging.interim_analyses import ONLY_ANALYSIS, InterimAnalysis
+from tuilab.judging.ratio import reach_verdict
+from tuilab.judging.significance import make_ratio_test
 from tuilab.record.events import ClaimDeclared, Operator
 from tuilab.record.verdicts import DECISIONS, Verdict
 
@@ -264,9 +264,9 @@ def rates_of(evidences: Sequence[Evidence]) -> dict[str, float]:
     return {name: found[name] / len(evidences) for name in CLAIMS}
 
 
-def verdict_of(claim: ClaimDeclared, evidence: Evidence, look: Look = ALONE) -> Verdict:
+def verdict_of(claim: ClaimDeclared, evidence: Evidence, look: InterimAnalysis = ONLY_ANALYSIS) -> Verdict:
     """Return the verdict of `judge_ratio` without its numbers and words, which take as long again."""
-    verdict, _ = reached(claim, evidence, ask(claim, evidence).at(look, 1))
+    verdict, _ = reach_verdict(claim, evidence, make_ratio_test(claim, evidence).at_analysis(look, 1))
     return verdict
 
 

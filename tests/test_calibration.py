@@ -61,7 +61,7 @@ def test_calibrations_that_end_at_once_lose_none(tmp_path: Path) -> None:
     ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
     assert ends == [0] * 4
-    assert sorted(calibration_file.gpus()) == sorted(gpus)
+    assert sorted(calibration_file.load_gpus()) == sorted(gpus)
 
 
 def _keep_in_fork(gpus: list[str]) -> int:
@@ -76,7 +76,7 @@ def _keep_in_fork(gpus: list[str]) -> int:
 
 
 def test_without_a_difference_there_are_no_false_verdicts_and_the_delay_is_seen() -> None:
-    found = calibration.assess(trials(ratio=1.0)).ways
+    found = calibration.assess(trials(ratio=1.0)).trials_of_method
 
     within, over = found["within one process"], found["over 6 processes"]
     assert (within.trials, within.false) == (36, 0)
@@ -85,7 +85,7 @@ def test_without_a_difference_there_are_no_false_verdicts_and_the_delay_is_seen(
 
 
 def test_a_lab_that_finds_differences_everywhere_is_told_so() -> None:
-    found = calibration.assess(trials(ratio=1.1)).ways
+    found = calibration.assess(trials(ratio=1.1)).trials_of_method
 
     assert found["over 6 processes"].false == 6
 
@@ -93,7 +93,7 @@ def test_a_lab_that_finds_differences_everywhere_is_told_so() -> None:
 @pytest.mark.parametrize("ratio", [1.03, 1.1, 1 / 1.03])
 def test_a_small_false_difference_is_found_in_either_direction(ratio: float) -> None:
     """3 % is the margin itself: only the claim of a bound of 1 is wrong then."""
-    assert calibration.assess(trials(ratio=ratio)).ways["over 6 processes"].false == 6
+    assert calibration.assess(trials(ratio=ratio)).trials_of_method["over 6 processes"].false == 6
 
 
 def test_trials_on_a_disturbed_box_are_as_inconclusive_as_its_verdicts() -> None:
@@ -101,7 +101,7 @@ def test_trials_on_a_disturbed_box_are_as_inconclusive_as_its_verdicts() -> None
     for blocks in summary.blocks.values():
         for block in blocks[::2]:
             block.is_disturbed = True
-    found = calibration.assess(summary).ways["over 6 processes"]
+    found = calibration.assess(summary).trials_of_method["over 6 processes"]
 
     assert (found.trials, found.false, found.seen) == (6, 0, 0)
 
@@ -110,18 +110,18 @@ def test_the_luck_of_a_process_is_measured_and_kept(monkeypatch: pytest.MonkeyPa
     """Each process is off by 2 % at random: what --quick cannot see of itself."""
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     found = calibration.assess(trials(ratio=1.0, processes=30, luck=0.02))
-    calibration_file.save(found.ways, found.luck)
+    calibration_file.save(found.trials_of_method, found.process_sd)
 
-    assert found.luck == pytest.approx(0.02, rel=0.3)
-    assert calibration_file.load().luck == found.luck
-    assert found.ways["within one process"].false <= 0.05 * found.ways["within one process"].trials + 4
+    assert found.process_sd == pytest.approx(0.02, rel=0.3)
+    assert calibration_file.load().process_sd == found.process_sd
+    assert found.trials_of_method["within one process"].false <= 0.05 * found.trials_of_method["within one process"].trials + 4
 
 
 @pytest.mark.slow
 def test_the_luck_is_that_of_the_kind_of_work_which_has_most() -> None:
     found = calibration.assess(trials(ratio=1.0, processes=40, races=7, luck=0.01, more=0.05))
 
-    assert found.luck == pytest.approx(0.06, rel=0.3)
+    assert found.process_sd == pytest.approx(0.06, rel=0.3)
 
 
 def test_a_calibration_too_short_to_tell_the_luck_of_a_process_leaves_it_as_it_was_measured(
@@ -132,22 +132,23 @@ def test_a_calibration_too_short_to_tell_the_luck_of_a_process_leaves_it_as_it_w
     calibration_file.save({"over 6 processes": Trials(60, 0, 60, 60)}, 0.02)
     calibration_file.save({"over 6 processes": Trials(6, 0, 6, 6)}, None)
 
-    assert (calibration_file.load().luck, calibration_file.load().ways["over 6 processes"].trials) == (0.02, 6)
+    kept = calibration_file.load()
+    assert (kept.process_sd, kept.trials_of_method["over 6 processes"].trials) == (0.02, 6)
 
 
 def test_a_few_processes_tell_no_luck() -> None:
-    assert calibration.assess(trials(ratio=1.0, processes=3)).luck is None
+    assert calibration.assess(trials(ratio=1.0, processes=3)).process_sd is None
 
 
 def test_trials_that_share_their_processes_say_so() -> None:
-    lines = calibration.in_words(calibration.assess(trials(ratio=1.0)).ways)
+    lines = calibration.describe_trials(calibration.assess(trials(ratio=1.0)).trials_of_method)
 
     assert lines[0].startswith("within one process: 0 false verdicts in 36 trials of 12 processes without a difference; ")
     assert lines[1].startswith("over 6 processes: 0 false verdicts in 6 trials of 12 processes without a difference; ")
 
 
 def test_what_was_counted_once_is_told_in_the_singular() -> None:
-    (line,) = calibration.in_words({"over 6 processes": Trials(1, 1, 1, 1, 0.01, processes=6)})
+    (line,) = calibration.describe_trials({"over 6 processes": Trials(1, 1, 1, 1, 0.01, processes=6)})
 
     assert line.startswith("over 6 processes: 1 false verdict in 1 trial of 6 processes without a difference; ")
 
@@ -159,7 +160,7 @@ def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(monkeypatch
     shown = CliRunner().invoke(calibrate.command, ["--show"]).output
 
     assert shown.endswith("variation between processes, by which --quick widens its intervals: about 3.9 %\n")
-    assert calibration.luck_in_words(None).endswith("widens its intervals: n/a (too few processes), 5 % is assumed")
+    assert calibration.describe_process_sd(None).endswith("widens its intervals: n/a (too few processes), 5 % is assumed")
 
 
 def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -170,9 +171,9 @@ def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_p
     before = calibration_file.load()
     calibration_file.save({"over 6 processes": Trials(2, 0, 2, 2, 0.02)})
 
-    assert before.ways == {}
+    assert before.trials_of_method == {}
     monkeypatch.setattr("socket.gethostname", lambda: "one")
-    assert calibration_file.load().ways == {"over 6 processes": Trials(1, 0, 1, 1, 0.01)}
+    assert calibration_file.load().trials_of_method == {"over 6 processes": Trials(1, 0, 1, 1, 0.01)}
 
 
 def test_a_damaged_calibration_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_a_box_whose_part_is_damaged_hurts_no_other(monkeypatch: pytest.MonkeyPa
 
 
 def test_trials_that_were_too_short_to_tell_have_no_smallest_difference() -> None:
-    (line,) = calibration.in_words({"over 6 processes": Trials(1, 0, 0, 0)})
+    (line,) = calibration.describe_trials({"over 6 processes": Trials(1, 0, 0, 0)})
 
     assert line.endswith("; smallest detectable difference: n/a")
 
@@ -206,7 +207,7 @@ def test_a_run_of_one_process_keeps_how_far_off_that_may_be(
     options: dict[str, Any], expected: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
-    calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, luck=0.012)
+    calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, process_sd=0.012)
     scenario = read(write_scenario(tmp_path, 'lab.claim("one-is-one", True)'))
     opened = open_run(launch.order(scenario, {}, root=tmp_path / "runs", **options))
 

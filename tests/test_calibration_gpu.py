@@ -81,7 +81,7 @@ def test_the_trials_run_on_the_gpu_that_is_calibrated(
     summary = fold([("supervisor", supervisor), *journal])
     (race,) = (one for _, one in summary.races)
     assert (race.arms, race.device, race.uuid) == (["left product 0", "right product 0"], "cuda", cuda.gpus[1].uuid)
-    found = calibration.assess(summary).ways["within one process"]
+    found = calibration.assess(summary).trials_of_method["within one process"]
     assert (found.trials, found.false, found.delays) == (1, 0, 1)
     (delayed,) = gathered(replace(CLAIM, over=race.arms[0], under=race.arms[1]), summary).delayed
     assert math.exp(fmean(delayed)) == pytest.approx(1.05, abs=0.005)
@@ -125,23 +125,25 @@ def test_a_gpu_and_the_box_that_it_is_in_have_a_calibration_each() -> None:
     calibration_file.save(WAYS, 0.001, "a-gpu", "Fake GPU")
     calibration_file.save(WAYS, None, "a-gpu", "Fake GPU")
 
-    assert (calibration_file.load().luck, calibration_file.load("a-gpu").luck) == (0.02, 0.001)
-    assert calibration_file.load("another").ways == {}
-    assert {uuid: (one.name, one.ways) for uuid, one in calibration_file.gpus().items()} == {"a-gpu": ("Fake GPU", WAYS)}
+    assert (calibration_file.load().process_sd, calibration_file.load("a-gpu").process_sd) == (0.02, 0.001)
+    assert calibration_file.load("another").trials_of_method == {}
+    (calibrated,) = calibration_file.load_gpus().items()
+    assert calibrated[0] == "a-gpu"
+    assert (calibrated[1].name, calibrated[1].trials_of_method) == ("Fake GPU", WAYS)
 
 
 def test_gpus_of_another_box_are_known_by_their_uuid_and_not_listed_here(monkeypatch: pytest.MonkeyPatch) -> None:
     calibration_file.save(WAYS, 0.001, "a-gpu", "Fake GPU")
     monkeypatch.setattr("socket.gethostname", lambda: "another")
 
-    assert calibration_file.gpus() == {}
-    assert calibration_file.load("a-gpu").ways == WAYS
+    assert calibration_file.load_gpus() == {}
+    assert calibration_file.load("a-gpu").trials_of_method == WAYS
 
 
 def test_a_gpu_whose_part_is_damaged_is_not_listed(kept: Path) -> None:
     kept.write_text('{"GPU a-gpu": {"over 6 processes": 7}, "GPU b": [], "GPU c": {"name": "Fake GPU"}}')
 
-    assert calibration_file.gpus() == {}
+    assert calibration_file.load_gpus() == {}
 
 
 def test_the_gpu_that_was_calibrated_is_named_by_what_raced_there() -> None:
@@ -204,19 +206,19 @@ def test_a_verdict_on_a_gpu_goes_by_its_luck_and_not_by_that_of_the_cpu() -> Non
 
 def test_beside_verdicts_stands_what_is_known_of_the_gpu_that_they_were_reached_on() -> None:
     summary = with_claim(on_gpu(trials(1.0, processes=1)))
-    never = calibration.beside_verdicts(summary)
+    never = calibration.describe_trust(summary)
     calibration_file.save({"within one process": Trials(5, 5, 5, 5)})
     calibration_file.save(WAYS, None, "a-gpu", "Fake GPU")
 
     assert never == "n/a, this GPU is not calibrated yet; run `tuilab calibrate --device cuda`"
-    assert calibration.beside_verdicts(summary).startswith("on Fake GPU, within one process: 1 false verdict in 9 trials")
+    assert calibration.describe_trust(summary).startswith("on Fake GPU, within one process: 1 false verdict in 9 trials")
 
 
 def test_a_run_on_both_has_what_is_known_of_both_and_a_nameless_gpu_says_so() -> None:
     summary = with_claim(on_gpu(trials(1.0, processes=1), uuid=""))
     summary.races[0][1].device = "cpu"
 
-    assert calibration.beside_verdicts(summary) == (
+    assert calibration.describe_trust(summary) == (
         "n/a, torch does not report the UUID of this GPU, which its calibration needs; "
         "n/a, this machine is not calibrated yet; run `tuilab calibrate`"
     )
@@ -248,5 +250,5 @@ def test_a_calibration_is_of_a_device_that_is_named(tuilab: "Callable[..., Compl
 def test_a_uuid_that_a_file_says_is_shown_and_not_obeyed(kept: Path) -> None:
     calibration_file.save(WAYS, 0.02, "\x1b[2Jmine", "Fake GPU")
 
-    told = "".join(calibration.kept_in_words())
+    told = "".join(calibration.describe_saved())
     assert "mine):" in told and told.isprintable()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.tui.made_up import started
-from tuilab.judging.controls import doubt, told
+from tuilab.judging.controls import describe_circumstances, describe_doubt
 from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
@@ -118,7 +118,7 @@ def test_a_curve_that_ends_at_one_value_in_every_process_is_one_draw_and_the_ver
 
     found = gathered([item for n, pair in enumerate(arms) for item in repeat(n, *pair, device="process", **race)])
     assert found.is_one_draw == is_one_draw
-    assert ("one seed" in "; ".join(told(found))) == is_one_draw
+    assert ("one seed" in "; ".join(describe_circumstances(found))) == is_one_draw
 
 
 # ---- wall clock or CPU time
@@ -144,7 +144,7 @@ def on_a_busy_box(
 def test_where_the_wall_is_disturbed_the_cpu_time_of_one_thread_is_taken_for_arms_and_controls() -> None:
     found = gathered(on_a_busy_box())
 
-    assert (found.measure, found.disturbed_share) == ("cpu", 0.5)
+    assert (found.clock, found.disturbed_share) == ("cpu", 0.5)
     assert found.rounds == [[math.log(2)] * 10] * 6
     assert found.same == [[0.0] * 10] * 6
     assert found.delayed[0][0] == pytest.approx(math.log(1.05))
@@ -173,10 +173,10 @@ def commands_on_a_busy_box(
 def test_commands_with_disturbed_steps_are_judged_on_cpu_time() -> None:
     found = gathered(commands_on_a_busy_box())
 
-    assert (found.measure, found.choice.disturbed_share) == ("cpu", 0.75)
+    assert (found.clock, found.clock_choice.disturbed_share) == ("cpu", 0.75)
     assert found.rounds == [[math.log(2)]] * 6
     assert found.same == [[0.0]] * 6
-    assert told(found)[0] == "judged on CPU time: 75 % of the steps were disturbed"
+    assert describe_circumstances(found)[0] == "judged on CPU time: 75 % of the steps were disturbed"
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_commands_with_disturbed_steps_are_judged_on_cpu_time() -> None:
 def test_commands_of_more_than_one_thread_keep_the_wall_clock_with_a_reason(of_slower: dict[str, Any], reason: str) -> None:
     found = gathered(commands_on_a_busy_box(of_slower=of_slower))
 
-    assert found.measure == "wall"
-    assert told(found)[0] == f"judged on the wall clock, though 75 % of the steps were disturbed: {reason}"
+    assert found.clock == "wall"
+    assert describe_circumstances(found)[0] == f"judged on the wall clock, though 75 % of the steps were disturbed: {reason}"
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,8 @@ def test_commands_of_more_than_one_thread_keep_the_wall_clock_with_a_reason(of_s
 def test_other_processes_keep_the_wall_clock_without_a_word(why: str, more: dict[str, Any]) -> None:
     found = gathered(commands_on_a_busy_box(**more))
 
-    assert (found.measure, found.choice.why_wall, found.starved) == ("wall", "", "")
-    assert not any("judged on" in part for part in told(found))
+    assert (found.clock, found.clock_choice.why_wall, found.starved) == ("wall", "", "")
+    assert not any("judged on" in part for part in describe_circumstances(found))
 
 
 def test_command_that_gets_less_of_a_core_makes_no_verdict_on_cpu_time() -> None:
@@ -221,11 +221,11 @@ def test_command_that_gets_less_of_a_core_makes_no_verdict_on_cpu_time() -> None
     found = gathered(summary)
 
     assert found.starved == "a gets less of a core than b: it may be its own doing"
-    assert doubt(CLAIM, found) == found.starved
+    assert describe_doubt(CLAIM, found) == found.starved
 
 
 def test_where_hardly_a_block_is_disturbed_the_wall_clock_stays() -> None:
-    assert gathered(on_a_busy_box(share=0.0)).measure == "wall"
+    assert gathered(on_a_busy_box(share=0.0)).clock == "wall"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_an_arm_that_is_not_all_work_of_one_thread_keeps_the_wall_clock(
 ) -> None:
     found = gathered(on_a_busy_box(race=race, **more))
 
-    assert (found.measure, found.disturbed_share) == ("wall", 0.5)
+    assert (found.clock, found.disturbed_share) == ("wall", 0.5)
 
 
 def test_the_times_have_no_say_in_which_clock_is_taken() -> None:
@@ -254,7 +254,7 @@ def test_the_times_have_no_say_in_which_clock_is_taken() -> None:
         for one in blocks:
             one.wall_ns, one.step_s = 1, 1e-9
 
-    assert gathered(summary).measure == "cpu"
+    assert gathered(summary).clock == "cpu"
 
 
 def test_a_verdict_on_cpu_time_says_so() -> None:
@@ -312,7 +312,7 @@ def test_undisturbed_blocks_are_those_of_which_no_sensor_spoke() -> None:
 
     found = gathered([*repeat(0, *records), *repeat(1, *records[:2], *records[2:3])])
 
-    assert found.measure == "cpu"
+    assert found.clock == "cpu"
     assert found.undisturbed == [math.log(2)]  # the second process has no calm block of b
     assert found.rounds[0] == [math.log(2), math.log(2.6)]
 
@@ -334,7 +334,7 @@ def test_undisturbed_blocks_tell_on_the_wall_clock_as_well() -> None:
 
     found = gathered(repeat(0, *rounds, *(block(arm, 2, 100 * MS) for arm in "ab")))
 
-    assert found.measure == "wall"
+    assert found.clock == "wall"
     assert found.undisturbed == [pytest.approx(math.log(2) / 2)]
 
 
@@ -359,7 +359,7 @@ def test_block_with_an_unmarked_preemption_is_not_undisturbed(off_core_ms: float
 
     found = gathered(repeat(0, *rounds))
 
-    assert found.measure == "cpu"
+    assert found.clock == "cpu"
     assert found.undisturbed == [pytest.approx(expected)]
 
 

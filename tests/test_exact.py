@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tuilab.judging.judge_run import judge, judge_plainly
+from tuilab.judging.judge_run import judge, judge_without_times
 from tuilab.lab.claims.measured import claimed_bound, measured
 from tuilab.record import events
 from tuilab.record.encoding import encode_exactly
@@ -273,5 +273,5 @@ def test_a_claim_that_not_every_repeat_measured_says_so_unless_only_one_was_to()
 def test_while_a_run_goes_on_nothing_is_said_of_repeats_to_come() -> None:
     summary = recorded(exact(1, "equals", 1), None)
 
-    found = judge_plainly(summary.claims["c"], summary)
+    found = judge_without_times(summary.claims["c"], summary)
     assert found is not None and found.why == "measured 1"

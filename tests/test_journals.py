@@ -13,11 +13,11 @@ from zlib import crc32
 import pytest
 
 from tests.record_journals import JOURNALS, RECIPES
-from tuilab.judging.flaw import flaw
+from tuilab.judging.flaw import find_flaw
 from tuilab.judging.integrity import examine
+from tuilab.judging.interim_results import compute_interim_results
 from tuilab.judging.judge_run import judge
-from tuilab.judging.question import ask
-from tuilab.judging.standing import standings
+from tuilab.judging.significance import make_ratio_test
 from tuilab.record.live_run import read_run
 from tuilab.record.verdicts import RULE
 
@@ -88,7 +88,7 @@ def test_a_claim_about_a_ratio_is_looked_over_once_and_asked_once() -> None:
 
     ratios = [claim for claim in summary.claims.values() if claim.declared]
     assert len(ratios) == 2
-    assert (called[flaw.__code__], called[ask.__code__]) == (2, 2)
+    assert (called[find_flaw.__code__], called[make_ratio_test.__code__]) == (2, 2)
 
 
 @pytest.mark.parametrize("name", VERDICTS)
@@ -153,7 +153,7 @@ def test_a_record_says_nothing_of_the_box_that_it_was_made_on() -> None:
 
 
 def test_drift_in_both_arms_leaves_their_ratio_alone() -> None:
-    (standing,) = standings(read_run(JOURNALS / "drift-in-the-second-half"))
+    (standing,) = compute_interim_results(read_run(JOURNALS / "drift-in-the-second-half"))
 
     found = standing.judgement
     assert found.estimate == pytest.approx(1.6, rel=0.003)

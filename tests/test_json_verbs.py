@@ -183,7 +183,7 @@ def test_a_calibration_has_its_trials_by_the_way_of_judging() -> None:
     calibration_file.save({"over 6 processes": Trials(8, 1, 8, 7, 0.01)}, 0.039)
     calibration_file.save({"over 6 processes": Trials(8, 0, 8, 8, 0.01)}, None, "a-gpu", "Fake GPU")
 
-    told = described({"schema": "tuilab.calibrate/1", **calibration.kept_as_fields()})
+    told = described({"schema": "tuilab.calibrate/1", **calibration.export_saved()})
     (gpu,) = told["gpus"]
 
     assert (told["cpu"]["luck"], told["cpu"]["ways"]["over 6 processes"]["false"]) == (0.039, 1)

@@ -198,7 +198,7 @@ def make_all(folder: Path) -> None:
     carried.ask_to_stop(Path("runs", OTHER), at_once=True)
     queue.enter(Path("runs"), ticket())
     queue.pause(Path("runs"))
-    calibration_file.save({"over 6 processes": Trials(9, 0, 9, 9)}, luck=0.01)
+    calibration_file.save({"over 6 processes": Trials(9, 0, 9, 9)}, process_sd=0.01)
     Path("state/tuilab").mkdir(parents=True)
     user_data.append_line(places.score_file(), vars(Learned("good", OTHER, 1.0, 2.0)), 1 << 20)
     settings.save(Settings(theme="nord"))

@@ -12,7 +12,7 @@ import pytest
 
 from tests.report_aids import described
 from tuilab import places
-from tuilab.judging.prediction import Nearness, answer_of, nearness
+from tuilab.judging.prediction import Nearness, find_answer, rate_prediction
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.runs import score
@@ -71,7 +71,7 @@ def kept() -> Path:
 def test_a_prediction_is_right_to_a_tenth_and_near_to_a_factor_of_two(
     predicted: float, measured: float, how_near: Nearness
 ) -> None:
-    assert nearness(predicted, measured) == how_near
+    assert rate_prediction(predicted, measured) == how_near
 
 
 def test_a_claim_about_a_ratio_answers_with_its_estimate() -> None:
@@ -80,8 +80,8 @@ def test_a_claim_about_a_ratio_answers_with_its_estimate() -> None:
     verdict = events.VerdictReached(key="fast", text="it is fast", verdict="SUPPORTED", rule="r", estimate=3.5)
     told = [("worker-0", record) for record in (answered, declared)]
 
-    assert answer_of(fold(told).claims.values()) is None
-    found = answer_of(fold([*told, ("judge", verdict)]).claims.values())
+    assert find_answer(fold(told).claims.values()) is None
+    found = find_answer(fold([*told, ("judge", verdict)]).claims.values())
     assert found and (found.value, found.claim.key) == (3.5, "fast")
 
 

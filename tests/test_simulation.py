@@ -37,7 +37,7 @@ from tests.test_verdict import LOOKS, recorded
 from tuilab.commands.ab.foresight import smallest_seen
 from tuilab.judging import stats
 from tuilab.judging.evidence import Evidence
-from tuilab.judging.looks import Look, decisive_look, present_look
+from tuilab.judging.interim_analyses import InterimAnalysis, decisive_analysis, latest_analysis
 from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.record.verdicts import DECISIONS, Verdict
 
@@ -93,7 +93,7 @@ def test_races_of_commands_need_no_known_delay_to_decide_seldom_falsely(box: str
 
 @pytest.mark.parametrize("repeats", [6, *seldom(12, 20)])
 def test_what_is_foretold_of_a_race_of_commands_is_seen_four_times_in_five(repeats: int) -> None:
-    look, count = decisive_look(repeats, []), 500
+    look, count = decisive_analysis(repeats, []), 500
     ratio = math.exp(smallest_seen(look, 0.02))
     found = Counter(
         verdict_of(claim("at_least", 1.0), one, look)
@@ -210,22 +210,24 @@ def test_one_process_of_a_box_that_was_never_calibrated_tells_what_is_large() ->
 # ---- whoever watches
 
 
-def looked_at(looks: tuple[int, ...], planned: int, most: int) -> dict[int, Look]:
+def looked_at(looks: tuple[int, ...], planned: int, most: int) -> dict[int, InterimAnalysis]:
     """Return the looks at a run that goes on until so many repeats, by the number of repeats that have ended."""
-    return {
-        count: present_look(recorded(count, 1.0, looks=looks, planned=planned, is_empty=True)) for count in range(6, most + 1)
-    }
+    analyses = {}
+    for count in range(6, most + 1):
+        run = recorded(count, 1.0, looks=looks, planned=planned, is_empty=True)
+        analyses[count] = latest_analysis(run)
+    return analyses
 
 
 def ever(
-    at: dict[int, Look], bound: float, ratio: float, spread: float, wanted: frozenset[Verdict], count: int
+    at: dict[int, InterimAnalysis], bound: float, ratio: float, spread: float, wanted: frozenset[Verdict], count: int
 ) -> tuple[float, float]:
     """Return the share of runs that say what is wanted at one of their looks: by the rule, and at 95 % every time."""
     draw = np.random.default_rng(10).normal(math.log(ratio), spread, (count, max(at)))
     question = claim("at_least", bound)
     planned = naive = 0
     for values in draw.tolist():
-        parts = {n: Evidence([[value] for value in values[: len(look.repeats or ())]], delayed=SEEN) for n, look in at.items()}
+        parts = {n: Evidence([[value] for value in values[: len(look.workers or ())]], delayed=SEEN) for n, look in at.items()}
         planned += any(verdict_of(question, parts[n], look) in wanted for n, look in at.items())
         naive += any(verdict_of(question, part) in wanted for part in parts.values())
     return planned / count, naive / count
@@ -282,7 +284,7 @@ def test_the_looks_of_a_budget_keep_the_confidence_that_stopping_when_significan
 def test_when_the_time_is_over_the_last_look_keeps_the_confidence_wherever_it_is(repeats: int) -> None:
     """The looks on the way are as planned, and the end spends what is left."""
     at = {count: look for count, look in looked_at(LOOKS, 40, repeats).items() if count in LOOKS}
-    at[repeats] = present_look(recorded(repeats, 1.0, looks=LOOKS, is_budget_spent=True, is_empty=True))
+    at[repeats] = latest_analysis(recorded(repeats, 1.0, looks=LOOKS, is_budget_spent=True, is_empty=True))
     planned, _ = ever(at, 1.0, 1.0, 0.3, DECISIONS, 1000)
 
     assert planned <= at_most(0.05, 1000)

@@ -14,8 +14,8 @@ from tests.engine import until, write_scenario
 from tests.test_verdict import LOOKS, race, recorded
 from tuilab.cli.headless import standing_lines
 from tuilab.drawings.glyphs import Style
+from tuilab.judging.interim_results import InterimJudge, InterimResult, compute_interim_results, describe_interim_result
 from tuilab.judging.judge_run import judge
-from tuilab.judging.standing import Standing, Standings, in_words, standings
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
@@ -35,7 +35,7 @@ def planned(summary: RunSummary, repeats: int) -> RunSummary:
 
 
 def words(summary: RunSummary) -> list[str]:
-    return [in_words(standing) for standing in standings(summary)]
+    return [describe_interim_result(standing) for standing in compute_interim_results(summary)]
 
 
 def begun(summary: RunSummary, repeat: int, ratio: float) -> RunSummary:
@@ -59,7 +59,7 @@ def test_the_first_repeat_has_no_interval_and_the_first_six_are_no_verdict(repea
 
 
 def test_the_interval_narrows_as_repeats_come_in() -> None:
-    found = [standings(planned(recorded(repeats, ratio=3.0), 8))[0].judgement for repeats in (2, 3, 4, 6, 8)]
+    found = [compute_interim_results(planned(recorded(repeats, ratio=3.0), 8))[0].judgement for repeats in (2, 3, 4, 6, 8)]
 
     widths = [one.high - one.low for one in found if one.high is not None and one.low is not None]
     assert len(widths) == 5 and widths == sorted(widths, reverse=True)
@@ -68,15 +68,15 @@ def test_the_interval_narrows_as_repeats_come_in() -> None:
 
 def test_a_repeat_that_has_not_finished_does_not_count() -> None:
     summary = planned(recorded(3, ratio=3.0), 8)
-    before = standings(summary)
+    before = compute_interim_results(summary)
 
-    assert standings(begun(summary, 3, ratio=30.0)) == before
+    assert compute_interim_results(begun(summary, 3, ratio=30.0)) == before
 
 
 def test_after_the_last_repeat_a_claim_stands_as_it_is_judged() -> None:
     summary = planned(recorded(8, ratio=3.0, texts=("c", "d")), 8)
 
-    stands = [one.judgement for one in standings(summary)]
+    stands = [one.judgement for one in compute_interim_results(summary)]
     reached = judge(summary)
     assert [(one.verdict, one.low, one.high, one.confidence) for one in stands] == [
         (one.verdict, one.low, one.high, one.confidence) for one in reached
@@ -93,7 +93,7 @@ def test_between_looks_a_claim_stands_as_at_the_last_look() -> None:
 @pytest.mark.parametrize("repeats", [1, 5, 6, 7, 8, 20, 39, 40])
 def test_whoever_watches_and_stops_gets_what_was_shown(repeats: int, looks: tuple[int, ...]) -> None:
     summary = planned(recorded(repeats, ratio=2.01, looks=looks), 40)
-    (shown,) = standings(summary)
+    (shown,) = compute_interim_results(summary)
     fold([("supervisor", events.StateChanged(state="stopping", reason="stop requested"))], summary)
 
     (reached,) = judge(summary)
@@ -111,20 +111,20 @@ def test_a_control_that_fails_is_said_at_once() -> None:
 def test_standings_are_reckoned_once_a_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     reckoned: list[RunSummary] = []
 
-    def reckon(summary: RunSummary) -> list[Standing]:
+    def reckon(summary: RunSummary) -> list[InterimResult]:
         reckoned.append(summary)
         return []
 
-    monkeypatch.setattr("tuilab.judging.standing.standings", reckon)
-    known, summary = Standings(), recorded(3, ratio=3.0)
+    monkeypatch.setattr("tuilab.judging.interim_results.compute_interim_results", reckon)
+    known, summary = InterimJudge(), recorded(3, ratio=3.0)
 
     for _ in range(50):
-        known.of(summary)
-    until(lambda: known.of(summary) == [] and not known.is_waiting)
+        known.results(summary)
+    until(lambda: known.results(summary) == [] and not known.is_loading)
     begun(summary, 3, ratio=3.0)
-    known.of(summary)
+    known.results(summary)
     fold([("supervisor", events.WorkerExited(writer="worker-3", code=0))], summary)
-    known.of(summary)
+    known.results(summary)
 
     assert len(reckoned) == 2
 
@@ -132,17 +132,17 @@ def test_standings_are_reckoned_once_a_repeat(monkeypatch: pytest.MonkeyPatch) -
 LOADS_SLOWLY = """
 import os, sys, time
 from tests.test_verdict import recorded
-from tuilab.judging.standing import Standings
-known = Standings()
+from tuilab.judging.interim_results import InterimJudge
+known = InterimJudge()
 def look(repeats, planned):
-    return len(known.of(recorded(repeats, ratio=3.0, planned=planned))), known.is_waiting
+    return len(known.results(recorded(repeats, ratio=3.0, planned=planned))), known.is_loading
 here, there = os.pipe()
 os.dup2(here, 0)
 print(look(1, 1), "scipy" in sys.modules, look(0, 6))
 while "scipy" not in sys.modules: time.sleep(0.01)  # it begins before anything is measured
 print(look(1, 6), look(2, 6), look(2, 6))
 os.write(there, b"it has come\\n")
-while known.is_waiting: look(2, 6)
+while known.is_loading: look(2, 6)
 print(look(2, 6), "textual" in sys.modules, flush=True)
 os._exit(0)
 """
@@ -165,8 +165,8 @@ def test_scipy_is_loaded_beside_a_view_of_several_repeats_which_does_not_wait_fo
 def test_the_lines_end_when_only_the_verdict_is_left_to_come() -> None:
     plain = Style(is_utf8=False)
 
-    known, five = Standings(), planned(recorded(5, 3.0), 6)
-    until(lambda: known.of(five))
+    known, five = InterimJudge(), planned(recorded(5, 3.0), 6)
+    until(lambda: known.results(five))
     open_, ended = (standing_lines(planned(recorded(count, 3.0), 6), known, plain) for count in (5, 6))
 
     assert open_ == ["? c: so far a/b 3 [3, 3] after 5 of 6 repeats"]

@@ -130,13 +130,13 @@ def test_a_single_look_has_all_the_error() -> None:
 
 
 def test_the_spending_is_that_of_hwang_shih_and_decani() -> None:
-    assert [round(stats.spent(share, -4.0), 4) for share in (0.25, 0.5, 0.75, 1.0)] == [0.0321, 0.1192, 0.3561, 1.0]
-    assert [round(stats.spent(share, -2.0), 4) for share in (0.25, 0.5, 0.75, 1.0)] == [0.1015, 0.2689, 0.5449, 1.0]
+    assert [round(stats.spent_error(share, -4.0), 4) for share in (0.25, 0.5, 0.75, 1.0)] == [0.0321, 0.1192, 0.3561, 1.0]
+    assert [round(stats.spent_error(share, -2.0), 4) for share in (0.25, 0.5, 0.75, 1.0)] == [0.1015, 0.2689, 0.5449, 1.0]
 
 
 @pytest.mark.parametrize(("counts", "rate"), [((6, 8, 12, 16, 24, 40), -2.0), (tuple(range(6, 41)), -4.0)])
 def test_a_walk_under_no_effect_leaves_the_looks_as_often_as_they_may_spend(counts: tuple[int, ...], rate: float) -> None:
-    errors = tuple(0.05 * stats.spent(count / counts[-1], rate) for count in counts)
+    errors = tuple(0.05 * stats.spent_error(count / counts[-1], rate) for count in counts)
     levels = [stats.nominal_level(counts[:look], errors[:look]) for look in range(1, len(counts) + 1)]
     bounds = [-float(scipy.special.ndtri(level / 2)) for level in levels]
     walks = np.random.default_rng(1).standard_normal((40_000, counts[-1])).cumsum(axis=1)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.test_verdict import recorded
 from tuilab.judging.evidence import Evidence, gather_evidence
-from tuilab.judging.held_back import Stretch, held_back
+from tuilab.judging.gpu_readings import GpuInterval, find_disturbances
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
@@ -270,5 +270,5 @@ def test_what_the_driver_says_reaches_the_blocks(nvml: "FakeNvml", tmp_path: Any
         sampler.end()
 
     asked = read[0].gpus_asked["GPU-fake-0"]
-    (seen,) = held_back(fold(items), [Stretch(asked - 10, asked, "fake-0")])
-    assert (seen.is_held_back, seen.is_watched) == (True, True)
+    (seen,) = find_disturbances(fold(items), [GpuInterval(asked - 10, asked, "fake-0")])
+    assert (seen.is_disturbed, seen.has_clocks) == (True, True)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tests.raced import Recorder, gathered
-from tuilab.judging.controls import distrust, told
+from tuilab.judging.clock import host_bound_share
+from tuilab.judging.controls import describe_circumstances, describe_distrust
 from tuilab.judging.evidence import Evidence
-from tuilab.judging.measure import host_bound_share
 from tuilab.lab.device import Cpu, Cuda
 from tuilab.lab.races.ahead import gpu_ns
 from tuilab.lab.races.race import Race, run_race
@@ -186,7 +186,7 @@ def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(cuda: "Fa
     claim = events.ClaimDeclared(text="c", over="one", under="two", op="at_most", bound=1.1)
     _, lab = race({name: lambda: cuda.work(5000 * US) for name in ("one", "two")})
 
-    assert distrust(claim, replace(gathered(claim, lab), process_sd=0.0, disturbed_share=0.0)) == words
+    assert describe_distrust(claim, replace(gathered(claim, lab), process_sd=0.0, disturbed_share=0.0)) == words
 
 
 def test_a_long_step_fills_a_block_alone(cuda: "FakeCuda") -> None:
@@ -457,4 +457,4 @@ def test_a_verdict_says_which_arms_are_host_bound(cuda: "FakeCuda") -> None:
     ],
 )
 def test_it_is_said_of_one_arm_or_of_both(arms: dict[str, float], words: list[str]) -> None:
-    assert told(Evidence([[math.log(2)]], host_bound=arms)) == words
+    assert describe_circumstances(Evidence([[math.log(2)]], host_bound=arms)) == words

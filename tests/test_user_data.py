@@ -61,14 +61,14 @@ def test_choices_that_a_newer_tuilab_added_stay_when_an_older_one_keeps_its_own(
 
 
 def test_a_calibration_leaves_those_of_other_boxes_and_what_a_newer_tuilab_says_of_this_one_hurts_nothing() -> None:
-    calibration_file.save(TRIALS, luck=0.01)
+    calibration_file.save(TRIALS, process_sd=0.01)
     ours = json.loads(Path(places.calibration_file()).read_text())["HOST"]
     rewrite(places.calibration_file(), OTHER=[1], HOST={**ours, "kinds": ["new"], "seen": None})
 
-    assert calibration_file.load().ways == TRIALS
+    assert calibration_file.load().trials_of_method == TRIALS
     calibration_file.save(TRIALS)
 
-    assert calibration_file.load().luck == 0.01
+    assert calibration_file.load().process_sd == 0.01
     assert json.loads(Path(places.calibration_file()).read_text())["OTHER"] == [1]
     assert user_data.complaints() == []
 

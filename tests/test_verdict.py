@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tuilab.judging.clock import ClockKind
 from tuilab.judging.evidence import Evidence
-from tuilab.judging.flaw import flaw
+from tuilab.judging.flaw import find_flaw
+from tuilab.judging.interim_analyses import InterimAnalysis, can_end_run, latest_analysis
 from tuilab.judging.judge_run import judge
-from tuilab.judging.looks import Look, present_look, says_all
-from tuilab.judging.measure import Measure
 from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.record import events
 from tuilab.record.events import BlockTimed, ClaimDeclared, Control, Operator
@@ -294,7 +294,7 @@ def test_without_the_control_there_is_no_noise_floor() -> None:
 def test_where_the_wall_is_disturbed_cpu_time_is_judged_however_many_blocks_were() -> None:
     rounds = around(3.0, 0.1)
     undisturbed = [values[0] for values in rounds]
-    evidence = replace(controlled(rounds), disturbed_share=0.43, measure="cpu", undisturbed=undisturbed)
+    evidence = replace(controlled(rounds), disturbed_share=0.43, clock="cpu", undisturbed=undisturbed)
     found = judge_ratio(AT_LEAST_TWICE, evidence)
 
     assert (found.verdict, found.measure) == ("SUPPORTED", "cpu")
@@ -303,7 +303,7 @@ def test_where_the_wall_is_disturbed_cpu_time_is_judged_however_many_blocks_were
 
 def on_cpu_time(rounds: list[list[float]], undisturbed: list[float], **more: Any) -> Evidence:
     """Return evidence on CPU time: of all blocks by round, and of the undisturbed ones by process."""
-    evidence = replace(controlled(rounds), measure="cpu", disturbed_share=0.4)
+    evidence = replace(controlled(rounds), clock="cpu", disturbed_share=0.4)
     return replace(evidence, undisturbed=undisturbed, **more)
 
 
@@ -319,12 +319,12 @@ def test_slow_blocks_count_on_cpu_time_as_they_do_on_the_wall_clock() -> None:
     assert on_cpu.verdict != "SUPPORTED"
 
 
-@pytest.mark.parametrize("measure", ["wall", "cpu"])
-def test_verdict_holds_of_undisturbed_blocks_as_well(measure: Measure) -> None:
+@pytest.mark.parametrize("clock", ["wall", "cpu"])
+def test_verdict_holds_of_undisturbed_blocks_as_well(clock: ClockKind) -> None:
     """Stalls of one arm alone make 2.2 of a true 1.9."""
     rounds = around(2.2, 0.02)
     undisturbed = [fmean(values) for values in around(1.9, 0.02)]
-    evidence = replace(controlled(rounds), measure=measure, disturbed_share=0.1)
+    evidence = replace(controlled(rounds), clock=clock, disturbed_share=0.1)
 
     assert verdict(AT_LEAST_TWICE, replace(evidence, undisturbed=[math.log(2.2)] * 8)) == "SUPPORTED"
     assert verdict(AT_LEAST_TWICE, replace(evidence, undisturbed=undisturbed)) == "INCONCLUSIVE"
@@ -360,7 +360,7 @@ def test_cost_of_preemption_is_assumed_if_too_few_blocks_were_undisturbed(
 @pytest.mark.parametrize(("share", "expected"), [(0.0, "REFUTED"), (0.5, "INCONCLUSIVE")])
 def test_one_process_on_a_disturbed_machine_decides_only_what_is_plain(share: float, expected: str) -> None:
     rounds = [[math.log(0.8) + 0.01 * (turn % 3) for turn in range(12)]]
-    evidence = Evidence(rounds, same=[[0.0] * 12], measure="cpu", disturbed_share=share)
+    evidence = Evidence(rounds, same=[[0.0] * 12], clock="cpu", disturbed_share=share)
     evidence = replace(evidence, delayed=[[math.log(1.05)] * 12])
 
     found = judge_ratio(ratio_claim("at_least", 1.2), evidence)
@@ -580,7 +580,7 @@ def test_ratios_beyond_all_floats_have_no_ends() -> None:
     ],
 )
 def test_a_claim_that_nothing_measured_could_decide_is_refused(claim: ClaimDeclared, why: str) -> None:
-    assert flaw(claim) == why
+    assert find_flaw(claim) == why
     with pytest.raises(ValueError, match=re.escape(why)):
         judge_ratio(claim, controlled(around(3.0, 0.1)))
 
@@ -631,7 +631,7 @@ def test_a_claim_that_could_still_be_wrong_about_the_margin_takes_no_step() -> N
 def test_an_early_look_asks_for_more() -> None:
     """The second of six looks has a level of 0.2 %, what is left for the end is 3 %."""
     summary = recorded(8, 3.0, looks=LOOKS)
-    early, late = present_look(summary), Look(LOOKS, (0.05, 0.1, 0.2, 0.3, 0.5, 1.0))
+    early, late = latest_analysis(summary), InterimAnalysis(LOOKS, (0.05, 0.1, 0.2, 0.3, 0.5, 1.0))
 
     found = [judge_ratio(AT_LEAST_TWICE, controlled(around(3.0, 0.22)), look) for look in (early, late)]
 
@@ -751,30 +751,30 @@ def test_the_claims_of_a_run_are_judged_together_and_in_their_order() -> None:
 def test_with_a_budget_the_present_look_is_the_last_one_that_was_reached(
     repeats: int, counts: tuple[int, ...], counted: int
 ) -> None:
-    look = present_look(recorded(repeats, 3.0, looks=LOOKS))
+    look = latest_analysis(recorded(repeats, 3.0, looks=LOOKS))
 
-    assert (look.counts, look.repeats) == (counts, tuple(f"worker-{repeat}" for repeat in range(counted)))
+    assert (look.counts, look.workers) == (counts, tuple(f"worker-{repeat}" for repeat in range(counted)))
 
 
 def test_the_looks_of_a_budget_spend_what_hwang_shih_and_decani_give_them() -> None:
-    shares = present_look(recorded(40, 3.0, looks=LOOKS)).shares
+    shares = latest_analysis(recorded(40, 3.0, looks=LOOKS)).spent_shares
 
     assert [round(0.05 * share, 5) for share in shares] == [0.00274, 0.00385, 0.00643, 0.00959, 0.01816, 0.05]
 
 
 @pytest.mark.parametrize(("repeats", "counts"), [(1, (1,)), (5, (5,)), (6, (6,)), (8, (6, 7, 8))])
 def test_a_run_of_so_many_repeats_may_be_watched_from_the_sixth_on(repeats: int, counts: tuple[int, ...]) -> None:
-    look = present_look(recorded(repeats, 3.0))
+    look = latest_analysis(recorded(repeats, 3.0))
 
-    assert (look.counts, look.shares[-1], look.words) == (counts, 1.0, "")
+    assert (look.counts, look.spent_shares[-1], look.early_stop) == (counts, 1.0, "")
 
 
 def test_a_run_whose_time_is_over_spends_all_that_is_left() -> None:
     summary = recorded(12, 3.0, looks=LOOKS, is_budget_spent=True)
 
-    assert (present_look(summary).counts, present_look(summary).shares[-1]) == ((6, 8, 12), 1.0)
+    assert (latest_analysis(summary).counts, latest_analysis(summary).spent_shares[-1]) == ((6, 8, 12), 1.0)
     assert [reached.confidence for reached in judge(summary)] == [0.957407935]
-    assert len(present_look(recorded(10, 3.0, looks=LOOKS, is_budget_spent=True)).repeats or ()) == 10
+    assert len(latest_analysis(recorded(10, 3.0, looks=LOOKS, is_budget_spent=True)).workers or ()) == 10
 
 
 def test_a_run_that_is_stopped_is_judged_as_it_stood() -> None:
@@ -860,12 +860,12 @@ def test_a_refutation_ends_a_run_only_where_nothing_that_says_more_can_follow(
 ) -> None:
     reached = events.VerdictReached(text="c", verdict="REFUTED", rule="r", low=low, high=high)
 
-    assert says_all(ratio_claim(op, bound), reached) is expected
+    assert can_end_run(ratio_claim(op, bound), reached) is expected
 
 
 def test_what_is_open_says_not_all_and_every_other_decision_does() -> None:
     found = {
-        verdict: says_all(AT_LEAST_TWICE, events.VerdictReached(text="c", verdict=verdict, rule="r", low=1.1, high=1.2))
+        verdict: can_end_run(AT_LEAST_TWICE, events.VerdictReached(text="c", verdict=verdict, rule="r", low=1.1, high=1.2))
         for verdict in ("SUPPORTED", "WEAKER THAN CLAIMED", "NO MEANINGFUL DIFFERENCE", "INVALID", "INCONCLUSIVE")
     }
 
@@ -946,16 +946,16 @@ def test_run_with_a_failed_repeat_spends_all_of_its_error(
 ) -> None:
     failed = recorded(repeats, 3.0, looks=looks, crashed=3, exit_code=1, is_empty=True)
 
-    look = present_look(failed)
+    look = latest_analysis(failed)
 
-    assert (look.counts, look.shares[-1], look.words) == (counts, 1.0, "")
+    assert (look.counts, look.spent_shares[-1], look.early_stop) == (counts, 1.0, "")
 
 
 def test_run_that_goes_on_after_a_failed_repeat_keeps_its_error() -> None:
-    look = present_look(recorded(7, 3.0, crashed=3, exit_code=1, planned=8, is_empty=True))
+    look = latest_analysis(recorded(7, 3.0, crashed=3, exit_code=1, planned=8, is_empty=True))
 
     assert look.counts == (6,)
-    assert look.shares[-1] < 0.5
+    assert look.spent_shares[-1] < 0.5
 
 
 def drifting(change: float, rounds: int, seed: int) -> list[float]:

@@ -10,7 +10,7 @@ import torch
 from tests.boxes import verdict_of
 from tests.gpu.kernels import cycles_per_us
 from tests.raced import Recorder, gathered
-from tuilab.judging.controls import distrust, told
+from tuilab.judging.controls import describe_circumstances, describe_distrust
 from tuilab.judging.evidence import Evidence
 from tuilab.lab.device import Cuda
 from tuilab.lab.races.race import Race, run_race
@@ -87,10 +87,10 @@ def test_the_same_work_does_not_differ_and_the_known_delay_is_seen(device: torch
     for _ in range(TRIALS):
         race, found, claim = raced(device, left=KINDS[kind](device), right=KINDS[kind](device))
         ratios.append(race.ratio("left", "right"))
-        blind += [why for why in [distrust(claim, found)] if why]
+        blind += [why for why in [describe_distrust(claim, found)] if why]
         verdicts.append(verdict_of(claim, found))
         page.note("trust: the same work against itself, ratios", kind, [round(ratio, 4) for ratio in ratios])
-        page.note("trust: what a verdict tells", kind, "; ".join(told(found)) or "nothing")
+        page.note("trust: what a verdict tells", kind, "; ".join(describe_circumstances(found)) or "nothing")
     page.note("trust: the known delay was not seen", kind, f"{len(blind)} of {TRIALS} times")
 
     assert Verdict.REFUTED not in verdicts

@@ -188,7 +188,7 @@ async def test_what_is_kept_of_calibrations_is_shown(root: Path, monkeypatch: py
         pass
 
     assert "1 false verdict in 10 trials" in app.copied[0]
-    assert [line for line in calibration.kept_in_words() if line not in app.copied[0]] == []
+    assert [line for line in calibration.describe_saved() if line not in app.copied[0]] == []
 
 
 def test_a_calibration_that_goes_on_is_told_at_the_end(
@@ -211,4 +211,4 @@ def test_a_calibration_that_is_ended_keeps_nothing(root: Path, monkeypatch: pyte
     until(lambda: now.is_over)
 
     assert now.why_not == "you stopped it"
-    assert not calibration_file.load().ways
+    assert not calibration_file.load().trials_of_method

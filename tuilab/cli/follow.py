@@ -65,7 +65,7 @@ class Outcome:
         if not (self.as_json or self.as_jsonl or self.is_silent):
             width = _terminal_width()
             style = style_of(self.result or sys.stdout)
-            trust = calibration.beside_verdicts(watch.summary)
+            trust = calibration.describe_trust(watch.summary)
             before = earlier.tell(watch.run_dir, watch.summary)
             has_chart = self.has_chart
             shown = render(watch.summary, state, watch.run_dir, style, width, has_chart=has_chart, trust=trust, before=before)

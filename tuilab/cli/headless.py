@@ -16,8 +16,8 @@ from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch
 from tuilab.errors import ExitCode
 from tuilab.interrupts import OneByOne
-from tuilab.judging.judge_run import judge_plainly
-from tuilab.judging.standing import Standing, Standings, in_words
+from tuilab.judging.interim_results import InterimJudge, InterimResult, describe_interim_result
+from tuilab.judging.judge_run import judge_without_times
 from tuilab.record.encoding import for_programs
 from tuilab.record.events import StateChanged
 from tuilab.record.journal.follower import Portion
@@ -187,7 +187,7 @@ class Plain:
     def __init__(self, style: Style, where: str = "") -> None:
         self._style = style
         self._where = where
-        self._standings = Standings()
+        self._standings = InterimJudge()
         self._said: set[tuple[str, str]] = set()
         self._warning = ""
         self._progress = ""
@@ -234,7 +234,7 @@ class Live:
         self._group = Group
         self._style = style
         self._where = where
-        self._standings = Standings()
+        self._standings = InterimJudge()
         self._said: set[tuple[str, str]] = set()
         self._console = Console(stderr=True, highlight=False)
         self._live = RichLive(console=self._console, refresh_per_second=4, transient=True)
@@ -265,7 +265,7 @@ def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
     lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
     for claim in summary.claims.values():
         if claim.measured or claim.needs:
-            found = judge_plainly(claim, summary)
+            found = judge_without_times(claim, summary)
             if found is not None:
                 why = show(reason_words(found.verdict, found.why))
                 lines.append(("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(why)}"))
@@ -279,14 +279,14 @@ def _state_words(event: StateChanged) -> str:
     return show(f"{event.state}: {event.reason}" if event.reason else event.state)
 
 
-def standing_lines(summary: RunSummary, known: Standings, style: Style) -> list[str]:
+def standing_lines(summary: RunSummary, known: InterimJudge, style: Style) -> list[str]:
     """Return a line for each claim about a ratio that is still open; none once only the verdict is left to come."""
-    found = [] if summary.is_over else known.of(summary)
-    return [_standing_line(one, style) for one in found if one.repeats < one.planned]
+    found = [] if summary.is_over else known.results(summary)
+    return [_standing_line(one, style) for one in found if one.repeats < one.planned_repeats]
 
 
-def _standing_line(one: Standing, style: Style) -> str:
-    return f"{style.mark(one.judgement.verdict)} {show(one.claim.text)}: {style.dim(show(in_words(one)))}"
+def _standing_line(one: InterimResult, style: Style) -> str:
+    return f"{style.mark(one.judgement.verdict)} {show(one.claim.text)}: {style.dim(show(describe_interim_result(one)))}"
 
 
 def live_line(watch: Watch) -> str:

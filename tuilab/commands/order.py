@@ -13,7 +13,7 @@ from tuilab.commands.started import check_found
 from tuilab.engine.messages import CommandArm, CommandOrder, RunOrder, pack
 from tuilab.engine.turn import CORES
 from tuilab.errors import UsageError
-from tuilab.judging.looks import PLANNED
+from tuilab.judging.interim_analyses import PLANNED_ANALYSES
 from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.scrub import words_for_record
 from tuilab.text import show
@@ -52,8 +52,8 @@ def order(
         params={},
         claims=[claim.text for claim in command.claims],
         claim_keys=[claim.key for claim in command.claims],
-        repeats=(repeats or (PLANNED[-1] if budget_s else REPEATS)) if command.arms else 1,
-        looks=list(PLANNED) if budget_s and not repeats else [],
+        repeats=(repeats or (PLANNED_ANALYSES[-1] if budget_s else REPEATS)) if command.arms else 1,
+        looks=list(PLANNED_ANALYSES) if budget_s and not repeats else [],
         budget_s=budget_s,
         timeout_s=timeout_s,
         waits=waits,

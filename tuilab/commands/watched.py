@@ -23,7 +23,7 @@ from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.story import optimizer_name, story_of
 from tuilab.commands.unseen import failure_of_watcher, why_unseen
 from tuilab.engine.messages import CommandOrder
-from tuilab.judging.learning import FIRST
+from tuilab.judging.learning import COMPARED_VALUES
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.text import join, plural, show
@@ -219,7 +219,7 @@ class Watched:
             if values:
                 self._log(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
             lane.count += 1
-            lane.roots += [*step.roots.values()][: FIRST - len(lane.roots)]
+            lane.roots += [*step.roots.values()][: COMPARED_VALUES - len(lane.roots)]
             if step.took_ns:
                 lane.times_s.append(step.took_ns / 1e9)
             if step.core_time and self._arm:

@@ -271,13 +271,13 @@ def _calibration() -> list[Fact]:
     known = calibration_file.load()
     never = "this machine is not calibrated yet; run `tuilab calibrate` (2 minutes)"
     rows = _calibrated(known, "") or [Fact("Calibration", "error rate of verdicts", "", never)]
-    for gpu in calibration_file.gpus().values():
+    for gpu in calibration_file.load_gpus().values():
         rows += _calibrated(gpu, f"{gpu.name or 'GPU'}: ")
     return rows
 
 
 def _calibrated(known: Calibration, of: str) -> list[Fact]:
     """Return what is kept of a calibration, of a GPU with its name; nothing where there is none."""
-    lines = [line.partition(": ") for line in calibration.in_words(known.ways)]
+    lines = [line.partition(": ") for line in calibration.describe_trials(known.trials_of_method)]
     rows = [Fact("Calibration", f"{of}{where}", words) for where, _, words in lines]
     return [Fact("Calibration", f"{of}measured", known.day, "the calibration file has no date"), *rows] if rows else []

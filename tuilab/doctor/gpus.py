@@ -125,7 +125,7 @@ def memory_errors(box: Box) -> Finding:
 
 def calibrated(box: Box) -> Finding:
     """Which of them were calibrated, and when: each has luck of its own."""
-    known = calibration_file.gpus()
+    known = calibration_file.load_gpus()
     days = {gpu.label: _day(known, gpu) for gpu in _open().found}
     found = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
     step = "run `tuilab calibrate --device cuda:N` (5 minutes)"

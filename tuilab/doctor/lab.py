@@ -22,7 +22,7 @@ _LOOKED_AT = 200  # runs, the newest
 
 def calibrated(box: Box) -> Finding:
     known = calibration_file.load()
-    lines = calibration.in_words(known.ways)
+    lines = calibration.describe_trials(known.trials_of_method)
     step = "run `tuilab calibrate` (2 minutes)"
     if complaint := user_data.complaint_about(places.calibration_file()):
         return warn(complaint, step)

@@ -117,7 +117,7 @@ def _luck() -> float | None:
     """Return how far off a single process is by itself on this box: kept with the run, so that its verdict follows from it."""
     from tuilab.judging import calibration_file  # most runs have several processes, and begin without it
 
-    return calibration_file.load().luck
+    return calibration_file.load().process_sd
 
 
 def answer_front(receipt: Receipt) -> bool:

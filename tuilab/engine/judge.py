@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tuilab.engine.messages import UNDECIDED
+from tuilab.judging.interim_analyses import can_end_run
 from tuilab.judging.judge_run import judge
-from tuilab.judging.looks import says_all
 from tuilab.record.events import Event, Unavailable
 from tuilab.record.folding.of_claims import verdict_reached
 from tuilab.record.journal.writer import Writer
@@ -31,7 +31,7 @@ def main() -> None:
     summary = read_run(run_dir)
     verdicts = judge(summary)
     if wanted == "look":
-        is_over = all(says_all(summary.claims[verdict.claim_id].declared, verdict) for verdict in verdicts)
+        is_over = all(can_end_run(summary.claims[verdict.claim_id].declared, verdict) for verdict in verdicts)
         raise SystemExit(0 if is_over else UNDECIDED)
     told: list[Event] = [*verdicts]
     if wanted == "done":

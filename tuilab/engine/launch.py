@@ -18,7 +18,7 @@ from tuilab.engine.spare import Spare, spawn_supervisor
 from tuilab.engine.turn import devices_of
 from tuilab.errors import ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
-from tuilab.judging.looks import PLANNED
+from tuilab.judging.interim_analyses import PLANNED_ANALYSES
 from tuilab.record.events import CLAIM_LIMIT, Identity, Scalar
 from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried, named_process
@@ -69,9 +69,9 @@ def order(
         secrets=[param.name for param in scenario.params if _is_secret(param, values[param.name])],
         claims=[claim.text for claim in claims],
         claim_keys=[claim.key for claim in claims],
-        repeats=repeats or (PLANNED[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
+        repeats=repeats or (PLANNED_ANALYSES[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
         has_usual_repeats=not repeats,
-        looks=list(PLANNED) if budget_s and not repeats else [],
+        looks=list(PLANNED_ANALYSES) if budget_s and not repeats else [],
         budget_s=budget_s,
         imports=list(scenario.imports),
         quick=is_quick,

@@ -1,4 +1,4 @@
-"""From measurements to verdicts, and the check of both.
+"""Compute verdicts from measurements, and verify both.
 
-Imports the ground and the rooms before it: `record`, `probes`, `catalogue`.
+Imports the packages that come before it: `record`, `probes`, `catalogue`.
 """

@@ -1,8 +1,12 @@
-"""How far this lab can be trusted on this box: its rate of false verdicts and the differences that it can see, measured."""
+"""Measure how far tuilab can be trusted on a machine, and describe the result.
+
+A calibration run races arms that do the same work, and arms with an injected delay. The verdicts
+on them show how often tuilab reports a false difference, and which differences it detects.
+"""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace as changed
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
@@ -12,158 +16,245 @@ from tuilab.judging import calibration_file, stats
 from tuilab.judging.calibration_file import Calibration, Trials, load
 from tuilab.judging.evidence import GPU, Evidence, gather_evidence
 from tuilab.judging.ratio import judge_ratio
-from tuilab.judging.units import units_of
+from tuilab.judging.units import make_units
 from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.text import percent, plural, show
 
-GROUP = 6  # processes that make one trial, as many as a run has repeats
-USUAL_MINUTES = {"cpu": 2.0, "cuda": 5.0}  # that a calibration takes
-_BOUNDS = (1.0, 1.03, 2.0)  # of the claims that are tried: no difference, one as large as the margin, and a large one
+USUAL_MINUTES = {"cpu": 2.0, "cuda": 5.0}  # that a calibration takes, by device
+_GROUP = 6  # processes of one trial, as many as a run has repeats
+_WITHIN_ONE = "within one process"
+_OVER_SEVERAL = f"over {_GROUP} processes"
+# Bounds of the tried claims: no difference, a difference as large as the margin, a large one.
+_BOUNDS = (1.0, 1.03, 2.0)
+
+
+# ---- the assessment of a calibration run
 
 
 def assess(summary: RunSummary) -> Calibration:
-    """Return what the trials of a calibration run amount to, within one process and over several, judged as a run is."""
-    arms = [race.arms for writer, race in summary.races if writer == summary.races[0][0]]
-    claims = [events.ClaimDeclared(text="", over=over, under=under, op="at_least", bound=1.0) for over, under, *_ in arms]
-    luck = _luck(summary, claims)
-    alone, groups = (list(_trials(summary, claims, size, luck)) for size in (1, GROUP))
-    ways = {
-        "within one process": _assess(alone, len(alone) // max(1, len(claims))),
-        f"over {GROUP} processes": _assess(groups, GROUP * len(groups) // max(1, len(claims))),
+    """Return the calibration that a run measured: within one process, and over several."""
+    claims = []
+    for writer, race in summary.races:
+        if writer == summary.races[0][0]:  # every process has the same races
+            over, under, *_ = race.arms
+            claims.append(_make_claim(over, under, "at_least", 1.0))
+    process_sd = _measure_process_sd(summary, claims)
+    singles = list(_make_trials(summary, claims, 1, process_sd))
+    groups = list(_make_trials(summary, claims, _GROUP, process_sd))
+    claim_count = max(1, len(claims))
+    trials_of_method = {
+        _WITHIN_ONE: _count_verdicts(singles, len(singles) // claim_count),
+        _OVER_SEVERAL: _count_verdicts(groups, _GROUP * len(groups) // claim_count),
     }
-    return Calibration(ways, luck=luck)
+    return Calibration(trials_of_method, process_sd=process_sd)
 
 
-def in_words(assessment: Mapping[str, Trials]) -> list[str]:
-    """Return one line for each way of judging."""
-    return [
-        f"{show(where, 100)}: {plural(trials.false, 'false verdict')} in {plural(trials.trials, 'trial')}{_of(trials)} "
-        f"without a difference; "
-        f"an injected 5 % delay was detected in {trials.seen} of {trials.delays}; "
-        f"smallest detectable difference: {_effect(trials)}"
-        for where, trials in assessment.items()
-        if trials.trials
-    ]
+def _measure_process_sd(
+    summary: RunSummary, claims: Sequence[events.ClaimDeclared]
+) -> float | None:
+    """Return the standard deviation between processes, of the log ratio of two equal arms.
 
-
-def luck_in_words(luck: float | None) -> str:
-    """Return how far off one process is by itself, and what that is for."""
-    off = "n/a (too few processes), 5 % is assumed" if luck is None else f"about {percent(luck)}"
-    return f"variation between processes, by which --quick widens its intervals: {off}"
-
-
-def kept_in_words() -> list[str]:
-    """Return what is kept of this box and of each of its GPUs, a line each; where nothing is, that."""
-    lines = _kept(load())
-    for uuid, kept in calibration_file.gpus().items():
-        lines += [f"{kept.name or 'a GPU'} ({show(uuid, 60)}):", *(f"  {line}" for line in _kept(kept))]
-    return lines or ["this machine is not calibrated yet; run `tuilab calibrate` (2 minutes)"]
-
-
-def kept_as_fields() -> dict[str, Any]:
-    """Return what is kept of this box and of each of its GPUs for a JSON document; None where the box was never calibrated."""
-    cpu = load()
-    gpus = [{"uuid": uuid, "name": kept.name, **_fields(kept)} for uuid, kept in calibration_file.gpus().items()]
-    return {"host": presence.host_name(), "cpu": _fields(cpu) if cpu.ways else None, "gpus": gpus}
-
-
-def _fields(kept: Calibration) -> dict[str, Any]:
-    return {"wall_s": kept.wall_s, "luck": kept.luck, "ways": msgspec.to_builtins(kept.ways)}
-
-
-def _kept(kept: Calibration) -> list[str]:
-    lines = in_words(kept.ways)
-    return [*lines, *([luck_in_words(kept.luck)] if lines else [])]
-
-
-def beside_verdicts(summary: RunSummary) -> str:
-    """Return what the calibration of this box says of verdicts like those of a run; empty when it has none about time."""
-    if not any(claim.declared for claim in summary.claims.values()):
-        return ""
-    where = "within one process" if summary.run is None or summary.run.repeats < GROUP else f"over {GROUP} processes"
-    gpus = {race.uuid: "" for _, race in summary.races if race.device == "cuda"}
-    told = [_on_gpu(where, uuid) for uuid in gpus]
-    if not gpus or any(race.device != "cuda" for _, race in summary.races):
-        told.append(_line(where, load()) or "n/a, this machine is not calibrated yet; run `tuilab calibrate`")
-    return "; ".join(told)
-
-
-def _on_gpu(where: str, uuid: str) -> str:
-    """Return what the calibration of a GPU says of verdicts that were reached there."""
-    if not uuid:
-        return f"n/a, torch does not report the UUID of this {GPU}, which its calibration needs"
-    known = load(uuid)
-    if line := _line(where, known):
-        return f"on {known.name or 'its GPU'}, {line}"
-    return f"n/a, this {GPU} is not calibrated yet; run `tuilab calibrate --device cuda`"
-
-
-def _line(where: str, known: Calibration) -> str:
-    return next(iter(in_words({where: known.ways[where]} if where in known.ways else {})), "")
-
-
-def _of(trials: Trials) -> str:
-    return f" of {plural(trials.processes, 'process', 'processes')}" if trials.processes else ""
-
-
-def _luck(summary: RunSummary, claims: list[events.ClaimDeclared]) -> float | None:
-    """Return the standard deviation of what a process says of identical arms, of the kind of work where that is largest.
-
-    None where there are too few processes.
+    It is that of the kind of work for which it is largest. None if there are too few processes.
     """
     variances: dict[str, list[float]] = {}
     for claim in claims:
-        if found := gather_evidence(claim, summary):
-            processes = units_of(changed(found, is_single_process=False), found.rounds).values
-            if len(processes) >= GROUP:
-                variances.setdefault(_kind(claim.over), []).append(stats.spread(processes) ** 2)
-    return math.sqrt(max(map(fmean, variances.values()))) if variances else None
+        evidence = gather_evidence(claim, summary)
+        if evidence is None:
+            continue
+        evidence = replace(evidence, is_single_process=False)
+        units = make_units(evidence, evidence.rounds)
+        if len(units.values) >= _GROUP:
+            kind = _kind_of_work(claim.over)
+            variances.setdefault(kind, []).append(stats.sample_sd(units.values) ** 2)
+    if not variances:
+        return None
+    return math.sqrt(max(fmean(of_kind) for of_kind in variances.values()))
 
 
-def _kind(arm: str) -> str:
-    """Return the kind of work of an arm that is called like `left memory 4`."""
-    return arm.partition(" ")[2].rpartition(" ")[0]
+def _kind_of_work(arm: str) -> str:
+    """Return the kind of work in the name of an arm, such as `memory` in `left memory 4`."""
+    _, _, kind_and_number = arm.partition(" ")
+    kind, _, _ = kind_and_number.rpartition(" ")
+    return kind
 
 
-def _trials(
-    summary: RunSummary, claims: list[events.ClaimDeclared], size: int, luck: float | None = None
+def _make_trials(
+    summary: RunSummary,
+    claims: Sequence[events.ClaimDeclared],
+    group_size: int,
+    process_sd: float | None,
 ) -> Iterator[Evidence]:
     """Yield the evidence of every race in every group of so many processes."""
     for claim in claims:
         writers = [writer for writer, race in summary.differences if claim.over in race.arms]
-        for start in range(0, len(writers) - size + 1, size):
-            if found := gather_evidence(claim, summary, writers[start : start + size]):
-                yield changed(found, is_single_process=size == 1, process_sd=luck, failed_repeats=0)
+        for start in range(0, len(writers) - group_size + 1, group_size):
+            evidence = gather_evidence(claim, summary, writers[start : start + group_size])
+            if evidence is not None:
+                yield replace(
+                    evidence,
+                    is_single_process=group_size == 1,
+                    process_sd=process_sd,
+                    failed_repeats=0,  # the other processes are trials of their own
+                )
 
 
-def _assess(trials: list[Evidence], processes: int) -> Trials:
-    """Count trials with a false verdict, and how often the known delay was seen."""
-    delays = [changed(trial, rounds=trial.delayed, marks=[]) for trial in trials if trial.delayed]
-    effects = [found.smallest_effect for trial in trials if (found := judge_ratio(_at_least(1.0), trial)).smallest_effect]
+def _count_verdicts(trials: Sequence[Evidence], processes: int) -> Trials:
+    """Count the trials with a false verdict, and those in which the injected delay was detected."""
+    no_difference = _make_claim("left", "right", "at_least", 1.0)
+    false_count = 0
+    delay_count = 0
+    detected_count = 0
+    effects = []
+    for trial in trials:
+        if _has_false_verdict(trial):
+            false_count += 1
+        if effect := judge_ratio(no_difference, trial).smallest_effect:
+            effects.append(effect)
+        if trial.delayed:
+            delay_count += 1
+            delayed = replace(trial, rounds=trial.delayed, marks=[])
+            if judge_ratio(no_difference, delayed).verdict == Verdict.SUPPORTED:
+                detected_count += 1
     return Trials(
         trials=len(trials),
-        false=sum(any(_are_false(trial)) for trial in trials),
-        delays=len(delays),
-        seen=sum(judge_ratio(_at_least(1.0), delay).verdict == Verdict.SUPPORTED for delay in delays),
+        false=false_count,
+        delays=delay_count,
+        seen=detected_count,
         smallest_effect=median(effects) if effects else None,
         processes=processes,
     )
 
 
-def _are_false(trial: Evidence) -> Iterator[bool]:
-    """Say of claims in either direction whether their verdicts are false where there is no difference."""
+def _has_false_verdict(trial: Evidence) -> bool:
+    """Return whether a claim about equal arms gets a false verdict, in either direction."""
     for bound in _BOUNDS:
-        for claim in (_at_least(bound), msgspec.structs.replace(_at_least(1 / bound), op="at_most")):
-            wrong = {Verdict.REFUTED} if bound == 1 else {Verdict.SUPPORTED, Verdict.WEAKER}
-            yield judge_ratio(claim, trial).verdict in wrong
+        false_verdicts = {Verdict.SUPPORTED, Verdict.WEAKER}
+        if bound == 1:  # true for equal arms
+            false_verdicts = {Verdict.REFUTED}
+        at_least = _make_claim("left", "right", "at_least", bound)
+        at_most = _make_claim("left", "right", "at_most", 1 / bound)
+        for claim in (at_least, at_most):
+            if judge_ratio(claim, trial).verdict in false_verdicts:
+                return True
+    return False
 
 
-def _at_least(bound: float) -> events.ClaimDeclared:
-    return events.ClaimDeclared(text="", over="left", under="right", op="at_least", bound=bound)
+def _make_claim(over: str, under: str, op: events.Operator, bound: float) -> events.ClaimDeclared:
+    return events.ClaimDeclared(text="", over=over, under=under, op=op, bound=bound)
 
 
-def _effect(trials: Trials) -> str:
-    """Return the smallest difference in words; there is none where every trial was too short to tell."""
-    return "n/a" if trials.smallest_effect is None else f"about {percent(trials.smallest_effect)}"
+# ---- descriptions
+
+
+def describe_trials(trials_of_method: Mapping[str, Trials]) -> list[str]:
+    """Return a line for each method that was tried."""
+    lines = []
+    for method, trials in trials_of_method.items():
+        if trials.trials:
+            lines.append(_describe_method(method, trials))
+    return lines
+
+
+def _describe_method(method: str, trials: Trials) -> str:
+    false = f"{plural(trials.false, 'false verdict')} in {plural(trials.trials, 'trial')}"
+    if trials.processes:
+        false += f" of {plural(trials.processes, 'process', 'processes')}"
+    effect = "n/a"  # every trial was too short to detect anything
+    if trials.smallest_effect is not None:
+        effect = f"about {percent(trials.smallest_effect)}"
+    return (
+        f"{show(method, 100)}: {false} without a difference; "
+        f"an injected 5 % delay was detected in {trials.seen} of {trials.delays}; "
+        f"smallest detectable difference: {effect}"
+    )
+
+
+def describe_process_sd(process_sd: float | None) -> str:
+    """Return the variation between processes, and what it is for."""
+    variation = "n/a (too few processes), 5 % is assumed"
+    if process_sd is not None:
+        variation = f"about {percent(process_sd)}"
+    return f"variation between processes, by which --quick widens its intervals: {variation}"
+
+
+def describe_saved() -> list[str]:
+    """Return the saved calibrations of this machine and its GPUs, or that there are none."""
+    lines = _describe_calibration(load())
+    for uuid, calibration in calibration_file.load_gpus().items():
+        lines.append(f"{calibration.name or 'a GPU'} ({show(uuid, 60)}):")
+        for line in _describe_calibration(calibration):
+            lines.append(f"  {line}")
+    if not lines:
+        lines.append("this machine is not calibrated yet; run `tuilab calibrate` (2 minutes)")
+    return lines
+
+
+def _describe_calibration(calibration: Calibration) -> list[str]:
+    lines = describe_trials(calibration.trials_of_method)
+    if lines:
+        lines.append(describe_process_sd(calibration.process_sd))
+    return lines
+
+
+def export_saved() -> dict[str, Any]:
+    """Return the saved calibrations of this machine and its GPUs as fields of a JSON document."""
+    cpu = load()
+    gpus = []
+    for uuid, calibration in calibration_file.load_gpus().items():
+        gpus.append({"uuid": uuid, "name": calibration.name, **_export(calibration)})
+    return {
+        "host": presence.host_name(),
+        "cpu": _export(cpu) if cpu.trials_of_method else None,
+        "gpus": gpus,
+    }
+
+
+def _export(calibration: Calibration) -> dict[str, Any]:
+    return {
+        "wall_s": calibration.wall_s,
+        "luck": calibration.process_sd,
+        "ways": msgspec.to_builtins(calibration.trials_of_method),
+    }
+
+
+def describe_trust(summary: RunSummary) -> str:
+    """Return what the saved calibrations say about verdicts like those of a run.
+
+    Empty if the run has no claim about times.
+    """
+    if not any(claim.declared for claim in summary.claims.values()):
+        return ""
+    method = _OVER_SEVERAL
+    if summary.run is None or summary.run.repeats < _GROUP:
+        method = _WITHIN_ONE
+    gpu_uuids = []
+    has_cpu_race = not summary.races
+    for _, race in summary.races:
+        if race.device != "cuda":
+            has_cpu_race = True
+        elif race.uuid not in gpu_uuids:
+            gpu_uuids.append(race.uuid)
+    parts = [_describe_trust_in_gpu(method, uuid) for uuid in gpu_uuids]
+    if has_cpu_race:
+        line = _describe_one_method(method, load())
+        parts.append(line or "n/a, this machine is not calibrated yet; run `tuilab calibrate`")
+    return "; ".join(parts)
+
+
+def _describe_trust_in_gpu(method: str, uuid: str) -> str:
+    if not uuid:
+        return f"n/a, torch does not report the UUID of this {GPU}, which its calibration needs"
+    calibration = load(uuid)
+    if line := _describe_one_method(method, calibration):
+        return f"on {calibration.name or 'its GPU'}, {line}"
+    return f"n/a, this {GPU} is not calibrated yet; run `tuilab calibrate --device cuda`"
+
+
+def _describe_one_method(method: str, calibration: Calibration) -> str:
+    """Return the line of one method, or an empty string if it was not tried."""
+    trials = calibration.trials_of_method.get(method)
+    if trials is None or not trials.trials:
+        return ""
+    return _describe_method(method, trials)

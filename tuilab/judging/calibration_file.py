@@ -1,4 +1,7 @@
-"""What is kept of calibrations: one of each box, for work on its CPU, and one of each GPU, wherever that is plugged in."""
+"""Read and write the saved calibrations.
+
+There is one for the CPU of each machine, and one for each GPU, which may move between machines.
+"""
 
 import os
 import time
@@ -14,97 +17,148 @@ from tuilab.record import presence
 from tuilab.record.events import Count
 from tuilab.text import show
 
-_LIMIT = 1024 * 1024
-_PATIENCE_S = 5.0  # for the lock, which others have for a moment
-_GPU = "GPU "  # before the UUID of one; no box has a name with a space in it
+_MAX_BYTES = 1024 * 1024
+_LOCK_TIMEOUT_S = 5.0  # other calibrations hold the lock only for a moment
+_GPU_PREFIX = "GPU "  # before a UUID; no host name contains a space
 _Number = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 
 
 class Trials(msgspec.Struct, frozen=True):
-    """What the trials of one way of judging amount to."""
+    """The results of all trials of one method of judging: one process, or several.
 
-    trials: Count
-    false: Count
-    delays: Count
-    seen: Count
+    The fields are stored under their names.
+    """
+
+    trials: Count  # without a difference between the arms
+    false: Count  # of these, with a false verdict
+    delays: Count  # trials with an injected delay
+    seen: Count  # of these, in which the delay was detected
     smallest_effect: _Number | None = None
-    processes: Count = 0  # that all the trials were made of: those of one process share its luck
+    processes: Count = 0  # in all trials; those of one process share its deviation
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """The last assessment of a box or a GPU, by the way of judging; nothing where it was never calibrated."""
+    """The latest calibration of a machine or a GPU; empty if there is none."""
 
-    ways: dict[str, Trials] = {}
+    trials_of_method: dict[str, Trials] = {}
     wall_s: float | None = None  # since 1970
-    luck: float | None = None  # how far off a process is by itself: the standard deviation of its mean, in logs
+    process_sd: float | None = None  # standard deviation between processes, of a log ratio
     name: str = ""  # of a GPU
-    box: str = ""  # in which that GPU was
+    box: str = ""  # host name of the machine that the GPU was in
 
     @property
     def day(self) -> str:
-        """When it was measured, by the clock of this box; nothing where the file does not say."""
-        return "" if self.wall_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(self.wall_s))
+        """When it was measured, in local time; empty if the file does not say."""
+        if self.wall_s is None:
+            return ""
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(self.wall_s))
 
 
-def save(ways: Mapping[str, Trials], luck: float | None = None, uuid: str = "", name: str = "") -> None:
-    """Keep the assessment of this box, or that of the GPU which torch knows by a UUID; each has one of its own.
+def save(
+    trials_of_method: Mapping[str, Trials],
+    process_sd: float | None = None,
+    uuid: str = "",
+    name: str = "",
+) -> None:
+    """Save the calibration of this machine, or that of the GPU with this UUID of torch.
 
-    One that was too short to tell the luck of a process leaves what an earlier one told of it.
+    If it had too few processes to measure `process_sd`, an earlier value is kept.
     """
     path = places.calibration_file()
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        with files.locked(folder, _PATIENCE_S):  # another calibration may end in this moment
-            _save(path, ways, load(uuid).luck if luck is None else luck, uuid, name)
+        with files.locked(folder, _LOCK_TIMEOUT_S):  # another calibration may end now
+            if process_sd is None:
+                process_sd = load(uuid).process_sd
+            _save(path, trials_of_method, process_sd, uuid, name)
     except OSError as problem:
-        raise CannotRecord(f"cannot keep the calibration in {show(path)}: {problem.strerror}") from problem
+        message = f"cannot keep the calibration in {show(path)}: {problem.strerror}"
+        raise CannotRecord(message) from problem
 
 
-def _save(path: str, ways: Mapping[str, Trials], luck: float | None, uuid: str, name: str) -> None:
-    numbers = {"wall_s": time.time(), **({} if luck is None else {"luck": luck})}
-    words = {"name": name, "box": presence.host_name()} if uuid else {}
-    user_data.update(path, {_place(uuid): {**numbers, **words, **msgspec.to_builtins(ways)}}, _LIMIT, indent=1)
+def _save(
+    path: str,
+    trials_of_method: Mapping[str, Trials],
+    process_sd: float | None,
+    uuid: str,
+    name: str,
+) -> None:
+    entry: dict[str, Any] = {"wall_s": time.time()}
+    if process_sd is not None:
+        entry["luck"] = process_sd
+    if uuid:
+        entry["name"] = name
+        entry["box"] = presence.host_name()
+    entry.update(msgspec.to_builtins(trials_of_method))
+    user_data.update(path, {_entry_name(uuid): entry}, _MAX_BYTES, indent=1)
 
 
 def load(uuid: str = "") -> Calibration:
-    """Return the last assessment of this box, or of the GPU with this UUID; of a damaged one what can be read."""
-    place = _place(uuid)
-    return _decode(place, _read().get(place, {}))
+    """Return the calibration of this machine, or of the GPU with this UUID.
+
+    If the file is damaged, it has what can be read.
+    """
+    name = _entry_name(uuid)
+    return _decode(name, _read_entries().get(name, {}))
 
 
-def gpus() -> dict[str, Calibration]:
-    """Return by torch's UUID the GPUs that were calibrated in this box."""
-    found = {place.removeprefix(_GPU): _decode(place, parts) for place, parts in _read().items() if place.startswith(_GPU)}
-    return {uuid: one for uuid, one in found.items() if one.ways and one.box == presence.host_name()}
+def load_gpus() -> dict[str, Calibration]:
+    """Return the calibrations of the GPUs of this machine, by torch's UUID."""
+    calibrations = {}
+    for name, entry in _read_entries().items():
+        if not name.startswith(_GPU_PREFIX):
+            continue
+        calibration = _decode(name, entry)
+        if calibration.trials_of_method and calibration.box == presence.host_name():
+            calibrations[name.removeprefix(_GPU_PREFIX)] = calibration
+    return calibrations
 
 
-def _place(uuid: str) -> str:
-    return f"{_GPU}{uuid}" if uuid else presence.host_name()
+def _entry_name(uuid: str) -> str:
+    return f"{_GPU_PREFIX}{uuid}" if uuid else presence.host_name()
 
 
-def _decode(place: str, parts: Any) -> Calibration:
-    """Take in each part that is of a kind that we write; that another is not is told."""
-    known = parts if isinstance(parts, dict) else {}
-    ways = {name: _as(Trials, part) for name, part in known.items() if isinstance(part, dict)}
-    numbers = {name: _as(_Number, known[name]) for name in ("wall_s", "luck") if name in known}
-    words = {name: _as(str, known[name]) for name in ("name", "box") if name in known}
-    if known is not parts or None in (*ways.values(), *numbers.values(), *words.values()):
-        user_data.complain(places.calibration_file(), f"its entry for {show(place, 100)} cannot be read completely")
+def _decode(name: str, entry: Any) -> Calibration:
+    """Return what can be read of an entry, and note a complaint if that is not all of it."""
+    fields = entry if isinstance(entry, dict) else {}
+    is_damaged = fields is not entry
+    trials_of_method = {}
+    for method, part in fields.items():
+        if isinstance(part, dict):
+            trials = _convert(Trials, part)
+            if trials is None:
+                is_damaged = True
+            else:
+                trials_of_method[show(method, 200)] = trials
+    numbers = {}
+    for field in ("wall_s", "luck"):
+        if field in fields:
+            numbers[field] = _convert(_Number, fields[field])
+    texts = {}
+    for field in ("name", "box"):
+        if field in fields:
+            texts[field] = _convert(str, fields[field])
+    if is_damaged or None in (*numbers.values(), *texts.values()):
+        problem = f"its entry for {show(name, 100)} cannot be read completely"
+        user_data.complain(places.calibration_file(), problem)
     return Calibration(
-        ways={show(name, 200): way for name, way in ways.items() if way},
-        name=show(words.get("name") or "", 200),
-        box=show(words.get("box") or "", 200),
-        **numbers,
+        trials_of_method=trials_of_method,
+        wall_s=numbers.get("wall_s"),
+        process_sd=numbers.get("luck"),
+        name=show(texts.get("name") or "", 200),
+        box=show(texts.get("box") or "", 200),
     )
 
 
-def _as(kind: Any, part: object) -> Any:
+def _convert(kind: Any, part: object) -> Any:
+    """Return a part of the file as a type; None if it is of another one."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(part, kind)
     return None
 
 
-def _read() -> dict[str, Any]:
-    """Return what is kept of each box; of a file of no use nothing."""
-    return user_data.read(places.calibration_file(), user_data.fields_of, _LIMIT) or {}
+def _read_entries() -> dict[str, Any]:
+    """Return the entries of the file; none if it is missing or unusable."""
+    entries = user_data.read(places.calibration_file(), user_data.fields_of, _MAX_BYTES)
+    return entries or {}

@@ -1,4 +1,7 @@
-"""What stands against a measurement before its numbers are looked at: controls that failed, and what was disturbed."""
+"""Check the controls and the sensors: reasons against a verdict that do not depend on its numbers.
+
+Each function returns a reason as words for the user. An empty string means that there is none.
+"""
 
 import math
 from collections.abc import Sequence
@@ -6,202 +9,257 @@ from statistics import fmean
 
 from tuilab.judging import stats
 from tuilab.judging.evidence import MIN_UNITS, Evidence
-from tuilab.judging.units import units_of
+from tuilab.judging.units import make_units
 from tuilab.record import events
 from tuilab.text import percent, plural
 
-_MOST_DISTURBED = 0.3  # of the blocks
-_MOST_UNKNOWN = 0.3  # of the blocks on a GPU
-_MOST_OBSERVED = 0.01  # of a step, spent on recording it
-_MOST_FAILED = 1 / 3  # of the repeats
-_LEAST_SEEN = 0.5  # of the known delay
-_RARE = 0.01  # a chance, below which it is none
-_MOST_CHANGED = 0.5  # of the margin, in the course of a race
+_MAX_DISTURBED_SHARE = 0.3  # of the blocks
+_MAX_UNKNOWN_SHARE = 0.3  # of the blocks on a GPU
+_MAX_OBSERVER_SHARE = 0.01  # of a step, spent on recording it
+_MAX_FAILED_SHARE = 1 / 3  # of the repeats
+_MIN_DETECTED_SHARE = 0.5  # of the injected delay
+_MAX_P_VALUE = 0.01  # for a shift of the ratio to count
+_MAX_CHANGE = 0.5  # of the margin, by which the ratio may change in the course of a race
 # Standard errors that the A/A control is off by chance. With these, simulated claims at their bound
 # are decided in 3.2 % of the runs without a bias, and in at most 5 % with one of any size.
-_LIKELY_OFF = 1.0
-_LIKELY_OFF_DOUBLED = 1.5  # if an arm of the claim was timed twice in every process
-_LONG_RACE = 3  # rounds, of which a change has an error of its own
+_CHANCE_ERRORS = 1.0
+_CHANCE_ERRORS_DOUBLED = 1.5  # if an arm of the claim was timed twice in every process
+_MIN_ROUNDS_FOR_ERROR = 3  # fewer rounds show a change, but not how uncertain it is
 
 
-def failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return which control failed, or nothing."""
+# ---- a failed or missing control
+
+
+def describe_failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return which control failed. Nothing that was measured can be trusted then."""
     if evidence.difference:
         return evidence.difference
-    if not evidence.observer_share <= _MOST_OBSERVED:
+    if not evidence.observer_share <= _MAX_OBSERVER_SHARE:  # NaN fails as well
         return f"recording took {percent(evidence.observer_share)} of a step"
-    same = units_of(evidence, evidence.same)
-    if len(same.values) >= MIN_UNITS:
-        center, low, high = same.interval(claim.confidence)
-        if max(low, -high) > math.log1p(claim.margin):
-            return f"an arm against itself came out {math.exp(center):.3g} times as long: the control failed"
+    same = make_units(evidence, evidence.same)
+    if len(same.values) < MIN_UNITS:
+        return ""
+    center, low, high = same.interval(claim.confidence)
+    if max(low, -high) > math.log1p(claim.margin):
+        ratio = math.exp(center)
+        return f"an arm against itself came out {ratio:.3g} times as long: the control failed"
     return ""
 
 
-def lacking_control(evidence: Evidence) -> str:
-    """Return that no arm was held against itself, or not often enough, or nothing."""
-    same = units_of(evidence, evidence.same)
+def describe_missing_control(evidence: Evidence) -> str:
+    """Return that the A/A control was not measured, or not often enough."""
+    same = make_units(evidence, evidence.same)
     if len(same.values) >= MIN_UNITS:
         return ""
-    return f"no control: an arm against itself was {f'measured in only {same.in_words()}' if same.values else 'not measured'}"
+    measured = "not measured"
+    if same.values:
+        measured = f"measured in only {same.describe()}"
+    return f"no control: an arm against itself was {measured}"
 
 
-def offset(evidence: Evidence) -> float:
-    """Return by how much an interval is wider, because the A/A control was off; 0 if it was not.
+def control_offset(evidence: Evidence) -> float:
+    """Return by how much an interval is widened because the A/A control was off; 0 if it was not.
 
     Whatever moved the control may have moved the arms as well, in every process alike, and no
     interval shows that. An arm that was timed twice in each round lies in the middle between both
     instances, so that half of their difference is left. If the control is off by little more than
     its own standard error, that is most likely chance, and the interval stays as it is.
     """
-    same = units_of(evidence, evidence.same)
+    same = make_units(evidence, evidence.same)
     if len(same.values) < MIN_UNITS:
         return 0.0
     center = abs(fmean(same.values))
-    likely = _LIKELY_OFF if evidence.doubled_share < 1 else _LIKELY_OFF_DOUBLED
-    if center <= likely * same.error:
+    chance_errors = _CHANCE_ERRORS if evidence.doubled_share < 1 else _CHANCE_ERRORS_DOUBLED
+    if center <= chance_errors * same.error:
         return 0.0
     return center * (1 - evidence.doubled_share / 2)
 
 
-def distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return why this run could have missed a difference, and what is not said then; nothing where it sees well enough."""
-    missed = _missed_delay(claim, evidence)
-    return f"{missed}, so that {_unsaid(claim)}" if missed else ""
+# ---- an injected delay that was not detected
 
 
-def _unsaid(claim: events.ClaimDeclared) -> str:
-    """Return what may not be said by who could have missed a difference: that there is none, or no large one."""
-    allows_worse = claim.bound > 1 if claim.op == "at_most" else claim.bound < 1
-    worse = claim.over if claim.op == "at_most" else claim.under
-    return f"{worse} may be worse than it looks" if allows_worse else "no difference must not be claimed"
+def describe_distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return why the run could have missed a difference, and what cannot be claimed for that."""
+    missed_delay = _describe_missed_delay(claim, evidence)
+    if not missed_delay:
+        return ""
+    return f"{missed_delay}, so that {_describe_consequence(claim)}"
 
 
-def _missed_delay(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return that the known delay was not seen, or far too small.
+def _describe_consequence(claim: events.ClaimDeclared) -> str:
+    """Return what may not be claimed if a difference could have been missed.
 
-    A function may leave work undone when its clock stops, and a delay shows that it does not. The steps of a command follow
-    each other, so that what delays one is in its time; how small a difference its processes can show, their spread says, on
-    which the interval rests. There it is the arm against itself that must not be missing.
+    A claim such as "at least 0.9" allows an arm to be a little worse. It would be supported by a
+    run that detects nothing.
+    """
+    if claim.op == "at_most":
+        allows_worse = claim.bound > 1
+        worse = claim.over
+    else:
+        allows_worse = claim.bound < 1
+        worse = claim.under
+    if allows_worse:
+        return f"{worse} may be worse than it looks"
+    return "no difference must not be claimed"
+
+
+def _describe_missed_delay(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return that the injected delay was not detected, or that no control shows what would be.
+
+    A function may leave work undone when its clock stops; a detected delay shows that this one
+    does not. A command needs no delay: its steps follow each other, so that the delay of a step is
+    part of its time. How small a difference its processes can show follows from their spread,
+    which the interval contains. For a command, the A/A control must not be missing.
     """
     if not evidence.needs_delay:
-        return lacking_control(evidence)
-    delayed = units_of(evidence, evidence.delayed)
+        return describe_missing_control(evidence)
+    delayed = make_units(evidence, evidence.delayed)
     if len(delayed.values) < MIN_UNITS:
         return "whether a known delay is seen was not measured"
     center, low, _ = delayed.interval(claim.confidence)
-    if low > 0 and center >= _LEAST_SEEN * math.log1p(evidence.delay):
+    if low > 0 and center >= _MIN_DETECTED_SHARE * math.log1p(evidence.delay):
         return ""
     return f"the known delay of {percent(evidence.delay)} was not seen"
 
 
-def doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return why the measurement cannot carry a verdict, or nothing."""
-    failed, finished = evidence.failed_repeats, sum(bool(values) for values in evidence.rounds)
+# ---- a measurement that cannot carry a verdict
+
+
+def describe_doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
+    """Return why the measurement cannot carry a verdict, although no control failed."""
     if evidence.lacks:
         return evidence.lacks
-    if failed > _MOST_FAILED * (failed + finished):
-        return f"only {finished} of {failed + finished} repeats were measured"
-    if evidence.measure == "wall" and not evidence.disturbed_share <= _MOST_DISTURBED:
-        return f"the machine is too noisy: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
-    return evidence.starved or moved(claim, evidence)
+    failed = evidence.failed_repeats
+    measured = len([ratios for ratios in evidence.rounds if ratios])
+    planned = failed + measured
+    if failed > _MAX_FAILED_SHARE * planned:
+        return f"only {measured} of {planned} repeats were measured"
+    is_quiet = evidence.disturbed_share <= _MAX_DISTURBED_SHARE
+    if evidence.clock == "wall" and not is_quiet:
+        disturbed = f"{100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
+        return f"the machine is too noisy: {disturbed}"
+    if evidence.starved:
+        return evidence.starved
+    return describe_shift(claim, evidence)
 
 
-def moved(claim: events.ClaimDeclared, evidence: Evidence, chance: float = _RARE) -> str:
-    """Return what may have moved the ratio in every process alike, which luck does with less than a chance, or nothing."""
-    return _one_sided(claim, evidence, chance) or _changing(claim, evidence, chance)
+def describe_shift(
+    claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float = _MAX_P_VALUE
+) -> str:
+    """Return what may have shifted the ratio in every process alike.
+
+    No interval shows such a shift. `max_p_value` says how seldom chance may look like it.
+    """
+    one_sided = _describe_one_sided_disturbance(claim, evidence, max_p_value)
+    return one_sided or _describe_change(claim, evidence, max_p_value)
 
 
-def _one_sided(claim: events.ClaimDeclared, evidence: Evidence, chance: float) -> str:
-    """Return that one arm is disturbed more than the other one; of CPU time others take nothing."""
-    marks = [fmean(turns) for turns in evidence.marks if turns]
-    if evidence.measure == "cpu" or len(marks) < MIN_UNITS:
+def _describe_one_sided_disturbance(
+    claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float
+) -> str:
+    """Return that one arm was disturbed more often than the other.
+
+    CPU time does not contain the time that other processes took, so this does not matter to it.
+    """
+    marks = [fmean(of_process) for of_process in evidence.marks if of_process]
+    if evidence.clock == "cpu" or len(marks) < MIN_UNITS:
         return ""
-    if stats.p_value(abs(fmean(marks)), stats.standard_error(marks), len(marks) - 1) > chance:
+    center = fmean(marks)
+    p_value = stats.p_value(abs(center), stats.standard_error(marks), len(marks) - 1)
+    if p_value > max_p_value:
         return ""
-    more, less = (claim.over, claim.under) if fmean(marks) > 0 else (claim.under, claim.over)
-    return f"{more} is disturbed more than {less}: it may be its own doing"
+    disturbed, other = claim.under, claim.over
+    if center > 0:
+        disturbed, other = claim.over, claim.under
+    return f"{disturbed} is disturbed more than {other}: it may be its own doing"
 
 
-def _changing(claim: events.ClaimDeclared, evidence: Evidence, chance: float) -> str:
-    """Return that the ratio still changed in the course of a race, or nothing.
+def _describe_change(claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float) -> str:
+    """Return that the ratio still changed in the course of a race.
 
     An arm that warms up slowly does that, in all processes or in some of them. The first shows in
     the mean of the changes, the second in the changes of single processes.
     """
     if len(evidence.rounds) < MIN_UNITS and not evidence.is_single_process:
         return ""
-    # Both tests together may find a change by chance as often as one of them alone.
-    change_of_all = _change_of_all(evidence.rounds, chance / 2)
-    change_of_some = _change_of_some(evidence.rounds, chance / 2)
+    # Each test gets half, so that both together find a change by chance as often as one of them.
+    change_of_all = _change_of_all(evidence.rounds, max_p_value / 2)
+    change_of_some = _change_of_some(evidence.rounds, max_p_value / 2)
     change = max(change_of_all, change_of_some)
-    if change <= _MOST_CHANGED * math.log1p(claim.margin):
+    if change <= _MAX_CHANGE * math.log1p(claim.margin):
         return ""
     return f"still changing by {percent(math.expm1(change))} in a race"
 
 
-def _change_of_all(rounds: Sequence[Sequence[float]], chance: float) -> float:
+def _change_of_all(rounds: Sequence[Sequence[float]], max_p_value: float) -> float:
     """Return by how much the ratio changes in a race, if all processes together show it, else 0."""
     changes = []
-    for values in rounds:
-        if len(values) >= 2:
-            changes.append(stats.slope(values) * (len(values) - 1))
+    for ratios in rounds:
+        if len(ratios) >= 2:
+            changes.append(stats.slope(ratios) * (len(ratios) - 1))
     if len(changes) < MIN_UNITS:
         return 0.0
     change = abs(fmean(changes))
-    is_by_chance = stats.p_value(change, stats.standard_error(changes), len(changes) - 1) > chance
-    return 0.0 if is_by_chance else change
+    p_value = stats.p_value(change, stats.standard_error(changes), len(changes) - 1)
+    return 0.0 if p_value > max_p_value else change
 
 
-def _change_of_some(rounds: Sequence[Sequence[float]], chance: float) -> float:
-    """Return what the changes that single processes show come to in the mean over all of them.
-
-    Two rounds show no change of their own: they have no spread beside it.
-    """
-    long_races = [values for values in rounds if len(values) >= _LONG_RACE]
+def _change_of_some(rounds: Sequence[Sequence[float]], max_p_value: float) -> float:
+    """Return the sum of the changes that single processes show, divided by all processes."""
+    long_races = [ratios for ratios in rounds if len(ratios) >= _MIN_ROUNDS_FOR_ERROR]
     total = 0.0
-    for values in long_races:
-        slope = stats.slope(values)
-        turns = len(values) - 1
-        change = abs(turns * slope)
-        error = turns * stats.slope_error(values, slope)
-        # Each process has its share of the chance that any of them seems to change.
-        if stats.p_value(change, error, turns - 1) <= chance / len(long_races):
+    for ratios in long_races:
+        slope = stats.slope(ratios)
+        steps = len(ratios) - 1
+        change = abs(steps * slope)
+        error = steps * stats.slope_error(ratios, slope)
+        # Divided by the number of races, of which any may seem to change by chance (Bonferroni).
+        if stats.p_value(change, error, steps - 1) <= max_p_value / len(long_races):
             total += change
     return total / max(len(rounds), 1)
 
 
-def told(evidence: Evidence) -> list[str]:
-    """Return what of the measurement a reader of the verdict should know, though nothing of it stands against one."""
-    parts = []
-    parts += _describe_clock(evidence)
+# ---- facts that do not speak against a verdict
+
+
+def describe_circumstances(evidence: Evidence) -> list[str]:
+    """Return what a reader of the verdict should know about the measurement."""
+    notes = _describe_clock(evidence)
     if evidence.host_bound:
-        verb = "is" if len(evidence.host_bound) == 1 else "are"
-        shares = " and ".join(f"{100 * share:.0f} %" for share in evidence.host_bound.values())
-        parts.append(f"{' and '.join(evidence.host_bound)} {verb} host-bound: the GPU works {shares} of the time at most")
+        notes.append(_describe_host_bound(evidence.host_bound))
     if evidence.is_one_draw:
-        parts.append("every process of an arm ended at the same value, as with one seed: of other seeds this says nothing")
+        same_value = "every process of an arm ended at the same value, as with one seed"
+        notes.append(f"{same_value}: of other seeds this says nothing")
     if evidence.unguarded:
-        parts.append(evidence.unguarded)
-    if evidence.unknown_clocks_share > _MOST_UNKNOWN:
-        parts.append("the clocks of the GPU were not watched")
-    if evidence.unknown_tenants_share > _MOST_UNKNOWN:
-        parts.append("whether others used the GPU is not known")
+        notes.append(evidence.unguarded)
+    if evidence.unknown_clocks_share > _MAX_UNKNOWN_SHARE:
+        notes.append("the clocks of the GPU were not watched")
+    if evidence.unknown_tenants_share > _MAX_UNKNOWN_SHARE:
+        notes.append("whether others used the GPU is not known")
     if evidence.failed_repeats:
-        parts.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
+        notes.append(f"{plural(evidence.failed_repeats, 'repeat')} failed")
     if evidence.unsettled_repeats:
-        parts.append(f"warm-up did not settle in {plural(evidence.unsettled_repeats, 'repeat')}")
-    return parts
+        repeats = plural(evidence.unsettled_repeats, "repeat")
+        notes.append(f"warm-up did not settle in {repeats}")
+    return notes
+
+
+def _describe_host_bound(share_of_arm: dict[str, float]) -> str:
+    arms = " and ".join(share_of_arm)
+    verb = "is" if len(share_of_arm) == 1 else "are"
+    shares = " and ".join(f"{100 * share:.0f} %" for share in share_of_arm.values())
+    return f"{arms} {verb} host-bound: the GPU works {shares} of the time at most"
 
 
 def _describe_clock(evidence: Evidence) -> list[str]:
-    """Return which clock judged, where it was not plain that it is the wall clock."""
-    steps_share = evidence.choice.disturbed_share
-    if steps_share is None:
-        if evidence.measure == "cpu":
-            return [f"judged on CPU time: {100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"]
-        return []
-    disturbed = f"{100 * steps_share:.0f} % of the steps were disturbed"
-    if evidence.measure == "cpu":
+    """Return which clock judged, unless it was wall time on a quiet machine."""
+    disturbed_steps_share = evidence.clock_choice.disturbed_share
+    if disturbed_steps_share is None:
+        if evidence.clock == "wall":
+            return []
+        disturbed = f"{100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
         return [f"judged on CPU time: {disturbed}"]
-    return [f"judged on the wall clock, though {disturbed}: {evidence.choice.why_wall}"]
+    disturbed = f"{100 * disturbed_steps_share:.0f} % of the steps were disturbed"
+    if evidence.clock == "cpu":
+        return [f"judged on CPU time: {disturbed}"]
+    return [f"judged on the wall clock, though {disturbed}: {evidence.clock_choice.why_wall}"]

@@ -1,4 +1,8 @@
-"""Exact claims: numbers, texts, shapes, counts. They hold or they do not, on every machine."""
+"""Judge exact claims: about numbers, texts, shapes and counts.
+
+Such a claim holds or it does not, on every machine. Most of this module writes the sentences that
+show what was measured. If a claim failed, the sentence has to show how the values differ.
+"""
 
 import json
 import math
@@ -13,167 +17,282 @@ from tuilab.record.plain_value import Leaf, Value, is_number, leaves
 from tuilab.record.verdicts import Verdict
 from tuilab.text import plural, show
 
-_SHOWN = 8  # parts of a list
-_EXCERPT = 200  # characters of a text
-_LONG = 1e9  # from here on a number that is no count has a power of ten
+_MAX_PARTS = 8  # of a list that are shown
+_MAX_CHARACTERS = 200  # of a text that are shown
+_EXCERPT_BEFORE = 20  # characters that are shown before the first difference of two long texts
+_EXCERPT = 60  # characters of such an excerpt
+_USUAL_DIGITS = 4
+_FINE_DIGITS = 6
+_MIN_EXPONENTIAL = 1e9  # from here on a number is shown with an exponent, unless it is a count
+_MAX_UNIT = 20  # characters
+_MAX_WHOLE_FLOAT = 2**53  # up to here, a float holds every whole number
 
-Spelling = Callable[[Leaf], str]
+LeafFormat = Callable[[Leaf], str]  # formats a number or a text, but not a list
 
 
-def judge_exact(claim: Claim, repeats: Mapping[str, int] | None = None) -> Judgement | None:
-    """Judge an exact claim, which must hold wherever it was measured; None where it was not.
+# ---- verdicts
 
-    `repeats` are the run's by their workers: with them the verdict says in how many of them it was measured, and failed.
+
+def judge_exact(
+    claim: Claim, repeat_of_worker: Mapping[str, int] | None = None
+) -> Judgement | None:
+    """Return the judgement of an exact claim; None if it was not measured.
+
+    The claim must hold wherever it was measured. With `repeat_of_worker`, the judgement says in
+    how many repeats of the run that was, and in how many of them it failed.
     """
     if claim.last is None:
         return None
-    told = _counts(claim, repeats or {})
-    if claim.missed is None:
-        got = claim.last.got.value
-        measured = f"measured {_spelled(got, _believable(claim.last))}{_unit_of(got, claim.last)}"
-        return Judgement(Verdict.SUPPORTED, "; ".join([measured, *told]), _single(got))
-    got = claim.missed.got.value
-    return Judgement(Verdict.REFUTED, "; ".join([_refutation(claim.missed), *told]), _single(got))
+    counts = _describe_counts(claim, repeat_of_worker or {})
+    if claim.missed is not None:
+        sentence = _describe_failure(claim.missed)
+        why = "; ".join([sentence, *counts])
+        return Judgement(Verdict.REFUTED, why, _single_number(claim.missed.got.value))
+    value = claim.last.got.value
+    text = _format_value(value, _tolerance_format(claim.last))
+    sentence = f"measured {text}{_unit_suffix(value, claim.last)}"
+    why = "; ".join([sentence, *counts])
+    return Judgement(Verdict.SUPPORTED, why, _single_number(value))
 
 
-def in_words(value: Value, room: int = _SHOWN) -> str:
-    """Return a measured value for people: a number in four digits, a count in all of them; of a list so many parts."""
-    return _spelled(value, lambda leaf: _brief(leaf, 4), room)
+def _describe_counts(claim: Claim, repeat_of_worker: Mapping[str, int]) -> list[str]:
+    """Return in how many repeats a claim failed and was measured, if not in all of them."""
+    measured = _find_repeats(claim.measured_in, repeat_of_worker)
+    failed = _find_repeats(claim.missed_in, repeat_of_worker)
+    repeat_count = len(set(repeat_of_worker.values()))
+    counts = []
+    if failed and failed != measured:
+        counts.append(f"it failed in {len(failed)} of {plural(len(measured), 'repeat')}")
+    if measured and not claim.is_once and len(measured) < repeat_count:
+        counts.append(f"measured in {len(measured)} of {plural(repeat_count, 'repeat')}")
+    return counts
 
 
-def _counts(claim: Claim, repeats: Mapping[str, int]) -> list[str]:
-    """Return in how many repeats a claim failed and was measured, where that is not in all."""
-    measured, missed = ({repeats.get(writer) for writer in names} - {None} for names in (claim.measured_in, claim.missed_in))
-    told = []
-    if missed and missed != measured:
-        told.append(f"it failed in {len(missed)} of {plural(len(measured), 'repeat')}")
-    if measured and not claim.is_once and len(measured) < len(set(repeats.values())):
-        told.append(f"measured in {len(measured)} of {plural(len(set(repeats.values())), 'repeat')}")
-    return told
+def _find_repeats(workers: set[str], repeat_of_worker: Mapping[str, int]) -> set[int]:
+    """Return the repeats that these workers belong to. A worker of an arm belongs to none."""
+    return {repeat_of_worker[worker] for worker in workers if worker in repeat_of_worker}
 
 
-def _refutation(event: ClaimMeasured) -> str:
-    """Return what was measured and what was claimed, such that one sees how they differ."""
-    got, want, place = event.got.value, event.want.value, ""
-    if max(len([*leaves(got)]), len([*leaves(want)])) > _SHOWN:
-        got, want, place = _first_miss(got, event.op, want, event.tolerance)
-    at = f" at {place}" if place else ""
-    if isinstance(got, str) and isinstance(want, str) and max(len(got), len(want)) > _EXCERPT:
-        return _texts(got, want, at)
-    for spelling in (_believable(event), _full):
-        shown, bound = _spelled(got, spelling), _bound(event, want, _brief if spelling is not _full else _full)
-        if shown != _spelled(want, spelling) and not _would_hold(got, event, want, spelling):
-            break
-    return f"measured {shown}{_unit_of(got, event)}{at}, claimed {bound}{_unit_of(want, event)}"
+def _single_number(value: Value) -> float | None:
+    """Return the number if a value consists of a single one. It is the estimate of the verdict."""
+    parts = list(leaves(value))
+    if len(parts) == 1 and is_number(parts[0]):
+        return float(parts[0])
+    return None
 
 
-def _unit_of(value: Value, event: ClaimMeasured) -> str:
-    """Return the unit of the numbers of a value, as it stands behind them."""
-    return f" {show(event.unit, 20)}" if event.unit and any(map(is_number, leaves(value))) else ""
+# ---- failed claims
 
 
-def _would_hold(got: Value, event: ClaimMeasured, want: Value, spelling: Spelling) -> bool:
-    """Say whether the claim would hold of the numbers as they are shown."""
-    got, want, tolerance = (_rounded(value, spelling) for value in (got, want, event.tolerance))
-    return is_as_claimed(got, event.op, want, tolerance)  # type: ignore[arg-type]
+def _describe_failure(event: ClaimMeasured) -> str:
+    """Return what was measured and what was claimed, so that a reader sees the difference.
+
+    Of a long list, only the first part that is not as claimed is shown.
+    """
+    got = event.got.value
+    want = event.want.value
+    place = ""
+    if max(_count_leaves(got), _count_leaves(want)) > _MAX_PARTS:
+        got, want, place = _find_first_failure(got, event.op, want, event.tolerance)
+    at_place = f" at {place}" if place else ""
+    if isinstance(got, str) and isinstance(want, str) and _is_long(got, want):
+        return _describe_long_texts(got, want, at_place)
+    shown, bound = _format_apart(event, got, want)
+    measured = f"measured {shown}{_unit_suffix(got, event)}{at_place}"
+    return f"{measured}, claimed {bound}{_unit_suffix(want, event)}"
 
 
-def _rounded(value: Value, spelling: Spelling) -> Value:
-    if isinstance(value, list):
-        return [_rounded(part, spelling) for part in value]
-    return float(spelling(value)) if isinstance(value, float) else value
+def _count_leaves(value: Value) -> int:
+    return len(list(leaves(value)))
 
 
-def _first_miss(got: Value, op: events.Operator, want: Value, tolerance: float, place: str = "") -> tuple[Value, Value, str]:
-    """Return the first parts that are not as claimed, and where they stand."""
-    if isinstance(got, list) and (op != "equals" or (isinstance(want, list) and len(got) == len(want))):
-        for at, part in enumerate(got):
-            bound = want[at] if op == "equals" and isinstance(want, list) else want
-            if not is_as_claimed(part, op, bound, tolerance):
-                return _first_miss(part, op, bound, tolerance, f"{place}[{at}]")
+def _find_first_failure(
+    got: Value, op: events.Operator, want: Value, tolerance: float, place: str = ""
+) -> tuple[Value, Value, str]:
+    """Return the first measured part that is not as claimed, what was claimed, and its index.
+
+    The index is written as in Python, such as `[2][0]`. If lists have different lengths, they are
+    returned as they are.
+    """
+    if not isinstance(got, list):
+        return got, want, place
+    has_same_length = isinstance(want, list) and len(got) == len(want)
+    if op == "equals" and not has_same_length:
+        return got, want, place
+    for index, part in enumerate(got):
+        wanted_part = want
+        if op == "equals" and isinstance(want, list):
+            wanted_part = want[index]
+        if not is_as_claimed(part, op, wanted_part, tolerance):
+            return _find_first_failure(part, op, wanted_part, tolerance, f"{place}[{index}]")
     return got, want, place
 
 
-def _texts(got: str, want: str, at: str) -> str:
-    """Return how two texts differ that are too long to be shown."""
-    pairs = enumerate(zip(got, want, strict=False))
-    first = next((place for place, (one, other) in pairs if one != other), min(len(got), len(want)))
-    start = max(first - 20, 0)
-    shown, bound = (json.dumps(text[start : start + 60], ensure_ascii=False) for text in (got, want))
-    return f"from character {start} on measured {shown}{at}, claimed {bound}; of {len(got)} and {len(want)} characters"
+def _is_long(first: str, second: str) -> bool:
+    return max(len(first), len(second)) > _MAX_CHARACTERS
 
 
-def _bound(event: ClaimMeasured, want: Value, spelling: Spelling) -> str:
-    """Return what a claim asks for, for people."""
-    if event.op == "between":
-        return " to ".join(map(spelling, leaves(want)))
-    sign = {"equals": "", "at_most": "at most ", "at_least": "at least "}[event.op]
-    spread = f" ± {spelling(event.tolerance)}" if event.tolerance and event.op == "equals" else ""
-    return f"{sign}{_spelled(want, spelling)}{spread}"
+def _describe_long_texts(got: str, want: str, at_place: str) -> str:
+    """Return the first difference of two texts that are too long to be shown."""
+    start = max(_find_first_difference(got, want) - _EXCERPT_BEFORE, 0)
+    got_excerpt = json.dumps(got[start : start + _EXCERPT], ensure_ascii=False)
+    want_excerpt = json.dumps(want[start : start + _EXCERPT], ensure_ascii=False)
+    measured = f"from character {start} on measured {got_excerpt}{at_place}"
+    return f"{measured}, claimed {want_excerpt}; of {len(got)} and {len(want)} characters"
 
 
-def _spelled(value: Value, spelling: Spelling, room: int = _SHOWN) -> str:
-    if _is_pair(value):
-        return " and ".join(map(spelling, leaves(value)))
+def _find_first_difference(first: str, second: str) -> int:
+    """Return the index of the first character that differs, or the length of the shorter text."""
+    shorter = min(len(first), len(second))
+    for index in range(shorter):
+        if first[index] != second[index]:
+            return index
+    return shorter
+
+
+def _format_apart(event: ClaimMeasured, got: Value, want: Value) -> tuple[str, str]:
+    """Return the measured value and the bound, in enough digits to show that the claim failed.
+
+    With few digits, two numbers may look alike, or look as if the claim held. All digits are shown
+    then.
+    """
+    few_digits = _tolerance_format(event)
+    shown = _format_value(got, few_digits)
+    looks_equal = shown == _format_value(want, few_digits)
+    if not looks_equal and not _seems_to_hold(got, event, want, few_digits):
+        return shown, _format_bound(event, want, _format_leaf)
+    return _format_value(got, _format_in_full), _format_bound(event, want, _format_in_full)
+
+
+def _seems_to_hold(got: Value, event: ClaimMeasured, want: Value, leaf_format: LeafFormat) -> bool:
+    """Return whether the claim would hold for the numbers as they are shown."""
+    shown_got = _round_as_shown(got, leaf_format)
+    shown_want = _round_as_shown(want, leaf_format)
+    shown_tolerance = _round_as_shown(event.tolerance, leaf_format)
+    return is_as_claimed(shown_got, event.op, shown_want, shown_tolerance)  # type: ignore[arg-type]
+
+
+def _round_as_shown(value: Value, leaf_format: LeafFormat) -> Value:
     if isinstance(value, list):
-        return _listed(value, spelling, room)[0]
-    return spelling(value) if len(str(value)) <= _EXCERPT else f"{str(value)[:_EXCERPT]}…"
+        return [_round_as_shown(part, leaf_format) for part in value]
+    if isinstance(value, float):
+        return float(leaf_format(value))
+    return value
+
+
+def _format_bound(event: ClaimMeasured, want: Value, leaf_format: LeafFormat) -> str:
+    """Return what a claim demands, such as `at most 3` or `1 to 2`."""
+    if event.op == "between":
+        return " to ".join(leaf_format(leaf) for leaf in leaves(want))
+    text = _format_value(want, leaf_format)
+    if event.op == "at_most":
+        return f"at most {text}"
+    if event.op == "at_least":
+        return f"at least {text}"
+    if event.tolerance:
+        return f"{text} ± {leaf_format(event.tolerance)}"
+    return text
+
+
+# ---- values
+
+
+def describe_value(value: Value, max_parts: int = _MAX_PARTS) -> str:
+    """Return a measured value for people: counts in full, other numbers in four digits."""
+    return _format_value(value, _format_in_four_digits, max_parts)
+
+
+def _format_in_four_digits(leaf: Leaf) -> str:
+    return _format_leaf(leaf, _USUAL_DIGITS)
+
+
+def _unit_suffix(value: Value, event: ClaimMeasured) -> str:
+    """Return the unit with a space before it; empty if the value has no numbers."""
+    has_numbers = any(is_number(leaf) for leaf in leaves(value))
+    if event.unit and has_numbers:
+        return f" {show(event.unit, _MAX_UNIT)}"
+    return ""
+
+
+def _format_value(value: Value, leaf_format: LeafFormat, max_parts: int = _MAX_PARTS) -> str:
+    if _is_pair(value):
+        return " and ".join(leaf_format(leaf) for leaf in leaves(value))
+    if isinstance(value, list):
+        text, _ = _format_list(value, leaf_format, max_parts)
+        return text
+    if len(str(value)) > _MAX_CHARACTERS:
+        return f"{str(value)[:_MAX_CHARACTERS]}…"
+    return leaf_format(value)
 
 
 def _is_pair(value: Value) -> bool:
-    """Say whether a value is two measured numbers, which in brackets would look like an interval; two counts may be a shape."""
-    parts = value if isinstance(value, list) and len(value) == 2 else []
-    are_finite = bool(parts) and all(is_number(part) and math.isfinite(part) for part in parts)
-    return are_finite and any(isinstance(part, float) and not _is_count(part) for part in parts)
+    """Return whether a value is two measured numbers. In brackets they would look like an interval.
+
+    Two counts are no pair, because they may be a shape.
+    """
+    if not isinstance(value, list) or len(value) != 2:
+        return False
+    if not all(is_number(part) and math.isfinite(part) for part in value):
+        return False
+    return any(isinstance(part, float) and not _is_count(part) for part in value)
 
 
-def _listed(value: Value, spelling: Spelling, room: int) -> tuple[str, int]:
-    """Return a list with as many parts as there is room for, and how much room is left."""
+def _format_list(value: Value, leaf_format: LeafFormat, room: int) -> tuple[str, int]:
+    """Return a list with at most `room` parts, and how many more parts have room after it."""
     if not isinstance(value, list):
-        return (_full(value) if isinstance(value, str) else spelling(value)), room - 1
-    shown: list[str] = []
+        text = _format_in_full(value) if isinstance(value, str) else leaf_format(value)
+        return text, room - 1
+    texts: list[str] = []
     for part in value:
         if room <= 0:
-            shown.append(f"… {len(value) - len(shown)} more")
+            texts.append(f"… {len(value) - len(texts)} more")
             break
-        text, room = _listed(part, spelling, room)
-        shown.append(text)
-    return f"[{', '.join(shown)}]", room
+        text, room = _format_list(part, leaf_format, room)
+        texts.append(text)
+    return f"[{', '.join(texts)}]", room
 
 
-def _believable(event: ClaimMeasured) -> Spelling:
-    """Return how what was measured for a claim is spelt: to four digits, and to six where its tolerance is as small."""
-    return lambda leaf: _brief(leaf, 6 if _is_finer(event.tolerance, leaf) else 4)
+# ---- numbers and texts
 
 
-def _is_finer(tolerance: float, leaf: Leaf) -> bool:
-    return isinstance(leaf, float) and 0 < tolerance < 1e-3 * abs(leaf)
+def _tolerance_format(event: ClaimMeasured) -> LeafFormat:
+    """Return a format with four digits, or with six if the tolerance is less than a thousandth."""
+
+    def format_leaf(leaf: Leaf) -> str:
+        is_fine = isinstance(leaf, float) and 0 < event.tolerance < 1e-3 * abs(leaf)
+        return _format_leaf(leaf, _FINE_DIGITS if is_fine else _USUAL_DIGITS)
+
+    return format_leaf
 
 
-def _brief(leaf: Leaf, digits: int = 6) -> str:
-    """Return a text as it is, a count in full, and any other number to so many digits, but each of a whole part."""
+def _format_leaf(leaf: Leaf, digits: int = _FINE_DIGITS) -> str:
+    """Return a text as it is, a count in full, and other numbers in so many digits.
+
+    Digits before the decimal point are never left out.
+    """
     if not isinstance(leaf, float) or _is_count(leaf):
-        return _plain(leaf)
-    digits = max(digits, len(f"{abs(leaf):.0f}") if abs(leaf) < _LONG else 0)
+        return _format_whole(leaf)
+    if abs(leaf) < _MIN_EXPONENTIAL:
+        whole_digits = len(f"{abs(leaf):.0f}")
+        digits = max(digits, whole_digits)
     return f"{leaf:.{digits}g}"
 
 
-def _full(leaf: Leaf) -> str:
-    """Return a text in quotes, and a number with every digit that tells it from its neighbours."""
-    if isinstance(leaf, str):
-        return json.dumps(leaf if len(leaf) <= _EXCERPT else f"{leaf[:_EXCERPT]}…", ensure_ascii=False)
-    return _plain(leaf)
+def _format_in_full(leaf: Leaf) -> str:
+    """Return a text in quotes, and a number with all digits that distinguish it from others."""
+    if not isinstance(leaf, str):
+        return _format_whole(leaf)
+    if len(leaf) > _MAX_CHARACTERS:
+        leaf = f"{leaf[:_MAX_CHARACTERS]}…"
+    return json.dumps(leaf, ensure_ascii=False)
 
 
-def _plain(leaf: Leaf) -> str:
-    return str(int(leaf) if isinstance(leaf, float) and _is_count(leaf) else leaf)
+def _format_whole(leaf: Leaf) -> str:
+    """Return a leaf with all its digits, and a whole number without a decimal point."""
+    if isinstance(leaf, float) and _is_count(leaf):
+        return str(int(leaf))
+    return str(leaf)
 
 
 def _is_count(number: float) -> bool:
-    return number.is_integer() and abs(number) <= 2**53
-
-
-def _single(value: Value) -> float | None:
-    """Return the only number of a value, which is its estimate."""
-    found = [*leaves(value)]
-    return float(found[0]) if len(found) == 1 and is_number(found[0]) else None
+    return number.is_integer() and abs(number) <= _MAX_WHOLE_FLOAT

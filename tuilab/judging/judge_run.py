@@ -1,13 +1,16 @@
-"""The verdicts of a run: from what was claimed and what was measured, by a rule that has a version and no other input."""
+"""Compute the verdicts of a run.
+
+A verdict depends on the claims, the measurements and the version of the rule, and on nothing else.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict
 
 from tuilab.judging.evidence import gather_evidence
 from tuilab.judging.exact import judge_exact
-from tuilab.judging.flaw import flaw
+from tuilab.judging.flaw import find_flaw
+from tuilab.judging.interim_analyses import latest_analysis
 from tuilab.judging.judgement import Judgement
-from tuilab.judging.looks import present_look
 from tuilab.judging.ratio import judge_ratios
 from tuilab.record import events
 from tuilab.record.gpus.own_gpus import gpu_of_claim
@@ -18,84 +21,133 @@ from tuilab.text import plural
 
 
 def judge(summary: RunSummary) -> list[events.VerdictReached]:
-    """Return the verdict on every claim of a run, in the order of the claims."""
-    flaws = _flaws(summary)
-    ratios = _judge_ratios(summary, flaws)
-    repeats = summary.repeats_of()
-    judged = [
-        (claim, ratios.get(name) or _judge_plainly(claim, summary, flaws.get(name, ""), repeats))
-        for name, claim in summary.claims.items()
-    ]
-    return [_verdict(claim, found, summary) for claim, found in judged if found]
+    """Return the verdicts on the claims of a run, in the order of the claims.
 
-
-def _verdict(claim: Claim, found: Judgement, summary: RunSummary) -> events.VerdictReached:
-    gpu, gpu_name = gpu_of_claim(claim, summary)
-    return events.VerdictReached(text=claim.text, key=claim.key, rule=RULE, gpu=gpu, gpu_name=gpu_name, **asdict(found))
+    A claim that was not measured has no verdict.
+    """
+    flaws = _find_flaws(summary)
+    judgements = _judge_ratios(summary, flaws)
+    repeat_of_worker = summary.repeats_of()
+    verdicts = []
+    for name, claim in summary.claims.items():
+        judgement = judgements.get(name)
+        if judgement is None:
+            flaw = flaws.get(name, "")
+            judgement = _judge_without_times(claim, summary, flaw, repeat_of_worker)
+        if judgement is not None:
+            verdicts.append(_make_verdict(claim, judgement, summary))
+    return verdicts
 
 
 def judge_ratio_claims(summary: RunSummary) -> dict[str, Judgement]:
-    """Return, by claim, what is said of the claims about ratios at the last look that was reached."""
-    return _judge_ratios(summary, _flaws(summary))
+    """Return the judgements of all claims about ratios by name, at the latest interim analysis."""
+    return _judge_ratios(summary, _find_flaws(summary))
 
 
-def judge_plainly(claim: Claim, summary: RunSummary) -> Judgement | None:
-    """Judge a claim that is not about a ratio, or about one that was not measured; the run may go on."""
-    return _judge_plainly(claim, summary, _flaw(claim, summary) if _is_about_ratio(claim) else "")
+def judge_without_times(claim: Claim, summary: RunSummary) -> Judgement | None:
+    """Return the judgement of a claim if it does not depend on measured times, else None.
+
+    The run may still be in progress.
+    """
+    flaw = _find_flaw(claim, summary) if _is_about_ratio(claim) else ""
+    return _judge_without_times(claim, summary, flaw)
 
 
-def _judge_plainly(
-    claim: Claim, summary: RunSummary, problem: str, repeats: Mapping[str, int] | None = None
+def _judge_without_times(
+    claim: Claim, summary: RunSummary, flaw: str, repeat_of_worker: Mapping[str, int] | None = None
 ) -> Judgement | None:
     if claim.needs:
         return Judgement(Verdict.NOT_TESTABLE, claim.needs)
-    if exact := judge_exact(claim, repeats):
+    if exact := judge_exact(claim, repeat_of_worker):
         return exact
-    if problem:
-        return Judgement(Verdict.INVALID, problem)
-    return Judgement(Verdict.NOT_TESTABLE, summary.box_lacks) if summary.box_lacks else None
+    if flaw:
+        return Judgement(Verdict.INVALID, flaw)
+    if summary.box_lacks:
+        return Judgement(Verdict.NOT_TESTABLE, summary.box_lacks)
+    return None
 
 
 def _judge_ratios(summary: RunSummary, flaws: Mapping[str, str]) -> dict[str, Judgement]:
-    """Judge the claims about ratios that have no flaw together, at the last look that was reached."""
-    look = present_look(summary)
-    sound = {name: declared for name, claim in summary.claims.items() if (declared := claim.declared) and flaws.get(name) == ""}
-    ratios = {name: (claim, found) for name, claim in sound.items() if (found := gather_evidence(claim, summary, look.repeats))}
-    return dict(zip(ratios, judge_ratios(list(ratios.values()), look), strict=True))
+    """Judge the claims about ratios that have no flaw, together and at the latest analysis."""
+    analysis = latest_analysis(summary)
+    pairs = {}
+    for name, claim in summary.claims.items():
+        if claim.declared is None or flaws.get(name) != "":
+            continue
+        evidence = gather_evidence(claim.declared, summary, analysis.workers)
+        if evidence is not None:
+            pairs[name] = (claim.declared, evidence)
+    judgements = judge_ratios(list(pairs.values()), analysis)
+    return dict(zip(pairs, judgements, strict=True))
 
 
-def _flaws(summary: RunSummary) -> dict[str, str]:
-    """Return, by claim about a ratio, why it cannot be judged whatever is measured, or nothing."""
-    return {name: _flaw(claim, summary) for name, claim in summary.claims.items() if _is_about_ratio(claim)}
+def _make_verdict(claim: Claim, judgement: Judgement, summary: RunSummary) -> events.VerdictReached:
+    gpu, gpu_name = gpu_of_claim(claim, summary)
+    return events.VerdictReached(
+        text=claim.text,
+        key=claim.key,
+        rule=RULE,
+        gpu=gpu,
+        gpu_name=gpu_name,
+        **asdict(judgement),
+    )
 
 
-def _flaw(claim: Claim, summary: RunSummary) -> str:
+# ---- flaws of a claim about a ratio
+
+
+def _find_flaws(summary: RunSummary) -> dict[str, str]:
+    """Return the flaw of each claim about a ratio by name; an empty string if it has none."""
+    flaws = {}
+    for name, claim in summary.claims.items():
+        if _is_about_ratio(claim):
+            flaws[name] = _find_flaw(claim, summary)
+    return flaws
+
+
+def _is_about_ratio(claim: Claim) -> bool:
+    return claim.declared is not None and not claim.needs and not claim.measured
+
+
+def _find_flaw(claim: Claim, summary: RunSummary) -> str:
+    """Return why a claim cannot be judged whatever is measured, or an empty string."""
     assert claim.declared is not None
-    if problem := flaw(claim.declared):
-        return problem
+    if flaw := find_flaw(claim.declared):
+        return flaw
     if claim.is_late:
-        return "it was declared after its race had begun: a bound that is chosen by what was measured proves nothing"
+        proves_nothing = "a bound that is chosen by what was measured proves nothing"
+        return f"it was declared after its race had begun: {proves_nothing}"
     if claim.others:
-        first, other = (f"{one.op.replace('_', ' ')} {one.bound:g}" for one in (claim.declared, claim.others[0]))
-        if first != other:
-            return f"it was declared again as something else: {first} at first, then {other}"
-        return "it was declared again with other arms, another margin, confidence or number of cores"
-    return _describe_undeclared(claim, claim.declared, summary)
+        return _describe_redeclaration(claim.declared, claim.others[0])
+    return _describe_missing_declaration(claim, claim.declared, summary)
 
 
-def _describe_undeclared(claim: Claim, declared: events.ClaimDeclared, summary: RunSummary) -> str:
-    """Return that repeats raced the arms of a claim without declaring it, or nothing.
+def _describe_redeclaration(first: events.ClaimDeclared, second: events.ClaimDeclared) -> str:
+    first_bound = _describe_bound(first)
+    second_bound = _describe_bound(second)
+    if first_bound != second_bound:
+        bounds = f"{first_bound} at first, then {second_bound}"
+        return f"it was declared again as something else: {bounds}"
+    return "it was declared again with other arms, another margin, confidence or number of cores"
 
-    A scenario that declares a claim in its last repeat alone may have seen what the others measured.
+
+def _describe_bound(declared: events.ClaimDeclared) -> str:
+    return f"{declared.op.replace('_', ' ')} {declared.bound:g}"
+
+
+def _describe_missing_declaration(
+    claim: Claim, declared: events.ClaimDeclared, summary: RunSummary
+) -> str:
+    """Return that repeats raced the arms of a claim without declaring it, or an empty string.
+
+    A scenario that declares a claim in its last repeat alone may have seen what the others
+    measured.
     """
     arms = {declared.over, declared.under}
     raced = {worker for worker, race in summary.races if arms <= set(race.arms)}
     undeclared = raced - claim.declared_in
     if not undeclared or not claim.declared_in:
         return ""
-    count = len(raced) - len(undeclared)
-    return f"it was declared in {count} of {plural(len(raced), 'repeat')} that raced its arms, and has to be in all of them"
-
-
-def _is_about_ratio(claim: Claim) -> bool:
-    return claim.declared is not None and not claim.needs and not claim.measured
+    declared_count = len(raced) - len(undeclared)
+    repeats = f"{declared_count} of {plural(len(raced), 'repeat')} that raced its arms"
+    return f"it was declared in {repeats}, and has to be in all of them"

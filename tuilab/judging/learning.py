@@ -1,92 +1,143 @@
-"""Whether the arms of a command learn the same: what each went backward from in its first steps, held against each other.
+"""Check whether the arms of a command learn the same.
 
-What rounding may do to that depends on the dtype that an arm computes in; what chance does, as where nobody has set a seed, the
-first arm shows against itself. Later steps drift apart by rounding alone, and tell nothing.
+The evidence is the value that each arm called `backward()` on, in its first steps. Two effects
+allow such values to differ a little: rounding, which depends on the dtype that an arm computes in,
+and chance, if no seed is set. How large chance is, the base shows: it runs twice. Later steps are
+not compared, because rounding alone makes training drift apart.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.text import percent
 
-FIRST = 10  # values
-_TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 5e-3, "bfloat16": 1e-2}  # of a value, by what arms compute in
-_SURE = 4.0  # standard errors: ten values are looked at, of each arm
-_MOST_CHANCE = 0.1  # of a value: what differs by so much by chance tells nothing of what was learned
-_FINE = 1e-3  # of a value: what learns otherwise differs by more within ten steps, but for the smallest of changes
-_NO_WORD = ("", "")
+COMPARED_VALUES = 10  # the first values that an arm called backward() on
+_ROUNDING_TOLERANCES = {  # share of a value, by the dtype that arms compute in
+    "float64": 1e-6,
+    "float32": 1e-4,
+    "float16": 5e-3,
+    "bfloat16": 1e-2,
+}
+_USUAL_DTYPE = "float32"
+_SURE_ERRORS = 4.0  # standard errors; so many because ten values of each arm are compared
+_MAX_CHANCE = 0.1  # of a value; arms that differ more by chance cannot be compared
+# Of a value. Within ten steps, another training differs by more than this, unless the change is
+# very small. So a tolerance up to this needs no mention.
+_FINE_TOLERANCE = 1e-3
 
-Values = Sequence[Sequence[float]]  # by repeat
+_LearnedValues = Mapping[str, Sequence[float]]  # the values of one repeat, by arm
+_NOT_SEEN = (
+    "whether the arms learn the same was not seen: nothing that was one number went backward"
+)
 
 
-def difference(claim: events.ClaimDeclared, summary: RunSummary) -> tuple[str, str]:
-    """Return how the arms of a claim differ in what they learn, or why that cannot be told; nothing where they need not."""
-    writers = {writer for writer, race in summary.races if race.guard and {claim.over, claim.under} <= set(race.arms)}
-    if not writers:
-        return _NO_WORD
-    base = next(race.base for writer, race in summary.races if writer in writers)
-    races = [race for writer, race in summary.differences if writer in writers]
-    dtypes = {race.dtypes.get(arm, "float32") for race in races for arm in (claim.over, claim.under)}
-    coarsest = max(sorted(dtypes), key=_tolerance, default="float32")
-    chance = _chance([race.learned for race in races], base)
+def compare_learning(claim: events.ClaimDeclared, summary: RunSummary) -> tuple[str, str]:
+    """Return two texts: how the arms of a claim learn differently, and what is not known of it.
+
+    Both are empty if the arms learn the same, or if they do not have to.
+    """
+    workers = set()
+    for worker, race in summary.races:
+        if race.guard and {claim.over, claim.under} <= set(race.arms):
+            workers.add(worker)
+    if not workers:
+        return "", ""
+    base = next(race.base for worker, race in summary.races if worker in workers)
+    results = [result for worker, result in summary.differences if worker in workers]
+    learned = [result.learned for result in results]
+
+    chance = _difference_by_chance(learned, base)
     if chance is None:
-        return "", "whether the arms learn the same was not seen: nothing that was one number went backward"
-    if chance > _MOST_CHANCE:
-        return "", f"whether the arms learn the same cannot be judged: {base} against itself differs by {_percent(chance)}"
-    allowed = _tolerance(coarsest) + chance
-    return _against(
-        claim, [race.learned for race in races], allowed, "" if allowed <= _FINE else _how_closely(coarsest, chance)
-    )
+        return "", _NOT_SEEN
+    if chance > _MAX_CHANCE:
+        off = f"{base} against itself differs by {_format_share(chance)}"
+        return "", f"whether the arms learn the same cannot be judged: {off}"
 
-
-def _tolerance(dtype: str) -> float:
-    return _TOLERANCES.get(dtype, _TOLERANCES["float32"])
-
-
-def _how_closely(dtype: str, chance: float) -> str:
-    """Return how much the arms may differ in what they learn before that is seen."""
-    allowed, why = _tolerance(dtype) + chance, f"as {dtype} rounds" if chance <= _FINE else "as chance has it"
-    return f"the arms are held to learn the same within {_percent(allowed)}, {why}"
-
-
-def _chance(learned: Sequence[Mapping[str, Sequence[float]]], base: str) -> float | None:
-    """Return by how much the means of two arms that do the same differ, by chance, at most; None where none was seen."""
-    pairs = [(one[base], one[again]) for one in learned if one.get(base) and one.get(again := f"{base} {events.AGAIN}")]
-    if not pairs:
-        return None
-    apart = [_apart(value, other) for first, second in pairs for value, other in zip(first, second, strict=False)]
-    return _SURE * math.sqrt(fmean(value**2 for value in apart) / len(pairs))
-
-
-def _against(
-    claim: events.ClaimDeclared, learned: Sequence[Mapping[str, Sequence[float]]], allowed: float, how_closely: str
-) -> tuple[str, str]:
-    """Hold the means of two arms against each other, place by place."""
-    over, under = ([one[arm] for one in learned if one.get(arm)] for arm in (claim.over, claim.under))
+    dtype = _find_coarsest_dtype(claim, results)
+    tolerance = _rounding_tolerance(dtype) + chance
+    over = [of_repeat[claim.over] for of_repeat in learned if of_repeat.get(claim.over)]
+    under = [of_repeat[claim.under] for of_repeat in learned if of_repeat.get(claim.under)]
     if not over or not under:
-        return "", "whether the arms learn the same was not seen: nothing that was one number went backward"
-    for place, (first, second) in enumerate(zip(_means(over), _means(under), strict=False)):
-        if not (apart := _apart(first, second)) <= allowed:
-            told = f"{claim.under} learns something else than {claim.over}"
-            seen = f"what it goes backward from differs by {_percent(apart)} at step {place}"
-            return f"{told}: {seen}; if that is intended, add --different-learning", ""
-    return "", how_closely
+        return "", _NOT_SEEN
+    difference = _describe_difference(claim, _mean_values(over), _mean_values(under), tolerance)
+    if difference or tolerance <= _FINE_TOLERANCE:
+        return difference, ""
+    return "", _describe_tolerance(tolerance, dtype, chance)
 
 
-def _means(values: Values) -> list[float]:
-    return [fmean(one[place] for one in values) for place in range(min(map(len, values)))]
+def _difference_by_chance(learned: Sequence[_LearnedValues], base: str) -> float | None:
+    """Return by how much the means of two equal arms can differ by chance; None if not seen."""
+    second_base = f"{base} {events.AGAIN}"
+    squares = []
+    pair_count = 0
+    for of_repeat in learned:
+        if not of_repeat.get(base) or not of_repeat.get(second_base):
+            continue
+        pair_count += 1
+        for first, second in zip(of_repeat[base], of_repeat[second_base], strict=False):
+            squares.append(_relative_difference(first, second) ** 2)
+    if not pair_count:
+        return None
+    return _SURE_ERRORS * math.sqrt(fmean(squares) / pair_count)
 
 
-def _apart(one: float, other: float) -> float:
-    """Return how far two values are apart, as a share of them; NaN and NaN are the same."""
-    if one == other or (math.isnan(one) and math.isnan(other)):
+def _find_coarsest_dtype(
+    claim: events.ClaimDeclared, results: Iterable[events.RaceFinished]
+) -> str:
+    """Return the dtype of both arms that rounds most."""
+    dtypes = set()
+    for result in results:
+        dtypes.add(result.dtypes.get(claim.over, _USUAL_DTYPE))
+        dtypes.add(result.dtypes.get(claim.under, _USUAL_DTYPE))
+    return max(sorted(dtypes), key=_rounding_tolerance, default=_USUAL_DTYPE)
+
+
+def _rounding_tolerance(dtype: str) -> float:
+    return _ROUNDING_TOLERANCES.get(dtype, _ROUNDING_TOLERANCES[_USUAL_DTYPE])
+
+
+def _mean_values(of_repeats: Sequence[Sequence[float]]) -> list[float]:
+    """Return the mean over the repeats, value by value, as far as all repeats have values."""
+    shortest = min(len(values) for values in of_repeats)
+    means = []
+    for position in range(shortest):
+        means.append(fmean(values[position] for values in of_repeats))
+    return means
+
+
+def _describe_difference(
+    claim: events.ClaimDeclared,
+    over: Sequence[float],
+    under: Sequence[float],
+    tolerance: float,
+) -> str:
+    """Return the first step in which the means of both arms differ, or an empty string."""
+    for step, (first, second) in enumerate(zip(over, under, strict=False)):
+        difference = _relative_difference(first, second)
+        if not difference <= tolerance:
+            learns = f"{claim.under} learns something else than {claim.over}"
+            differs = f"differs by {_format_share(difference)} at step {step}"
+            advice = "if that is intended, add --different-learning"
+            return f"{learns}: what it goes backward from {differs}; {advice}"
+    return ""
+
+
+def _relative_difference(first: float, second: float) -> float:
+    """Return the difference of two values as a share of the larger one; 0 for NaN and NaN."""
+    if first == second or (math.isnan(first) and math.isnan(second)):
         return 0.0
-    apart = abs(one - other) / max(abs(one), abs(other))
-    return apart if math.isfinite(apart) else math.inf
+    difference = abs(first - second) / max(abs(first), abs(second))
+    return difference if math.isfinite(difference) else math.inf
 
 
-def _percent(share: float) -> str:
+def _describe_tolerance(tolerance: float, dtype: str, chance: float) -> str:
+    """Return how much the arms may differ in what they learn before that is detected."""
+    cause = f"as {dtype} rounds" if chance <= _FINE_TOLERANCE else "as chance has it"
+    return f"the arms are held to learn the same within {_format_share(tolerance)}, {cause}"
+
+
+def _format_share(share: float) -> str:
     return percent(share) if math.isfinite(share) else "more than any number"

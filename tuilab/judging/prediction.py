@@ -1,4 +1,4 @@
-"""What the user predicted beside what was measured: how near it came."""
+"""Compare what a user predicted for a lesson with what was measured."""
 
 import math
 from collections.abc import Iterable
@@ -9,7 +9,8 @@ from tuilab.record.events import RunStarted
 from tuilab.record.parts import Claim
 from tuilab.words import number
 
-_RIGHT, _NEAR = 1.1, 2.0  # times as much, or as little
+_RIGHT_FACTOR = 1.1
+_NEAR_FACTOR = 2.0
 
 
 class Nearness(StrEnum):
@@ -18,18 +19,22 @@ class Nearness(StrEnum):
     OFF = "off"
 
 
-WORDS = {Nearness.RIGHT: "right", Nearness.NEAR: "near (within a factor of 2)", Nearness.OFF: "off"}
+NEARNESS_TEXTS = {
+    Nearness.RIGHT: "right",
+    Nearness.NEAR: "near (within a factor of 2)",
+    Nearness.OFF: "off",
+}
 
 
-class Answer(NamedTuple):
-    """What came out for the question of a lesson, and by which claim."""
+class MeasuredAnswer(NamedTuple):
+    """The measured answer to the question of a lesson, and the claim that it belongs to."""
 
     value: float
     claim: Claim
 
 
-def answer_of(claims: Iterable[Claim]) -> Answer | None:
-    """Return the answer to the question of the lesson, as far as it is measured."""
+def find_answer(claims: Iterable[Claim]) -> MeasuredAnswer | None:
+    """Return the answer to the question of the lesson; None if it is not measured yet."""
     for claim in claims:
         if claim.answered is None:
             continue
@@ -37,33 +42,50 @@ def answer_of(claims: Iterable[Claim]) -> Answer | None:
         if value is None and claim.declared and claim.verdict:
             value = claim.verdict.estimate
         if value is not None:
-            return Answer(value, claim)
+            return MeasuredAnswer(value, claim)
     return None
 
 
-def not_scored(run: RunStarted) -> str:
-    """Return why what was predicted for a run is not scored: the question is about the lesson as it comes; else nothing."""
-    others = [f"{name} is {run.params[name]}" for name in run.changed if name != "device" and name in run.params]
-    return f"not scored: {', '.join(others)}, and the question is about the lesson as it comes" if others else ""
+def describe_unscored(run: RunStarted) -> str:
+    """Return why a prediction for a run is not scored, or an empty string.
+
+    The question is about the lesson with its usual parameters. Only the device may differ.
+    """
+    changes = []
+    for name in run.changed:
+        if name != "device" and name in run.params:
+            changes.append(f"{name} is {run.params[name]}")
+    if not changes:
+        return ""
+    return f"not scored: {', '.join(changes)}, and the question is about the lesson as it comes"
 
 
-def nearness(predicted: float, measured: float) -> Nearness:
-    """Say how near a prediction is: right within a factor of 1.1, near within a factor of two."""
+def rate_prediction(predicted: float, measured: float) -> Nearness:
+    """Return RIGHT within a factor of 1.1, NEAR within a factor of two, else OFF."""
     if predicted == measured or (math.isnan(predicted) and math.isnan(measured)):
         return Nearness.RIGHT
-    if not (math.isfinite(predicted) and math.isfinite(measured)) or predicted * measured <= 0:
+    if not (math.isfinite(predicted) and math.isfinite(measured)):
+        return Nearness.OFF
+    if predicted * measured <= 0:  # one of them is 0, or their signs differ
         return Nearness.OFF
     factor = max(predicted / measured, measured / predicted)
-    return Nearness.RIGHT if factor <= _RIGHT else Nearness.NEAR if factor <= _NEAR else Nearness.OFF
+    if factor <= _RIGHT_FACTOR:
+        return Nearness.RIGHT
+    if factor <= _NEAR_FACTOR:
+        return Nearness.NEAR
+    return Nearness.OFF
 
 
-def told(run: RunStarted | None, claims: Iterable[Claim]) -> str:
-    """Return in a sentence what was predicted for a run and what came out; of one without a prediction nothing."""
+def describe_prediction(run: RunStarted | None, claims: Iterable[Claim]) -> str:
+    """Return what was predicted and what was measured; empty if nothing was predicted."""
     if run is None or run.prediction is None:
         return ""
-    found = answer_of(claims)
-    if found is None:
-        return f"you predicted {run.prediction:.6g}"
-    near = WORDS[nearness(run.prediction, found.value)]
-    said = f"you predicted {run.prediction:.6g}; measured {number(found.value)}: {near}"
-    return "; ".join(part for part in (said, not_scored(run)) if part)
+    predicted = f"you predicted {run.prediction:.6g}"
+    answer = find_answer(claims)
+    if answer is None:
+        return predicted
+    nearness = NEARNESS_TEXTS[rate_prediction(run.prediction, answer.value)]
+    sentence = f"{predicted}; measured {number(answer.value)}: {nearness}"
+    if unscored := describe_unscored(run):
+        return f"{sentence}; {unscored}"
+    return sentence

@@ -1,6 +1,7 @@
-"""Claims about the ratio of two arms: judged on the *size* of the effect, the interval of the ratio against the claimed bound.
+"""Judge claims about the ratio of two arms.
 
-Everything about a ratio is reckoned in logs, and only what is reported is a ratio.
+A verdict depends on the *size* of the effect: the confidence interval of the ratio is compared
+with the claimed bound. All numbers are natural logarithms of ratios until they are reported.
 """
 
 import math
@@ -8,218 +9,313 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tuilab.judging import stats
-from tuilab.judging.controls import doubt, failed_control, lacking_control, moved, offset, told
+from tuilab.judging.controls import (
+    control_offset,
+    describe_circumstances,
+    describe_doubt,
+    describe_failed_control,
+    describe_missing_control,
+    describe_shift,
+)
 from tuilab.judging.evidence import BOX, MIN_UNITS, Evidence, is_finite
-from tuilab.judging.flaw import flaw
+from tuilab.judging.flaw import find_flaw
+from tuilab.judging.interim_analyses import ONLY_ANALYSIS, InterimAnalysis
 from tuilab.judging.judgement import Judgement
-from tuilab.judging.looks import ALONE, Look
-from tuilab.judging.question import Question, ask, more_repeats, preemption, too_few
-from tuilab.judging.units import Units, is_disturbed, units_of
+from tuilab.judging.significance import (
+    RatioTest,
+    describe_too_few,
+    estimate_more_repeats,
+    make_ratio_test,
+    preemption_cost,
+)
+from tuilab.judging.units import REPEATS, ROUNDS, Units, is_machine_disturbed, make_units
 from tuilab.record import events
 from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text import percent
 
-_LARGEST_LOG = 700  # beyond it a ratio is no float
-_PLAIN = math.log(2)  # how far off a bound is plain, where the measurement cannot carry a verdict
-_LIKELY = 0.2  # a chance, above which luck alone may have changed a ratio in the course of a race
-_WIDTHS = 2  # of the interval, that it is off then: what is random has hardly any chance beside it
+_MAX_LOG = 700  # the exponential of a larger number is no float
+# An inconclusive ratio is called far from its bound only if the whole interval is further away
+# than a factor of 2 and than twice its own width. Chance hardly explains that.
+_MIN_FAR_LOG = math.log(2)
+_MIN_FAR_WIDTHS = 2
+_SHIFT_P_VALUE = 0.2  # far higher than for a doubt: here a possible shift is enough to stay silent
 
 
-def judge_ratios(claims: Sequence[tuple[events.ClaimDeclared, Evidence]], look: Look = ALONE) -> list[Judgement]:
-    """Judge the claims of one run about ratios together, by Holm's steps; none of them has a flaw.
+def judge_ratios(
+    claims: Sequence[tuple[events.ClaimDeclared, Evidence]],
+    analysis: InterimAnalysis = ONLY_ANALYSIS,
+) -> list[Judgement]:
+    """Judge all claims of a run about ratios together, by Holm's procedure. None has a flaw.
 
-    The surest claim comes first, at the level of one among all; each that is decided leaves one claim fewer for the next to be
-    one among. One that surely is not twice as long may still be falsely said to be within the margin, or beyond it: it is
-    decided, and leaves one fewer, where its interval is clear of the bound and of the margin (Shaffer).
+    The surest claim comes first and is judged as one of all claims. Each decided claim leaves one
+    claim fewer for the next one to share the error with. A decided claim may still be wrong in
+    another way: "surely not twice as long" leaves open whether the ratio lies within the margin.
+    So a claim only leaves one fewer if its interval contains neither its bound nor its margin
+    (Shaffer's refinement).
     """
-    found: dict[int, Judgement] = {}
-    among = len(claims)
-    questions = [_question(claim, evidence) for claim, evidence in claims]
-    for i in sorted(range(len(claims)), key=lambda i: _p_value(questions[i])):
-        asked = questions[i]
-        found[i] = _judge(*claims[i], asked, look, among)
-        among -= asked is not None and found[i].verdict in DECISIONS and asked.at(look, among).is_clear()
-    return [found[i] for i in range(len(claims))]
+    tests = [_make_test(claim, evidence) for claim, evidence in claims]
+    surest_first = sorted(range(len(claims)), key=lambda index: _p_value(tests[index]))
+    remaining = len(claims)
+    judgements: dict[int, Judgement] = {}
+    for index in surest_first:
+        claim, evidence = claims[index]
+        test = tests[index]
+        judgement = _judge(claim, evidence, test, analysis, remaining)
+        judgements[index] = judgement
+        is_decided = test is not None and judgement.verdict in DECISIONS
+        if test is not None and is_decided and test.at_analysis(analysis, remaining).is_clear():
+            remaining -= 1
+    return [judgements[index] for index in range(len(claims))]
 
 
-def judge_ratio(claim: events.ClaimDeclared, evidence: Evidence, look: Look = ALONE, among: int = 1) -> Judgement:
-    """Judge a claim about the ratio of two arms at one of several looks, as one among several claims; the first that holds:
+def judge_ratio(
+    claim: events.ClaimDeclared,
+    evidence: Evidence,
+    analysis: InterimAnalysis = ONLY_ANALYSIS,
+    claims: int = 1,
+) -> Judgement:
+    """Judge a claim about a ratio at an interim analysis, as one of several claims.
 
-    1. INVALID: a control failed: the arms compute different things, a time is not a number, recording took more than 1 % of a
-       step, or an arm against itself differs by more than the margin, with its whole interval.
-    2. INCONCLUSIVE: the measurement cannot carry a verdict: the box lacked something, more than a third of the repeats failed,
-       there are fewer than six units, more than 30 % of the blocks were disturbed on the wall clock, or more of one arm than of
-       the other, the ratio was still changing at the end of a race.
-    3. What `_decide` says.
+    The first of these verdicts that applies:
 
-    Raises ValueError for a claim that has a flaw. Estimate and interval are given whatever the verdict.
+    1. INVALID if a control failed: the arms compute different things, a time is not a number,
+       recording took more than 1 % of a step, or the whole interval of the A/A control lies
+       further from 1 than the margin.
+    2. INCONCLUSIVE if the measurement cannot carry a verdict: the machine lacked something, more
+       than a third of the repeats failed, there are fewer than six units, more than 30 % of the
+       blocks were disturbed on the wall clock, one arm was disturbed more than the other, or the
+       ratio was still changing at the end of a race.
+    3. The verdict of `_decide`.
+
+    The judgement has an estimate and an interval whatever the verdict is. Raises ValueError for a
+    claim that has a flaw.
     """
-    if problem := flaw(claim):
-        raise ValueError(problem)
-    return _judge(claim, evidence, _question(claim, evidence), look, among)
+    if flaw := find_flaw(claim):
+        raise ValueError(flaw)
+    return _judge(claim, evidence, _make_test(claim, evidence), analysis, claims)
 
 
-def _question(claim: events.ClaimDeclared, evidence: Evidence) -> Question | None:
-    """Return what is asked about numbers; None where they are not all numbers."""
-    return ask(claim, evidence) if is_finite(evidence) else None
+def _make_test(claim: events.ClaimDeclared, evidence: Evidence) -> RatioTest | None:
+    """Return the test of a claim; None if a measured ratio is not a number."""
+    return make_ratio_test(claim, evidence) if is_finite(evidence) else None
 
 
-def _judge(claim: events.ClaimDeclared, evidence: Evidence, asked: Question | None, look: Look, among: int) -> Judgement:
-    if asked is None:
-        return Judgement(Verdict.INVALID, evidence.difference or "a time is not a number: a block took no time, or for ever")
-    question = asked.at(look, among)
-    if not question.units.values:
+def _judge(
+    claim: events.ClaimDeclared,
+    evidence: Evidence,
+    claimed_test: RatioTest | None,
+    analysis: InterimAnalysis,
+    claims: int,
+) -> Judgement:
+    if claimed_test is None:
+        no_number = "a time is not a number: a block took no time, or for ever"
+        return Judgement(Verdict.INVALID, evidence.difference or no_number)
+    test = claimed_test.at_analysis(analysis, claims)
+    if not test.units.values:
         return Judgement(Verdict.INCONCLUSIVE, "no round was measured")
-    verdict, reason = reached(claim, evidence, question)
-    found = replace(_measure(claim, evidence, question), verdict=verdict)
+    verdict, reason = reach_verdict(claim, evidence, test)
+    judgement = replace(_measure(claim, evidence, test), verdict=verdict)
     if verdict == Verdict.INCONCLUSIVE:
-        found = replace(found, more_repeats=more_repeats(question, reason))
-    return replace(found, why="; ".join(_why(claim, evidence, question, found, reason, look)))
+        more_repeats = estimate_more_repeats(test, reason)
+        judgement = replace(judgement, more_repeats=more_repeats)
+    explanation = _explain(claim, evidence, test, judgement, reason, analysis)
+    return replace(judgement, why="; ".join(explanation))
 
 
-def reached(claim: events.ClaimDeclared, evidence: Evidence, question: Question) -> tuple[Verdict, str]:
-    """Return the verdict on what was measured, and why where it is not the numbers alone."""
-    if reason := failed_control(claim, evidence):
+# ---- the verdict
+
+
+def reach_verdict(
+    claim: events.ClaimDeclared, evidence: Evidence, test: RatioTest
+) -> tuple[Verdict, str]:
+    """Return the verdict and its reason. The reason is empty if the numbers alone decide."""
+    if reason := describe_failed_control(claim, evidence):
         return Verdict.INVALID, reason
-    if reason := doubt(claim, evidence) or too_few(question):
+    if reason := describe_doubt(claim, evidence) or describe_too_few(test):
         return Verdict.INCONCLUSIVE, reason
-    return _decide(question)
+    return _decide(test)
 
 
-def _decide(question: Question) -> tuple[Verdict, str]:
-    """Lay the interval against the bound. The first that holds, and why where it is not the numbers alone:
+def _decide(test: RatioTest) -> tuple[Verdict, str]:
+    """Compare the interval with the bound and the margin. The first verdict that applies:
 
-    1. INCONCLUSIVE: the Hodges-Lehmann estimate, which outliers move little, lies outside the interval.
-    2. SUPPORTED: the interval lies on the claimed side of the bound. Where the claim is "not much worse" (at least 0.9, at
-       most 1.1) and the ratio is not better than 1 either, the known delay must have been seen: the claim is then that
-       nothing much was seen.
-    3. NO MEANINGFUL DIFFERENCE, for a claim of a difference (a bound of 1 or beyond): the interval lies inside the margin. It
-       comes before REFUTED because it says more. INCONCLUSIVE if the known delay was not seen.
-    4. WEAKER THAN CLAIMED, for a claim of a difference: the interval lies beyond the margin and short of the bound.
-    5. REFUTED: the interval lies wholly on the other side of the bound.
-    6. INCONCLUSIVE.
+    1. INCONCLUSIVE if the Hodges-Lehmann estimate, which outliers move little, lies outside the
+       interval.
+    2. SUPPORTED if the interval lies on the claimed side of the bound. A claim of "not much worse"
+       (at least 0.9, at most 1.1) says that nothing large was detected. Unless the ratio is even
+       better than 1, the injected delay must then have been detected.
+    3. NO MEANINGFUL DIFFERENCE if a difference is claimed (a bound of 1 or beyond) and the
+       interval lies within the margin. INCONCLUSIVE if the injected delay was not detected. This
+       comes before REFUTED because it says more.
+    4. WEAKER THAN CLAIMED if a difference is claimed, and the interval lies between the margin and
+       the bound.
+    5. REFUTED if the interval lies on the other side of the bound.
+    6. INCONCLUSIVE in all other cases.
 
-    One interval for all of them: two ways to be wrong about one ratio then share what one of them alone may be.
+    All of them use one interval, so that the error of a claim is spent once and not once for each
+    way to be wrong about the ratio.
     """
-    bound, margin = question.bound, question.margin
-    _, low, high = question.interval()
-    middle = stats.hodges_lehmann(question.units.values)
-    if not low <= middle <= high:
+    bound = test.bound
+    margin = test.margin
+    _, low, high = test.interval()
+    robust_center = stats.hodges_lehmann(test.units.values)
+    if not low <= robust_center <= high:
         return Verdict.INCONCLUSIVE, "the mean and the Hodges-Lehmann estimate disagree"
+
     if low >= bound:
-        needs_trust = bound < 0 and low <= 0
-        return (Verdict.INCONCLUSIVE, question.trust) if needs_trust and question.trust else (Verdict.SUPPORTED, "")
-    if bound >= 0 and abs(middle) <= margin and -margin <= low and high <= margin:
-        return (Verdict.INCONCLUSIVE, question.trust) if question.trust else (Verdict.NO_DIFFERENCE, "")
+        is_not_much_worse = bound < 0 and low <= 0
+        if is_not_much_worse and test.distrust:
+            return Verdict.INCONCLUSIVE, test.distrust
+        return Verdict.SUPPORTED, ""
+
+    is_within_margin = abs(robust_center) <= margin and -margin <= low and high <= margin
+    if bound >= 0 and is_within_margin:
+        if test.distrust:
+            return Verdict.INCONCLUSIVE, test.distrust
+        return Verdict.NO_DIFFERENCE, ""
+
     if high < bound:
-        return Verdict.WEAKER if bound > 0 and low > margin else Verdict.REFUTED, ""
+        if bound > 0 and low > margin:
+            return Verdict.WEAKER, ""
+        return Verdict.REFUTED, ""
     return Verdict.INCONCLUSIVE, ""
 
 
-def _p_value(question: Question | None) -> float:
-    """Return how sure it is on which side of each edge a ratio lies, to put claims in order."""
-    if question is None or len(question.units.values) < MIN_UNITS:
+def _p_value(test: RatioTest | None) -> float:
+    """Return the p value of the distance from the nearest edge: small if the claim is sure."""
+    if test is None or len(test.units.values) < MIN_UNITS:
         return 1.0
-    return stats.p_value(question.clearance(), question.error(), question.freedom())
+    return stats.p_value(test.clearance(), test.error(), test.freedom())
 
 
-def _measure(claim: events.ClaimDeclared, evidence: Evidence, question: Question) -> Judgement:
-    """Return the numbers of a judgement, its verdict still open."""
-    units, same = units_of(evidence, evidence.rounds), units_of(evidence, evidence.same)
-    center, low, high = question.interval()
-    if claim.op == "at_most":
+# ---- the numbers of a judgement
+
+
+def _measure(claim: events.ClaimDeclared, evidence: Evidence, test: RatioTest) -> Judgement:
+    """Return a judgement that has its numbers, but neither its verdict nor its explanation."""
+    center, low, high = test.interval()
+    if claim.op == "at_most":  # the test is about the inverse ratio
         center, low, high = -center, -high, -low
-    count, effect = len(units.values), None
+    units = make_units(evidence, evidence.rounds)
+    count = len(units.values)
+    smallest_effect = None
     if count >= MIN_UNITS:
-        by_chance = stats.smallest_effect(question.freedom() + 1, question.error(), question.confidence)
-        effect = by_chance + question.offset
+        by_chance = stats.smallest_effect(test.freedom() + 1, test.error(), test.confidence)
+        smallest_effect = by_chance + test.offset
+    same = make_units(evidence, evidence.same)
     return Judgement(
         verdict=Verdict.INCONCLUSIVE,
-        estimate=_rounded(center, math.exp),
-        low=_rounded(low, math.exp),
-        high=_rounded(high, math.exp),
+        estimate=_round_number(center, math.exp),
+        low=_round_number(low, math.exp),
+        high=_round_number(high, math.exp),
         noise_floor=_noise_floor(same, claim.confidence),
-        smallest_effect=_rounded(effect, math.expm1),
+        smallest_effect=_round_number(smallest_effect, math.expm1),
         units=count,
         unit=units.name,
-        confidence=_rounded(question.confidence),
-        measure=evidence.measure,
+        confidence=_round_number(test.confidence),
+        measure=evidence.clock,
     )
 
 
 def _noise_floor(same: Units, confidence: float) -> float | None:
-    """Return how far the measured interval of the A/A control reaches from 1; None without one.
+    """Return how far the interval of the A/A control reaches from 1; None without a control.
 
-    What is assumed of a single process is no part of it.
+    The assumed variation between processes is left out: the noise floor is what was measured.
     """
     if not same.values:
         return None
     _, low, high = replace(same, shared_sd=0.0).interval(confidence)
-    return _rounded(max(abs(low), abs(high)), math.expm1)
+    return _round_number(max(abs(low), abs(high)), math.expm1)
 
 
-def _rounded(value: float | None, function: Callable[[float], float] = float) -> float | None:
-    """Return a number with nine digits, on which every version of scipy agrees; None for what no ratio can be."""
-    return float(f"{function(value):.9g}") if value is not None and abs(value) < _LARGEST_LOG else None
+def _round_number(value: float | None, function: Callable[[float], float] = float) -> float | None:
+    """Return the function of a log in nine digits, on which all versions of scipy agree.
+
+    None if there is no value, or if it is no log of a possible ratio.
+    """
+    if value is None or not abs(value) < _MAX_LOG:
+        return None
+    return float(f"{function(value):.9g}")
 
 
-def _why(
-    claim: events.ClaimDeclared, evidence: Evidence, question: Question, found: Judgement, reason: str, look: Look
+# ---- the explanation
+
+
+def _explain(
+    claim: events.ClaimDeclared,
+    evidence: Evidence,
+    test: RatioTest,
+    judgement: Judgement,
+    reason: str,
+    analysis: InterimAnalysis,
 ) -> list[str]:
-    """Return why a verdict was reached, in parts: what speaks against another one, and its basis."""
-    parts = [part for part in (reason, _signs(claim, evidence, found)) if part]
-    if found.units >= MIN_UNITS:
-        parts.append(question.units.in_words())
-    parts += told(evidence)
-    if look.words:
-        parts.append(look.words)
-    if found.verdict == Verdict.INVALID:
+    """Return why this verdict was reached: its reason first, then what the numbers rest on."""
+    parts = []
+    if reason:
+        parts.append(reason)
+    if direction := _describe_direction(claim, evidence, judgement):
+        parts.append(direction)
+    if judgement.units >= MIN_UNITS:
+        parts.append(test.units.describe())
+    parts += describe_circumstances(evidence)
+    if analysis.early_stop:
+        parts.append(analysis.early_stop)
+    if judgement.verdict == Verdict.INVALID:
         return parts
-    missing = lacking_control(evidence)
-    if missing and not reason.startswith(missing):
-        parts.append(missing)
-    parts += _describe_widening(evidence, question)
-    if found.low is not None and found.confidence != claim.confidence:
-        parts.append(f"interval of {found.level}")
-    if found.verdict == Verdict.INCONCLUSIVE:
-        parts += _open(found)
+    missing_control = describe_missing_control(evidence)
+    if missing_control and not reason.startswith(missing_control):
+        parts.append(missing_control)
+    parts += _describe_widening(evidence, test)
+    if judgement.low is not None and judgement.confidence != claim.confidence:
+        parts.append(f"interval of {judgement.level}")
+    if judgement.verdict == Verdict.INCONCLUSIVE:
+        parts += _describe_sensitivity(judgement)
     return parts
 
 
-def _describe_widening(evidence: Evidence, question: Question) -> list[str]:
+def _describe_direction(
+    claim: events.ClaimDeclared, evidence: Evidence, judgement: Judgement
+) -> str:
+    """Return on which side of its bound an inconclusive ratio probably is, or an empty string.
+
+    Several processes have to agree, as many as an interval needs, because a few may agree by
+    chance; the rounds of one process do not count. And nothing may have shifted the ratio in all
+    of them: a disturbance of one arm alone, or a change in the course of a race.
+    """
+    if judgement.verdict != Verdict.INCONCLUSIVE:
+        return ""
+    if judgement.unit != REPEATS or judgement.units < MIN_UNITS:
+        return ""
+    if not judgement.low or not judgement.high:
+        return ""
+    if describe_shift(claim, evidence, _SHIFT_P_VALUE):
+        return ""
+    width = math.log(judgement.high / judgement.low)
+    above_bound = math.log(judgement.low / claim.bound)
+    below_bound = math.log(claim.bound / judgement.high)
+    if max(above_bound, below_bound) < max(_MIN_FAR_LOG, _MIN_FAR_WIDTHS * width):
+        return ""
+    side = "above" if judgement.low > claim.bound else "below"
+    return f"by all signs far {side} {claim.bound:g}, though not to be sized"
+
+
+def _describe_widening(evidence: Evidence, test: RatioTest) -> list[str]:
     """Return by how much the interval is wider than the measured values alone make it, and why."""
     parts = []
-    if question.units.name == "rounds":
-        parts.append(_describe_single_process(evidence, question))
-    if control := offset(evidence):
-        parts.append(f"interval wider by {percent(math.expm1(control))}, as the A/A control was off")
-    if assumed := preemption(evidence):
-        size = percent(math.expm1(assumed))
-        few = "too few blocks were undisturbed to measure it"
-        parts.append(f"interval wider by {size} for the cost of preemption: {few}")
+    if test.units.name == ROUNDS:
+        parts.append(_describe_single_process(evidence, test))
+    if offset := control_offset(evidence):
+        parts.append(f"interval wider by {percent(math.expm1(offset))}, as the A/A control was off")
+    if cost := preemption_cost(evidence):
+        wider = f"interval wider by {percent(math.expm1(cost))} for the cost of preemption"
+        parts.append(f"{wider}: too few blocks were undisturbed to measure it")
     return parts
 
 
-def _signs(claim: events.ClaimDeclared, evidence: Evidence, found: Judgement) -> str:
-    """Return in words on which side of its bound a ratio is, of an inconclusive one; nothing where that is not plain.
-
-    Processes that agree may have been lucky alike: it takes as many as an interval does, and rounds of one process are none.
-    What moves one arm alone, or in the course of a race, moves all of them.
-    """
-    if found.verdict != Verdict.INCONCLUSIVE or found.unit != "repeats" or found.units < MIN_UNITS:
-        return ""
-    if not (found.low and found.high) or moved(claim, evidence, _LIKELY):
-        return ""
-    off = max(math.log(found.low / claim.bound), math.log(claim.bound / found.high))
-    if off < max(_PLAIN, _WIDTHS * math.log(found.high / found.low)):
-        return ""
-    return f"by all signs far {'above' if found.low > claim.bound else 'below'} {claim.bound:g}, though not to be sized"
-
-
-def _describe_single_process(evidence: Evidence, question: Question) -> str:
+def _describe_single_process(evidence: Evidence, test: RatioTest) -> str:
     """Return which variation between processes was assumed, as one process cannot show it."""
-    assumed = f"interval wider by an assumed {percent(question.units.shared_sd)} variation"
-    if is_disturbed(evidence):
+    assumed = f"interval wider by an assumed {percent(test.units.shared_sd)} variation"
+    if is_machine_disturbed(evidence):
         return f"{assumed} of a process on a disturbed machine; repeats would measure it"
     if evidence.process_sd is None:
         device = "machine" if evidence.calibrated_device == BOX else evidence.calibrated_device
@@ -227,13 +323,17 @@ def _describe_single_process(evidence: Evidence, question: Question) -> str:
     return f"{assumed} between processes, by the calibration"
 
 
-def _open(found: Judgement) -> list[str]:
-    """Return what an inconclusive measurement could have seen, and what it takes to decide: both reckoned from few values."""
-    effect = "n/a" if found.smallest_effect is None else f"about {percent(found.smallest_effect)}"
-    if found.unit == "rounds":
+def _describe_sensitivity(judgement: Judgement) -> list[str]:
+    """Return what an inconclusive run could have detected, and how many more repeats it needs."""
+    effect = "n/a"
+    if judgement.smallest_effect is not None:
+        effect = f"about {percent(judgement.smallest_effect)}"
+    if judgement.unit == ROUNDS:
         needed = "n/a from one process"
-    elif found.more_repeats is None:
+    elif judgement.more_repeats is None:
         needed = "n/a"
+    elif judgement.units < MIN_UNITS:
+        needed = f"at least {judgement.more_repeats}"
     else:
-        needed = f"{'at least' if found.units < MIN_UNITS else 'about'} {found.more_repeats}"
+        needed = f"about {judgement.more_repeats}"
     return [f"smallest effect it could have seen: {effect}", f"repeats still needed: {needed}"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tuilab.judging.prediction import answer_of, nearness
+from tuilab.judging.prediction import find_answer, rate_prediction
 from tuilab.record.blocks import Measure, counted, in_order, measure_of, scale_of
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
@@ -72,9 +72,9 @@ def _run(summary: RunSummary, state: str, run_dir: Path) -> dict[str, Any]:
 
 def _answer(summary: RunSummary) -> dict[str, Any]:
     """Return the answer to the lesson's question, by which claim, and what was predicted."""
-    found = answer_of(summary.claims.values())
+    found = find_answer(summary.claims.values())
     predicted = summary.run.prediction if summary.run else None
-    near = nearness(predicted, found.value) if found and predicted is not None else None
+    near = rate_prediction(predicted, found.value) if found and predicted is not None else None
     measured = {"value": found.value, "claim": found.claim.key or None} if found else {"value": None, "claim": None}
     return {**measured, "predicted": predicted, "nearness": near}
 

@@ -59,7 +59,7 @@ def render(
     """
     parts = [_heading(summary, state, style), _claims(summary, style, width, before), _trouble(summary, state, style)]
     parts += [
-        prediction.told(summary.run, summary.claims.values()),
+        prediction.describe_prediction(summary.run, summary.claims.values()),
         *_texts(summary, style, width),
         *_figures(summary, style, width, has_chart=has_chart),
     ]

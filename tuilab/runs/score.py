@@ -14,7 +14,7 @@ from typing import Any
 from tuilab import places, user_data
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
-from tuilab.judging.prediction import WORDS, Nearness, answer_of, nearness, not_scored
+from tuilab.judging.prediction import NEARNESS_TEXTS, Nearness, describe_unscored, find_answer, rate_prediction
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.last_verdicts import is_off
@@ -36,7 +36,7 @@ class Learned:
     @property
     def nearness(self) -> Nearness | None:
         """How near the prediction came."""
-        return None if self.predicted is None or self.measured is None else nearness(self.predicted, self.measured)
+        return None if self.predicted is None or self.measured is None else rate_prediction(self.predicted, self.measured)
 
 
 def read() -> dict[str, Learned]:
@@ -59,8 +59,8 @@ def note(summary: RunSummary, run_dir: Path) -> str:
     run = summary.run
     if run is None or _was_in_vain(summary) or (run.sweep and is_off(run.sweep.point, run.changed)):
         return ""
-    answer = answer_of(summary.claims.values())
-    is_scored = run.prediction is not None and answer is not None and not not_scored(run)
+    answer = find_answer(summary.claims.values())
+    is_scored = run.prediction is not None and answer is not None and not describe_unscored(run)
     one = Learned(run.scenario, run_dir.name, *((run.prediction, answer.value) if is_scored and answer else ()))
     try:
         if _is_news(one, read()):
@@ -108,5 +108,5 @@ def told(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> str:
     said = f"{len(known)} of {plural(len(lessons), 'lesson')} done"
     if not counts:
         return said
-    near = ", ".join(f"{counts[one]} {WORDS[one]}" for one in Nearness if counts[one])
+    near = ", ".join(f"{counts[one]} {NEARNESS_TEXTS[one]}" for one in Nearness if counts[one])
     return f"{said}; of {plural(counts.total(), 'prediction')} {near}"

@@ -56,12 +56,12 @@ def command(minutes: float | None, device: str, show: bool, as_json: bool, root:
     if not show:
         summary = _run(minutes or calibration.USUAL_MINUTES["cpu" if device == "cpu" else "cuda"], device, where)
         found = calibration.assess(summary)
-        calibration_file.save(found.ways, found.luck, *gpu_of(summary))
+        calibration_file.save(found.trials_of_method, found.process_sd, *gpu_of(summary))
     if as_json:
-        options.print_document("tuilab.calibrate/1", **calibration.kept_as_fields())
+        options.print_document("tuilab.calibrate/1", **calibration.export_saved())
         return
     width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
-    lines = [part for line in calibration.kept_in_words() for part in hung(line, width)]
+    lines = [part for line in calibration.describe_saved() for part in hung(line, width)]
     click.echo("\n".join(lines))
 
 

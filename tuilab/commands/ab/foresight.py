@@ -10,9 +10,9 @@ from tuilab.commands.order import RACE_TOPIC, TOPIC
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import TuilabError
 from tuilab.judging import stats
+from tuilab.judging.clock import ClockKind, step_s
 from tuilab.judging.evidence import MIN_UNITS
-from tuilab.judging.looks import Look, decisive_look
-from tuilab.judging.measure import Measure, step_s
+from tuilab.judging.interim_analyses import InterimAnalysis, decisive_analysis
 from tuilab.record.blocks import is_on_cpu
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
@@ -50,7 +50,7 @@ def _seen(order: RunOrder, luck: float | None) -> str:
         return f"too few for verdicts, which need {MIN_UNITS}"
     if luck is None and order.command.measure:
         return "the smallest detectable difference is unknown before the run"
-    look = decisive_look(order.repeats, order.looks)
+    look = decisive_analysis(order.repeats, order.looks)
     count, spread = look.counts[-1], _USUAL_LUCK if luck is None else luck
     effect = smallest_seen(look, spread, len(order.command.claims))
     by = "the usual value" if luck is None else "as last time"
@@ -59,7 +59,7 @@ def _seen(order: RunOrder, luck: float | None) -> str:
     return f"{seen}, if processes vary by {percent(spread)} ({by})"
 
 
-def smallest_seen(look: Look, luck: float, claims: int = 1) -> float:
+def smallest_seen(look: InterimAnalysis, luck: float, claims: int = 1) -> float:
     """Return the log ratio that is told from 1 at a look four times in five, where a process is so far off by itself."""
     count = look.counts[-1]
     return _CONTROL * stats.smallest_effect(count, luck * math.sqrt(2 / count), look.confidence(_CONFIDENCE, claims))
@@ -81,12 +81,12 @@ def luck_of(summary: RunSummary, measure: str = "") -> float | None:
     """
     if not any(race.measure == name_of(measure) for _, race in summary.races):
         return None
-    judged_by: Measure = "cpu" if is_on_cpu(summary) else "wall"
+    judged_by: ClockKind = "cpu" if is_on_cpu(summary) else "wall"
     by_arm: dict[str, list[float]] = {}
     for (_, arm), blocks in summary.blocks.items():
         times = [step_s(block, judged_by) for block in blocks if judged_by == "wall" or block.thread_ns]
         by_arm.setdefault(arm, []).extend(math.log(time_s) for time_s in times if time_s > 0)
-    squares = [stats.spread(logs) ** 2 for logs in by_arm.values() if len(logs) >= 3]
+    squares = [stats.sample_sd(logs) ** 2 for logs in by_arm.values() if len(logs) >= 3]
     return math.sqrt(fmean(squares)) if squares else None
 
 

@@ -6,7 +6,7 @@ from tuilab.commands.ab.settling import Steady, steady
 from tuilab.commands.cpu.core_time import CoreTime, total
 from tuilab.commands.running import Ended
 from tuilab.commands.watched import Lane
-from tuilab.judging.measure import is_of_one_thread
+from tuilab.judging.clock import is_single_threaded
 from tuilab.text import plural
 
 _MOST_UNREAD = 0.1  # of the steady steps
@@ -66,4 +66,4 @@ def helpers_of(ended: Ended) -> str:
 
 
 def _is_of_one_thread(times: CoreTime) -> bool:
-    return is_of_one_thread(times.thread_ns, times.process_ns, times.waited_ns)
+    return is_single_threaded(times.thread_ns, times.process_ns, times.waited_ns)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Value
-from tuilab.judging.flaw import flaw
+from tuilab.judging.flaw import find_flaw
 from tuilab.lab.claims.measured import claimed_bound, measured, two_arms
 from tuilab.lab.given import MOST_CORES, checked, number, told, whole, words
 from tuilab.record import events
@@ -98,7 +98,7 @@ def ratio_claim(
     declared = checked(
         events.ClaimDeclared(**about._asdict(), over=over, under=under, op=op, bound=bound, margin=margin, cores=cores)
     )
-    if problem := flaw(declared):
+    if problem := find_flaw(declared):
         raise ValueError(problem)
     return not_testable(about, lacks) if words("lacks", lacks) else declared
 

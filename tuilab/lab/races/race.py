@@ -115,7 +115,7 @@ def _run(
     started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
     started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
     started.uuid, started.device_index = device.uuid, device.index
-    started.luck = calibration_file.load(device.uuid).luck if device.uuid and lab.repeats == 1 else None
+    started.luck = calibration_file.load(device.uuid).process_sd if device.uuid and lab.repeats == 1 else None
     lab.record(started)
     controls = _controls(base, arms[base.arm] if factories else None)
     refuse_left(base.arm)

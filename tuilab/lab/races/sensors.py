@@ -96,7 +96,7 @@ def is_disturbed(seen: Seen, timed: "Timed", calm_share: float, threads: int) ->
     """Say whether a block was disturbed: throttled, robbed by the hypervisor, or off its core for a tenth of its time.
 
     `calm_share` is the CPU time that its arm uses of its wall time when nothing interferes; of one that mostly waits it tells
-    nothing. GPUs are looked at afterwards, in judging/held_back.py.
+    nothing. GPUs are looked at afterwards, in judging/gpu_readings.py.
     """
     # The pressure (PSI) is recorded and marks nothing. It is that of the whole box, where some process nearly always waits: on
     # two cores beside two processes that were busy half of the time, 48 % of the blocks had a pressure above 10 %, and 28 % of

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from tuilab.judging.evidence import gather_evidence
+from tuilab.judging.interim_analyses import latest_analysis
 from tuilab.judging.judgement import Judgement
-from tuilab.judging.looks import present_look
 from tuilab.judging.ratio import judge_ratio
 from tuilab.record.events import Candidate, ClaimDeclared, SettingRaced
 from tuilab.record.parts import RacedSetting
@@ -113,6 +113,6 @@ def _cost(said: SettingRaced, value: str) -> float:
 
 def _judge_times(summary: RunSummary, said: SettingRaced, over: Candidate, under: Candidate) -> Judgement:
     claim = ClaimDeclared(text="", over=over.arm, under=under.arm, op="at_least", bound=PAYS, cores=said.cores)
-    look = present_look(summary)
-    evidence = gather_evidence(claim, summary, look.repeats)
-    return judge_ratio(claim, evidence, look, among=len(said.candidates) - 1) if evidence else _SELDOM_ASKED
+    look = latest_analysis(summary)
+    evidence = gather_evidence(claim, summary, look.workers)
+    return judge_ratio(claim, evidence, look, claims=len(said.candidates) - 1) if evidence else _SELDOM_ASKED

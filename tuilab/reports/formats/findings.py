@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tuilab.judging.prediction import answer_of
+from tuilab.judging.prediction import find_answer
 from tuilab.record.events import BarsShown, ClaimMeasured, Event, TableShown
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
@@ -80,7 +80,7 @@ def _compared(kind: str, name: str, measured: ClaimMeasured, time_s: float | Non
 
 
 def _answer(summary: RunSummary) -> Iterator[Finding]:
-    if found := answer_of(summary.claims.values()):
+    if found := find_answer(summary.claims.values()):
         yield Finding("answer", found.claim.claim_id, found.value)
     if summary.run and summary.run.prediction is not None:
         yield Finding("predicted", "answer", summary.run.prediction)

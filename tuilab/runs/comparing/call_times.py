@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from tuilab.judging.stats import spread, t_quantile
+from tuilab.judging.stats import sample_sd, t_quantile
 from tuilab.record.blocks import counted
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clocks import CPU, WALL, cpu_times
@@ -41,7 +41,7 @@ def shift_between(first: Sequence[float], other: Sequence[float]) -> Shift | Non
         return None
     one, two = ([*map(math.log, times)] for times in (first, other))
     middle = sum(two) / len(two) - sum(one) / len(one)
-    errors = [spread(logs) ** 2 / len(logs) for logs in (one, two)]
+    errors = [sample_sd(logs) ** 2 / len(logs) for logs in (one, two)]
     weights = [error**2 / (len(logs) - 1) for error, logs in zip(errors, (one, two), strict=True)]
     freedom = int(sum(errors) ** 2 / sum(weights)) if sum(weights) else len(one) + len(two) - 2
     half = t_quantile((1 + CONFIDENCE) / 2, max(freedom, 1)) * math.sqrt(sum(errors))

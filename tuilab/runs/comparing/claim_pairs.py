@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from tuilab.judging.exact import in_words
+from tuilab.judging.exact import describe_value
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clocks import CPU, clock_of
@@ -140,7 +140,7 @@ def side_of(claim: Claim, *, is_going_on: bool = False) -> Side:
     """Return what a run says of a claim."""
     reached = claim.verdict
     every = [*claim.measured, *([claim.missed] if claim.missed else [])]
-    measured = "; ".join(dict.fromkeys(in_words(one.got.value, LENGTH) for one in every))[:LENGTH]
+    measured = "; ".join(dict.fromkeys(describe_value(one.got.value, LENGTH) for one in every))[:LENGTH]
     if reached is None:
         return Side(measured=measured, why=claim.needs, is_open=is_going_on)
     op, bound = (claim.declared.op, claim.declared.bound) if claim.declared else ("", None)

@@ -5,7 +5,7 @@ import shlex
 from textual import work
 
 from tuilab import places
-from tuilab.judging.calibration import USUAL_MINUTES, kept_in_words
+from tuilab.judging.calibration import USUAL_MINUTES, describe_saved
 from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.runs import queue
 from tuilab.runs.command_line import root_option
@@ -63,7 +63,7 @@ class CalibratePage(PrintedPage):
             f"How reliable timing verdicts are here, from {show(places.calibration_file(), 300)}:",
             "",
         ]
-        lines += [*kept_in_words(), ""]
+        lines += [*describe_saved(), ""]
         lines += self._progress() if self._now else [self._what_it_takes()]
         return "\n".join(part for line in lines for part in hung(line, width))
 

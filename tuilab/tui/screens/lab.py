@@ -291,7 +291,7 @@ class LabPage(Page):
 
 def _load_what_shows_runs() -> None:
     """What is not loaded before a run begins takes a core from what it measures."""
-    from tuilab.judging.standing import begin_to_load
+    from tuilab.judging.interim_results import start_loading_scipy
     from tuilab.tui.screens import run  # noqa: F401
 
-    begin_to_load()
+    start_loading_scipy()

@@ -137,10 +137,13 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
 
 def _answer(last: PastRun, width: int) -> Iterator[Content]:
     """Yield what came out for the question, and what was predicted; nothing where no claim answered it."""
-    from tuilab.judging.prediction import answer_of, told  # for who has run it: the first picture does not wait for it
+    from tuilab.judging.prediction import (  # for who has run it: the first picture does not wait for it
+        describe_prediction,
+        find_answer,
+    )
 
-    found = answer_of(last.claims)
-    said = told(last.run, last.claims) or (f"measured {found.value:.4g}" if found else "")
+    found = find_answer(last.claims)
+    said = describe_prediction(last.run, last.claims) or (f"measured {found.value:.4g}" if found else "")
     yield from fold(plain(said, 200, "bold"), width) if said else ()
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from textual.content import Content
 
 from tuilab.judging import prediction
-from tuilab.judging.judge_run import judge_plainly
-from tuilab.judging.standing import Standing, Standings, in_words
+from tuilab.judging.interim_results import InterimJudge, InterimResult, describe_interim_result
+from tuilab.judging.judge_run import judge_without_times
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import evidence, reason_words, why_not_judged
@@ -27,7 +27,7 @@ class ClaimsPane(TextPane):
 
     def __init__(self) -> None:
         super().__init__("Claims")
-        self._standings = Standings()
+        self._standings = InterimJudge()
         self.before: Mapping[str, str] = {}  # by claim: how often it was judged on this box before
         self._last: tuple[Shown, View] | None = None
         self._shows_soon = False
@@ -40,8 +40,8 @@ class ClaimsPane(TextPane):
         width = max((self.content_size.width or 1000) - 1, 8)  # beside the bar, if there is one; 0: not on the screen yet
         known = run.summary.claims
         claims = list(known.values())
-        standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.of(run.summary)}
-        if self._standings.is_waiting and not self._shows_soon:  # what is played and held is shown once
+        standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.results(run.summary)}
+        if self._standings.is_loading and not self._shows_soon:  # what is played and held is shown once
             self._shows_soon = True
             self.set_timer(_SOON_S, self._show_again)
         told = {name: _known(known[name], run.summary, standings.get(name), is_over=run.is_over) for name in known}
@@ -54,7 +54,7 @@ class ClaimsPane(TextPane):
         ]
         if run.is_over and (decide := deciding_line(run.summary, run.run_dir.parent)):
             lines += hang(Content(" "), plain(f"to settle the inconclusive claims: {decide}", 1000, "$text-muted"), width)
-        if said := prediction.told(run.summary.run, claims):
+        if said := prediction.describe_prediction(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
         self.put(lines or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")])
 
@@ -85,14 +85,14 @@ def _lines(text: str, verdict: str, words: str, before: str, width: int) -> list
     return [*hang(mark(verdict or "pending"), said, width), *(row for line in more for row in hang(Content(" "), line, width))]
 
 
-def _known(claim: Claim, summary: RunSummary, standing: Standing | None, *, is_over: bool) -> tuple[str, str]:
+def _known(claim: Claim, summary: RunSummary, standing: InterimResult | None, *, is_over: bool) -> tuple[str, str]:
     """Return the verdict on a claim and what it rests on; while the run goes on, what there is so far."""
     if claim.verdict is not None:
         return claim.verdict.verdict, evidence(claim, summary)
     if standing is not None:
-        return "", in_words(standing)
+        return "", describe_interim_result(standing)
     if claim.measured or claim.needs:
-        found = judge_plainly(claim, summary)
+        found = judge_without_times(claim, summary)
         return (found.verdict, reason_words(found.verdict, found.why)) if found else ("", "")
     if is_over:
         return "", f"{NOT_JUDGED}: {why_not_judged(claim, summary)}"
