@@ -165,14 +165,18 @@ def _disturbed_steps_share(blocks: Sequence[Block]) -> float | None:
 
 def _describe_command_obstacle(blocks: Sequence[Block]) -> str:
     """Return why CPU time is not what the steps of a command take, or an empty string."""
-    if any(not block.thread_ns or block.waited_ns is None for block in blocks):
-        return "has no CPU time of its own"
+    thread_ns = 0
+    total_ns = 0
+    waited_ns = 0
+    for block in blocks:
+        if not block.thread_ns or block.waited_ns is None:
+            return "has no CPU time of its own"
+        thread_ns += block.thread_ns
+        total_ns += block.cpu_ns
+        waited_ns += block.waited_ns
     for block in blocks:
         if block.helped_by:
             return f"has {show(block.helped_by, _MAX_NAME)}"
-    thread_ns = sum(block.thread_ns or 0 for block in blocks)
-    total_ns = sum(block.cpu_ns for block in blocks)
-    waited_ns = sum(block.waited_ns or 0 for block in blocks)
     return _describe_obstacle(thread_ns, total_ns, waited_ns)
 
 

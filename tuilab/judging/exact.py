@@ -183,7 +183,7 @@ def _round_as_shown(value: Value, leaf_format: LeafFormat) -> Value:
 def _format_bound(event: ClaimMeasured, want: Value, leaf_format: LeafFormat) -> str:
     """Return what a claim demands, such as `at most 3` or `1 to 2`."""
     if event.op == "between":
-        return " to ".join(leaf_format(leaf) for leaf in leaves(want))
+        return " to ".join(map(leaf_format, leaves(want)))
     text = _format_value(want, leaf_format)
     if event.op == "at_most":
         return f"at most {text}"
@@ -208,7 +208,7 @@ def _format_in_four_digits(leaf: Leaf) -> str:
 
 def _unit_suffix(value: Value, event: ClaimMeasured) -> str:
     """Return the unit with a space before it; empty if the value has no numbers."""
-    has_numbers = any(is_number(leaf) for leaf in leaves(value))
+    has_numbers = any(map(is_number, leaves(value)))
     if event.unit and has_numbers:
         return f" {show(event.unit, _MAX_UNIT)}"
     return ""
@@ -216,7 +216,7 @@ def _unit_suffix(value: Value, event: ClaimMeasured) -> str:
 
 def _format_value(value: Value, leaf_format: LeafFormat, max_parts: int = _MAX_PARTS) -> str:
     if _is_pair(value):
-        return " and ".join(leaf_format(leaf) for leaf in leaves(value))
+        return " and ".join(map(leaf_format, leaves(value)))
     if isinstance(value, list):
         text, _ = _format_list(value, leaf_format, max_parts)
         return text

@@ -1,11 +1,11 @@
-"""Plan the interim analyses of a run: after how many repeats its claims may be judged, and how surely.
+"""Plan the interim analyses of a run: when its claims may be judged, and how surely.
 
 If you judge a claim again and again and stop when the verdict suits you, you are wrong far more
 often than once in twenty. The usual remedy is a group sequential design: all analyses of a run
 together may be wrong as often as one, and each of them spends a share of that error.
 
 - A run with a time budget is analysed after a few planned numbers of repeats. It ends itself at
-  the first analysis that decides all claims.
+  the first analysis that leaves no claim open.
 - A run with a number of repeats is analysed after every repeat from the sixth on, because a user
   may watch the provisional verdicts and stop the run at any time.
 """
@@ -24,9 +24,9 @@ PLANNED_ANALYSES = (6, 8, 12, 16, 24, 40)  # repeats after which a run with a bu
 _MAX_REPEATS = 1000  # that `tuilab run` accepts
 _BUDGET_RATE = -2.0  # spends error early: such a run ends itself as soon as it can
 _WATCHED_RATE = -4.0  # keeps nearly all of the error for the end
-# Share of the error that several analyses may spend. Their levels assume a walk of normal steps.
-# Student's t of six to forty repeats exceeds them up to 1.15 times as often (simulated; the worst
-# case is a watched run of 12 repeats).
+# Share of the error that several analyses may spend. The levels of the analyses are exact for
+# normally distributed means. With Student's t of 6 to 40 repeats, a run is wrong up to 1.15 times
+# as often (simulated; the worst case is a watched run of 12 repeats).
 _SEQUENTIAL_SHARE = 0.87
 
 
@@ -70,33 +70,35 @@ def latest_analysis(summary: RunSummary) -> InterimAnalysis:
     if summary.run is None:
         return InterimAnalysis(workers=tuple(ended))
     has_budget = bool(summary.run.looks)
-    counts = _plan_counts(summary.run.repeats, summary.run.looks)
-    spent_shares = _spent_shares(counts, has_budget=has_budget)
-    final = InterimAnalysis(tuple(counts), tuple(spent_shares.values()))
+    planned_counts = _plan_counts(summary.run.repeats, summary.run.looks)
+    planned_end = planned_counts[-1]
+    planned_shares = _spent_shares(planned_counts, planned_end, has_budget=has_budget)
 
     succeeded = [name for name in ended if _has_succeeded(summary, name)]
     success_count = len(succeeded)
-    reached = [count for count in counts if count <= success_count]
-    has_failures = success_count < counts[-1] <= len(ended)
+    reached = _counts_up_to(planned_counts, success_count)
+    has_failures = success_count < planned_end <= len(ended)
     is_final = summary.is_budget_spent or has_failures
-    if is_final and succeeded:
-        reached = [count for count in counts if count < success_count]
+    if is_final and succeeded:  # it takes place now, whether or not it was planned for now
+        reached = _counts_up_to(planned_counts, success_count - 1)
         reached.append(success_count)
-        spent_shares[success_count] = 1.0
+    counts = reached or planned_counts[:1]
+    spent_shares = _spent_shares(counts, planned_end, has_budget=has_budget)
+    if is_final and succeeded:
+        spent_shares[-1] = 1.0
 
-    used_counts = reached or counts[:1]
     workers = ended
-    if has_budget and not is_final:
-        workers = succeeded[: used_counts[-1]]
+    if has_budget and not is_final:  # a planned analysis uses exactly as many repeats as planned
+        workers = succeeded[: counts[-1]]
     early_stop = ""
     if not is_final:
         early_stop = _describe_early_stop(summary, success_count, reached)
     return InterimAnalysis(
-        counts=tuple(used_counts),
-        spent_shares=tuple(spent_shares[count] for count in used_counts),
+        counts=tuple(counts),
+        spent_shares=tuple(spent_shares),
         workers=tuple(workers),
         early_stop=early_stop,
-        final=final,
+        final=InterimAnalysis(tuple(planned_counts), tuple(planned_shares)),
     )
 
 
@@ -107,10 +109,11 @@ def decisive_analysis(repeats: int, planned: Sequence[int]) -> InterimAnalysis:
     `planned` has the numbers of repeats after which a run with a budget is analysed.
     """
     counts = _plan_counts(repeats, planned)
-    spent_shares = _spent_shares(counts, has_budget=bool(planned))
+    planned_end = counts[-1]
     if planned:
         counts = counts[:1]
-    return InterimAnalysis(tuple(counts), tuple(spent_shares[count] for count in counts))
+    spent_shares = _spent_shares(counts, planned_end, has_budget=bool(planned))
+    return InterimAnalysis(tuple(counts), tuple(spent_shares))
 
 
 def list_ended_repeats(summary: RunSummary) -> list[str]:
@@ -152,10 +155,18 @@ def _plan_counts(repeats: int, planned: Sequence[int]) -> list[int]:
     return list(range(first, repeats + 1)) or [1]
 
 
-def _spent_shares(counts: Sequence[int], *, has_budget: bool) -> dict[int, float]:
-    """Return, by analysis, which share of the error may have been spent when it ends."""
+def _counts_up_to(counts: Sequence[int], limit: int) -> list[int]:
+    return [count for count in counts if count <= limit]
+
+
+def _spent_shares(counts: Sequence[int], planned_end: int, *, has_budget: bool) -> list[float]:
+    """Return, for each analysis, which share of the error may have been spent by its end."""
     rate = _BUDGET_RATE if has_budget else _WATCHED_RATE
-    return {count: stats.spent_error(count / counts[-1], rate) for count in counts}
+    shares = []
+    for count in counts:
+        progress = min(count / planned_end, 1.0)  # a run may have more repeats than planned
+        shares.append(stats.spent_error(progress, rate))
+    return shares
 
 
 def _has_succeeded(summary: RunSummary, name: str) -> bool:

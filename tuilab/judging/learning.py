@@ -35,9 +35,10 @@ _NOT_SEEN = (
 
 
 def compare_learning(claim: events.ClaimDeclared, summary: RunSummary) -> tuple[str, str]:
-    """Return two texts: how the arms of a claim learn differently, and what is not known of it.
+    """Return two texts: how the arms of a claim learn differently, and how limited this check is.
 
-    Both are empty if the arms learn the same, or if they do not have to.
+    The second one says why the arms cannot be compared, or how large a difference would not be
+    found. Both are empty if a race has no `guard`: its arms do not have to learn the same.
     """
     workers = set()
     for worker, race in summary.races:
@@ -58,18 +59,22 @@ def compare_learning(claim: events.ClaimDeclared, summary: RunSummary) -> tuple[
 
     dtype = _find_coarsest_dtype(claim, results)
     tolerance = _rounding_tolerance(dtype) + chance
-    over = [of_repeat[claim.over] for of_repeat in learned if of_repeat.get(claim.over)]
-    under = [of_repeat[claim.under] for of_repeat in learned if of_repeat.get(claim.under)]
+    over = _mean_values(learned, claim.over)
+    under = _mean_values(learned, claim.under)
     if not over or not under:
         return "", _NOT_SEEN
-    difference = _describe_difference(claim, _mean_values(over), _mean_values(under), tolerance)
+    difference = _describe_difference(claim, over, under, tolerance)
     if difference or tolerance <= _FINE_TOLERANCE:
         return difference, ""
     return "", _describe_tolerance(tolerance, dtype, chance)
 
 
 def _difference_by_chance(learned: Sequence[_LearnedValues], base: str) -> float | None:
-    """Return by how much the means of two equal arms can differ by chance; None if not seen."""
+    """Return by how much the means of two equal arms can differ by chance, as a share.
+
+    It is four standard errors of the difference between both runs of the base. None if no repeat
+    has values of both.
+    """
     second_base = f"{base} {events.AGAIN}"
     squares = []
     pair_count = 0
@@ -99,13 +104,13 @@ def _rounding_tolerance(dtype: str) -> float:
     return _ROUNDING_TOLERANCES.get(dtype, _ROUNDING_TOLERANCES[_USUAL_DTYPE])
 
 
-def _mean_values(of_repeats: Sequence[Sequence[float]]) -> list[float]:
-    """Return the mean over the repeats, value by value, as far as all repeats have values."""
-    shortest = min(len(values) for values in of_repeats)
-    means = []
-    for position in range(shortest):
-        means.append(fmean(values[position] for values in of_repeats))
-    return means
+def _mean_values(learned: Sequence[_LearnedValues], arm: str) -> list[float]:
+    """Return the mean over the repeats of each value of an arm; empty if none has any.
+
+    It ends with the shortest list. A repeat without values is left out.
+    """
+    lists = [of_repeat[arm] for of_repeat in learned if of_repeat.get(arm)]
+    return [fmean(values) for values in zip(*lists, strict=False)]
 
 
 def _describe_difference(
