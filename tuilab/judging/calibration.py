@@ -1,4 +1,4 @@
-"""Measure how far tuilab can be trusted on a machine, and describe the result.
+"""Measure how reliable verdicts about time are on a machine, and describe the result.
 
 A calibration run races arms that do the same work, and arms with an injected delay. The verdicts
 on them show how often tuilab reports a false difference, and which differences it detects.
@@ -63,7 +63,7 @@ def _measure_process_sd(
         evidence = gather_evidence(claim, summary)
         if evidence is None:
             continue
-        evidence = replace(evidence, is_single_process=False)
+        evidence = replace(evidence, is_single_process=False)  # makes each process one unit
         units = make_units(evidence, evidence.rounds)
         if len(units.values) >= _GROUP:
             kind = _kind_of_work(claim.over)
@@ -101,7 +101,10 @@ def _make_trials(
 
 
 def _count_verdicts(trials: Sequence[Evidence], processes: int) -> Trials:
-    """Count the trials with a false verdict, and those in which the injected delay was detected."""
+    """Count the trials with a false verdict, and those in which the injected delay was detected.
+
+    `processes` is the number of different processes in all trials.
+    """
     no_difference = _make_claim("left", "right", "at_least", 1.0)
     false_count = 0
     delay_count = 0

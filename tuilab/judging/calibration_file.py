@@ -30,9 +30,9 @@ class Trials(msgspec.Struct, frozen=True):
     """
 
     trials: Count  # without a difference between the arms
-    false: Count  # of these, with a false verdict
+    false: Count  # those with a false verdict
     delays: Count  # trials with an injected delay
-    seen: Count  # of these, in which the delay was detected
+    seen: Count  # those in which the delay was detected
     smallest_effect: _Number | None = None
     processes: Count = 0  # in all trials; those of one process share its deviation
 

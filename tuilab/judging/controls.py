@@ -79,7 +79,7 @@ def control_offset(evidence: Evidence) -> float:
 
 
 def describe_distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return why the run could have missed a difference, and what cannot be claimed for that."""
+    """Return why the run could have missed a difference, and what cannot be claimed therefore."""
     missed_delay = _describe_missed_delay(claim, evidence)
     if not missed_delay:
         return ""
@@ -131,9 +131,9 @@ def describe_doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
         return evidence.lacks
     failed = evidence.failed_repeats
     measured = len([ratios for ratios in evidence.rounds if ratios])
-    planned = failed + measured
-    if failed > _MAX_FAILED_SHARE * planned:
-        return f"only {measured} of {planned} repeats were measured"
+    total = failed + measured
+    if failed > _MAX_FAILED_SHARE * total:
+        return f"only {measured} of {total} repeats were measured"
     is_quiet = evidence.disturbed_share <= _MAX_DISTURBED_SHARE
     if evidence.clock == "wall" and not is_quiet:
         disturbed = f"{100 * evidence.disturbed_share:.0f} % of the blocks were disturbed"
@@ -182,7 +182,7 @@ def _describe_change(claim: events.ClaimDeclared, evidence: Evidence, max_p_valu
     """
     if len(evidence.rounds) < MIN_UNITS and not evidence.is_single_process:
         return ""
-    # Each test gets half, so that both together find a change by chance as often as one of them.
+    # Each test gets half, so that both together find a change by chance as often as one would.
     change_of_all = _change_of_all(evidence.rounds, max_p_value / 2)
     change_of_some = _change_of_some(evidence.rounds, max_p_value / 2)
     change = max(change_of_all, change_of_some)

@@ -17,8 +17,8 @@ from tuilab.record.plain_value import Leaf, Value, is_number, leaves
 from tuilab.record.verdicts import Verdict
 from tuilab.text import plural, show
 
-_MAX_PARTS = 8  # of a list that are shown
-_MAX_CHARACTERS = 200  # of a text that are shown
+_MAX_PARTS = 8  # a longer list is cut
+_MAX_CHARACTERS = 200  # a longer text is cut
 _EXCERPT_BEFORE = 20  # characters that are shown before the first difference of two long texts
 _EXCERPT = 60  # characters of such an excerpt
 _USUAL_DIGITS = 4
@@ -39,7 +39,7 @@ def judge_exact(
     """Return the judgement of an exact claim; None if it was not measured.
 
     The claim must hold wherever it was measured. With `repeat_of_worker`, the judgement says in
-    how many repeats of the run that was, and in how many of them it failed.
+    how many repeats of the run it was measured, and in how many it failed.
     """
     if claim.last is None:
         return None
@@ -87,7 +87,7 @@ def _single_number(value: Value) -> float | None:
 def _describe_failure(event: ClaimMeasured) -> str:
     """Return what was measured and what was claimed, so that a reader sees the difference.
 
-    Of a long list, only the first part that is not as claimed is shown.
+    A long list is replaced by its first part that is not as claimed.
     """
     got = event.got.value
     want = event.want.value
@@ -153,8 +153,8 @@ def _find_first_difference(first: str, second: str) -> int:
 def _format_apart(event: ClaimMeasured, got: Value, want: Value) -> tuple[str, str]:
     """Return the measured value and the bound, in enough digits to show that the claim failed.
 
-    With few digits, two numbers may look alike, or look as if the claim held. All digits are shown
-    then.
+    With few digits, two numbers may look equal, or look as if the claim held. If so, all digits are
+    shown.
     """
     few_digits = _tolerance_format(event)
     shown = _format_value(got, few_digits)

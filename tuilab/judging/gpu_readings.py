@@ -18,7 +18,7 @@ from tuilab.record.summary import RunSummary
 _IDLE = 0x1  # bit of the throttle mask, as in nvml.h
 _MIN_CLOCK_SHARE = 0.75  # of the median clock of the race; nvbench drops samples below it as well
 _MAX_FOREIGN_PERCENT = 2.0  # of a GPU's time, in which other processes may keep it busy
-# Half the sampler's period. A reading stands for the time that is nearer to it than to the next.
+# Half the sampler's period: a reading covers the time that is nearer to it than to the next one.
 _READING_REACH_NS = 250_000_000
 
 
@@ -72,7 +72,7 @@ def find_disturbances(
             states = _select_states(states_of_gpu[nvml_name], interval)
         states_of_interval.append(states)
     min_clocks = _min_clocks(states_of_interval)
-    return [_describe_states(states, min_clocks) for states in states_of_interval]
+    return [_find_disturbance(states, min_clocks) for states in states_of_interval]
 
 
 def _find_process_interval(summary: RunSummary, writer: str, block: Block) -> GpuInterval | None:
@@ -96,7 +96,7 @@ def _find_process_interval(summary: RunSummary, writer: str, block: Block) -> Gp
 
 
 def _select_states(states: Sequence[GpuState], interval: GpuInterval) -> Sequence[GpuState]:
-    """Return the states that stand for a part of an interval, from states in order of time.
+    """Return the states that cover a part of an interval. `states` are in order of time.
 
     A process also loads and saves. While the GPU idles for that, its low clocks mean nothing.
     """
@@ -114,7 +114,7 @@ def _select_states(states: Sequence[GpuState], interval: GpuInterval) -> Sequenc
 
 def _min_clocks(states_of_interval: Sequence[Sequence[GpuState]]) -> dict[str, float]:
     """Return, by GPU, the clock in MHz below which a block counts as disturbed."""
-    distinct: set[GpuState] = set()  # a state that stands for two blocks counts once in the median
+    distinct: set[GpuState] = set()  # a state that covers two blocks counts once in the median
     for states in states_of_interval:
         distinct.update(states)
     clocks: defaultdict[str, list[float]] = defaultdict(list)
@@ -124,7 +124,9 @@ def _min_clocks(states_of_interval: Sequence[Sequence[GpuState]]) -> dict[str, f
     return {uuid: _MIN_CLOCK_SHARE * median(of_gpu) for uuid, of_gpu in clocks.items()}
 
 
-def _describe_states(states: Sequence[GpuState], min_clocks: Mapping[str, float]) -> GpuDisturbance:
+def _find_disturbance(
+    states: Sequence[GpuState], min_clocks: Mapping[str, float]
+) -> GpuDisturbance:
     is_disturbed = False
     has_clocks = False
     has_tenants = False

@@ -49,21 +49,24 @@ class RatioTest:
     def interval(self) -> tuple[float, float, float]:
         """Return the mean, and both ends of the interval that decides.
 
-        If some blocks were disturbed, the interval covers that of all blocks and that of the
-        undisturbed ones. It reaches beyond the latter by the difference between both means:
-        undisturbed blocks may also pay for short preemptions, or for one in the block before
-        them. They are assumed to pay as much as the disturbed blocks pay more than they do.
+        If some blocks were disturbed, the interval covers the intervals of all blocks and of the
+        undisturbed ones. The difference between both means is what disturbances cost. Undisturbed
+        blocks may cost something as well: after a short preemption, or after a preemption in the
+        block before. So the interval reaches beyond theirs by the same difference once more.
         """
         center, low, high = self.units.interval(self.confidence)
         if self.undisturbed is not None:
-            other_center, other_low, other_high = self.undisturbed.interval(self.confidence)
-            shift = other_center - center
-            low = min(low, other_low + min(shift, 0.0))
-            high = max(high, other_high + max(shift, 0.0))
+            calm_center, calm_low, calm_high = self.undisturbed.interval(self.confidence)
+            cost = calm_center - center
+            low = min(low, calm_low + min(cost, 0.0))
+            high = max(high, calm_high + max(cost, 0.0))
         return center, low - self.offset, high + self.offset
 
     def edges(self) -> list[float]:
-        """Return the ratios at which one verdict ends and another one begins."""
+        """Return the values of the mean at which one verdict ends and another one begins.
+
+        The margin matters to a claim of a difference alone, whose bound is 0 or more.
+        """
         if self.bound < 0 or (self.bound == 0 and self.distrust):
             return [self.bound]
         if self.distrust:
@@ -76,7 +79,7 @@ class RatioTest:
         return not any(low <= edge <= high for edge in self.edges())
 
     def clearance(self) -> float:
-        """Return the distance of the mean from the nearest edge, less the offset."""
+        """Return the distance of the mean from the nearest edge, minus the offset."""
         clearances = []
         for units in self._all_units():
             center = fmean(units.values)
@@ -113,8 +116,8 @@ class RatioTest:
 def make_ratio_test(claim: events.ClaimDeclared, evidence: Evidence) -> RatioTest:
     """Return the test of a claim that has no flaw.
 
-    If a claim states a difference smaller than its margin, that difference becomes the margin:
-    the claim itself says that it matters.
+    The margin is the largest difference that does not matter. If a claim states a smaller one, the
+    margin shrinks to that: the claim itself says that such a difference matters.
     """
     sign = 1 if claim.op == "at_least" else -1
     bound = sign * math.log(claim.bound)
