@@ -1,8 +1,9 @@
 """A `tuilab` that waits for tests: one process loads all of it and forks for each call, as loading is most of what it takes.
 
 The fork is a front like any other, with the arguments, the environment, the folder, the cores and the pipes of its call. What
-it starts for a run are forks again, but for the workers: what scenarios find is an interpreter of their own. What a process
-loads, and when, is not to be seen in a fork: `tests.engine.start` and the tests in `tests/faults/` start fronts afresh.
+it starts for a run are forks again. A worker is one unless its environment says something that is heeded when a process starts.
+What a process loads, and when, is not to be seen in a fork: `tests.engine.start` and the tests in `tests/faults/` start fronts
+afresh, and the workers of these are interpreters of their own.
 """
 
 import gc
@@ -23,6 +24,7 @@ from typing import Any, NoReturn
 
 ROOMS = ("catalogue", "judging", "runs", "drawings", "reports", "cli")
 PARTS = ("tuilab.engine.supervisor", "tuilab.engine.early", "tuilab.engine.sampler", "tuilab.engine.judge")
+WORKERS = ("tuilab.lab.worker", "tuilab.commands.worker")
 MARK_ROOM = {"TUILAB_RUN": "spare".ljust(120, ".")}  # others see the mark of a fork where the first process has it
 ORDER_BYTES = 1 << 20
 TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ")  # heeded when a process starts, and not later
@@ -131,17 +133,21 @@ def load() -> None:
             import_module(found.name)
     import_module("jinja2")
     import_module("plotext")
-    for part in PARTS:
+    for part in PARTS + WORKERS:
         import_module(part)
     take_mark = import_module("tuilab.engine.processes").open_mark()
+    started_with = heeded_at_start(os.environ)
 
     class Popen(subprocess.Popen[Any]):
         """Starts the parts of a run as forks, with the streams, the session and the rest of what they are started with."""
 
         def __init__(self, command: list[str], **more: Any) -> None:
-            if command[1:3] == ["-P", "-m"] and command[3] in PARTS:
-                environment, handed_on = {**(more.get("env") or os.environ)}, [*more.get("pass_fds", ())]
-                more["preexec_fn"] = partial(become_part, command[3:], environment, take_mark, handed_on)
+            environment = {**(more.get("env") or os.environ)}
+            module = command[3] if command[1:3] == ["-P", "-m"] else ""
+            if module in PARTS or (module in WORKERS and heeded_at_start(environment) == started_with):
+                first = more.get("preexec_fn")
+                handed_on = [*more.get("pass_fds", ())]
+                more["preexec_fn"] = partial(become_part, first, command[3:], environment, take_mark, handed_on)
             super().__init__(command, **more)
 
     setattr(subprocess, "Popen", Popen)  # noqa: B010
@@ -177,23 +183,42 @@ def become(
 
 
 def become_part(
-    words: list[str], environment: dict[str, str], take_mark: Callable[[str], None], handed_on: list[int]
+    first: Callable[[], object] | None,
+    words: list[str],
+    environment: dict[str, str],
+    take_mark: Callable[[str], None],
+    handed_on: list[int],
 ) -> NoReturn:
     """Go on as the module of that name with these arguments, where exec would start an interpreter of its own."""
+    if first:
+        first()
     for fd in map(int, os.listdir("/proc/self/fd")):
         if fd > 2 and fd not in handed_on:
             with suppress(OSError):
                 os.close(fd)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if callable(signal.getsignal(number)):
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+            signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environment)
     if run := environment.get(*MARK_ROOM):
         take_mark(run)
     sys.argv = words
-    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(fd, mode, closefd=False) for fd, mode in enumerate(("r", "w", "w")))
+    streams = {
+        "stdin": os.fdopen(0, closefd=False),
+        "stdout": os.fdopen(1, "w", closefd=False),
+        "stderr": os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False),
+    }
+    for name, stream in streams.items():
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    if words[0] in WORKERS:
+        del sys.path[0]  # the folder of the program, which `python -P -m` does not have
+        setattr(import_module("tuilab.engine.processes"), "open_mark", lambda: take_mark)  # noqa: B010
     code: object = 0
     try:
         import_module(words[0]).main()

@@ -1,12 +1,14 @@
 """Scripts that are watched: each runs in a fork of a process that has loaded the real torch."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
-from tests.commands.seen import Seen, Watch, prepare, seen, surroundings
+from tests.commands.seen import Seen, Unwatched, Watch, prepare, seen, surroundings
 from tests.warm import WarmTuilab
 
 
@@ -28,5 +30,16 @@ def watch(tmp_path: Path, warm_script: WarmTuilab) -> Watch:
             one.read_text() for one in marks.glob("*.trouble")
         ])  # fmt: skip
         return seen(marks, done)
+
+    return run
+
+
+@pytest.fixture
+def unwatched(tmp_path: Path, warm_script: WarmTuilab) -> Unwatched:
+    """Run a script with a model as it would be without the lab."""
+
+    def run(script: str) -> "CompletedProcess[str]":
+        path, _ = prepare(tmp_path, script)
+        return warm_script.run((str(path),), {**os.environ, "OMP_NUM_THREADS": "1"}, tmp_path, 100)
 
     return run

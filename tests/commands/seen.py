@@ -98,6 +98,9 @@ def surroundings(marks: Path, how: str = "all") -> dict[str, str]:
     return {**os.environ, VARIABLE: str(marks), HOW: how, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
+Unwatched = Callable[[str], "subprocess.CompletedProcess[str]"]
+
+
 def run_afresh(folder: Path, script: str, how: str = "all", words: tuple[str, ...] = ()) -> Seen:
     """Run a script in an interpreter of its own, as torch's own door lets the watcher in."""
     path, marks = prepare(folder, script)

@@ -39,6 +39,7 @@ def test_torch_lets_the_watcher_in_by_its_own_door(tmp_path: Path) -> None:
 
     assert (seen.done.stderr, seen.done.stdout) == ("", f"['{tmp_path}/script.py', 'a', 'b'] script.py\n")
     assert seen.kinds == " ".join(["back step"] * 7)
+    assert ended_at(seen) == ["step"] * 7 + ["end"]
 
 
 @pytest.mark.real_torch
@@ -136,8 +137,8 @@ TRAIN = "o = sgd()\nfor _ in range(3): loss().backward(); o.step()\n"
 
 @pytest.mark.real_torch
 @pytest.mark.parametrize("last", ["", "sys.exit(3)", "raise ValueError"])
-def test_end_of_the_script_is_marked_behind_its_steps(tmp_path: Path, last: str) -> None:
-    seen = run_afresh(tmp_path, TRAIN + last)
+def test_end_of_the_script_is_marked_behind_its_steps(watch: Watch, last: str) -> None:
+    seen = watch(TRAIN + last, fails=True)
 
     assert ended_at(seen) == ["step"] * 3 + ["end"]
 
@@ -164,9 +165,8 @@ ThreadPoolExecutor().submit(save)
 
 
 @pytest.mark.real_torch
-def test_process_that_made_no_step_marks_no_end(tmp_path: Path) -> None:
-    seen = run_afresh(
-        tmp_path,
+def test_process_that_made_no_step_marks_no_end(watch: Watch) -> None:
+    seen = watch(
         TRAIN
         + """
 import multiprocessing

@@ -1,10 +1,8 @@
 """Warnings of functions that the watcher wraps name the same places, and are filtered in the same way, as without it."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.commands.seen import Watch, run_unwatched
+from tests.commands.seen import Unwatched, Watch
 
 pytestmark = pytest.mark.real_torch
 
@@ -47,7 +45,7 @@ CALLS = use_scaler, use_loader, go_backward, use_writer, go_forward
 """
 
 
-def test_warning_of_a_wrapped_function_names_the_place_it_names_unwatched(watch: Watch, tmp_path: Path) -> None:
+def test_warning_of_a_wrapped_function_names_the_place_it_names_unwatched(watch: Watch, unwatched: Unwatched) -> None:
     script = f"""{CALLS}
 for call in CALLS:
     with warnings.catch_warnings(record=True) as found:
@@ -55,13 +53,13 @@ for call in CALLS:
         call()
     print(call.__name__, [(one.filename, one.lineno) for one in found])
 """
-    seen, alone = watch(script), run_unwatched(tmp_path, script)
+    seen, alone = watch(script), unwatched(script)
 
     assert seen.done.stdout == alone.stdout
     assert alone.stdout.count("script.py") >= 5
 
 
-def test_filter_by_module_applies_to_a_wrapped_function(watch: Watch, tmp_path: Path) -> None:
+def test_filter_by_module_applies_to_a_wrapped_function(watch: Watch, unwatched: Unwatched) -> None:
     script = f"""{CALLS}
 warnings.simplefilter("ignore")
 warnings.filterwarnings("error", module=r"__main__|torch\\.cuda")
@@ -70,7 +68,7 @@ for call in CALLS:
     except Warning as problem: print(call.__name__, type(problem).__name__)
     else: print(call.__name__, "passes")
 """
-    seen, alone = watch(script), run_unwatched(tmp_path, script)
+    seen, alone = watch(script), unwatched(script)
 
     assert seen.done.stdout == alone.stdout
     assert "passes" not in alone.stdout

@@ -1,7 +1,7 @@
-"""tuilab stands on parts of Textual that it may change in any version: they are known by name, and named in one file.
+"""tuilab uses parts of Textual that may change in any version: they are known by name, and named in one file.
 
-To try another version: `pip install --no-deps --target /tmp/other textual==VERSION`, then with PYTHONPATH=/tmp/other this file
-and test_terminal_life.py.
+To try another version: `pip install --no-deps --target /tmp/other textual==VERSION`, then run with PYTHONPATH=/tmp/other this
+file and test_terminal_life.py. If they pass, add the version to `tuilab/probes/textual_version.py`.
 """
 
 import ast
@@ -12,7 +12,6 @@ import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from textual.app import App
 from textual.containers import VerticalScroll
@@ -20,58 +19,10 @@ from textual.widgets import Static
 
 import tuilab
 import tuilab.tui
+from tuilab.tui.terminal.known_textual import PARTS, VALUE, lack
 
 HOUSE = Path(tuilab.__file__).parent
 THE_FILE = HOUSE / "tui/terminal/textual_parts.py"
-VALUE = None  # in the place of parameters: not called
-
-PARTS: dict[str, dict[str, str | None]] = {
-    "rich.cells": {"split_graphemes": "text, unicode_version"},  # public, and younger than the oldest versions
-    "textual._context": {"active_message_pump": VALUE, "visible_screen_stack": VALUE},
-    "textual._compositor:Compositor": {
-        "_dirty_regions": VALUE,
-        "_full_map": VALUE,
-        "cuts": VALUE,  # public, as the one below
-        "visible_widgets": VALUE,
-    },
-    "textual._styles_cache:StylesCache": {"get_inner_outer": "cls, base_background, background"},
-    "textual._xterm_parser:XTermParser": {
-        "__init__": "self, debug",
-        "_timeout_time": VALUE,
-        "feed": "self, data",
-        "tick": "self",
-    },
-    "textual.app:App": {
-        "_background_screens": VALUE,
-        "_batch_count": VALUE,
-        "_clipboard": VALUE,
-        "_closed": VALUE,
-        "_display": "self, screen, renderable",
-        "_fatal_error": "self",
-        "_handle_exception": "self, error",
-        "_notifications": VALUE,
-        "_unnotify": "self, notification, refresh",
-        "_update_mouse_over": "self, screen",
-    },
-    "textual.command:CommandPalette": {"_action_command_list": "self, action"},
-    "textual.drivers.linux_driver:LinuxDriver": {
-        "_get_terminal_size": "self",
-        "_key_thread": VALUE,
-        "_must_signal_resume": VALUE,
-        "_query_in_band_window_resize": "self",
-        "_request_terminal_sync_mode_support": "self",
-        "_sigcont_application": "self, *_",
-        "_sigtstp_application": "self, *_",
-    },
-    "textual.screen:Screen": {
-        "_compositor": VALUE,
-        "_compositor_refresh": "self",
-        "_dirty_widgets": VALUE,
-        "_get_breakpoint_classes": "self, dimension, breakpoints",
-        "_refresh_layout": "self, size, scroll",
-    },
-    "textual.theme:Theme": {"ansi": VALUE},  # public, too
-}
 
 
 def test_textual_and_rich_have_every_part_that_tuilab_stands_on() -> None:
@@ -155,26 +106,6 @@ async def test_a_new_widget_is_told_its_size_though_somebody_has_asked_where_it_
             assert told.region.size == (40, 1)
         await pilot.pause()
         assert (told.size.height, told.count) == (1, 1)
-
-
-def lack(owner: str, name: str, takes: str | None) -> str:
-    """Return what Textual lacks of a part, in words; nothing when it is there as it was."""
-    try:
-        where: Any = importlib.import_module(owner.partition(":")[0])
-        if ":" in owner:
-            where = getattr(where, owner.partition(":")[2])
-    except (ImportError, AttributeError):
-        return f"{owner}.{name} is gone"
-    if not hasattr(where, name) and not any(name in own_names(base) for base in getattr(where, "__mro__", ())):
-        return f"{owner}.{name} is gone"
-    part = getattr(where, name, None)
-    if not callable(part):
-        return f"{owner}.{name} is a value, and was called" if takes is not None else ""
-    if takes is None:
-        return f"{owner}.{name} is called, and was a value"
-    parameters = inspect.signature(part).parameters.values()
-    found = ", ".join(str(one.replace(annotation=one.empty, default=one.empty)) for one in parameters)
-    return "" if found == takes else f"{owner}.{name} takes ({found}), not ({takes})"
 
 
 def is_private(name: str) -> bool:

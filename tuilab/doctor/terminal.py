@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.probes import textual_version
 from tuilab.text import is_monochrome, why_ascii
 
 _TMUX_PATIENCE_S = 1.0
@@ -81,6 +82,18 @@ def clipboard(box: Box) -> Finding:
     return passed("copied text is sent to the terminal (OSC 52), which may ignore it")
 
 
+def driver(box: Box) -> Finding:
+    """Whether the screens use tuilab's own driver, which needs private parts of a tested Textual."""
+    version = textual_version.installed_textual()
+    if textual_version.is_tested(version):
+        return passed(f"Textual {version}: the screens send only the cells that changed")
+    name = f"Textual {version}" if version else "this Textual"
+    return warn(
+        f"{name} was not tested: the screens use Textual's own driver, and send far more data",
+        f"for a slow link: pip install textual=={textual_version.TESTED[-1]}",
+    )
+
+
 def _tmux(option: str) -> str:
     if shutil.which("tmux") is None:
         return "unknown: tmux is not on the PATH"
@@ -96,4 +109,5 @@ CHECKS = {
     "terminal.symbols": symbols,
     "terminal.tmux": tmux,
     "terminal.clipboard": clipboard,
+    "terminal.driver": driver,
 }

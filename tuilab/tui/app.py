@@ -26,9 +26,8 @@ from tuilab.tui.shown_keys import is_change
 from tuilab.tui.state import settings
 from tuilab.tui.state.session import Desk, waits
 from tuilab.tui.terminal import alerts, clipboard, editor
-from tuilab.tui.terminal.frame_app import PacedApp
 from tuilab.tui.terminal.later import later
-from tuilab.tui.terminal.textual_parts import TextualPalette
+from tuilab.tui.terminal.toolkit import TerminalApp, TerminalPalette
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -48,7 +47,7 @@ def _commands() -> "type[Provider]":
     return Commands
 
 
-class TuilabApp(PacedApp[int]):
+class TuilabApp(TerminalApp[int]):
     """Opens screens; what they show is theirs."""
 
     TITLE = "tuilab"
@@ -256,7 +255,7 @@ class TuilabApp(PacedApp[int]):
     def alert(self, text: str) -> None:
         """Call the user, who may look elsewhere, once about the same."""
         if text not in self._alerted:
-            self._write_to_terminal(("" if self._alerted else alerts.SAVE_TITLE) + alerts.alert(text))
+            self.write_to_terminal(("" if self._alerted else alerts.SAVE_TITLE) + alerts.alert(text))
             self._alerted.add(text)
 
     def _look_for_ends(self) -> None:
@@ -267,7 +266,7 @@ class TuilabApp(PacedApp[int]):
     def copy(self, text: str) -> None:
         """Copy a text and say what was really done."""
         self.keep_copied(text)
-        self.tell(clipboard.copy(text, self._write_to_terminal), is_problem=False)
+        self.tell(clipboard.copy(text, self.write_to_terminal), is_problem=False)
 
     def edit(self, path: str, line: int = 1) -> bool:
         """Open a file in the user's editor, and come back; say whether it was opened."""
@@ -296,8 +295,8 @@ class TuilabApp(PacedApp[int]):
         self.tell(told, is_problem=False)
 
     def action_command_palette(self) -> None:
-        if not isinstance(self.screen, TextualPalette):
-            self.push_screen(TextualPalette(id="--command-palette"))
+        if not isinstance(self.screen, TerminalPalette):
+            self.push_screen(TerminalPalette(id="--command-palette"))
 
     async def action_press(self, key: str) -> None:
         """Do what another key does where the user is."""
@@ -352,16 +351,12 @@ class TuilabApp(PacedApp[int]):
     def action_redraw(self) -> None:
         self.redraw()
 
-    def _write_to_terminal(self, data: str) -> None:
-        if self.terminal is not None:
-            self.terminal.write(data)
-
     def heed_signal(self, number: int) -> None:
         """Leave in order."""
         self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
 
     def on_unmount(self) -> None:
-        self._write_to_terminal(alerts.RESTORE_TITLE if self._alerted else "")
+        self.write_to_terminal(alerts.RESTORE_TITLE if self._alerted else "")
         self.desk.leave()
         if not self.desk.is_read_only:
             settings.save(self.desk.settings)

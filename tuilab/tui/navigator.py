@@ -19,9 +19,6 @@ class Navigator(Protocol):
     desk: Desk
 
     @property
-    def draws_frames(self) -> bool: ...
-
-    @property
     def is_stalled(self) -> bool: ...
 
     @property

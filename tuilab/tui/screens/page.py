@@ -20,13 +20,13 @@ from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.shown_keys import keys_at
 from tuilab.tui.state.session import Desk
-from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen
+from tuilab.tui.terminal.toolkit import TerminalScreen
 from tuilab.tui.widgets.heading import Heading
 from tuilab.tui.widgets.keybar import KeyBar
 from tuilab.tui.widgets.search import Searched
 
 
-class Page(TextualScreen[None]):
+class Page(TerminalScreen[None]):
     """A screen that fills its body in `compose_body`; its keys are those that `keys.py` has for its place."""
 
     PLACE: ClassVar[str] = ""
@@ -90,23 +90,6 @@ class Page(TextualScreen[None]):
         self._was_open = True
         self.lab.leave_told(self)
         self.show_keys()
-
-    @property
-    def is_seen(self) -> bool:
-        """Whether the user sees this screen, be it behind a question; Textual takes the one below an opaque one for seen."""
-        stack = self.app.screen_stack
-        return self in stack and all(above.is_modal for above in stack[stack.index(self) + 1 :])
-
-    def show_changes(self) -> None:
-        """Have the app draw; what Textual would render here for the terminal is never sent."""
-        if not self.is_seen:
-            self.take_changes()  # Textual would paint the screen that covers this one again
-        elif self is self.app.screen and self.lab.draws_frames:
-            app = cast("TextualApp[int]", self.app)
-            app.display_update(self, self.take_changes())
-            app.move_mouse(self)
-        else:
-            super().show_changes()
 
     @property
     def lab(self) -> Navigator:

@@ -296,13 +296,5 @@ class Terminal(TextualDriver):
             self.loop.call_soon_threadsafe(self.app.exit, None, 0)
 
 
-def leave_on_signals(leave: Callable[[int], None]) -> None:
-    """Have the signals that would end the process leave the screens in order, so that the terminal is given back."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
-        loop.add_signal_handler(number, leave, number)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
 async def _nothing() -> None:
     """Before the first picture nobody has the focus."""

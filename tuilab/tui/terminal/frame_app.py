@@ -6,39 +6,30 @@ terminal has shown the last one, so that on a slow link frames are left out and 
 
 import asyncio
 import contextvars
-import signal
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any
-from weakref import WeakSet, ref
+from typing import Any, cast
+from weakref import ref
 
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment, Segments
 from textual.app import ReturnType
-from textual.events import Event, Key, Paste
 from textual.geometry import Region
 from textual.message_pump import MessagePump
-from textual.screen import Screen
+from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
-from textual.worker import Worker
 
-from tuilab.text import has_colour, is_utf8_terminal, show_lines
-from tuilab.tui.terminal.driver import Terminal, leave_on_signals
+from tuilab.text import is_utf8_terminal, show_lines
+from tuilab.tui.terminal.driver import Terminal
 from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.later import later
-from tuilab.tui.terminal.pager import show_in_pager
-from tuilab.tui.terminal.textual_parts import TextualApp, at_work, rendered_parts
-from tuilab.tui.terminal.typeahead import TypeAhead, passed
+from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen, at_work, rendered_parts
 
 _SHORTEST_S = 1 / 30  # between two frames
 _LAID_OUT_S = 0.1  # after another size of the terminal is told
 _RECHECK_S = 1.0  # for answers that are lost
-_OPENING_S = 5.0  # that a question may take to come
-_SOON_S = 0.003  # between two looks whether what was typed has acted
-_ASKING = ("question", "deletable")  # workers that open a question
-_LEAVE = ("escape", "q")  # keys that are meant for no list
 _SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
 
 
@@ -47,8 +38,6 @@ class PacedApp(TextualApp[ReturnType]):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(driver_class=Terminal, **more)
-        self.no_color = self.no_color or not has_colour()  # Textual asks NO_COLOR alone
-        self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
         self.terminal: Terminal | None = None  # which says so itself; a headless app has none
         self._frames: Frames | None = None
         self._sizes_known = 0
@@ -59,21 +48,10 @@ class PacedApp(TextualApp[ReturnType]):
         self._changed: set[Region] | None = None  # since the last frame; None: all may have
         self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: None  # that the last frame was of
         self._after_frame: list[Callable[[], object]] = []  # what waits for the first one
-        self._never_came: WeakSet[Worker[Any] | Screen[Any]] = WeakSet()  # questions and lists that were waited for in vain
-        self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
 
-    async def run_async(self, **more: Any) -> ReturnType | None:
-        """Run until the user leaves; signals are heeded before there is anything to be given back."""
-        leave_on_signals(self.heed_signal)
-        try:
-            return await super().run_async(**more)
-        finally:
-            for number in (signal.SIGTSTP, signal.SIGCONT):  # which the driver heeds, and nobody is left to
-                signal.signal(number, signal.SIG_DFL)
-
-    def heed_signal(self, number: int) -> None:
-        """Leave in order."""
-        self.exit()
+    @property
+    def has_terminal(self) -> bool:
+        return self.terminal is not None
 
     @property
     def bytes_sent(self) -> int:
@@ -100,6 +78,11 @@ class PacedApp(TextualApp[ReturnType]):
         """Whether a screen need not render updates: frames are composed here when the terminal is ready; or there is none."""
         return self.is_headless or self.terminal is not None
 
+    def write_to_terminal(self, data: str) -> None:
+        """Send something that is no part of a frame."""
+        if self.terminal is not None:
+            self.terminal.write(data)
+
     def redraw(self) -> None:
         """Send the whole frame again: the terminal may show something else."""
         self._frames = None
@@ -125,71 +108,6 @@ class PacedApp(TextualApp[ReturnType]):
         self._sizes_known = sizes_told
         self._frames = None
         later(self, _LAID_OUT_S, self._mark)
-
-    def show_in_pager(self, text: str) -> str:
-        """Have the user read a text in a pager, which has the terminal meanwhile; return a sentence where that failed."""
-        if self.terminal is None:
-            return "there is no terminal to show a pager in"
-        with self.suspend():
-            return show_in_pager(text)
-
-    async def on_event(self, event: Event) -> None:
-        """Have keys act one after another; the one that leaves waits for none."""
-        if isinstance(event, Key | Paste) and not event.is_forwarded and getattr(event, "key", "") != "ctrl+q":
-            await self._typed.take(event)
-        else:
-            await super().on_event(event)
-
-    async def press_now(self, key: str) -> None:
-        """Do what another key does where the user is, before what was typed since."""
-        await self._typed.take(Key(key, None), is_next=True)
-
-    @property
-    def is_hearing(self) -> bool:
-        """Whether something that was typed has not acted yet."""
-        return self._typed.is_busy
-
-    async def settle(self) -> None:
-        """Wait until all that was typed has acted."""
-        await passed(self)
-        while self._typed.is_busy and self.is_running:
-            await asyncio.sleep(_SOON_S)
-
-    async def _settle(self) -> None:
-        """Wait until a key has gone through what has the focus, all around it and the app, and what it opens is open.
-
-        A question that was to be asked and never comes, as its screen has gone meanwhile, is waited for once; so is a list
-        that takes long to read.
-        """
-        deadline = time.monotonic() + _OPENING_S
-        while self.screen_stack and self.is_running:
-            here = self.screen
-            for pump in (self, *(self.focused or here).ancestors_with_self, self):
-                await passed(pump)
-            if here in self.screen_stack[-1:] and (not self._is_opening or time.monotonic() > deadline):
-                self._never_came.update(self._asking if self._is_listed else {here, *self._asking})
-                return
-            await asyncio.sleep(_SOON_S)
-
-    @property
-    def _is_opening(self) -> bool:
-        """Whether a screen, what its keys act on, or a question that somebody is about to ask, is not there yet."""
-        return not self.screen.is_mounted or not self._is_listed or (bool(self._asking) and not self.screen.is_modal)
-
-    @property
-    def _is_listed(self) -> bool:
-        """Whether what the next key acts on is on the screen, or need not be."""
-        is_listed = getattr(self.screen, "is_listed", True)
-        return is_listed or self.screen in self._never_came or self._typed.next_key in _LEAVE
-
-    @property
-    def _asking(self) -> "set[Worker[Any]]":
-        """What is about to ask a question."""
-        asking = {worker for worker in self.workers if worker.group in _ASKING and not worker.is_finished}
-        return asking.difference(self._never_came)
-
-    def on_unmount(self) -> None:
-        self._typed.stop()
 
     def heed_mistake(self, error: Exception) -> None:
         """Leave because of a mistake; what fails in a screen that was left while it opened, or as we leave, is none."""
@@ -264,6 +182,21 @@ class PacedApp(TextualApp[ReturnType]):
         for act in waiting:
             self.call_later(act)
         self._frames = frames if self.screen.outer_size == terminal.terminal_size() else None  # else it will not fit
+
+
+class FrameScreen(TextualScreen[ScreenResultType]):
+    """A screen whose changes the app composes into frames."""
+
+    def show_changes(self) -> None:
+        """Have the app draw; what Textual would render here for the terminal is never sent."""
+        app = cast("PacedApp[Any]", self.app)
+        if not self.is_seen:
+            self.take_changes()  # Textual would paint the screen that covers this one again
+        elif self is app.screen and app.draws_frames:
+            app.display_update(self, self.take_changes())
+            app.move_mouse(self)
+        else:
+            super().show_changes()
 
 
 def _is_taken_away(where: MessagePump) -> bool:

@@ -106,7 +106,7 @@ class Frames:
                 cells += _graphemes(text)
                 is_simple = False
             pens += [_pen(style, self._colours)] * (len(cells) - before)
-        return Row(segments, cells if self._is_utf8 else [_plain(cell) for cell in cells], pens, is_simple)
+        return Row(segments, cells if self._is_utf8 else [to_ascii(cell) for cell in cells], pens, is_simple)
 
 
 def _put(old: Row | None, x: int, part: Row) -> Row:
@@ -236,7 +236,7 @@ def _graphemes(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _plain(cell: str) -> str:
+def to_ascii(cell: str) -> str:
     """Return a cell for a terminal that has no UTF-8; of a wide character both halves are drawn."""
     if cell == "":
         return "?"

@@ -1,6 +1,9 @@
 """A screen that late events do not harm: clicks, keys and calls that were meant for what was open before."""
 
 from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette, SearchIcon
+from textual.errors import NoWidget
+from textual.events import Click
 from textual.geometry import Offset
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
@@ -8,6 +11,17 @@ from textual.widget import Widget
 
 class SteadyScreen(Screen[ScreenResultType]):
     """A screen that ignores the mouse over removed widgets, and closes itself but no other screen."""
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the user sees this screen, even if it is behind a dialog.
+
+        Textual's own question says yes for a screen below an opaque one.
+        """
+        stack = self.app.screen_stack
+        if self not in stack:
+            return False
+        return all(above.is_modal for above in stack[stack.index(self) + 1 :])
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """Return the widget at a place of the screen, unless that widget is being removed."""
@@ -23,3 +37,17 @@ class SteadyScreen(Screen[ScreenResultType]):
         if self.app.screen_stack[-1:] != [self]:
             return AwaitComplete()
         return super().dismiss(result)
+
+
+class SteadyPalette(CommandPalette, SteadyScreen[None]):
+    """The palette, which also ignores clicks that were made before the terminal shrank."""
+
+    def on_mount(self) -> None:
+        self.query_one(SearchIcon).icon = "›"  # every terminal has a sign for it
+
+    def on_click(self, event: Click) -> None:
+        """Ignore a click outside the screen: Textual finds no widget there."""
+        try:
+            self.get_widget_at(event.screen_x, event.screen_y)
+        except NoWidget:
+            event.prevent_default()

@@ -1,4 +1,4 @@
-"""Every private part of Textual that tuilab stands on, under public names; no other file of tuilab uses one.
+"""Every private part of Textual that tuilab uses, under public names; no other file of tuilab uses one.
 
 What Textual calls of itself by a private name has a public twin here: Textual calls the one, which calls the other, which does
 what Textual does unless a class below overrides it. The versions of Textual that have all of this are those that
@@ -17,17 +17,15 @@ from textual._context import active_message_pump, visible_screen_stack
 from textual._styles_cache import StylesCache
 from textual._xterm_parser import XTermParser
 from textual.app import App, ReturnType
-from textual.command import CommandPalette, SearchIcon
 from textual.drivers.linux_driver import LinuxDriver
-from textual.errors import NoWidget
-from textual.events import Click
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widget import Widget
 
-from tuilab.tui.terminal.steady_screen import SteadyScreen
+from tuilab.tui.terminal.steady_screen import SteadyPalette, SteadyScreen
+from tuilab.tui.terminal.typed_app import TypedApp
 
 Part = tuple[int, int, list[Segment]]  # column and row where it begins
 _Placed = Sequence[tuple[Widget, Region, Region]]  # where it is, and what of the screen it may be seen in
@@ -92,7 +90,7 @@ def at_work(app: App[Any]) -> MessagePump:
     return active_message_pump.get(app)
 
 
-class TextualApp(App[ReturnType]):
+class TextualApp(TypedApp[ReturnType]):
     """Textual's app."""
 
     @property
@@ -200,18 +198,8 @@ class TextualModal(ModalScreen[ScreenResultType], SteadyScreen[ScreenResultType]
     """Textual's screen above another one."""
 
 
-class TextualPalette(CommandPalette, SteadyScreen[None]):
+class TextualPalette(SteadyPalette):
     """Textual's palette."""
-
-    def on_mount(self) -> None:
-        self.query_one(SearchIcon).icon = "›"  # which every terminal has a sign for
-
-    def on_click(self, event: Click) -> None:
-        """Ignore a click outside the screen: it was made before the terminal shrank, and Textual finds no widget there."""
-        try:
-            self.get_widget_at(event.screen_x, event.screen_y)
-        except NoWidget:
-            event.prevent_default()
 
     def _action_command_list(self, action: str) -> None:
         """Move in the list, unless it has no lines: none was found yet, or the terminal has no room for one."""

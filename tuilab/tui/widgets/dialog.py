@@ -10,7 +10,7 @@ from textual.screen import ScreenResultType
 from textual.widgets import Static
 
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.terminal.textual_parts import TextualModal
+from tuilab.tui.terminal.toolkit import TerminalModal
 
 _MOST = 8  # lines about what is asked
 
@@ -20,7 +20,7 @@ def first_of(lines: Sequence[str]) -> list[str]:
     return [*lines] if len(lines) <= _MOST else [*lines[:_MOST], f"… and {len(lines) - _MOST} more"]
 
 
-class Dialog(TextualModal[ScreenResultType]):
+class Dialog(TerminalModal[ScreenResultType]):
     """The frame with its title; a kind of box says in `compose_box` what stands in it."""
 
     PLACE: ClassVar[str]
