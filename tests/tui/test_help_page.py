@@ -19,13 +19,13 @@ from tuilab.tui.keys import KEYS
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.screens.compare import ComparePage
-from tuilab.tui.screens.doctor import DoctorPage
 from tuilab.tui.screens.help import HelpPage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.shown_keys import shown
+from tuilab.tui.state import subcommand
 from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.run.looking import Looking
@@ -158,7 +158,7 @@ async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
         ("verify", "verify: on the command line: tuilab verify RUN"),
         ("zoom", "zoom: in a run, in Compare or in Box, z"),
         ("faster", "faster: in a replay, ]"),
-        ("stop", "stop: in a run, in History or in Calibrate, s"),
+        ("stop", "stop: in a run, in History, in Doctor, in Advise or in Calibrate, s"),
     ],
 )
 async def test_the_palette_says_where_a_command_is_that_the_screen_has_not(
@@ -232,8 +232,7 @@ async def test_an_empty_queue_offers_no_key_that_has_nothing_to_act_on(root: Pat
 @pytest.mark.parametrize("way", ["Lab", *seldom("h History", "b Box", "Q Queue", "question_mark Help")])
 async def test_every_page_is_found_by_its_name_from_every_other(root: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     *keys, here = way.split()
-    monkeypatch.setattr(DoctorPage, "action_ask_again", lambda page: None)  # for seconds it asks the box
-    monkeypatch.setattr(DoctorPage, "is_reading", False)
+    monkeypatch.setattr(subcommand, "TUILAB", ("true",))  # for seconds the doctor asks the machine
     async with opened(app_on(root)) as pilot:
         for page in ("History", "Box", "Queue", "Doctor", "Advise", "Calibrate", "Help", "Lab"):
             await press(pilot, *keys)

@@ -192,17 +192,17 @@ class TuilabApp(PacedApp[int]):
         self._open_once(BoxPage)
 
     def action_open_doctor(self) -> None:
-        from tuilab.tui.screens.doctor import DoctorPage
+        from tuilab.tui.screens.command import DoctorPage
 
         self._open_once(DoctorPage)
 
     def action_open_advice(self) -> None:
-        from tuilab.tui.screens.advise import AdvisePage
+        from tuilab.tui.screens.command import AdvisePage
 
         self._open_once(AdvisePage)
 
     def action_open_calibration(self) -> None:
-        from tuilab.tui.screens.calibrate import CalibratePage
+        from tuilab.tui.screens.command import CalibratePage
 
         self._open_once(CalibratePage)
 

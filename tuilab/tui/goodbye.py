@@ -30,7 +30,7 @@ def say_goodbye(desk: Desk) -> None:
     """Print what became of the runs that were started from the screens; a terminal that takes nothing does not hold us."""
     width = terminal_columns()
     lines = lines_of(desk)
-    if desk.calibrating and not desk.calibrating.is_over:
+    if desk.calibration and desk.calibration.is_running:
         end = hint(desk.root, "stop", "last")
         lines.append(f"the calibration continues.  When it is finished: tuilab calibrate --show   stop it: {end}")
     text = "".join(f"{fitted(line, width)}\n" for line in lines)
@@ -48,12 +48,12 @@ def code_of_first(desk: Desk, code_of: Callable[[RunSummary, str], int]) -> int:
 def stop_all(desk: Desk) -> None:
     """Stop in order what was started here, those that wait first, for less time than `docker stop` gives."""
     deadline = time.monotonic() + _PATIENCE_S
-    if desk.calibrating:
-        desk.calibrating.cancel()
+    if desk.calibration:
+        desk.calibration.stop()
     for entry in reversed(desk.going_on()):
         with contextlib.suppress(TuilabError):  # it has just ended
             launch.stop(desk.root / entry.run)
-    while time.monotonic() < deadline and (desk.is_running() or (desk.calibrating and not desk.calibrating.is_over)):
+    while time.monotonic() < deadline and (desk.is_running() or (desk.calibration and desk.calibration.is_running)):
         time.sleep(0.05)
 
 

@@ -24,7 +24,6 @@ from tuilab.runs import earlier, store
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.state.box.processes import Company
-from tuilab.tui.state.cost import Cost
 from tuilab.tui.state.following import GONE, WAS_DELETED, Following
 from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.playback import Playback
@@ -55,7 +54,7 @@ class FollowingPage(Page):
         super().__init__()
         self.run_dir = run_dir
         self.reader = RunReader(run_dir, is_replay=is_replay)
-        self._cost = Cost()
+        self._cost = headline.Cost()
         self._company = Company()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_reading_on = self._is_state_asked = False

@@ -1,6 +1,7 @@
 """What the Run screen tells above its panes, which run that is and how far, and below them, how new what they show is."""
 
 import math
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +23,7 @@ _LEAST_MORE = 6  # cells for what may be cut; where there are less, the cut woul
 _NEEDED = ("reading", "repeat", "clock")
 _STYLES = {"reading": "$text-warning", "others": "$text-accent"}
 _OLD_S = 2.0  # data older than this is told to be
+_COST_S = 3.0  # over which the cost of the screens is averaged
 
 
 def heading_of(run_dir: Path, following: Following | Playback, width: int, others: str = "") -> tuple[Content, Content]:
@@ -116,3 +118,24 @@ def note_of(following: Following | Playback, *, is_frozen: bool, is_link_slow: b
     old = f"data {following.age_s:.0f} s old  " if is_old else ""
     slow = "slow link, drawing less  " if is_link_slow else ""
     return Content.styled(old + slow, "$text-warning")
+
+
+class Cost:
+    """What the screens themselves cost: processor time and bytes sent, over the last few seconds."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._cpu_s = time.process_time()
+        self._bytes = 0
+        self._words: tuple[str, ...] = ()
+
+    def words(self, bytes_sent: int) -> tuple[str, ...]:
+        """Return the cost in words, then in fewer; they change every few seconds."""
+        now = time.monotonic()
+        if now - self._since > _COST_S:
+            cpu_s = time.process_time()
+            share = f"{100 * (cpu_s - self._cpu_s) / (now - self._since):.0f} %"
+            rate = f"{(bytes_sent - self._bytes) / (now - self._since) / 1000:.1f} kB/s"
+            self._words = f"tuilab itself: {share} of a core, {rate} sent", f"tuilab {share}, {rate}"
+            self._since, self._cpu_s, self._bytes = now, cpu_s, bytes_sent
+        return self._words
