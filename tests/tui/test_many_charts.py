@@ -19,8 +19,8 @@ from tuilab.record.events import (
     VerdictReached,
 )
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.state.selection import Selection, keep, recalled
 from tuilab.tui.state.settings import Settings
+from tuilab.tui.state.view import Selection, keep, recalled
 from tuilab.tui.widgets.run.series import ChartPane, SeriesPane
 
 NAMES = ["loss", *(f"grad {number}" for number in range(5)), *(f"weight {number}" for number in range(4))]

@@ -196,6 +196,11 @@ class TuilabApp(PacedApp[int]):
 
         self._open_once(DoctorPage)
 
+    def action_open_facts(self) -> None:
+        from tuilab.tui.screens.command import DoctorPage
+
+        self.push_screen(DoctorPage(["doctor", "--all"]))
+
     def action_open_advice(self) -> None:
         from tuilab.tui.screens.command import AdvisePage
 

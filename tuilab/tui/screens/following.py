@@ -23,9 +23,9 @@ from tuilab.record.told import company_words
 from tuilab.runs import earlier, store
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.beside.neighbours import Neighbours
-from tuilab.tui.state.box.processes import Company
 from tuilab.tui.state.following import GONE, WAS_DELETED, Following
 from tuilab.tui.state.next_steps import NextSteps, next_steps
+from tuilab.tui.state.other_processes import OtherProcesses
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.terminal.later import later
@@ -55,7 +55,7 @@ class FollowingPage(Page):
         self.run_dir = run_dir
         self.reader = RunReader(run_dir, is_replay=is_replay)
         self._cost = headline.Cost()
-        self._company = Company()
+        self._other_processes = OtherProcesses()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
         self._is_reading_on = self._is_state_asked = False
         self._is_laid_out = False  # as the user left it last time
@@ -211,7 +211,7 @@ class FollowingPage(Page):
 
     @work(thread=True, exclusive=True, group="live")
     def _see_cores(self, supervisor: Identity) -> None:
-        self.app.call_from_thread(self.company.tell, self._company.look(supervisor))
+        self.app.call_from_thread(self.company.tell, self._other_processes.describe(supervisor))
 
     def _call_user(self) -> None:
         """Call the user at the first NaN or Inf of a run that is watched, and at its end."""

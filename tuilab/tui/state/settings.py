@@ -12,7 +12,7 @@ from typing import Any
 from tuilab import places, user_data
 from tuilab.errors import TuilabError
 from tuilab.files import Unusable, locked, read_small
-from tuilab.tui.state.selection import merge
+from tuilab.tui.state.view import merge
 
 _LIMIT = 64 * 1024
 _NOT_KEPT = ("is_zoomed", "found")  # whoever comes back wants to see that there are other panes; `found` is what was read

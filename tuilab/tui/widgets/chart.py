@@ -16,8 +16,7 @@ from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, can_be_log_x, is_log_x, is_log_y, wants_log_y
 from tuilab.text import show
 from tuilab.tui.state.beside.behind import Curve
-from tuilab.tui.state.selection import Selection
-from tuilab.tui.state.view import Spot, View, Window
+from tuilab.tui.state.view import Selection, Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
 _Points = Sequence[tuple[Sequence[float], Sequence[float], Sequence[tuple[float, float]]]]

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tuilab.text import plural
-from tuilab.tui.state.selection import Selection
+from tuilab.tui.state.view import Selection
 from tuilab.tui.widgets.filterline import FilterLine
 
 

@@ -9,8 +9,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.tui.state.beside.behind import Behind
 from tuilab.tui.state.following import Shown
 from tuilab.tui.state.next_steps import NextSteps
-from tuilab.tui.state.selection import Selection
-from tuilab.tui.state.view import View
+from tuilab.tui.state.view import Selection, View
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run.arrangement import TEXTS, Arrangement, Room, arrange
