@@ -21,6 +21,7 @@ from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.states import RunState
 from tuilab.record.told import company_words
 from tuilab.runs import earlier, store
+from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.state.following import GONE, WAS_DELETED, Following
@@ -29,14 +30,12 @@ from tuilab.tui.state.other_processes import OtherProcesses
 from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.run_reader import RunReader
 from tuilab.tui.terminal.later import later
+from tuilab.tui.widgets.info_line import InfoLine
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.chartsline import ChartsLine
-from tuilab.tui.widgets.run.company import CompanyLine
 from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.others import Others
 from tuilab.tui.widgets.run.panes import Panes
-from tuilab.tui.widgets.run.waiting import WaitingLine
-from tuilab.tui.widgets.warning import WarningLine
 
 _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
@@ -57,7 +56,7 @@ class FollowingPage(Page):
         self._cost = headline.Cost()
         self._other_processes = OtherProcesses()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
-        self._is_reading_on = self._is_state_asked = False
+        self._is_reading_on = self._is_state_asked = self._is_queued = False
         self._is_laid_out = False  # as the user left it last time
         self._was_going_on = self._had_bad = self._was_deleted = False
 
@@ -89,12 +88,12 @@ class FollowingPage(Page):
         self.panes = Panes()
         self.looking = Looking(self.panes, self.desk, self.show_panes)
         self.charts_line = ChartsLine()
-        self.waiting = WaitingLine(self.run_dir)
-        yield self.waiting
-        self.warning = WarningLine()
+        self.queue_line = InfoLine()
+        yield self.queue_line
+        self.warning = InfoLine()
         yield self.warning
-        self.company = CompanyLine()
-        yield self.company
+        self.users_line = InfoLine(is_short=True)
+        yield self.users_line
         neighbours = Neighbours(self, self.desk.ledger, self.run_dir)
         self.others = Others(neighbours, self.panes, self.looking, self._tell)
         yield self.charts_line
@@ -195,23 +194,49 @@ class FollowingPage(Page):
             self.others.look_again()
 
     def _look_for_warning(self) -> None:
-        """Tell what keeps the run from being recorded, also of one that is frozen: it goes on."""
-        if self.is_current:
-            self.warning.tell(self.following.warning if isinstance(self.following, Following) else "")
+        """Show what keeps the run from being recorded, and its place in the queue, also while the display is frozen."""
+        if not self.is_current:
+            return
+        words = self.following.warning if isinstance(self.following, Following) else ""
+        self.warning.show(plain(words, 600, "$text-error") if words else Content(""))
+        if self._is_queued:
+            self._find_place()
 
     def _look_for_company(self) -> None:
         """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""
         following, run = self.following, self.following.summary.run
         if own_gpus(following.summary):
-            self.company.tell(company_words(following.summary))
+            self._show_users(company_words(following.summary))
         elif run and self.is_following and self.is_current and not following.is_over and not self.reader.is_frozen:
             self._see_cores(run.supervisor)
         elif following.is_over:
-            self.company.tell("")
+            self._show_users("")
 
     @work(thread=True, exclusive=True, group="live")
     def _see_cores(self, supervisor: Identity) -> None:
-        self.app.call_from_thread(self.company.tell, self._other_processes.describe(supervisor))
+        self.app.call_from_thread(self._show_users, self._other_processes.describe(supervisor))
+
+    def _show_users(self, words: str) -> None:
+        """Show who else uses the GPU of the run, or keeps cores busy."""
+        if words:
+            lead = "also running: ", "bold $text-warning"
+            self.users_line.show(Content.assemble(lead, plain(words, 300, "$text-warning")))
+        else:
+            self.users_line.show(Content(""))
+
+    @work(thread=True, exclusive=True, group="queue")
+    def _find_place(self) -> None:
+        from tuilab.engine.turn import where_it_waits  # imported here: only a queued run needs it
+
+        self.app.call_from_thread(self._show_place, where_it_waits(self.run_dir))
+
+    def _show_place(self, words: str) -> None:
+        """Show the place of the run in the queue, and the runs before it."""
+        if self._is_queued and words:
+            key = ("  Q", "bold $text-accent"), (" queue", "$text-muted")
+            self.queue_line.show(Content.assemble(plain(words, 600), *key))
+        else:
+            self.queue_line.show(Content(""))
 
     def _call_user(self) -> None:
         """Call the user at the first NaN or Inf of a run that is watched, and at its end."""
@@ -227,7 +252,11 @@ class FollowingPage(Page):
         self._was_going_on, self._had_bad = not following.is_over, self.has_bad
 
     def _show_heading(self) -> None:
-        self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
+        was_queued, self._is_queued = self._is_queued, self.is_following and self.following.state == RunState.QUEUED
+        if self._is_queued and not was_queued:
+            self._find_place()
+        elif not self._is_queued:
+            self.queue_line.show(Content(""))
         others = self.others.words(is_going_on=self.is_following and not self.following.is_over)
         width = self.size.width - self.heading.gutter.width
         self.heading.show(*headline.heading_of(self.run_dir, self.following, width, others))

@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.tui.state.own.own_commands import OwnCommand
-from tuilab.tui.widgets.completion import Completion, last_word_completed
+from tuilab.tui.widgets.filterline import Completion, last_word_completed
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 
 
