@@ -183,7 +183,7 @@ def test_a_running_calibration_is_named_at_the_end(
     desk.calibration.stop()
     until(lambda: not (desk.calibration and desk.calibration.is_running))
 
-    assert "the calibration continues." in capfd.readouterr().out
+    assert "1 run continues: tuilab runs" in capfd.readouterr().out
 
 
 @pytest.mark.slow

@@ -170,9 +170,6 @@ class Desk:
         """Whether a run that was started from here goes on."""
         return any(self.is_going_on(self.root / run) for run in reversed(self.started))
 
-    def has_watched_one_that_goes_on(self) -> bool:
-        return any(self.is_going_on(self.root / run) for run in self.watched)
-
     def going_on(self) -> "list[Entry]":
         """Return the runs that were started from here and go on."""
         return [entry for run in self.started if (entry := self.ledger.entry(self.root / run)).is_running]
