@@ -26,7 +26,7 @@ from tuilab.tui.screens.page import Page
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.shown_keys import shown
 from tuilab.tui.state import subcommand
-from tuilab.tui.state.run_reader import RunReader
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.run.looking import Looking
 
@@ -95,7 +95,7 @@ def test_every_key_has_something_that_it_does(place: str, page: type[Page]) -> N
 
 
 @pytest.mark.parametrize(
-    ("place", "action", "part"), [("lab", "go", Columns), ("run", "look", Looking), ("run", "play", RunReader)]
+    ("place", "action", "part"), [("lab", "go", Columns), ("run", "look", Looking), ("run", "play", RunSource)]
 )
 def test_a_key_that_asks_a_part_of_the_screen_asks_for_what_that_can_do(place: str, action: str, part: type) -> None:
     ways = [key.action.partition("'")[2].partition("'")[0] for key in KEYS[place] if key.action.startswith(f"{action}(")]
@@ -156,7 +156,7 @@ async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
     [
         ("delete", "delete: in History, h, then d"),
         ("verify", "verify: on the command line: tuilab verify RUN"),
-        ("zoom", "zoom: in a run, in Compare or in Box, z"),
+        ("zoom", "zoom: in a run or in Compare, z"),
         ("faster", "faster: in a replay, ]"),
         ("stop", "stop: in a run, in History, in Doctor, in Advise or in Calibrate, s"),
     ],
@@ -264,7 +264,7 @@ async def test_a_key_that_is_told_in_a_state_is_found_by_its_word_and_pressed(ro
     async with opened(app_on(root), "h", "enter", "ctrl+p", *"replay", "enter") as pilot:
         page = pilot.app.screen
 
-        assert isinstance(page, RunPage) and not page.is_following
+        assert isinstance(page, RunPage) and not page.is_live
 
 
 async def test_where_nothing_may_be_changed_no_key_that_does_is_named(root: Path) -> None:

@@ -140,7 +140,7 @@ class TuilabApp(PacedApp[int]):
         """Show the next of the runs that were queued here, when the one before is over and is still looked at."""
         if self._shown_in_turn and not self.desk.is_going_on(self._shown_in_turn[0]):
             ended = self._shown_in_turn.pop(0)
-            is_looked_at = getattr(self.screen, "is_following", False) and getattr(self.screen, "run_dir", None) == ended
+            is_looked_at = getattr(self.screen, "is_live", False) and getattr(self.screen, "run_dir", None) == ended
             if self._shown_in_turn and is_looked_at:
                 self.show_instead(self._shown_in_turn[0])
         if self._shown_in_turn:

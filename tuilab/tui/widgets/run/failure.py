@@ -8,7 +8,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import Frame, file_of, own_frame, parts_of
 from tuilab.text import plural, show_lines
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
@@ -21,7 +21,7 @@ class FailurePane(TextPane):
     def __init__(self) -> None:
         super().__init__("What failed")
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         self.note(Content("E opens the file" if file_of(run.summary, run.run_dir) else ""))
         self.put(list(_lines(run.summary)))
 
