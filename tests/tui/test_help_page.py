@@ -28,7 +28,7 @@ from tuilab.tui.shown_keys import shown
 from tuilab.tui.state import subcommand
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.widgets.lab.columns import Columns
-from tuilab.tui.widgets.run.looking import Looking
+from tuilab.tui.widgets.run.view_controller import ViewController
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -95,7 +95,7 @@ def test_every_key_has_something_that_it_does(place: str, page: type[Page]) -> N
 
 
 @pytest.mark.parametrize(
-    ("place", "action", "part"), [("lab", "go", Columns), ("run", "look", Looking), ("run", "play", RunSource)]
+    ("place", "action", "part"), [("lab", "go", Columns), ("run", "look", ViewController), ("run", "play", RunSource)]
 )
 def test_a_key_that_asks_a_part_of_the_screen_asks_for_what_that_can_do(place: str, action: str, part: type) -> None:
     ways = [key.action.partition("'")[2].partition("'")[0] for key in KEYS[place] if key.action.startswith(f"{action}(")]

@@ -175,7 +175,7 @@ async def test_looked_at_closely_every_chart_keeps_the_cursor_in_view(tmp_path: 
         await pilot.press("plus", "plus", "plus", *["left"] * 9)
         await pilot.pause()
         memory = next(pane.chart for pane in page.query(ChartPane) if pane.chart.key == "memory")
-        low, high = page.looking.view.windows["memory"]
+        low, high = page.views.view.windows["memory"]
 
         assert memory.cursor is not None and low <= memory.cursor <= high
 
@@ -451,7 +451,7 @@ async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp
     async with opened(again, size=(120, 40)) as pilot:
         page = await open_run(pilot, next(tmp_path.glob("*-tour-*")))
         await pilot.pause()
-        second = page.maximized, page.looking.view.is_smooth
+        second = page.maximized, page.views.view.is_smooth
         await pilot.press("0")
         await pilot.pause()
 
@@ -499,7 +499,7 @@ async def test_the_stage_of_the_moment_under_the_cursor_is_marked(tmp_path: Path
         page = await open_run(pilot, recorded("tour", tmp_path))
         await pilot.press("left")
         await pilot.pause()
-        t = page.looking.view.cursor_t
+        t = page.views.view.cursor_t
         stages = page.source.summary.stages
 
         assert t is not None

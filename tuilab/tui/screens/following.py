@@ -1,6 +1,6 @@
 """A page that follows a run: reads what is new of it, or all of its record, and shows it as the user looks at it.
 
-What is read is a matter of `RunSource`, what is shown of the panes and `headline`, and how it is looked at of `Looking`.
+What is read is a matter of `RunSource`, what is shown of the panes and `headline`, and how it is looked at of `ViewController`.
 """
 
 import os
@@ -30,9 +30,9 @@ from tuilab.tui.state.run_source import GONE, WAS_DELETED, LiveRun, Replay, RunS
 from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.info_line import InfoLine
 from tuilab.tui.widgets.run import headline
-from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.others import Others
 from tuilab.tui.widgets.run.panes import ChartsLine, Panes
+from tuilab.tui.widgets.run.view_controller import ViewController
 
 _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
@@ -78,7 +78,7 @@ class FollowingPage(Page):
 
     def compose_body(self) -> ComposeResult:
         self.panes = Panes()
-        self.looking = Looking(self.panes, self.desk, self.show_panes)
+        self.views = ViewController(self.panes, self.desk, self.show_panes)
         self.charts_line = ChartsLine()
         self.queue_line = InfoLine()
         yield self.queue_line
@@ -87,7 +87,7 @@ class FollowingPage(Page):
         self.users_line = InfoLine(is_short=True)
         yield self.users_line
         neighbours = Neighbours(self, self.desk.ledger, self.run_dir)
-        self.others = Others(neighbours, self.panes, self.looking, self._tell)
+        self.others = Others(neighbours, self.panes, self.views, self._tell)
         yield self.charts_line
         yield self.panes
 
@@ -257,13 +257,13 @@ class FollowingPage(Page):
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
         is_over = self.source.is_over
         steps = self.next_steps() if is_over else NextSteps()
-        if not self.looking.scenario and self.source.summary.run:
-            self.looking.recall(self.source.summary.run.scenario)
-            self.charts_line.recall(self.looking.view.selection.words)
-        self.panes.show(self.source, self.looking.view, steps, self._earlier() if is_over else {})
-        self.charts_line.tell(self.panes.names, self.looking.view.selection, self.panes.room.most_charts)
-        if self.source.is_caught_up and not self.looking.go_to_failure() and not self._is_laid_out:
-            self._is_laid_out = self.looking.go_to_kept_pane() or is_over
+        if not self.views.scenario and self.source.summary.run:
+            self.views.recall(self.source.summary.run.scenario)
+            self.charts_line.recall(self.views.view.words)
+        self.panes.show(self.source, self.views.view, steps, self._earlier() if is_over else {})
+        self.charts_line.tell(self.panes.names, self.views.view, self.panes.room.most_charts)
+        if self.source.is_caught_up and not self.views.go_to_failure() and not self._is_laid_out:
+            self._is_laid_out = self.views.go_to_kept_pane() or is_over
         self.source.note_picture()  # at last: of many lines it takes as long as reading goes on before the next one
 
     def _earlier(self) -> dict[str, str]:

@@ -93,31 +93,31 @@ class RunPage(FollowingPage):
     async def action_filter_charts(self) -> None:
         """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
         if not self.panes.names and self.source.is_caught_up:
-            await self.looking.search()
+            await self.views.search()
             return
         self.minimize()
         self.charts_line.open()
 
     def on_filter_line_changed(self) -> None:
-        self.looking.filter_charts(self.charts_line.filter.value)
+        self.views.filter_charts(self.charts_line.filter.value)
 
     def on_filter_line_left(self) -> None:
-        self.looking.filter_charts(self.charts_line.filter.value)  # first: a pane that goes cannot have the focus
+        self.views.filter_charts(self.charts_line.filter.value)  # first: a pane that goes cannot have the focus
         if self.panes.every:
             self.panes.every[0].focus()
         self.show_panes()
 
     def on_chart_clicked(self, message: Chart.Clicked) -> None:
-        self.looking.heed_click(message)
+        self.views.heed_click(message)
 
     def reset_layout(self) -> None:
         """Look at the run as at first."""
         self.charts_line.filter.put("")
-        self.looking.reset()
+        self.views.reset()
 
     def action_look(self, how: str, *values: float) -> None:
-        """Look at the run in another way: one of those that `Looking` knows."""
-        if said := getattr(self.looking, how)(*values):
+        """Look at the run in another way: one of those that `ViewController` knows."""
+        if said := getattr(self.views, how)(*values):
             self.lab.tell(said, is_problem=False)
         self.show_note()
 
@@ -132,7 +132,7 @@ class RunPage(FollowingPage):
         self.turn()
 
     def action_next_bad(self) -> None:
-        if self.looking.go_to_next_bad():
+        if self.views.go_to_next_bad():
             return
         bad = self.panes.bad_names
         left_out = ", ".join([*(show(name, 40) for name in bad[:3]), *([f"{len(bad) - 3} more"] if len(bad) > 3 else [])])
@@ -142,8 +142,8 @@ class RunPage(FollowingPage):
     def action_step_out(self) -> None:
         """Out of the zoom, else all charts again, else out of the screen."""
         if self.maximized is not None:
-            self.looking.maximise()
-        elif self.looking.view.selection.words:
+            self.views.maximise()
+        elif self.views.view.words:
             self.charts_line.filter.clear()
         else:
             self.lab.action_step_back()
@@ -198,7 +198,7 @@ class RunPage(FollowingPage):
     @work(group="question")
     async def action_choose_copy(self) -> None:
         """Have the user choose what is to be copied: the pane, a command, a claim, a value, a chart."""
-        items = copies(self.source, self.looking.view, self.panes, self.command())
+        items = copies(self.source, self.views.view, self.panes, self.command())
         if text := await self.app.push_screen_wait(Menu("Copy", items)):
             self.lab.copy(text)
 
