@@ -178,3 +178,12 @@ def test_what_a_run_waits_for_is_told_where_no_line_of_its_own_does(tmp_path: Pa
     watch = Watch(recorded("tour", tmp_path))
     watch.summary = summary
     assert ["waits for" in heading.plain, "waits for" in live_line(watch)] == [is_told] * 2
+
+
+def test_a_run_whose_scenario_is_not_called_yet_loads_torch() -> None:
+    records = [started(), events.StateChanged(state="running")]
+    loading = fold([("supervisor", record) for record in records])
+    begun = fold([("worker-0", events.EnvironmentRecorded(part="torch", facts={}))], fold([("supervisor", r) for r in records]))
+
+    headings = [heading_of(RUN, FoldedRun(summary, 2.0), 120)[0].plain for summary in (loading, begun)]
+    assert ["loading torch" in heading for heading in headings] == [True, False]

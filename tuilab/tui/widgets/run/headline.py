@@ -56,7 +56,7 @@ def _core(run_dir: Path, source: RunSource, room: int) -> Content:
 def _more(source: RunSource) -> Content:
     """Return what is to be known first, then the stage that a run is in or the reason why it ended."""
     summary = source.summary
-    stage = show(summary.stages[-1].name, 40) if summary.stages and not source.is_over else ""
+    stage = "" if source.is_over else _stage(summary)
     parts = [(words, "$text-error") for words in gpu_errors(summary)[-1:]]  # before all that may not fit
     parts += [(words, "$text-warning") for words in device_notices(summary)[:1]]
     parts += [(words, "$text-error")] if (words := _bad(summary)) else []
@@ -65,6 +65,15 @@ def _more(source: RunSource) -> Content:
     parts += [(show(short(run.command), 200), "$text-secondary")] if (run := summary.run) and run.command else []
     parts += [("the recorded data is incomplete", "$text-error")] if summary.damage.is_any else []
     return Content("").join(Content.styled(f"  {words}", style) for words, style in parts)
+
+
+def _stage(summary: RunSummary) -> str:
+    """Return the stage that a run is in; before its scenario is called, that its process loads torch."""
+    if summary.stages:
+        return show(summary.stages[-1].name, 40)
+    is_scenario = summary.run is not None and not summary.run.command
+    has_begun = "torch" in summary.environment or summary.series or summary.progress or summary.races
+    return "loading torch" if is_scenario and summary.state == RunState.RUNNING and not has_begun else ""
 
 
 def _bad(summary: RunSummary) -> str:
