@@ -181,7 +181,7 @@ def test_what_a_run_waits_for_is_told_where_no_line_of_its_own_does(tmp_path: Pa
 
 
 def test_a_run_whose_scenario_is_not_called_yet_loads_torch() -> None:
-    records = [started(), events.StateChanged(state="running")]
+    records: list[Any] = [started(), events.StateChanged(state="running")]
     loading = fold([("supervisor", record) for record in records])
     begun = fold([("worker-0", events.EnvironmentRecorded(part="torch", facts={}))], fold([("supervisor", r) for r in records]))
 
