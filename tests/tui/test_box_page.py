@@ -246,7 +246,11 @@ async def test_eight_gpus_and_every_core_fit_or_are_scrolled_to(
     assert "cores    ████████ " in last
 
 
-async def test_answers_of_a_driver_do_not_steer_the_terminal(root: Path) -> None:
+async def test_answers_of_a_driver_do_not_steer_the_terminal(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError(11, "no process")  # else the real driver would answer meanwhile
+
+    monkeypatch.setattr("tuilab.tui.screens.box.Apart", fail)
     gpus = [{"uuid": "u", "index": 0, "name": HOSTILE, "bytes_total": None}]
     async with opened(root, "b", size=(140, 60)) as pilot:
         page = pilot.app.screen
