@@ -35,13 +35,13 @@ WAITS = "import time; print('first', flush=True); time.sleep(600)"
 
 
 async def test_a_page_shows_the_output_in_colour_with_the_messages_last(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = "import os, sys; print('message', file=sys.stderr); print('\\x1b[31mred\\x1b[0m', os.get_terminal_size().columns)"
-    stand_in(monkeypatch, f"{script}; sys.exit(1)")
+    script = "import os, sys; print('message', file=sys.stderr); print('\\x1b[31mred\\x1b[0m', os.environ['COLUMNS'])"
+    stand_in(monkeypatch, f"{script}; print(*os.get_terminal_size(1)); sys.exit(1)")
     async with opened(app_on(root), "b", "d", size=(80, 12)) as pilot:
         first, *rest = text(pilot).splitlines()
 
     assert first.startswith(" tuilab  doctor  finished in ") and ", exit code 1  tuilab doctor" in first
-    assert [line.strip() for line in rest[:2]] == ["red 77", "message"]
+    assert [line.strip() for line in rest[:3]] == ["red 77", "80 12", "message"]
 
 
 async def test_a_page_shows_output_while_the_subcommand_is_running(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ class CommandPage(Page):
         self._words = list(words)
         try:
             options = ["--root", str(self.desk.root)]
-            self._show(Subcommand([*words, *options], self.app.size.width - 3))
+            self._show(Subcommand([*words, *options], self.app.size.width - 3, self.app.size))
         except OSError as problem:
             self._subcommand, self._is_end_shown = None, True
             self.printout.show(f"cannot start tuilab {words[0]}: {problem.strerror}")

@@ -21,11 +21,12 @@ _MOST = 1 << 20  # bytes that are kept of what it prints
 class Subcommand:
     """Runs in a session of its own: Ctrl-C is not meant for it, and it may continue when the screens close.
 
-    Its stdout is a terminal as wide as the page, so that it prints as it does for a user. Its stderr is a file in memory:
-    once the screens have closed, writing to their terminal fails, and that would end a calibration.
+    Its stdout is a terminal of the same size, so that it prints and checks what it does for a user; its lines are as wide as
+    the page. Its stderr is a file in memory: once the screens have closed, writing to a terminal of theirs fails, and that
+    would end a calibration.
     """
 
-    def __init__(self, words: Sequence[str], width: int) -> None:
+    def __init__(self, words: Sequence[str], width: int, terminal_size: tuple[int, int] = (80, 24)) -> None:
         self.words = list(words)
         self.was_stopped = False
         self._began_s = time.monotonic()
@@ -34,14 +35,15 @@ class Subcommand:
         self._stderr = os.memfd_create("stderr")
         self._terminal, terminal_of_child = pty.openpty()
         os.set_blocking(self._terminal, False)
-        fcntl.ioctl(terminal_of_child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, max(width, 20), 0, 0))
+        columns, rows = terminal_size
+        fcntl.ioctl(terminal_of_child, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         try:
             self._process = subprocess.Popen(
                 [*TUILAB, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=terminal_of_child,
                 stderr=self._stderr,
-                env=_environment(),
+                env=_environment(width),
                 start_new_session=True,
             )
         except OSError:
@@ -94,9 +96,6 @@ class Subcommand:
         self._terminal = self._stderr = -1
 
 
-def _environment() -> dict[str, str]:
-    """Return the variables of this process as Python has them, not those that C was given since (see `arrays.py`).
-
-    COLUMNS and LINES are those of the terminal that the screens have, not of the one that the subcommand gets.
-    """
-    return {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+def _environment(width: int) -> dict[str, str]:
+    """Return the variables of this process as Python has them, not those that C was given since (see `arrays.py`)."""
+    return {**os.environ, "COLUMNS": str(max(width, 20))}
