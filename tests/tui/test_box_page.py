@@ -188,7 +188,7 @@ async def test_users_of_a_gpu_are_below_it(root: Path, nvml: "FakeNvml", monkeyp
         pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
         shown = await shown_by(pilot, "used by ")
 
-    assert f"used by {user} {me} 3 GiB, n/a 4194304 3 GiB" in shown
+    assert f"used by {user} (pid {me}, 3 GiB), n/a (pid 4194304, 3 GiB)" in shown
 
 
 async def test_every_user_is_named_on_a_narrow_screen(root: Path) -> None:

@@ -203,7 +203,7 @@ def _user_lines(gpu: GpuGauge, room: int) -> list[Content]:
     for tenant in gpu.tenants[:_TENANTS]:
         used = tenant.get("bytes_used")
         memory = "n/a" if used is None else size(used)
-        users.append(f"{tenant.get('user') or 'n/a'} {tenant.get('pid')} {memory}")
+        users.append(f"{tenant.get('user') or 'n/a'} (pid {tenant.get('pid')}, {memory})")
     more = len(gpu.tenants) - len(users)
     if more:
         users.append(f"+{more}")
