@@ -14,7 +14,7 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.series import Series, is_log_x, is_log_y
 from tuilab.reports.charts import geometry
 from tuilab.reports.charts.panels import panel_of, series_panels
-from tuilab.tui.state.playback import cut
+from tuilab.tui.state.run_source import cut
 
 ROWS = AxesNamed(metric="backward_ms", x="rows", y="backward", log="xy")
 

@@ -20,7 +20,7 @@ from tuilab.runs import ledger
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.archive.unpack import unpack
 from tuilab.runs.comparing.comparison import compare
-from tuilab.tui.state.playback import Playback
+from tuilab.tui.state.run_source import Replay
 
 VERDICTS = {
     "20261121T223331195Z-softmax-5e129d": ["SUPPORTED"] * 9,
@@ -51,7 +51,7 @@ def test_a_list_of_runs_tells_it(run_dir: Path) -> None:
 
 @of_each
 def test_it_plays_again_to_its_end(run_dir: Path) -> None:
-    playback = Playback(run_dir)
+    playback = Replay(run_dir)
     while not playback.is_caught_up:
         playback.read()
     playback.seek(1)

@@ -28,7 +28,7 @@ from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.reports.sweeps.points import curve_ends
-from tuilab.tui.state.following import note_arms
+from tuilab.tui.state.run_source import note_arms
 from tuilab.words import extent, seconds, size, spell_of
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.

@@ -53,7 +53,7 @@ def test_7_8_a_signal_to_the_screens_does_not_touch_the_run(
     assert term.strange() == []
     assert b"Traceback" not in term.sent
     id = run_dir.name.rpartition("-")[2].encode()
-    farewell = b"is running.  Come back: tuilab attach " + id
+    farewell = b"1 run continues: tuilab attach " + id
     assert (farewell in term.sent) == (code is None or code >= 0)
     go.touch()
     check(site, run_dir, "succeeded")
@@ -198,7 +198,7 @@ def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site:
 
     until(lambda: len(tmux.picture().splitlines()) == 30 and is_whole(tmux.picture()))
     tmux.keys("q")
-    until(lambda: tmux.shows("Show its result: tuilab attach", "drow a"))
+    until(lambda: tmux.shows("drow a") and "succeeded" not in tmux.picture())
     tmux.keys("echo again | rev", "Enter")
     until(lambda: tmux.shows("niaga"))
     tmux.keys("exit", "Enter")
@@ -218,7 +218,7 @@ def test_14_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_aske
     go.touch()
     until(lambda: tmux.shows("succeeded", "the last stage"))
     tmux.keys("q")
-    until(lambda: tmux.shows("Show its result: tuilab attach", "drow a"))
+    until(lambda: tmux.shows("drow a") and "succeeded" not in tmux.picture())
 
     assert "running" not in in_the_background
     tmux.keys("exit", "Enter")

@@ -90,7 +90,7 @@ def test_whoever_leaves_the_screens_of_a_container_is_asked_and_its_runs_are_sto
 
     assert term.wait() == 0
     assert was_going_on
-    assert b" stopped.  Show its result: tuilab attach " in term.sent and b"is running" not in term.sent
+    assert b"continues" not in term.sent
     check(site, run_dir, "stopped")
 
 

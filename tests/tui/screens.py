@@ -125,7 +125,7 @@ async def open_run(pilot: "Pilot[int]", run_dir: Path) -> RunPage:
     await pilot.pause()
     page = pilot.app.screen
     assert isinstance(page, RunPage)
-    await eventually(pilot, lambda: page.following.is_caught_up, "the end of the record")
+    await eventually(pilot, lambda: page.source.is_caught_up, "the end of the record")
     page.show_panes()
     await pilot.pause()
     await pilot.pause()
@@ -160,10 +160,10 @@ def is_busy(pilot: "Pilot[int]") -> bool:
     if app.is_running and getattr(app, "is_hearing", False):
         return True
     page = app.screen
-    if isinstance(page, FollowingPage) and page.is_current and not page.reader.is_frozen:
+    if isinstance(page, FollowingPage) and page.is_current and not page.source.is_frozen:
         if not os.path.lexists(page.run_dir):  # there is nothing to read, and nothing will come
             return False
-        return not page.following.is_caught_up or page.reader.has_news
+        return not page.source.is_caught_up or page.source.has_news
     return bool(getattr(page, "is_reading", False))
 
 

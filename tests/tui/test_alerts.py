@@ -72,10 +72,10 @@ async def test_the_first_nan_and_the_end_of_a_run_call_once(root: Path, monkeypa
         journal = Writer(run_dir / "journal" / "worker-0.jsonl")
 
         async def take_in(*records: Event) -> None:
-            wanted = page.following.summary.records + len(records)
+            wanted = page.source.summary.records + len(records)
             for record in records:
                 journal.append(record)
-            await eventually(pilot, lambda: page.following.summary.records >= wanted, "the records")
+            await eventually(pilot, lambda: page.source.summary.records >= wanted, "the records")
 
         await take_in(Logged(s=1, v={"loss": 2.0}))
         before = "".join(sent)

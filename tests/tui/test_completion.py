@@ -9,7 +9,7 @@ from textual.widgets import Input
 from tests.tui.made_up import FAST, PLAIN, finished, write
 from tests.tui.screens import NotingApp, app_on, drive, opened, press, said
 from tuilab.runs import notes
-from tuilab.tui.widgets.completion import last_word_completed
+from tuilab.tui.widgets.filterline import last_word_completed
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ async def test_a_hostile_run_steers_neither_the_menu_nor_what_is_copied(tmp_path
         page = await open_run(pilot, hostile(tmp_path))
         await press(pilot, "c")
         shown = text(pilot)
-        items = copies(page.following, page.looking.view, page.panes, page.command())
+        items = copies(page.source, page.views.view, page.panes, page.command())
 
     assert not UNSAFE.search(shown.replace("\n", ""))
     assert items and not [item for item in items if UNSAFE.search(item.text.replace("\n", ""))]

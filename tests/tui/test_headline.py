@@ -17,8 +17,8 @@ from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import progress_words, rate_words, seconds_left
 from tuilab.tui.screens import following as page
-from tuilab.tui.state import following
-from tuilab.tui.state.following import Following
+from tuilab.tui.state import run_source
+from tuilab.tui.state.run_source import LiveRun
 from tuilab.tui.terminal.later import later
 from tuilab.tui.widgets.run.headline import heading_of, note_of
 from tuilab.words import size
@@ -44,7 +44,7 @@ def running() -> RunSummary:
     return fold([*(("supervisor", one) for one in records), ("worker-2", race), ("judge", verdict)])
 
 
-class Shown(Following):
+class FoldedRun(LiveRun):
     """A run as it was folded, at a moment of its own."""
 
     def __init__(self, summary: RunSummary, elapsed_s: float) -> None:
@@ -64,7 +64,7 @@ class Shown(Following):
     ],
 )
 def test_the_state_the_repeat_and_the_time_are_never_cut(width: int, words: list[str]) -> None:
-    left, right = heading_of(RUN, Shown(running(), 14.0), width)
+    left, right = heading_of(RUN, FoldedRun(running(), 14.0), width)
 
     assert [left.plain, right.plain] == words
     assert left.cell_length + right.cell_length + 2 <= width
@@ -72,10 +72,10 @@ def test_the_state_the_repeat_and_the_time_are_never_cut(width: int, words: list
 
 def test_a_run_that_is_queued_waits_and_its_data_is_not_old(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {}
-    monkeypatch.setattr(Shown, "is_over", False)
-    monkeypatch.setattr(Shown, "age_s", 40.0)
+    monkeypatch.setattr(FoldedRun, "is_over", False)
+    monkeypatch.setattr(FoldedRun, "age_s", 40.0)
     for state in ("queued", "running"):
-        run = Shown(fold([("supervisor", started()), ("supervisor", events.StateChanged(state=state))]), 40.0)
+        run = FoldedRun(fold([("supervisor", started()), ("supervisor", events.StateChanged(state=state))]), 40.0)
         note = note_of(run, is_frozen=False, is_link_slow=False)
         told[state] = heading_of(RUN, run, 80)[1].plain, note.plain.strip()
 
@@ -107,7 +107,7 @@ def test_a_command_that_ended_before_its_last_step_says_how_far_it_came(done: in
     end = events.StateChanged(state=state)
     summary = fold([("supervisor", started(command=["python", "train.py"])), ("worker-0", progress), ("supervisor", end)])
 
-    assert heading_of(RUN, Shown(summary, 2.0), 120)[1].plain == told
+    assert heading_of(RUN, FoldedRun(summary, 2.0), 120)[1].plain == told
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_steps_of_an_unknown_number_and_those_of_a_round_tell_no_end(total: int,
 async def test_a_finished_run_that_is_still_read_says_how_far_and_how_it_ended_and_offers_no_stop(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "_PORTION_S", -1.0)  # nothing is read yet
+    monkeypatch.setattr(run_source, "_PORTION_S", -1.0)  # nothing is read yet
     monkeypatch.setattr(
         page, "later", lambda who, delay_s, act: later(who, 2 * AHEAD_S, act)
     )  # and the screen is idle in between
@@ -146,7 +146,7 @@ async def test_a_finished_run_that_is_still_read_says_how_far_and_how_it_ended_a
         assert "starting" not in seen
         assert "stop" not in seen.splitlines()[-1] and "freeze" not in seen.splitlines()[-1]
         assert said(pilot) == ["this run is not running: succeeded"]
-        monkeypatch.setattr(following, "_PORTION_S", 1.0)
+        monkeypatch.setattr(run_source, "_PORTION_S", 1.0)
         await shown(pilot, "1 ✓")
 
     follower = Watch(run_dir)
@@ -158,7 +158,7 @@ async def test_a_finished_run_that_is_still_read_says_how_far_and_how_it_ended_a
 
 
 def test_how_much_was_read_is_told_as_a_share_of_what_is_on_the_disk() -> None:
-    class Reading(Shown):
+    class Reading(FoldedRun):
         @property
         def bytes_read(self) -> tuple[int, int]:
             return 3 * 2**20, 4 * 2**20
@@ -174,7 +174,16 @@ def test_how_much_was_read_is_told_as_a_share_of_what_is_on_the_disk() -> None:
 def test_what_a_run_waits_for_is_told_where_no_line_of_its_own_does(tmp_path: Path, state: str, is_told: bool) -> None:
     summary = fold([("supervisor", events.StateChanged(state=state, reason="waits for its verdicts"))], running())
 
-    heading, _ = heading_of(RUN, Shown(summary, elapsed_s=14.0), 120)
+    heading, _ = heading_of(RUN, FoldedRun(summary, elapsed_s=14.0), 120)
     watch = Watch(recorded("tour", tmp_path))
     watch.summary = summary
     assert ["waits for" in heading.plain, "waits for" in live_line(watch)] == [is_told] * 2
+
+
+def test_a_run_whose_scenario_is_not_called_yet_loads_torch() -> None:
+    records: list[Any] = [started(), events.StateChanged(state="running")]
+    loading = fold([("supervisor", record) for record in records])
+    begun = fold([("worker-0", events.EnvironmentRecorded(part="torch", facts={}))], fold([("supervisor", r) for r in records]))
+
+    headings = [heading_of(RUN, FoldedRun(summary, 2.0), 120)[0].plain for summary in (loading, begun)]
+    assert ["loading torch" in heading for heading in headings] == [True, False]

@@ -19,16 +19,16 @@ from tuilab.tui.keys import KEYS
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.screens.compare import ComparePage
-from tuilab.tui.screens.doctor import DoctorPage
 from tuilab.tui.screens.help import HelpPage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.shown_keys import shown
-from tuilab.tui.state.run_reader import RunReader
+from tuilab.tui.state import subcommand
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.widgets.lab.columns import Columns
-from tuilab.tui.widgets.run.looking import Looking
+from tuilab.tui.widgets.run.view_controller import ViewController
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -95,7 +95,7 @@ def test_every_key_has_something_that_it_does(place: str, page: type[Page]) -> N
 
 
 @pytest.mark.parametrize(
-    ("place", "action", "part"), [("lab", "go", Columns), ("run", "look", Looking), ("run", "play", RunReader)]
+    ("place", "action", "part"), [("lab", "go", Columns), ("run", "look", ViewController), ("run", "play", RunSource)]
 )
 def test_a_key_that_asks_a_part_of_the_screen_asks_for_what_that_can_do(place: str, action: str, part: type) -> None:
     ways = [key.action.partition("'")[2].partition("'")[0] for key in KEYS[place] if key.action.startswith(f"{action}(")]
@@ -156,9 +156,9 @@ async def test_the_palette_offers_scenarios_by_name(root: Path) -> None:
     [
         ("delete", "delete: in History, h, then d"),
         ("verify", "verify: on the command line: tuilab verify RUN"),
-        ("zoom", "zoom: in a run, in Compare or in Box, z"),
+        ("zoom", "zoom: in a run or in Compare, z"),
         ("faster", "faster: in a replay, ]"),
-        ("stop", "stop: in a run, in History or in Calibrate, s"),
+        ("stop", "stop: in a run, in History, in Doctor, in Advise or in Calibrate, s"),
     ],
 )
 async def test_the_palette_says_where_a_command_is_that_the_screen_has_not(
@@ -232,8 +232,7 @@ async def test_an_empty_queue_offers_no_key_that_has_nothing_to_act_on(root: Pat
 @pytest.mark.parametrize("way", ["Lab", *seldom("h History", "b Box", "Q Queue", "question_mark Help")])
 async def test_every_page_is_found_by_its_name_from_every_other(root: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     *keys, here = way.split()
-    monkeypatch.setattr(DoctorPage, "action_ask_again", lambda page: None)  # for seconds it asks the box
-    monkeypatch.setattr(DoctorPage, "is_reading", False)
+    monkeypatch.setattr(subcommand, "TUILAB", ("true",))  # for seconds the doctor asks the machine
     async with opened(app_on(root)) as pilot:
         for page in ("History", "Box", "Queue", "Doctor", "Advise", "Calibrate", "Help", "Lab"):
             await press(pilot, *keys)
@@ -265,7 +264,7 @@ async def test_a_key_that_is_told_in_a_state_is_found_by_its_word_and_pressed(ro
     async with opened(app_on(root), "h", "enter", "ctrl+p", *"replay", "enter") as pilot:
         page = pilot.app.screen
 
-        assert isinstance(page, RunPage) and not page.is_following
+        assert isinstance(page, RunPage) and not page.is_live
 
 
 async def test_where_nothing_may_be_changed_no_key_that_does_is_named(root: Path) -> None:

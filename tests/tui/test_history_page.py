@@ -391,7 +391,7 @@ async def test_a_run_is_played_again_from_the_list(three: Path) -> None:
         page = pilot.app.screen
 
         assert isinstance(page, RunPage)
-        assert not page.is_following
+        assert not page.is_live
 
 
 async def test_escape_shows_all_runs_before_it_leaves(three: Path) -> None:

@@ -11,12 +11,12 @@ from tests.tui.screens import NotingApp, NotingDesk, app_on, open_run, opened, p
 from tuilab.record.events import Logged, StateChanged
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.state import cost
-from tuilab.tui.state.following import Following
+from tuilab.tui.state.run_source import LiveRun
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.widgets.keybar import KeyBar
 from tuilab.tui.widgets.lab.lesson import Lesson
 from tuilab.tui.widgets.lab.source import Source
+from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.search import SearchedLines
 
 WORDS = {"enter", "run", "h", "history", "b", "box", "^p", "commands"}
@@ -282,8 +282,8 @@ async def test_a_key_that_would_be_typed_is_not_offered_for_a_run_that_goes_on(r
 async def test_what_tuilab_itself_takes_is_told_in_as_many_words_as_no_key_gives_way_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "_OVER_S", -1.0)  # some seconds have passed
-    monkeypatch.setattr(Following, "age_s", 0.0)
+    monkeypatch.setattr(headline, "_COST_S", -1.0)  # some seconds have passed
+    monkeypatch.setattr(LiveRun, "age_s", 0.0)
     run_dir = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"))
     ends = []
     for width in (160, 120, 80):

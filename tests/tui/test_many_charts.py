@@ -19,8 +19,7 @@ from tuilab.record.events import (
     VerdictReached,
 )
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.state.selection import Selection, keep, recalled
-from tuilab.tui.state.settings import Settings
+from tuilab.tui.state.settings import Settings, keep_charts, recall_charts
 from tuilab.tui.widgets.run.series import ChartPane, SeriesPane
 
 NAMES = ["loss", *(f"grad {number}" for number in range(5)), *(f"weight {number}" for number in range(4))]
@@ -115,7 +114,7 @@ async def test_o_smooths_more_and_then_not_at_all(tmp_path: Path) -> None:
         page = await open_run(pilot, many(tmp_path))
         looks = []
         for _ in range(4):
-            looks.append((page.looking.view.is_smooth, page.looking.view.is_smoother))
+            looks.append((page.views.view.is_smooth, page.views.view.is_smoother))
             await press(pilot, "o")
 
         assert looks == [(False, False), (True, False), (True, True), (False, False)]
@@ -211,13 +210,13 @@ async def test_the_strips_of_all_gpus_of_a_box_are_scrolled_to(tmp_path: Path) -
 def test_what_is_kept_of_another_kind_is_done_without() -> None:
     kept = {"a": ["loss", 1], "b": 3, "c": ["loss"], "d": [1, "x"]}
 
-    assert [recalled(kept, name) for name in "abcde"] == [Selection("loss", 1), *[Selection()] * 4]
+    assert [recall_charts(kept, name) for name in "abcde"] == [("loss", 1), *[("", 0)] * 4]
 
 
 def test_of_many_scenarios_the_choice_for_the_last_is_kept() -> None:
     settings = Settings()
     for number in range(150):
-        keep(settings.charts, f"s{number}", Selection("loss"))
+        keep_charts(settings.charts, f"s{number}", "loss", 0)
 
     assert list(settings.charts) == [f"s{number}" for number in range(50, 150)]
 
@@ -230,14 +229,14 @@ async def test_escape_shows_all_charts_again_before_it_leaves(tmp_path: Path) ->
         await press(pilot, "escape")
 
         assert len(narrowed) == 4 and pilot.app.screen is page
-        assert shown(page) == NAMES[:6] and page.looking.view.selection.words == ""
+        assert shown(page) == NAMES[:6] and page.views.view.words == ""
         await press(pilot, "escape")
         assert pilot.app.screen is not page
 
 
 async def test_words_of_last_time_are_told_as_such_until_others_are_typed(tmp_path: Path) -> None:
     settings = Settings(has_seen_hint=True)
-    keep(settings.charts, "many", Selection("weight"))
+    keep_charts(settings.charts, "many", "weight", 0)
     async with opened(app_on(tmp_path, settings), size=(80, 24)) as pilot:
         await open_run(pilot, many(tmp_path))
         await settle(pilot)

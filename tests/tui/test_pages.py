@@ -69,7 +69,7 @@ async def test_the_command_of_a_screen_exists(tmp_path: Path, page: str) -> None
 
 
 @pytest.mark.parametrize("no_color", ["1", ""], ids=["plain", "coloured"])
-@pytest.mark.parametrize("page", ["box", "lab", "code", "run", "compare"])
+@pytest.mark.parametrize("page", ["lab", "code", "run", "compare"])
 @pytest.mark.first(2)
 async def test_what_has_the_focus_can_be_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, no_color: str

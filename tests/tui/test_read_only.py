@@ -38,6 +38,7 @@ PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab to each
     "run": ("h", "enter"),
     "compare": ("h", "space", "down", "space", "m"),
     "queue": ("Q",),
+    "doctor": ("b", "d"),
     "advise": ("b", "a"),
     "calibrate": ("b", "c"),
     "box": ("b",),
@@ -59,7 +60,6 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ShownApp:
     enter(root, "three")
     for module, name in ((launch, "start"), (launch, "stop"), (spare, "prepare"), (editor, "run"), (editor, "command")):
         monkeypatch.setattr(module, name, _never(name))
-    monkeypatch.setattr("tuilab.tui.screens.calibrate.Calibrating", _never("a calibration"))
     folder = write(tmp_path / "scenarios", fast=FAST)
     return app_on(root, settings.Settings(scenario="fast", has_seen_hint=True), folders=[str(folder)], is_read_only=True)
 

@@ -175,7 +175,7 @@ async def test_looked_at_closely_every_chart_keeps_the_cursor_in_view(tmp_path: 
         await pilot.press("plus", "plus", "plus", *["left"] * 9)
         await pilot.pause()
         memory = next(pane.chart for pane in page.query(ChartPane) if pane.chart.key == "memory")
-        low, high = page.looking.view.windows["memory"]
+        low, high = page.views.view.windows["memory"]
 
         assert memory.cursor is not None and low <= memory.cursor <= high
 
@@ -199,7 +199,7 @@ async def test_each_chart_is_drawn_once_for_a_record_and_once_for_a_key(
         monkeypatch.setattr("tuilab.tui.widgets.chart.draw", draw_and_note)
         counts = {}
         journal.append(Logged(s=30, v={"loss": 0.01, "x": 30.0}))
-        await eventually(pilot, lambda: page.following.summary.series["loss", "", "worker-0"].count == 31, "the last record")
+        await eventually(pilot, lambda: page.source.summary.series["loss", "", "worker-0"].count == 31, "the last record")
         counts["a record"], drawn[:] = sorted(drawn), []
         for press in ("left", "left", "plus", "o", "t"):
             await pilot.press(press)
@@ -255,16 +255,16 @@ async def test_a_run_that_is_over_is_played_again(tmp_path: Path) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(120, 40)) as pilot:
         page = await open_run(pilot, recorded("tour", tmp_path))
-        whole = page.following.summary.records
+        whole = page.source.summary.records
         await pilot.press("space")
-        await eventually(pilot, lambda: page.following.is_caught_up, "the end of the record")
+        await eventually(pilot, lambda: page.source.is_caught_up, "the end of the record")
         await pilot.press("space")  # pause
-        first = page.following.summary.records
+        first = page.source.summary.records
         await pilot.press("full_stop", "full_stop", "full_stop", "full_stop", "full_stop")
-        middle = page.following.summary.records
+        middle = page.source.summary.records
         for _ in range(25):
             await pilot.press("full_stop")
-        at_end = page.following.is_over, page.following.state
+        at_end = page.source.is_over, page.source.state
 
         assert first < middle < whole
         assert at_end == (True, "succeeded")
@@ -288,7 +288,7 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path)
     async with opened(app, size=(120, 40)) as pilot:
         page = await open_run(pilot, run_dir)
 
-        assert page.following.state == "lost"
+        assert page.source.state == "lost"
         assert "mine/alone" in text(pilot).splitlines()[0]
         assert "! lost" in text(pilot).splitlines()[0]
 
@@ -322,7 +322,7 @@ async def test_a_run_that_somebody_deleted_is_told_once_and_has_no_output(tmp_pa
         page = await open_run(pilot, run_dir)
         run_dir.rename(tmp_path / "gone")
         for _ in range(2):
-            page.action_play("speed", 1.0)  # which looks at the run again
+            page.action_play("speed_up", 1.0)  # which looks at the run again
         assert said(pilot) == ["this run was deleted; the screen shows what was read before"]
         await press(pilot, "v")
         assert len(said(pilot)) == 1  # it stands there yet, and no pager was opened
@@ -451,7 +451,7 @@ async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp
     async with opened(again, size=(120, 40)) as pilot:
         page = await open_run(pilot, next(tmp_path.glob("*-tour-*")))
         await pilot.pause()
-        second = page.maximized, page.looking.view.is_smooth
+        second = page.maximized, page.views.view.is_smooth
         await pilot.press("0")
         await pilot.pause()
 
@@ -499,8 +499,8 @@ async def test_the_stage_of_the_moment_under_the_cursor_is_marked(tmp_path: Path
         page = await open_run(pilot, recorded("tour", tmp_path))
         await pilot.press("left")
         await pilot.pause()
-        t = page.looking.view.cursor_t
-        stages = page.following.summary.stages
+        t = page.views.view.cursor_t
+        stages = page.source.summary.stages
 
         assert t is not None
         output = page.panes.named("output")

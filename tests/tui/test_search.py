@@ -158,7 +158,7 @@ async def test_a_gap_in_what_was_printed_is_told_in_the_pane_and_marked_in_the_p
         assert output and dropped in output.as_text()
         assert "v shows all of it" not in output.as_text()
         assert ("v shows all kept output" in output.as_text()) is (lines > 100)
-        paged = whole(run_dir, page.following.summary).splitlines()
+        paged = whole(run_dir, page.source.summary).splitlines()
         assert paged[lines : lines + 3] == [f"line {lines - 1:05}", f"--- {dropped} ---", "line 00000"]
 
 

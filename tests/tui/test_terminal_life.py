@@ -236,7 +236,7 @@ def test_who_attached_and_leaves_while_the_run_goes_on_is_told_how_to_come_back(
         code = term.wait()
 
         assert code == 0
-        assert (b"softmax abcdef is running.  Come back: tuilab attach abcdef" in term.sent) == is_told
+        assert (b"1 run continues: tuilab attach abcdef" in term.sent) == is_told
 
 
 def test_who_leaves_the_screens_of_a_command_that_is_over_gets_its_exit_code(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ async def test_letters_typed_before_any_chart_is_known_are_kept_for_the_charts_t
     run_dir = charted(root)
     async with opened(app_on(root), size=(100, 30)) as pilot:
         page = RunPage(run_dir)
-        page.reader.is_frozen = True  # as on a large run: nothing is read yet
+        page.source.is_frozen = True  # as on a large run: nothing is read yet
         await pilot.app.push_screen(page)
         await type_at_once(pilot, "slash", *"const")
 

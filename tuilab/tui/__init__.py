@@ -87,7 +87,7 @@ def start(
         raise ScenarioError(
             f"the screens crashed (see above); this is a bug in tuilab. Runs continue; list them: {hint(root, 'runs')}"
         )
-    if app.is_terminal_given_back and (desk.started or desk.calibrating or desk.has_watched_one_that_goes_on()):
+    if app.is_terminal_given_back and (desk.started or desk.calibration or desk.watched):
         from tuilab.tui.goodbye import say_goodbye
 
         say_goodbye(desk)

@@ -139,7 +139,7 @@ class TuilabApp(TerminalApp[int]):
         """Show the next of the runs that were queued here, when the one before is over and is still looked at."""
         if self._shown_in_turn and not self.desk.is_going_on(self._shown_in_turn[0]):
             ended = self._shown_in_turn.pop(0)
-            is_looked_at = getattr(self.screen, "is_following", False) and getattr(self.screen, "run_dir", None) == ended
+            is_looked_at = getattr(self.screen, "is_live", False) and getattr(self.screen, "run_dir", None) == ended
             if self._shown_in_turn and is_looked_at:
                 self.show_instead(self._shown_in_turn[0])
         if self._shown_in_turn:
@@ -191,17 +191,22 @@ class TuilabApp(TerminalApp[int]):
         self._open_once(BoxPage)
 
     def action_open_doctor(self) -> None:
-        from tuilab.tui.screens.doctor import DoctorPage
+        from tuilab.tui.screens.command import DoctorPage
 
         self._open_once(DoctorPage)
 
+    def action_open_facts(self) -> None:
+        from tuilab.tui.screens.command import DoctorPage
+
+        self.push_screen(DoctorPage(["doctor", "--all"]))
+
     def action_open_advice(self) -> None:
-        from tuilab.tui.screens.advise import AdvisePage
+        from tuilab.tui.screens.command import AdvisePage
 
         self._open_once(AdvisePage)
 
     def action_open_calibration(self) -> None:
-        from tuilab.tui.screens.calibrate import CalibratePage
+        from tuilab.tui.screens.command import CalibratePage
 
         self._open_once(CalibratePage)
 

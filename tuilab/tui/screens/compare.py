@@ -24,7 +24,7 @@ from tuilab.runs.listing.entry import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
-from tuilab.tui.state.following import GONE, WAS_DELETED
+from tuilab.tui.state.run_source import GONE, WAS_DELETED
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.compare import compared
 from tuilab.tui.widgets.compare.curves import CurvesColumn

@@ -1,6 +1,6 @@
 """A page that follows a run: reads what is new of it, or all of its record, and shows it as the user looks at it.
 
-What is read is a matter of `RunReader`, what is shown of the panes and `headline`, and how it is looked at of `Looking`.
+What is read is a matter of `RunSource`, what is shown of the panes and `headline`, and how it is looked at of `ViewController`.
 """
 
 import os
@@ -21,23 +21,18 @@ from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.states import RunState
 from tuilab.record.told import company_words
 from tuilab.runs import earlier, store
+from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.beside.neighbours import Neighbours
-from tuilab.tui.state.box.processes import Company
-from tuilab.tui.state.cost import Cost
-from tuilab.tui.state.following import GONE, WAS_DELETED, Following
 from tuilab.tui.state.next_steps import NextSteps, next_steps
-from tuilab.tui.state.playback import Playback
-from tuilab.tui.state.run_reader import RunReader
+from tuilab.tui.state.other_processes import OtherProcesses
+from tuilab.tui.state.run_source import GONE, WAS_DELETED, LiveRun, Replay, RunSource
 from tuilab.tui.terminal.later import later
+from tuilab.tui.widgets.info_line import InfoLine
 from tuilab.tui.widgets.run import headline
-from tuilab.tui.widgets.run.chartsline import ChartsLine
-from tuilab.tui.widgets.run.company import CompanyLine
-from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.others import Others
-from tuilab.tui.widgets.run.panes import Panes
-from tuilab.tui.widgets.run.waiting import WaitingLine
-from tuilab.tui.widgets.warning import WarningLine
+from tuilab.tui.widgets.run.panes import ChartsLine, Panes
+from tuilab.tui.widgets.run.view_controller import ViewController
 
 _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
@@ -54,50 +49,45 @@ class FollowingPage(Page):
     def __init__(self, run_dir: Path, *, is_replay: bool = False) -> None:
         super().__init__()
         self.run_dir = run_dir
-        self.reader = RunReader(run_dir, is_replay=is_replay)
-        self._cost = Cost()
-        self._company = Company()
+        self.source: RunSource = Replay(run_dir) if is_replay else LiveRun(run_dir)
+        self._cost = headline.Cost()
+        self._other_processes = OtherProcesses()
         self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
-        self._is_reading_on = self._is_state_asked = False
+        self._is_reading_on = self._is_state_asked = self._is_queued = False
         self._is_laid_out = False  # as the user left it last time
         self._was_going_on = self._had_bad = self._was_deleted = False
 
     @property
-    def following(self) -> Following | Playback:
-        """The run, as it is shown."""
-        return self.reader.following
-
-    @property
-    def is_following(self) -> bool:
-        """Whether this page shows a run as it happens, not one that is played again."""
-        return self.reader.is_live
+    def is_live(self) -> bool:
+        """Whether this page shows a run as it happens, not a replay."""
+        return self.source.is_live
 
     @property
     def has_bad(self) -> bool:
-        return any(series.bad for series in self.following.summary.series.values())
+        return any(series.bad for series in self.source.summary.series.values())
 
     @property
     def scenario(self) -> Scenario | None:
         """What the run was made from, as its file says now; None where there is none of its name any more."""
-        run = self.following.summary.run
+        run = self.source.summary.run
         return self.desk.scenario_of(run, self.run_dir) if run else None
 
     def next_steps(self) -> NextSteps:
-        steps = next_steps(self.following.summary, self.scenario)
+        steps = next_steps(self.source.summary, self.scenario)
         return replace(steps, options=()) if self.desk.is_read_only else steps  # whose keys lead to a form
 
     def compose_body(self) -> ComposeResult:
         self.panes = Panes()
-        self.looking = Looking(self.panes, self.desk, self.show_panes)
+        self.views = ViewController(self.panes, self.desk, self.show_panes)
         self.charts_line = ChartsLine()
-        self.waiting = WaitingLine(self.run_dir)
-        yield self.waiting
-        self.warning = WarningLine()
+        self.queue_line = InfoLine()
+        yield self.queue_line
+        self.warning = InfoLine()
         yield self.warning
-        self.company = CompanyLine()
-        yield self.company
+        self.users_line = InfoLine(is_short=True)
+        yield self.users_line
         neighbours = Neighbours(self, self.desk.ledger, self.run_dir)
-        self.others = Others(neighbours, self.panes, self.looking, self._tell)
+        self.others = Others(neighbours, self.panes, self.views, self._tell)
         yield self.charts_line
         yield self.panes
 
@@ -112,7 +102,7 @@ class FollowingPage(Page):
         self.others.look()
 
     def on_unmount(self) -> None:
-        self.following.close()
+        self.source.close()
         self.panes.behind.close()
 
     def on_resize(self, event: Resize) -> None:
@@ -127,7 +117,7 @@ class FollowingPage(Page):
     def _await_first_point(self, deadline: float) -> None:
         """Look often for the first point: whoever has started a run waits for it."""
         self.turn()
-        if not self.following.summary.series and not self.following.is_over and time.monotonic() < deadline:
+        if not self.source.summary.series and not self.source.is_over and time.monotonic() < deadline:
             later(self, _SOON_S, partial(self._await_first_point, deadline))
 
     def turn(self) -> None:
@@ -137,25 +127,25 @@ class FollowingPage(Page):
 
     def _read_on(self) -> None:
         """Take in what is new and show it; of a run that is over there is nothing more to do."""
-        reader, self._is_reading_on = self.reader, False
-        if not self.is_current or self._is_gone() or reader.is_frozen:
+        source, self._is_reading_on = self.source, False
+        if not self.is_current or self._is_gone() or source.is_frozen:
             return
         try:
-            reader.has_news |= self.following.read() | self.others.read()
+            source.has_news |= source.read() | self.others.read()
         except TuilabError as problem:
             self.lab.tell(str(problem))
-            reader.is_frozen = True
+            source.is_frozen = True
             return
-        if not (self.following.is_caught_up and self.others.is_caught_up):
+        is_more_read = not (source.is_caught_up and self.others.is_caught_up)
+        if is_more_read:
             self._read_on_soon()
         self._call_user()
-        if self.lab.is_stalled or reader.is_too_soon(is_link_slow=self.lab.is_link_slow):
+        is_link_slow = self.lab.is_link_slow
+        if self.lab.is_stalled or source.is_picture_fresh(is_link_slow=is_link_slow, is_more_read=is_more_read):
             return
-        if not (self.following.is_caught_up and self.others.is_caught_up) and reader.is_glance_enough():
-            return
-        if reader.has_news or not self.following.is_over:
+        if source.has_news or not source.is_over:
             self._show_heading()
-        if reader.has_news:
+        if source.has_news:
             self.show_panes()
         self.show_note()
 
@@ -163,16 +153,16 @@ class FollowingPage(Page):
         """Read the next portion of a long record when the keys that came meanwhile are answered, whatever the link does."""
         self._is_reading_on = True
         later(self, _KEYS_S if self.lab.is_hearing else 0.0, self._read_on)
-        if isinstance(self.following, Following) and not self.following.state and not self._is_state_asked:
+        if isinstance(self.source, LiveRun) and not self.source.state and not self._is_state_asked:
             self._is_state_asked = True
-            self._ask_for_state(self.following)
+            self._ask_for_state(self.source)
 
     @work(thread=True, group="state")
-    def _ask_for_state(self, following: Following) -> None:
+    def _ask_for_state(self, run: LiveRun) -> None:
         """Learn how the run ended, or that it goes on, from the end of its record."""
         state = self.desk.ledger.entry(self.run_dir).state
-        if not following.is_caught_up:
-            following.state = state
+        if not run.is_caught_up:
+            run.state = state
 
     def _is_gone(self) -> bool:
         """Say whether the run was deleted, and the first time tell the user; what was read of it stays on the screen."""
@@ -184,8 +174,8 @@ class FollowingPage(Page):
 
     def _show_end(self) -> None:
         """Show that nothing more will come of a run that went on when it was deleted."""
-        if isinstance(self.following, Following) and not self.following.is_over:
-            self.following.state = GONE
+        if isinstance(self.source, LiveRun) and not self.source.is_over:
+            self.source.state = GONE
             self._show_heading()
             self.show_panes()
             self.show_note()
@@ -195,67 +185,97 @@ class FollowingPage(Page):
             self.others.look_again()
 
     def _look_for_warning(self) -> None:
-        """Tell what keeps the run from being recorded, also of one that is frozen: it goes on."""
-        if self.is_current:
-            self.warning.tell(self.following.warning if isinstance(self.following, Following) else "")
+        """Show what keeps the run from being recorded, and its place in the queue, also while the display is frozen."""
+        if not self.is_current:
+            return
+        words = self.source.warning
+        self.warning.show(plain(words, 600, "$text-error") if words else Content(""))
+        if self._is_queued:
+            self._find_place()
 
     def _look_for_company(self) -> None:
         """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""
-        following, run = self.following, self.following.summary.run
-        if own_gpus(following.summary):
-            self.company.tell(company_words(following.summary))
-        elif run and self.is_following and self.is_current and not following.is_over and not self.reader.is_frozen:
+        source, run = self.source, self.source.summary.run
+        if own_gpus(source.summary):
+            self._show_users(company_words(source.summary))
+        elif run and self.is_live and self.is_current and not source.is_over and not self.source.is_frozen:
             self._see_cores(run.supervisor)
-        elif following.is_over:
-            self.company.tell("")
+        elif source.is_over:
+            self._show_users("")
 
     @work(thread=True, exclusive=True, group="live")
     def _see_cores(self, supervisor: Identity) -> None:
-        self.app.call_from_thread(self.company.tell, self._company.look(supervisor))
+        self.app.call_from_thread(self._show_users, self._other_processes.describe(supervisor))
+
+    def _show_users(self, words: str) -> None:
+        """Show who else uses the GPU of the run, or keeps cores busy."""
+        if words:
+            lead = "also running: ", "bold $text-warning"
+            self.users_line.show(Content.assemble(lead, plain(words, 300, "$text-warning")))
+        else:
+            self.users_line.show(Content(""))
+
+    @work(thread=True, exclusive=True, group="queue")
+    def _find_place(self) -> None:
+        from tuilab.engine.turn import where_it_waits  # imported here: only a queued run needs it
+
+        self.app.call_from_thread(self._show_place, where_it_waits(self.run_dir))
+
+    def _show_place(self, words: str) -> None:
+        """Show the place of the run in the queue, and the runs before it."""
+        if self._is_queued and words:
+            key = ("  Q", "bold $text-accent"), (" queue", "$text-muted")
+            self.queue_line.show(Content.assemble(plain(words, 600), *key))
+        else:
+            self.queue_line.show(Content(""))
 
     def _call_user(self) -> None:
         """Call the user at the first NaN or Inf of a run that is watched, and at its end."""
-        following = self.following
-        if not self.is_following or not following.is_caught_up:
+        source = self.source
+        if not self.is_live or not source.is_caught_up:
             return
-        run = following.summary.run
+        run = source.summary.run
         name = f"{run.topic}/{run.scenario} {store.short_id(self.run_dir.name)}" if run else self.run_dir.name
         if self._was_going_on and self.has_bad and not self._had_bad:
             self.lab.alert(f"{name} has a NaN or Inf")
-        if self._was_going_on and following.is_over:
-            self.lab.alert(f"{name} {following.state}")
-        self._was_going_on, self._had_bad = not following.is_over, self.has_bad
+        if self._was_going_on and source.is_over:
+            self.lab.alert(f"{name} {source.state}")
+        self._was_going_on, self._had_bad = not source.is_over, self.has_bad
 
     def _show_heading(self) -> None:
-        self.waiting.tell(is_queued=self.is_following and self.following.state == RunState.QUEUED)
-        others = self.others.words(is_going_on=self.is_following and not self.following.is_over)
+        was_queued, self._is_queued = self._is_queued, self.is_live and self.source.state == RunState.QUEUED
+        if self._is_queued and not was_queued:
+            self._find_place()
+        elif not self._is_queued:
+            self.queue_line.show(Content(""))
+        others = self.others.words(is_going_on=self.is_live and not self.source.is_over)
         width = self.size.width - self.heading.gutter.width
-        self.heading.show(*headline.heading_of(self.run_dir, self.following, width, others))
+        self.heading.show(*headline.heading_of(self.run_dir, self.source, width, others))
 
     def show_panes(self) -> None:
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
-        is_over = self.following.is_over
+        is_over = self.source.is_over
         steps = self.next_steps() if is_over else NextSteps()
-        if not self.looking.scenario and self.following.summary.run:
-            self.looking.recall(self.following.summary.run.scenario)
-            self.charts_line.recall(self.looking.view.selection.words)
-        self.panes.show(self.following, self.looking.view, steps, self._earlier() if is_over else {})
-        self.charts_line.tell(self.panes.names, self.looking.view.selection, self.panes.room.most_charts)
-        if self.following.is_caught_up and not self.looking.go_to_failure() and not self._is_laid_out:
-            self._is_laid_out = self.looking.go_to_kept_pane() or is_over
-        self.reader.note_picture()  # at last: of many lines it takes as long as reading goes on before the next one
+        if not self.views.scenario and self.source.summary.run:
+            self.views.recall(self.source.summary.run.scenario)
+            self.charts_line.recall(self.views.view.words)
+        self.panes.show(self.source, self.views.view, steps, self._earlier() if is_over else {})
+        self.charts_line.tell(self.panes.names, self.views.view, self.panes.room.most_charts)
+        if self.source.is_caught_up and not self.views.go_to_failure() and not self._is_laid_out:
+            self._is_laid_out = self.views.go_to_kept_pane() or is_over
+        self.source.note_picture()  # at last: of many lines it takes as long as reading goes on before the next one
 
     def _earlier(self) -> dict[str, str]:
         """Return, by claim, how often it was judged before; looked up once."""
         if self._before is None:
-            self._before = earlier.tell(self.run_dir, self.following.summary, self.desk.ledger)
+            self._before = earlier.tell(self.run_dir, self.source.summary, self.desk.ledger)
         return self._before
 
     def show_note(self) -> None:
-        is_frozen, is_link_slow = self.reader.is_frozen, self.lab.is_link_slow
-        cost = () if is_frozen or self.following.is_over else self._cost.words(self.lab.bytes_sent)
+        is_frozen, is_link_slow = self.source.is_frozen, self.lab.is_link_slow
+        cost = () if is_frozen or self.source.is_over else self._cost.words(self.lab.bytes_sent)
         zoomed = Content.styled("zoomed  " if self.maximized is not None else "", "$text-accent")
-        note = headline.note_of(self.following, is_frozen=is_frozen, is_link_slow=is_link_slow)
+        note = headline.note_of(self.source, is_frozen=is_frozen, is_link_slow=is_link_slow)
         self.keybar.note(zoomed + note, *(Content.styled(words, "$text-muted") for words in cost))
         self.show_keys()
 

@@ -29,7 +29,7 @@ from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.history import count, deletion, ordering, writing
 from tuilab.tui.widgets.history.rundetails import details
 from tuilab.tui.widgets.history.runlist import RunList
-from tuilab.tui.widgets.warning import WarningLine
+from tuilab.tui.widgets.info_line import InfoLine
 
 _POLL_S = 1.5  # while a run goes on
 _CLOCK_S = 60.0  # the words of the past age
@@ -75,7 +75,7 @@ class HistoryPage(Page):
         self.filter = FilterLine(there=lambda: self._reader.known.values)
         yield self.filter
         self._disk = DiskRoom(self.desk.root)
-        self.warning = WarningLine()
+        self.warning = InfoLine()
         yield self.warning
         yield self.runs
         yield Static(id="details")
@@ -111,7 +111,7 @@ class HistoryPage(Page):
     def _poll(self) -> None:
         if self.is_current:
             self._reader.look_again()
-            self.warning.tell(self._warning())
+            self.warning.show(plain(self._warning(), 600, "$text-error"))
 
     def _warning(self) -> str:
         """Return what is told while runs go on here, and their disk is full."""

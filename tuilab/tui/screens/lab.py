@@ -4,7 +4,7 @@ What stands on it is a matter of `Columns`, what its forms hold of `Drafts`, how
 of them meanwhile of `Lookout`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,10 +12,13 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from tuilab.catalogue.scenario import Scenario, Value
+from tuilab.record.states import RunState
+from tuilab.runs.listing.entry import Entry
 from tuilab.runs.past_runs import PastRun
-from tuilab.text import show
+from tuilab.runs.store import short_id
+from tuilab.text import plural, show
 from tuilab.tui.keys import bindings
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import command_line, drafts
 from tuilab.tui.state.background_reader import Lookout
@@ -23,8 +26,8 @@ from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
 from tuilab.tui.state.own.own_commands import TOPIC, OwnCommand
 from tuilab.tui.terminal.later import later
+from tuilab.tui.widgets.info_line import InfoLine
 from tuilab.tui.widgets.lab.columns import Columns
-from tuilab.tui.widgets.lab.running_line import GoingLine
 from tuilab.tui.widgets.lab.starter import Starter
 from tuilab.tui.widgets.lab.workbench import Workbench
 from tuilab.tui.widgets.lines import PickList
@@ -57,15 +60,18 @@ class LabPage(Page):
     def __init__(self) -> None:
         super().__init__()
         self._drafts = Drafts()
+        self._live_runs: Sequence[Entry] = ()  # running and queued runs, whoever started them
+        self._is_queue_paused = False
+        self._visited = 0  # how many of them the user has opened
 
     def compose_body(self) -> ComposeResult:
         if not self.desk.settings.has_seen_hint:
             yield Static(Content(_HINT_READ_ONLY if self.desk.is_read_only else _HINT), id="hint")
-        self._going_on = GoingLine()
+        self._running_line = InfoLine(is_short=True)
         self.columns = Columns(self.desk)
         self._catalogue, self._bench = self.columns.catalogue, self.columns.bench
         self._starter = Starter(self.columns, self._drafts, self.lab)
-        yield self._going_on
+        yield self._running_line
         yield self.columns
 
     def on_mount(self) -> None:
@@ -128,7 +134,7 @@ class LabPage(Page):
         row = self._catalogue.row
         if self._catalogue.has_focus and self.scenario is None and not (row and row.topic == TOPIC):
             found.insert(0, "topic")
-        return [*found[:-1], "running runs", *found[-1:]] if self._going_on.runs else found
+        return [*found[:-1], "running runs", *found[-1:]] if self._live_runs else found
 
     def action_go(self, how: str, *values: str) -> None:
         """Go elsewhere on the screen: one of the ways that `Columns` knows."""
@@ -145,10 +151,12 @@ class LabPage(Page):
 
     def action_attach(self) -> None:
         """Go to a run that goes on; asked again, to the next of them."""
-        if run := self._going_on.next():
-            self.lab.open_run(self.desk.root / run)
-        else:
+        if not self._live_runs:
             self.lab.tell("no run is running or queued", is_problem=False)
+            return
+        entry = self._live_runs[self._visited % len(self._live_runs)]
+        self._visited += 1
+        self.lab.open_run(self.desk.root / entry.run)
 
     def action_next_lesson(self) -> None:
         """Go to the first lesson that was not done."""
@@ -221,7 +229,7 @@ class LabPage(Page):
         self.columns.show_part(event.part)
 
     def on_descendant_focus(self) -> None:
-        self._going_on.refresh()  # a key that would be typed is not offered
+        self._show_running()  # a key that would be typed is not offered
         self.show_keys()  # once more: what had the focus before has been told
 
     def on_form_changed(self) -> None:
@@ -235,12 +243,12 @@ class LabPage(Page):
         if not self.is_current:
             return
         self.look_at_files()
-        is_to_tell = self._going_on.runs and (self.is_seen or not self._does_one_go_on())
+        is_to_tell = self._live_runs and (self.is_seen or not self._does_one_go_on())
         if is_to_tell or self._lookout.has_news():
             self._look_around()
 
     def _does_one_go_on(self) -> bool:
-        return any(self.desk.is_going_on(self.desk.root / entry.run) for entry in self._going_on.runs)
+        return any(self.desk.is_going_on(self.desk.root / entry.run) for entry in self._live_runs)
 
     def look_at_files(self) -> None:
         """Read the scenarios again whose files have changed."""
@@ -275,18 +283,53 @@ class LabPage(Page):
 
     def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
         self._catalogue.show_verdicts(event.verdicts)
-        self._going_on.show(event.going_on, is_paused=event.is_paused)
+        self._live_runs, self._is_queue_paused = event.going_on, event.is_paused
+        self._show_running()
         if self.scenario is None:
             self._show_chosen()
         if not event.going_on:
             later(self, _READING_S, self.make_ready)
         self.show_keys()
 
+    def on_resize(self) -> None:
+        self._show_running()
+
+    def _show_running(self) -> None:
+        """Show which runs are running or queued, and the key that opens them."""
+        if not self._live_runs:
+            self._running_line.show(Content(""))
+            return
+        key = Content("")
+        if not isinstance(self.focused, Input):
+            words = " opens it" if len(self._live_runs) == 1 else " opens each in turn"
+            key = Content.assemble("  ", ("a", "bold $text-accent"), (words, "dim"))
+        names = _running_words(self._live_runs, is_paused=self._is_queue_paused)
+        room = max(self.size.width - 2 - key.cell_length, 8)
+        self._running_line.show(names.truncate(room, ellipsis=True) + key)
+
     def on_lookout_past_seen(self, event: Lookout.PastSeen) -> None:
         if event.scenario is self.scenario:
             self._bench.show_runs(self._past)
         elif event.is_all:
             self._lookout.look_at(self.scenario)
+
+
+def _running_words(runs: Sequence[Entry], *, is_paused: bool) -> Content:
+    """Return how many runs are running and queued, and their names; queued runs do not start while the queue is paused."""
+    queued = sum(run.state == RunState.QUEUED for run in runs)
+    running = len(runs) - queued
+    counts = []
+    if running:
+        counts.append(Content.styled(f"● {plural(running, 'run')}", "$text-primary"))
+    if queued:
+        counts.append(Content.styled(f"○ {queued} queued", "$text-muted"))
+    states = state_words(runs[0].state) if len(runs) == 1 else Content(", ").join(counts)
+    if queued and is_paused:
+        states = Content.assemble(states, (", paused (press Q)", "bold $text-warning"))
+    names = []
+    for run in runs:
+        names.append(Content.assemble(plain(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted")))
+    return Content.assemble(states, "  ", Content(", ").join(names))
 
 
 def _load_what_shows_runs() -> None:

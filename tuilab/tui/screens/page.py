@@ -21,7 +21,7 @@ from tuilab.tui.navigator import Navigator
 from tuilab.tui.shown_keys import keys_at
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.toolkit import TerminalScreen
-from tuilab.tui.widgets.heading import Heading
+from tuilab.tui.widgets.info_line import Heading
 from tuilab.tui.widgets.keybar import KeyBar
 from tuilab.tui.widgets.search import Searched
 

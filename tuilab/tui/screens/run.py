@@ -33,21 +33,21 @@ class RunPage(FollowingPage):
     """
 
     def command(self) -> str:
-        verb = "attach" if self.is_following else "replay"
+        verb = "attach" if self.is_live else "replay"
         return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
 
     def how_to_leave(self, key: str) -> str:
-        if not self.is_following or self.following.is_over:
+        if not self.is_live or self.source.is_over:
             return super().how_to_leave(key)
         return f"{key} quits; the run {self.fate}{'' if self.desk.is_read_only else '; s stops it'}"
 
     def places(self) -> list[str]:
-        summary = self.following.summary
+        summary = self.source.summary
         others = [*(["NaN or Inf"] if self.has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
         failed = ["failed run"] if summary.failure else []
         several = ["several charts"] if len(self.panes.names) > 1 else []
         going = ["other running runs"] if self.others.next(1) else []
-        return [*failed, self.reader.place, *going, *others, *super().places()[:-1], *several, *super().places()[-1:]]
+        return [*failed, self.source.place, *going, *others, *super().places()[:-1], *several, *super().places()[-1:]]
 
     def keys_now(self) -> list[Key]:
         keys = super().keys_now()
@@ -56,10 +56,10 @@ class RunPage(FollowingPage):
         return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
 
     def idle_keys(self) -> set[str]:
-        options = len(self.next_steps().options) if self.following.is_over else 0
+        options = len(self.next_steps().options) if self.source.is_over else 0
         idle = {str(number) for number in range(options + 1, 10)}
-        idle |= {"r"} if self.following.summary.planned_repeats <= 1 else set()
-        return idle | ({"s"} if self.following.is_over else set())
+        idle |= {"r"} if self.source.summary.planned_repeats <= 1 else set()
+        return idle | ({"s"} if self.source.is_over else set())
 
     def action_toggle_others(self) -> None:
         """Draw other runs behind this one, or none."""
@@ -92,39 +92,39 @@ class RunPage(FollowingPage):
 
     async def action_filter_charts(self) -> None:
         """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
-        if not self.panes.names and self.following.is_caught_up:
-            await self.looking.search()
+        if not self.panes.names and self.source.is_caught_up:
+            await self.views.search()
             return
         self.minimize()
         self.charts_line.open()
 
     def on_filter_line_changed(self) -> None:
-        self.looking.filter_charts(self.charts_line.filter.value)
+        self.views.filter_charts(self.charts_line.filter.value)
 
     def on_filter_line_left(self) -> None:
-        self.looking.filter_charts(self.charts_line.filter.value)  # first: a pane that goes cannot have the focus
+        self.views.filter_charts(self.charts_line.filter.value)  # first: a pane that goes cannot have the focus
         if self.panes.every:
             self.panes.every[0].focus()
         self.show_panes()
 
     def on_chart_clicked(self, message: Chart.Clicked) -> None:
-        self.looking.heed_click(message)
+        self.views.heed_click(message)
 
     def reset_layout(self) -> None:
         """Look at the run as at first."""
         self.charts_line.filter.put("")
-        self.looking.reset()
+        self.views.reset()
 
     def action_look(self, how: str, *values: float) -> None:
-        """Look at the run in another way: one of those that `Looking` knows."""
-        if said := getattr(self.looking, how)(*values):
+        """Look at the run in another way: one of those that `ViewController` knows."""
+        if said := getattr(self.views, how)(*values):
             self.lab.tell(said, is_problem=False)
         self.show_note()
 
     def action_play(self, how: str, *values: float) -> None:
-        """Hold the picture or play the run again: one of the ways that `RunReader` knows."""
+        """Freeze the display or replay the run: one of the ways that `RunSource` knows."""
         try:
-            getattr(self.reader, how)(*values)
+            self.source = getattr(self.source, how)(*values)
         except TuilabError as problem:
             self.lab.tell(str(problem), is_problem=False)
             return
@@ -132,7 +132,7 @@ class RunPage(FollowingPage):
         self.turn()
 
     def action_next_bad(self) -> None:
-        if self.looking.go_to_next_bad():
+        if self.views.go_to_next_bad():
             return
         bad = self.panes.bad_names
         left_out = ", ".join([*(show(name, 40) for name in bad[:3]), *([f"{len(bad) - 3} more"] if len(bad) > 3 else [])])
@@ -142,17 +142,17 @@ class RunPage(FollowingPage):
     def action_step_out(self) -> None:
         """Out of the zoom, else all charts again, else out of the screen."""
         if self.maximized is not None:
-            self.looking.maximise()
-        elif self.looking.view.selection.words:
+            self.views.maximise()
+        elif self.views.view.words:
             self.charts_line.filter.clear()
         else:
             self.lab.action_step_back()
 
     def action_stop(self) -> None:
         """Ask whether the run is to stop; one that is stopping, whether at once."""
-        run = self.following.summary.run
+        run = self.source.summary.run
         name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
-        state = self.following.state if self.is_following else self.following.summary.state
+        state = self.source.state if self.is_live else self.source.summary.state
         if not state:
             self.lab.tell("still reading this run: not known yet whether it is running", is_problem=False)
             return
@@ -167,18 +167,18 @@ class RunPage(FollowingPage):
 
     def action_again(self) -> None:
         """Back to the form of this scenario, with the values of this run."""
-        run, scenario = self.following.summary.run, self.scenario
+        run, scenario = self.source.summary.run, self.scenario
         if run is not None and scenario is not None:
             self.lab.open_form(scenario.path, dict(run.params), is_quick=run.quick)
         elif run is not None:
-            again = rerun_command(self.following.summary)
+            again = rerun_command(self.source.summary)
             self.lab.tell(
                 f"the file of {show(run.scenario, 60)} is no longer here; where the file exists, use: {again}", is_problem=False
             )
 
     def action_edit(self) -> None:
         """Open the file of the scenario; where the run failed, at that line."""
-        summary = self.following.summary
+        summary = self.source.summary
         here = getattr(self.scenario, "script", self.scenario.path if self.scenario else "")
         frame = tracebacks.own_frame(summary)
         if path := tracebacks.file_of(summary, self.run_dir) or here:
@@ -191,22 +191,22 @@ class RunPage(FollowingPage):
     def action_show_all(self) -> None:
         """Show all that was kept of what the run printed in the pager."""
         if os.path.lexists(self.run_dir):
-            self.show_in_pager(printed.whole(self.run_dir, self.following.summary) or "nothing was printed", str(self.run_dir))
+            self.show_in_pager(printed.whole(self.run_dir, self.source.summary) or "nothing was printed", str(self.run_dir))
         else:
             self.lab.tell(DELETED)
 
     @work(group="question")
     async def action_choose_copy(self) -> None:
         """Have the user choose what is to be copied: the pane, a command, a claim, a value, a chart."""
-        items = copies(self.following, self.looking.view, self.panes, self.command())
+        items = copies(self.source, self.views.view, self.panes, self.command())
         if text := await self.app.push_screen_wait(Menu("Copy", items)):
             self.lab.copy(text)
 
     def action_copy_rerun(self) -> None:
         """Copy the command that makes the run again."""
-        if command := rerun_command(self.following.summary):
+        if command := rerun_command(self.source.summary):
             self.lab.copy(command)
-        if (run := self.following.summary.run) and (why := why_not_again(run)):
+        if (run := self.source.summary.run) and (why := why_not_again(run)):
             self.lab.tell(why)
 
     def action_export(self) -> None:

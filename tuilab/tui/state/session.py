@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tuilab.engine.spare import Spare
     from tuilab.record.events import RunStarted
     from tuilab.runs.listing.entry import Entry
-    from tuilab.tui.state.box.calibrating import Calibrating
+    from tuilab.tui.state.subcommand import Subcommand
 
 
 class Desk:
@@ -42,7 +42,7 @@ class Desk:
         self.watched: dict[str, None] = {}  # the runs that were looked at here
         self._files: list[str] = []  # of scenarios in none of the folders, of which there are runs
         self.commands: list[Scenario] = []  # of the user's that ran last; the form of a new one is among them
-        self.calibrating: Calibrating | None = None  # the calibration that was started from here last
+        self.calibration: Subcommand | None = None  # the one that was started from here last
         self._told_ended = 0  # how many of them were over when that was asked
         self._spare: Spare | None = None
         self._stamps: dict[str, str] | None = None  # of the files, when they were looked at last
@@ -161,9 +161,6 @@ class Desk:
     def is_running(self) -> bool:
         """Whether a run that was started from here goes on."""
         return any(self.is_going_on(self.root / run) for run in reversed(self.started))
-
-    def has_watched_one_that_goes_on(self) -> bool:
-        return any(self.is_going_on(self.root / run) for run in self.watched)
 
     def going_on(self) -> "list[Entry]":
         """Return the runs that were started from here and go on."""

@@ -12,11 +12,12 @@ from typing import Any
 from tuilab import places, user_data
 from tuilab.errors import TuilabError
 from tuilab.files import Unusable, locked, read_small
-from tuilab.tui.state.selection import merge
 
 _LIMIT = 64 * 1024
 _NOT_KEPT = ("is_zoomed", "found")  # whoever comes back wants to see that there are other panes; `found` is what was read
 _PATIENCE_S = 1.0
+_LONGEST = 200  # characters of words that are kept
+_SCENARIOS = 100  # whose choice of charts is kept
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Settings:
     is_timed: bool = False  # seconds along their axis, not steps
     has_others: bool = False  # the curves of other runs behind them
     has_seen_hint: bool = False
-    charts: dict[str, Any] = field(default_factory=dict)  # of each scenario: which were shown last, as `selection` keeps it
+    charts: dict[str, Any] = field(default_factory=dict)  # of each scenario: which were shown last, as `keep_charts` has it
     found: dict[str, Any] = field(default_factory=dict, compare=False)  # what of all this was read; of new ones nothing
 
 
@@ -73,7 +74,7 @@ def _changes(settings: Settings) -> dict[str, Any]:
     now, found = _kept(settings), settings.found
     changes = {name: value for name, value in now.items() if name not in found or value != found[name]}
     if found and "charts" in changes:
-        changes["charts"] = merge(load(is_read_only=True).charts, found["charts"], settings.charts)
+        changes["charts"] = _merge_charts(load(is_read_only=True).charts, found["charts"], settings.charts)
     return changes
 
 
@@ -87,3 +88,33 @@ def _decode(data: bytes) -> Settings:
     kinds = {name: type(default) for name, default in _kept(Settings()).items()}
     chosen: dict[str, Any] = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
     return Settings(**chosen)
+
+
+def recall_charts(kept: dict[str, Any], scenario: str) -> tuple[str, int]:
+    """Return the words and the page of charts that were kept for a scenario, else all from the first."""
+    match kept.get(scenario):
+        case [str(words), int(page)]:
+            return words[:_LONGEST], page
+    return "", 0
+
+
+def keep_charts(kept: dict[str, Any], scenario: str, words: str, page: int) -> None:
+    """Keep the choice of charts for a scenario; of many scenarios the last."""
+    kept.pop(scenario, None)
+    if words or page:
+        kept[scenario] = [words[:_LONGEST], page]
+    _forget_oldest(kept)
+
+
+def _merge_charts(there: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept `there` with what became other from `before` to `after`."""
+    changed = [scenario for scenario in {**before, **after} if before.get(scenario) != after.get(scenario)]
+    merged = {scenario: choice for scenario, choice in there.items() if scenario not in changed}
+    merged |= {scenario: after[scenario] for scenario in changed if scenario in after}
+    _forget_oldest(merged)
+    return merged
+
+
+def _forget_oldest(kept: dict[str, Any]) -> None:
+    for oldest in list(kept)[:-_SCENARIOS]:
+        del kept[oldest]

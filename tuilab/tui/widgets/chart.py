@@ -16,7 +16,6 @@ from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, can_be_log_x, is_log_x, is_log_y, wants_log_y
 from tuilab.text import show
 from tuilab.tui.state.beside.behind import Curve
-from tuilab.tui.state.selection import Selection
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
@@ -93,7 +92,7 @@ class Chart(Drawing):
     def show_curves(self, curves: Curves, view: View) -> None:
         """Show curves as the user looks at them."""
         self._curves, self._view = curves, view
-        look = replace(view, is_timed=self.is_timed, windows={}, selection=Selection()), self._window
+        look = replace(view, is_timed=self.is_timed, windows={}, words="", page=0), self._window
         self.show(self._painted, (self._data_key(), self._others_data_key(), replace(curves, series=(), others=()), look))
 
     @property

@@ -1,4 +1,4 @@
-"""The line in which one types the words that the list of runs is narrowed to; how a word goes on stands behind it."""
+"""The line in which words are typed that filter a list, and how a word may go on."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
@@ -8,10 +8,33 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from tuilab.runs.filters import HINT, completed
-from tuilab.tui.widgets.completion import Completion
+
+
+class Completion(Suggester):
+    """Shows in grey how what is typed may go on; → takes it. A function gives the whole line as it may become."""
+
+    def __init__(self, completed: Callable[[str], str | None]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)  # what is known changes while one types
+        self._completed = completed
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return self._completed(value)
+
+
+def last_word_completed(text: str, known: Sequence[str]) -> str | None:
+    """Return a line with its last word gone on to the first that begins so; None where there is none, or nothing to complete.
+
+    A `!` or a `#` before the word stays: it is no part of what is known.
+    """
+    typed = text.rpartition(" ")[2].lstrip("!#")
+    for word in known:
+        if typed and word.lower().startswith(typed.lower()) and len(word) > len(typed):
+            return text + word[len(typed) :]
+    return None
 
 
 class FilterLine(Horizontal):

@@ -14,7 +14,7 @@ from tuilab.tui.widgets.search import SEARCHES, Searched
 from tuilab.wrapping import has_units
 
 if TYPE_CHECKING:
-    from tuilab.tui.state.following import Shown
+    from tuilab.tui.state.run_source import RunSource
     from tuilab.tui.state.view import View
 
 
@@ -40,7 +40,7 @@ class Pane(VerticalScroll):
         self._found = ""  # what there is to say of a search
         self._said: object = None
 
-    def show(self, run: "Shown", view: "View") -> None:
+    def show(self, run: "RunSource", view: "View") -> None:
         """Show the run as it is now."""
 
     def entitle(self, title: Content | None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tuilab.errors import TuilabError
 from tuilab.record.series import Series
 from tuilab.runs.run_name import RunName
-from tuilab.tui.state.following import Following
+from tuilab.tui.state.run_source import LiveRun
 
 MOST = 4  # runs behind one: more are not told apart
 
@@ -16,7 +16,7 @@ MOST = 4  # runs behind one: more are not told apart
 class _Read:
     """A run that is read, in portions, as the one is that is shown."""
 
-    run: Following
+    run: LiveRun
     label: str
     is_done: bool = False
 
@@ -84,7 +84,7 @@ class Behind:
 
     def _add(self, run_dir: Path, label: str) -> None:
         try:
-            self._runs[run_dir] = _Read(Following(run_dir), label)
+            self._runs[run_dir] = _Read(LiveRun(run_dir), label)
         except TuilabError as problem:
             self.problem = str(problem)
 

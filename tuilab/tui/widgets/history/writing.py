@@ -15,8 +15,8 @@ from tuilab.text import join, plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.run_index import KnownRuns
-from tuilab.tui.widgets.completion import Completion, last_word_completed
 from tuilab.tui.widgets.dialog import Dialog, first_of
+from tuilab.tui.widgets.filterline import Completion, last_word_completed
 from tuilab.tui.widgets.history.runline import named
 from tuilab.tui.widgets.keybar import answers
 

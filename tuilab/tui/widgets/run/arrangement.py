@@ -1,14 +1,14 @@
 """Where the panes of a run stand: which there are, in which order, how many columns each spans, and how high the rows are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuilab.drawings.gpu_strips import has_strips
 from tuilab.record.blocks import has_times
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import neighbour_notes
-from tuilab.tui.widgets.run.grid import grid
 
+Cells = dict[tuple[int, int], str]  # column and row: the pane that stands there
 # Panes that want as many lines as they have, but no more than so many.
 TEXTS = {"failure": 99, "claims": 99, "notes": 16, "output": 7}
 _MANY = 5  # panes, that need three rows
@@ -124,3 +124,53 @@ def _tall(order: Sequence[str], room: Room, needs: Mapping[str, int], least: int
         return frozenset()
     high = ["claims", *(["figures"] if room.height >= _HIGH else [])]
     return frozenset(name for name in high if name in order and needs.get(name, 0) > least - _FRAME)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where panes stand, one after another in rows, as Textual places them."""
+
+    spans: dict[str, int]
+    tall: frozenset[str]  # that are two rows high
+    rows: int
+
+
+def grid(order: Sequence[str], columns: int, tall: Collection[str] = ()) -> Grid:
+    """Return where panes stand; where some being two rows high comes to nothing, none is."""
+    cells = _placed(order, columns, tall)
+    rows = max((row for _, row in cells), default=-1) + 1
+    every = [(column, row) for row in range(rows) for column in range(columns)]
+    is_whole = all(place in cells or _fill(cells, place) for place in every)
+    if tall and (not is_whole or all(cells.get((column, 0)) == cells.get((column, 1)) for column in range(columns))):
+        return grid(order, columns)
+    wide = {name: len({column for (column, _), one in cells.items() if one == name}) for name in order}
+    high = {name: len({row for (_, row), one in cells.items() if one == name}) for name in order}
+    return Grid(wide, frozenset(name for name in order if high[name] > 1), rows)
+
+
+def _placed(order: Sequence[str], columns: int, tall: Collection[str]) -> Cells:
+    cells: Cells = {}
+    at = 0
+    for name in order:
+        while (at % columns, at // columns) in cells:
+            at += 1
+        column, row = at % columns, at // columns
+        cells[column, row] = name
+        if name in tall:
+            cells[column, row + 1] = name
+    return cells
+
+
+def _fill(cells: Cells, place: tuple[int, int]) -> bool:
+    """Have the pane beside an empty place take it, too, else the one above; say whether one can."""
+    column, row = place
+    beside, above = cells.get((column - 1, row)), cells.get((column, row - 1))
+    wider = [(column, y) for (_, y), name in cells.items() if name == beside]
+    higher = [(x, row) for (x, _), name in cells.items() if name == above]
+    if beside and not cells.keys() & wider:
+        cells.update(dict.fromkeys(wider, beside))
+    elif above and not cells.keys() & higher and len({y for (_, y), name in cells.items() if name == above}) == 1:
+        cells.update(dict.fromkeys(higher, above))
+    else:
+        return False
+    return True

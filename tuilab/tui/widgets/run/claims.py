@@ -15,7 +15,7 @@ from tuilab.runs.command_line import deciding_line
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.looks.reading import hang
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
@@ -29,13 +29,13 @@ class ClaimsPane(TextPane):
         super().__init__("Claims")
         self._standings = InterimJudge()
         self.before: Mapping[str, str] = {}  # by claim: how often it was judged on this box before
-        self._last: tuple[Shown, View] | None = None
+        self._last: tuple[RunSource, View] | None = None
         self._shows_soon = False
 
     def on_resize(self) -> None:
         self._show_again()
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         self._last = run, view
         width = max((self.content_size.width or 1000) - 1, 8)  # beside the bar, if there is one; 0: not on the screen yet
         known = run.summary.claims

@@ -9,7 +9,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.runs import store
 from tuilab.runs.command_line import rerun_line
 from tuilab.text import show
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.menu import Item
 from tuilab.tui.widgets.pane import Pane, TextPane
@@ -20,7 +20,7 @@ from tuilab.words import number, unit_of
 _LONGEST = 100_000  # characters of a command
 
 
-def copies(run: Shown, view: View, panes: Panes, command: str) -> list[Item]:
+def copies(run: RunSource, view: View, panes: Panes, command: str) -> list[Item]:
     """Return what there is to copy, the pane that has the focus first."""
     focused = panes.focused
     items = [_of_pane(focused, panes)] if focused else []
@@ -38,7 +38,7 @@ def rerun_command(summary: RunSummary) -> str:
     return show(rerun_line(summary.run, summary.planned_repeats), _LONGEST) if summary.run else ""
 
 
-def _name(run: Shown) -> str:
+def _name(run: RunSource) -> str:
     told = run.summary.run
     return f"{show(told.topic)}/{show(told.scenario)} {store.short_id(run.run_dir.name)}" if told else run.run_dir.name
 

@@ -1,6 +1,6 @@
 """Why a run failed: the author's own line first, then what was said of it; the frames of libraries in the background."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 
@@ -8,7 +8,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import Frame, file_of, own_frame, parts_of
 from tuilab.text import plural, show_lines
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
@@ -21,7 +21,7 @@ class FailurePane(TextPane):
     def __init__(self) -> None:
         super().__init__("What failed")
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         self.note(Content("E opens the file" if file_of(run.summary, run.run_dir) else ""))
         self.put(list(_lines(run.summary)))
 
@@ -30,7 +30,8 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
     failure = summary.failure
     if failure is None:
         return
-    if frame := own_frame(summary):
+    frame = own_frame(summary)
+    if frame:
         yield from _frame_lines(frame, "bold")
     first, *rest = show_lines(failure.message).splitlines() or [""]
     yield plain(f"{failure.type}: {first}", 1000, "$text-error")
@@ -38,7 +39,9 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
     if len(rest) > _MESSAGE_LINES:
         yield Content.styled(f"… and {plural(len(rest) - _MESSAGE_LINES, 'line')} more", "$text-muted")
     yield from [plain(f"hint: {failure.hint}")] if failure.hint else []
-    yield from _below("All frames, most recent call last", _all_frames(summary))
+    parts = parts_of(summary)
+    if parts != [frame]:  # a single frame is already shown
+        yield from _below("All frames, most recent call last", _all_frames(parts))
     yield from _below("Where a process crashed", [plain(line) for fault in summary.faults for line in fault.splitlines()[:12]])
 
 
@@ -49,9 +52,9 @@ def _below(title: str, lines: list[Content]) -> Iterator[Content]:
         yield from lines
 
 
-def _all_frames(summary: RunSummary) -> list[Content]:
+def _all_frames(parts: Sequence[Frame | str]) -> list[Content]:
     lines: list[Content] = []
-    for part in parts_of(summary):
+    for part in parts:
         lines += _frame_lines(part, "") if isinstance(part, Frame) else [plain(part, 1000, "$text-muted")]
     return lines
 

@@ -6,7 +6,7 @@ from textual.content import Content
 from tuilab.drawings.figures import Figure, draw_figures, figures_of
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.drawing import Drawing
 from tuilab.tui.widgets.pane import Pane
@@ -25,7 +25,7 @@ class FiguresPane(Pane):
     def compose(self) -> ComposeResult:
         yield self._drawing
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         self._figures = figures_of(run.summary)
         count = len(self._figures)
         self.note(Content(f"{count} figures" if count > 1 else ""))

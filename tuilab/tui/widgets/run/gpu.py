@@ -12,7 +12,7 @@ from tuilab.record.events import GpuFound
 from tuilab.record.gpus.own_gpus import Throttling, other_gpus, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.text import show
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import DrawingPane
 from tuilab.tui.widgets.run.series import MEMORY
@@ -27,7 +27,7 @@ class GpuPane(DrawingPane):
         self._rows: Sequence[Row] = ()
         self._version: Hashable = None  # of the rows
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         summary = run.summary
         own = [gpu.found for gpu in own_gpus(summary) if gpu.found]
         shown = own + (other_gpus(summary) if view.has_other_gpus else [])

@@ -13,8 +13,8 @@ from tuilab.text import plural
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
 from tuilab.tui.looks.sgr import coloured
-from tuilab.tui.state.following import Shown
 from tuilab.tui.state.next_steps import NextSteps
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
@@ -28,13 +28,13 @@ class NotesPane(TextPane):
     def __init__(self) -> None:
         super().__init__("Notes")
         self.next_steps = NextSteps()
-        self._last: tuple[Shown, View] | None = None
+        self._last: tuple[RunSource, View] | None = None
 
     def on_resize(self) -> None:
         if self._last is not None:
             self.show(*self._last)
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         self._last = run, view
         latest = {text.title: text.text for text in run.summary.texts}
         alerts = list(map(alert_words, run.summary.alerts))

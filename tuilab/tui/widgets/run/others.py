@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tuilab.text import join
 from tuilab.tui.state.beside.neighbours import Neighbours
-from tuilab.tui.widgets.run.looking import Looking
 from tuilab.tui.widgets.run.panes import Panes
+from tuilab.tui.widgets.run.view_controller import ViewController
 
 _NOTHING = "nothing to show: this scenario has no baseline, no other running run and no earlier successful run"
 
@@ -14,11 +14,11 @@ _NOTHING = "nothing to show: this scenario has no baseline, no other running run
 class Others:
     """One for a screen; `tell` says a sentence at its edge, which is a problem or is not."""
 
-    def __init__(self, neighbours: Neighbours, panes: Panes, looking: Looking, tell: Callable[[str, bool], None]) -> None:
+    def __init__(self, neighbours: Neighbours, panes: Panes, views: ViewController, tell: Callable[[str, bool], None]) -> None:
         self._neighbours = neighbours
         self._behind = panes.behind
         self._panes = panes
-        self._looking = looking
+        self._views = views
         self._tell = tell
         self._is_asked = False  # the user waits to be told what lies behind
 
@@ -53,7 +53,7 @@ class Others:
 
     def toggle(self) -> None:
         """Have other runs behind this one, or none."""
-        self._looking.toggle_others()
+        self._views.toggle_others()
         self._is_asked = self._is_wanted
         if self._is_wanted:
             self.look()
@@ -75,4 +75,4 @@ class Others:
 
     @property
     def _is_wanted(self) -> bool:
-        return self._looking.view.has_others
+        return self._views.view.has_others

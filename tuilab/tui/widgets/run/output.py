@@ -9,9 +9,8 @@ from tuilab.record.summary import RunSummary
 from tuilab.text import plural
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.sgr import coloured
-from tuilab.tui.state.following import Shown
-from tuilab.tui.state.playback import Playback
 from tuilab.tui.state.printed import STREAMS, seam_of, tail
+from tuilab.tui.state.run_source import Replay, RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 from tuilab.words import size
@@ -28,11 +27,11 @@ class OutputPane(TextPane):
         super().__init__("Output")
         self.stage_at_cursor: int | None = None
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         at = _stage_at(run.summary, view.cursor_t)
         stages, first_t = run.summary.stages, run.summary.first_t
         lines = [_stage_line(stage, first_t, is_at_cursor=number == at) for number, stage in enumerate(stages)]
-        if isinstance(run, Playback) and not run.is_over:
+        if isinstance(run, Replay) and not run.is_over:
             lines.append(Content.styled("printed lines have no times: they are shown at the end of the replay", "$text-muted"))
         else:
             lines += self._printed(run)
@@ -44,7 +43,7 @@ class OutputPane(TextPane):
             self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)
         self.stage_at_cursor = at
 
-    def _printed(self, run: Shown) -> Iterator[Content]:
+    def _printed(self, run: RunSource) -> Iterator[Content]:
         """Yield the last lines of each stream; above those that are not all, what is left out, and where more of it is."""
         self.beyond = ""
         for stream, style in zip(STREAMS, ("", "$text-warning"), strict=True):

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
-from textual.containers import Container
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal
+from textual.content import Content
 from textual.widget import Widget
+from textual.widgets import Static
 
-from tuilab.record.summary import RunSummary
+from tuilab.text import plural
 from tuilab.tui.state.beside.behind import Behind
-from tuilab.tui.state.following import Shown
 from tuilab.tui.state.next_steps import NextSteps
-from tuilab.tui.state.selection import Selection
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart
+from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run.arrangement import TEXTS, Arrangement, Room, arrange
 from tuilab.tui.widgets.run.claims import ClaimsPane
@@ -35,16 +38,16 @@ class Panes(Container):
     def __init__(self) -> None:
         super().__init__(id="panes")
         self._panes: dict[str, Pane] = {}
-        self._shown: tuple[Shown, View] | None = None
-        self._run: tuple[RunSummary, Selection, bool] | None = None  # what is shown, and whether there is something to try next
+        self._shown: tuple[RunSource, View] | None = None
+        self._has_next_steps = False
         self._needs: dict[str, int] = {}  # the lines of texts and figures: of a run that goes on the most so far
         self._arranged: tuple[Arrangement, list[str], int] | None = None
         self.behind = Behind()  # the runs whose curves lie behind those of this one
 
-    def show(self, run: Shown, view: View, next_steps: NextSteps, before: Mapping[str, str]) -> None:
+    def show(self, run: RunSource, view: View, next_steps: NextSteps, before: Mapping[str, str]) -> None:
         """Show a run, in the panes that it needs now; when it is over, what to try next, and how often it was judged before."""
         self._shown = run, view
-        self._run = run.summary, view.selection, bool(run.is_over and next_steps.text)
+        self._has_next_steps = bool(run.is_over and next_steps.text)
         self._arrange()
         for pane in self._panes.values():
             if isinstance(pane, NotesPane):
@@ -77,17 +80,20 @@ class Panes(Container):
     @property
     def names(self) -> list[str]:
         """The names that were logged so far, whether they have a chart or not."""
-        return names_of(self._run[0]) if self._run else []
+        return names_of(self._shown[0].summary) if self._shown else []
 
     @property
     def bad_names(self) -> list[str]:
         """The names of which a value is no number, whether they have a chart or not."""
-        return [name for name in self.names if name in bad_names(self._run[0])] if self._run else []
+        if self._shown is None:
+            return []
+        bad = bad_names(self._shown[0].summary)
+        return [name for name in self.names if name in bad]
 
     @property
     def repeats(self) -> list[int]:
         """The numbers of the repeats that logged anything."""
-        return self._run[0].repeats_with() if self._run else []
+        return self._shown[0].summary.repeats_with() if self._shown else []
 
     def named(self, name: str) -> Pane | None:
         """Return the pane of a name, if there is one."""
@@ -134,11 +140,11 @@ class Panes(Container):
 
     def _arrange(self) -> None:
         """Put the panes in their places; those that there were keep what they show."""
-        if self._run is None:
+        if self._shown is None:
             return
-        (summary, selection, has_notes), room = self._run, self.room
-        names = selection.shown(names_of(summary), room.most_charts)
-        wanted = arrange(summary, names, room, self._needs, has_notes=has_notes)
+        (run, view), room = self._shown, self.room
+        names = view.charts(names_of(run.summary), room.most_charts)
+        wanted = arrange(run.summary, names, room, self._needs, has_notes=self._has_next_steps)
         arranged = wanted, [*wanted.spans], room.columns  # spans are the same in another order
         if arranged == self._arranged:
             return
@@ -174,3 +180,59 @@ class Panes(Container):
             "output": OutputPane,
         }
         return kinds[kind]()
+
+
+class ChartsLine(Horizontal):
+    """Hidden while every chart is shown and nothing is typed."""
+
+    DEFAULT_CSS = """
+    ChartsLine { height: 1; display: none; background: $surface; }
+    ChartsLine.is-needed, ChartsLine:focus-within { display: block; }
+    ChartsLine > Static { width: auto; padding: 0 1; }
+    ChartsLine > FilterLine { width: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filter = FilterLine("words in chart names")
+        self._recalled = ""  # words of another time
+        self._words = Content("")
+        self._told = Static(self._words)
+
+    def compose(self) -> ComposeResult:
+        yield self._told
+        yield self.filter
+
+    def open(self) -> None:
+        """Type words."""
+        self.add_class("is-needed")
+        self.filter.open()
+
+    def recall(self, words: str) -> None:
+        """Show the words that charts of this scenario were narrowed by last time."""
+        self._recalled = words
+        self.filter.put(words)
+
+    def tell(self, names: Sequence[str], view: View, most: int) -> None:
+        """Tell which of the charts of some names are shown."""
+        is_open = self.filter.has_class("is-open")
+        self.set_class(len(names) > most or bool(view.words) or is_open, "is-needed")
+        words = charts_words(names, view, most)
+        if view.words and view.words == self._recalled:
+            words += Content.assemble("  as last time;", ("  esc", "bold $text-accent"), (" shows all", "$text-muted"))
+        if words != self._words:
+            self._words = words
+            self._told.update(words)
+
+
+def charts_words(names: Sequence[str], view: View, most: int) -> Content:
+    """Return which charts are shown, of how many, and the keys that lead to the others."""
+    at, matching = view.page_of(names, most), len(view.matching(names))
+    if not matching:
+        return Content.styled(f"none of {plural(len(names), 'chart')} matches", "$text-warning")
+    first = f"charts {at.start + 1}-{at.stop} of {matching}" if len(at) > 1 else f"chart {at.stop} of {matching}"
+    more = f", {len(names)} in all" if matching < len(names) else ""
+    keys = [("  < >", "bold $text-accent"), (" page", "$text-muted")] if matching > most else []
+    if not view.words:
+        keys += [("  /", "bold $text-accent"), (" filter", "$text-muted")]
+    return Content.assemble(first + more, *keys)

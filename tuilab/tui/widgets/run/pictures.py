@@ -7,7 +7,7 @@ from tuilab.drawings.heat import draw_image
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import ImageShown
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.drawing import Drawing, Paint
 from tuilab.tui.widgets.pane import Pane
@@ -30,7 +30,7 @@ class PicturesPane(Pane):
     def compose(self) -> ComposeResult:
         yield from ()
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         images = dict(list(run.summary.images.items())[:_MOST])
         for key, image in images.items():
             if key not in self._drawings:

@@ -12,7 +12,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.usage import IDLE
 from tuilab.text import plural, show
 from tuilab.tui.state.beside.behind import Behind, Curve
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.pane import Pane
@@ -47,7 +47,7 @@ class SeriesPane(ChartPane):
         self.behind = Behind()
         self._end: float | None = None  # the last step that is expected
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         summary = run.summary
         every = [one for one in summary.series.values() if one.name == self.series_name]
         repeats = summary.repeats_with(self.series_name)
@@ -83,7 +83,7 @@ class MemoryPane(ChartPane):
     def __init__(self) -> None:
         super().__init__(MEMORY)
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         summary = run.summary
         found = memory_lines(summary, has_others=view.has_other_gpus)
         title, has_gpus = memory_title(summary, has_others=view.has_other_gpus), len(found) > 1

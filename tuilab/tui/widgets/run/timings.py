@@ -11,7 +11,7 @@ from tuilab.record.blocks import measure_of, noise_floor
 from tuilab.record.timing.clock_words import ChartRow, chart_rows, clock_title
 from tuilab.record.timing.clocks import arm_times
 from tuilab.text import plural, shorten, show
-from tuilab.tui.state.following import Shown
+from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import DrawingPane
 
@@ -27,7 +27,7 @@ class TimingsPane(DrawingPane):
         self._foot_rows = 1
         self._has_asides = False
 
-    def show(self, run: Shown, view: View) -> None:
+    def show(self, run: RunSource, view: View) -> None:
         times = arm_times(run.summary)
         noise, measure = noise_floor(run.summary), measure_of(run.summary)
         is_named = any(one.is_named for one in times.values())

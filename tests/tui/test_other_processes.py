@@ -1,4 +1,4 @@
-"""The line of the Run screen that says who computes beside the run."""
+"""The line of the Run screen that names who else uses its GPU or its cores."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tuilab.record import events
 from tuilab.record.live_run import read_run
 from tuilab.record.told import company_words
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.state.box.processes import Company, company_on_cores
+from tuilab.tui.state.other_processes import OtherProcesses, describe_busy
 
 SAMPLE = events.Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={"GPU-a": {"memory_tree_bytes": 5.0}})
 
@@ -61,8 +61,8 @@ def test_names_of_users_do_not_steer_the_terminal(root: Path) -> None:
 def test_whose_processes_keep_cores_busy_is_added_up_by_user() -> None:
     busy = [Process(n, user, 1.0, "job", "", cores) for n, (user, cores) in enumerate([("bob", 1.5), ("bob", 1.6), ("", 0.3)])]
 
-    assert company_on_cores(busy) == "bob 2 processes 3.1 cores, user n/a 1 process 0.3 cores"
-    assert company_on_cores([Process(1, "bob", 1.0, "job", "", 0.1)]) == company_on_cores(None) == ""
+    assert describe_busy(busy) == "bob 2 processes 3.1 cores, user n/a 1 process 0.3 cores"
+    assert describe_busy([Process(1, "bob", 1.0, "job", "", 0.1)]) == describe_busy(None) == ""
 
 
 @pytest.mark.parametrize(("is_alive", "words"), [(True, "bob 1 process 2.0 cores"), (False, "")])
@@ -71,23 +71,23 @@ def test_cores_are_looked_at_for_a_run_of_this_box_that_goes_on(
 ) -> None:
     monkeypatch.setattr(Busy, "read", lambda self, ours: [Process(1, "bob", 1.0, "job", "", 2.0)])
 
-    assert Company().look(identity(is_alive=is_alive)) == words
+    assert OtherProcesses().describe(identity(is_alive=is_alive)) == words
 
 
 def test_a_look_that_takes_long_is_not_taken_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
     spent = iter([0.0, 1000.0, 2000.0])
-    monkeypatch.setattr("tuilab.tui.state.box.processes.time.thread_time", lambda: next(spent))
+    monkeypatch.setattr("tuilab.tui.state.other_processes.time.thread_time", lambda: next(spent))
     monkeypatch.setattr(Busy, "read", lambda self, ours: looks.append(1))
-    company = Company()
+    others = OtherProcesses()
     for _ in range(5):
-        company.look(identity(is_alive=True))
+        others.describe(identity(is_alive=True))
 
     assert len(looks) == 1
 
 
 async def test_company_on_the_cores_is_told_while_a_run_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Company, "look", lambda self, supervisor: "bob 2 processes 3.1 cores")
+    monkeypatch.setattr(OtherProcesses, "describe", lambda self, supervisor: "bob 2 processes 3.1 cores")
     run_dir = make_run(root, started(is_alive=True), events.StateChanged(state="running"))
     async with opened(app_on(root), size=(100, 30)) as pilot:
         page = await open_run(pilot, run_dir)

@@ -1,0 +1,297 @@
+"""The run that a screen shows: live while it is running, or replayed. It is read in portions, so that keys are answered."""
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from tuilab.errors import UsageError
+from tuilab.record import events
+from tuilab.record.folding.fold import fold
+from tuilab.record.journal.lines import Item
+from tuilab.record.live_run import Watch
+from tuilab.record.series import Series
+from tuilab.record.states import RUNNING_STATES, RunState
+from tuilab.record.summary import RunSummary
+from tuilab.runs.disk_room import DiskRoom
+
+Key = TypeVar("Key")
+GONE = "deleted"  # no state of a run: there is no record of it any more
+WAS_DELETED = "was deleted; the screen shows what was read before"
+_PORTION_S = 0.05
+_SLOW_S = 2.0  # between two pictures on a slow link, so that keys are answered in between
+_GLANCE_S = 1.0  # between two pictures while a long record is read: each takes as long as reading some MiB
+_SPEEDS = (0.1, 1000.0)
+_WHOLE_S = 30.0  # a longer run is replayed faster, so that the replay takes no longer than this
+
+
+class RunSource:
+    """What a screen and its panes ask of a run. The action `play('seek', 0.05)` is `seek(0.05)` here.
+
+    Each of these actions returns the source that is to be shown from then on.
+    """
+
+    is_live = True  # not a replay
+
+    def __init__(self, run_dir: Path, watch: Watch) -> None:
+        self.run_dir = run_dir
+        self.summary = watch.summary
+        self.arms: list[str] = []  # in the order in which they are told apart, the same in every pane
+        self.state: str = ""  # until the record is read, or somebody has looked at its end
+        self.is_caught_up = False
+        self.is_frozen = False
+        self.has_news = False  # that is not on the screen yet
+        self._watch = watch
+        self._shown_at = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        raise NotImplementedError
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run began, or that it took."""
+        raise NotImplementedError
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the last record; 0 if none will come."""
+        return 0.0
+
+    @property
+    def warning(self) -> str:
+        """What keeps a running run from being recorded."""
+        return ""
+
+    @property
+    def place(self) -> str:
+        """The place of `keys.py` that says what can be done with the run."""
+        raise NotImplementedError
+
+    @property
+    def bytes_read(self) -> tuple[int, int]:
+        """How much of the record was read, and its size."""
+        return self._watch.bytes_read
+
+    def read(self) -> bool:
+        """Read what is new, for a moment at most; return whether anything was."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self._watch.close()
+
+    def is_picture_fresh(self, *, is_link_slow: bool, is_more_read: bool) -> bool:
+        """Say whether the last picture will do: the link cannot take the next one yet, or more is read at once."""
+        age_s = time.monotonic() - self._shown_at
+        return (is_link_slow and age_s < _SLOW_S) or (is_more_read and age_s < _GLANCE_S)
+
+    def note_picture(self) -> None:
+        """Note that everything is on the screen."""
+        self._shown_at, self.has_news = time.monotonic(), False
+
+    def freeze(self) -> "RunSource":
+        """Freeze the display, or resume it; play or pause a replay."""
+        raise NotImplementedError
+
+    def replay(self) -> "RunSource":
+        """Replay the run from its start."""
+        if not self.is_over:
+            raise UsageError("a running run cannot be replayed yet")
+        self.close()
+        return Replay(self.run_dir)
+
+    def speed_up(self, factor: float) -> "RunSource":
+        """Replay faster or slower."""
+        return self
+
+    def seek(self, share: float) -> "RunSource":
+        """Move the replay by a share of the run."""
+        return self
+
+
+class LiveRun(RunSource):
+    """A run as it happens, or its record."""
+
+    def __init__(self, run_dir: Path) -> None:
+        super().__init__(run_dir, Watch(run_dir, may_be_folded=True))
+        self._disk = DiskRoom(run_dir)
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_caught_up and (self.summary.is_over or self.state in (RunState.LOST, GONE))
+
+    @property
+    def elapsed_s(self) -> float:
+        if self.is_over or not self.summary.first_t:
+            return self.summary.elapsed_s
+        return (self._watch.now_ns - self.summary.first_t) / 1e9
+
+    @property
+    def age_s(self) -> float:
+        if self.is_over or not self.summary.last_t:
+            return 0.0
+        return max(self._watch.now_ns - self.summary.last_t, 0) / 1e9
+
+    @property
+    def place(self) -> str:
+        if self.is_over:
+            return "finished run"
+        if not self.is_caught_up and self.state not in RUNNING_STATES:
+            return "run being read"
+        return "frozen run" if self.is_frozen else "running run"
+
+    @property
+    def warning(self) -> str:
+        return "" if self.is_over else self._disk.warning(self._watch)
+
+    def read(self) -> bool:
+        deadline = time.monotonic() + _PORTION_S
+        before = self.summary.records, self.state
+        while time.monotonic() < deadline:
+            if not self._watch.refresh():
+                self.is_caught_up = True
+                break
+        note_arms(self.arms, self.summary)
+        if self.is_caught_up:
+            self.state = self._watch.state()
+        return (self.summary.records, self.state) != before
+
+    def freeze(self) -> RunSource:
+        if self.is_over:
+            return self.replay()
+        self.is_frozen = not self.is_frozen
+        return self
+
+
+class Replay(RunSource):
+    """A finished run; what it shows is what a live screen would have shown at that moment."""
+
+    is_live = False
+
+    def __init__(self, run_dir: Path) -> None:
+        super().__init__(run_dir, Watch(run_dir))
+        self.summary = RunSummary()  # of the moment that is replayed
+        self.is_playing = True
+        self.speed = 1.0
+        self._items: list[tuple[str, Item]] = []  # all but the points of series, which are cut instead
+        self._folded = 0  # how many of them the summary has
+        self._position = 0  # nanoseconds since the first record
+        self._polled_s = time.monotonic()
+
+    @property
+    def whole_s(self) -> float:
+        """How long the run took."""
+        return self._watch.summary.elapsed_s
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._position / 1e9
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_caught_up and self.elapsed_s >= self.whole_s
+
+    @property
+    def place(self) -> str:
+        return "replay"
+
+    def read(self) -> bool:
+        if not self.is_caught_up:
+            self._load()
+            return False
+        now_s = time.monotonic()
+        passed_s, self._polled_s = now_s - self._polled_s, now_s
+        if not self.is_playing or self.is_over:
+            return False
+        self._go_to(self._position + round(passed_s * self.speed * 1e9))
+        return True
+
+    def freeze(self) -> RunSource:
+        self.is_playing = not self.is_playing
+        return self
+
+    def speed_up(self, factor: float) -> RunSource:
+        slowest, fastest = _SPEEDS
+        self.speed = min(max(self.speed * factor, slowest), fastest)
+        return self
+
+    def seek(self, share: float) -> RunSource:
+        if self.is_caught_up:
+            self._go_to(self._position + round(share * self.whole_s * 1e9))
+            self._shown_at, self.has_news = 0.0, True
+        return self
+
+    def _load(self) -> None:
+        """Read the record once more, in portions, and keep everything but the points of series."""
+        deadline = time.monotonic() + _PORTION_S
+        while time.monotonic() < deadline:
+            items = self._watch.refresh()
+            if not items:
+                self._items.sort(key=_time_of)
+                self.speed = max(1.0, self.whole_s / _WHOLE_S)
+                self.is_caught_up = True
+                note_arms(self.arms, self._watch.summary)
+                self._polled_s = time.monotonic()
+                self._go_to(0)
+                return
+            self._items += [item for item in items if not isinstance(item[1], events.Logged | events.Sampled)]
+
+    def _go_to(self, position: int) -> None:
+        whole = self._watch.summary
+        position = min(max(position, 0), whole.last_t - whole.first_t)
+        if position < self._position or not self._folded:
+            self.summary, self._folded = RunSummary(first_t=whole.first_t), 0
+        self._position = position
+        moment = whole.first_t + position
+        end = bisect_right(self._items, moment, key=_time_of)
+        fold(self._items[self._folded : end], self.summary)
+        self._folded = end
+        self.summary.series = dict(_cut_all(whole.series.items(), moment))
+        self.summary.resources = dict(_cut_all(whole.resources.items(), moment))
+        self.summary.gpu_states = [state for state in whole.gpu_states if state.t <= moment]
+        self.state = self.summary.state
+
+
+def note_arms(known: list[str], summary: RunSummary) -> None:
+    """Append the arms that have come since; those that are known keep their place."""
+    every = {arm for _, arm, _ in summary.series} | {arm for _, arm in summary.blocks}
+    every |= {arm for _, race in summary.races for arm in race.arms}
+    if not every <= {*known, ""}:  # to put thousands in order takes longer than to see that none has come
+        known += [*dict.fromkeys([*known, *summary.arms_in_order()])][len(known) :]
+
+
+def _time_of(item: tuple[str, Item]) -> int:
+    return getattr(item[1], "t", 0)
+
+
+def _cut_all(series: Iterable[tuple[Key, Series]], t: int) -> Iterator[tuple[Key, Series]]:
+    for key, whole in series:
+        part = cut(whole, t)
+        if part.count:
+            yield key, part
+
+
+def cut(series: Series, t: int) -> Series:
+    """Return a series as it was at a moment; a bucket counts from its first point on."""
+    if t >= series.last_t:
+        return series
+    end = bisect_right(series.times, t)
+    bad = [point for point in series.bad if point.t <= t]
+    part = Series(
+        series.name,
+        series.arm,
+        series.writer,
+        list(series.steps[:end]),
+        list(series.times[:end]),
+        list(series.lows[:end]),
+        list(series.highs[:end]),
+        bad,
+        len(bad),
+        end + len(bad),
+        gaps=[gap for gap in series.gaps if gap <= t],
+    )
+    if end:
+        part.last, part.last_step, part.last_t = series.highs[end - 1], series.steps[end - 1], series.times[end - 1]
+    return part

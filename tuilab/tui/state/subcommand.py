@@ -1,0 +1,101 @@
+"""A subcommand of tuilab that a page of the screens runs, and what it has printed so far."""
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Thread
+
+TUILAB = (sys.executable, "-P", "-m", "tuilab")
+_CHUNK = 65536  # bytes
+_MOST = 1 << 20  # bytes that are kept of what it prints
+
+
+class Subcommand:
+    """Runs in a session of its own: Ctrl-C is not meant for it, and it may continue when the screens close.
+
+    Its stdout is a terminal of the same size, so that it prints and checks what it does for a user; its lines are as wide as
+    the page. Its stderr is a file in memory: once the screens have closed, writing to a terminal of theirs fails, and that
+    would end a calibration.
+    """
+
+    def __init__(self, words: Sequence[str], width: int, terminal_size: tuple[int, int] = (80, 24)) -> None:
+        self.words = list(words)
+        self.was_stopped = False
+        self._began_s = time.monotonic()
+        self._ended_s: float | None = None
+        self._stdout = b""
+        self._stderr = os.memfd_create("stderr")
+        self._terminal, terminal_of_child = pty.openpty()
+        os.set_blocking(self._terminal, False)
+        columns, rows = terminal_size
+        fcntl.ioctl(terminal_of_child, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        try:
+            self._process = subprocess.Popen(
+                [*TUILAB, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=terminal_of_child,
+                stderr=self._stderr,
+                env=_environment(width),
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(self._terminal)
+            os.close(self._stderr)
+            raise
+        finally:
+            os.close(terminal_of_child)
+
+    @property
+    def is_running(self) -> bool:
+        if self._process.poll() is None:
+            return True
+        if self._ended_s is None:
+            self._ended_s = time.monotonic()
+        return False
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._process.poll()
+
+    @property
+    def elapsed_s(self) -> float:
+        end_s = time.monotonic() if self._ended_s is None else self._ended_s
+        return end_s - self._began_s
+
+    def read(self) -> str:
+        """Return everything that it has printed so far, the messages on stderr last."""
+        with suppress(OSError):  # nothing more for now, or the program has ended, or nobody listens any more
+            while chunk := os.read(self._terminal, _CHUNK):
+                self._stdout = (self._stdout + chunk)[-_MOST:]
+        messages = b"" if self._stderr < 0 else os.pread(self._stderr, _MOST, 0)
+        text = (self._stdout + messages).decode(errors="replace")
+        return text.replace("\r\n", "\n").rstrip("\n")
+
+    def stop(self) -> None:
+        """End it cleanly, as Ctrl-C does."""
+        self.was_stopped = True
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGINT)
+
+    def close(self) -> None:
+        """Let go of its output; what it prints from now on is lost."""
+        if self.is_running:
+            Thread(target=self._process.wait, daemon=True).start()  # else it would stay as a zombie
+        for descriptor in (self._terminal, self._stderr):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._terminal = self._stderr = -1
+
+
+def _environment(width: int) -> dict[str, str]:
+    """Return the variables of this process as Python has them, not those that C was given since (see `arrays.py`)."""
+    return {**os.environ, "COLUMNS": str(max(width, 20))}
