@@ -21,8 +21,8 @@ from tuilab.errors import CannotRecord
 from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
 from tuilab.record.folding.fold import fold
 from tuilab.record.told import for_how_long
-from tuilab.runs import ledger, notes
-from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs import notes, reading
+from tuilab.runs.index import Index
 from tuilab.tui.widgets.history import runline
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -165,9 +165,9 @@ def test_a_run_that_goes_on_survives_every_sweep(tuilab: Tuilab, three: Path, tm
 def test_what_is_remembered_of_a_run_deletes_none(tuilab: Tuilab, root: Path) -> None:
     """The memory says that it succeeded; its record, that it goes on."""
     run_dir = records_of(root, started(), StateChanged(state="succeeded"))
-    cache = LedgerCache(root)
-    cache.look(run_dir)
-    cache.keep()
+    index = Index(root)
+    index.read(run_dir.name)
+    index.save()
     going = records_of(root / "elsewhere", started(is_alive=True), StateChanged(state="running"))
     (going / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
 
@@ -201,7 +201,7 @@ def test_a_run_with_much_to_say_about_its_claims_is_listed_to_its_end(root: Path
 
     run_dir = records_of(root, started(), *described, *reached, StateChanged(state="succeeded"))
 
-    entry = ledger.read(run_dir)
+    entry = reading.read_entry(run_dir)
     assert (run_dir / "journal" / "supervisor.jsonl").stat().st_size > 4_000_000
     assert entry.state == "succeeded" and {verdict for _, verdict in entry.claims} == {"SUPPORTED"}
 
@@ -221,7 +221,7 @@ def test_how_long_a_run_waited_in_the_queue_is_not_how_long_it_took(
     run_dir = records_of(root, started(is_alive=True), *changes, at_s=time.time() - 3630)
     hour = [msgspec.structs.replace(change, t=1 + at * 3600 * 10**9) for at, change in enumerate(changes)]
     summary = fold([("supervisor", started(t=1)), *(("supervisor", change) for change in hour)])
-    entry = ledger.entry_of(run_dir, summary, summary.state)
+    entry = reading.entry_of(run_dir, summary, summary.state)
 
     assert entry.elapsed_at(time.time()) == (None if took is None else pytest.approx(took, abs=5))
     assert told in runline.line(entry, notes.Notes(), 80, time.time(), is_marked=False).plain

@@ -18,9 +18,7 @@ from tuilab.catalogue.stated import match
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.runs import queue
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.past_runs import look
-from tuilab.runs.running import GoingOn
+from tuilab.runs.past_runs import read_past_run
 from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.reading import fold, inline, lay_out
 from tuilab.tui.looks.themes import NAMES
@@ -301,17 +299,6 @@ def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) ->
     drive(body, folder, root, size=TALL)
 
 
-def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None:
-    record_run(root, verdict("the sum is right", "SUPPORTED"))
-    going_on = GoingOn(LedgerCache(root))
-    found = going_on.look()
-
-    assert found == []
-    assert not going_on.has_changed()
-    record_run(root, name="20260103T030405000Z-fast-def456")
-    assert going_on.has_changed()
-
-
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
@@ -348,7 +335,7 @@ def test_the_keys_of_a_topic_are_told_only_while_one_is_in_the_list(folder: Path
     drive(body, folder, root)
 
 
-def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newest_or_chosen_run_is_compared_with_its_reference(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[list[str]] = []
     monkeypatch.setattr(NotingApp, "open_compare", lambda app, runs: compared.append([run.name[-6:] for run in runs]))
     for day, end in ((2, "aaaaaa"), (3, "bbbbbb"), (4, "cccccc")):
@@ -357,7 +344,7 @@ def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("m", "r", "down", "m", "down", "m")
         await settle(pilot)
-        assert app.said == ["nothing to compare: the scenario has fewer than two runs"]
+        assert app.said == ["no run to compare with: no baseline and no earlier successful run"]
 
     drive(body, folder, root)
     assert compared == [["bbbbbb", "cccccc"], ["aaaaaa", "bbbbbb"]]
@@ -645,7 +632,7 @@ def test_keywords_texts_and_comments_are_told_apart() -> None:
 
 
 def test_a_run_that_cannot_be_read_is_lost(tmp_path: Path) -> None:
-    assert look(tmp_path / "absent").state == "lost"
+    assert read_past_run(tmp_path / "absent").state == "lost"
 
 
 def test_the_box_is_told_from_the_drivers_own_files(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuilab import places
+from tuilab import language, places
 from tuilab.cli import front_page
 from tuilab.errors import UsageError
 from tuilab.text import join, show
@@ -194,6 +194,8 @@ FOLDERS: list[click.Parameter] = [SCENARIOS, ROOT]
 def tell_language(known: "Callable[[], Iterable[Scenario]]", shown: "Iterable[Scenario]" = ()) -> None:
     """Tell when no lesson is in the language asked for, and which shown ones have changed since; `known` are read if needed."""
     given = os.environ.get("TUILAB_LANG")
+    if not given and language.chosen() == language.ENGLISH:
+        return
     from tuilab.catalogue.translation import OLD, is_old, languages
     from tuilab.language import ENGLISH, codes_of
 
@@ -315,4 +317,12 @@ def root(given: str | None) -> "Path":
 
 def roots(given: "Sequence[str]") -> "list[Path]":
     """Return the folders of runs that were asked for, each once."""
-    return list(dict.fromkeys(root(one) for one in given)) or [root(None)]
+    from pathlib import Path
+
+    return [Path(folder) for folder in root_names(given)]
+
+
+def root_names(given: "Sequence[str]") -> list[str]:
+    """Return the same as text: `tuilab runs` needs no paths."""
+    folders = list(given) or [places.runs_folder()]
+    return list(dict.fromkeys(folder.rstrip(os.sep) or os.sep for folder in folders))

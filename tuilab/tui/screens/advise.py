@@ -51,9 +51,9 @@ class AdvisePage(PrintedPage):
     def _read(self) -> None:
         from tuilab.reports.advice import gather  # what only reports need
 
-        known, ledger = self.desk.scenarios, self.desk.ledger
+        known, index = self.desk.scenarios, self.desk.index
         try:
-            found, notes = gather.of_runs(gather.racing(self.desk.root, known, cache=ledger), known, cache=ledger)
+            found, notes = gather.of_runs(gather.racing(self.desk.root, known, cache=index), known, cache=index)
         except TuilabError as problem:
             self.post_message(self.Found(None, str(problem)))
         else:

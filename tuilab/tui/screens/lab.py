@@ -168,11 +168,14 @@ class LabPage(Page):
             self.show_in_pager(self._bench.text_of(self.scenario), self.scenario.path)
 
     def action_compare(self) -> None:
-        """Compare the newest run of the scenario, or the chosen one, with the one before it."""
-        if self.scenario and (pair := self._lookout.pair(self.scenario, self._bench.chosen_run)):
-            self.lab.open_compare(pair)
+        """Compare the chosen run of the scenario, or its newest one, with its reference."""
+        run_dir = self._bench.chosen_run
+        if run_dir is None and self._past:
+            run_dir = self._past[0].run_dir
+        if run_dir is None:
+            self.lab.tell("nothing to compare: the scenario has no runs", is_problem=False)
         else:
-            self.lab.tell("nothing to compare: the scenario has fewer than two runs", is_problem=False)
+            self.compare_with_reference(run_dir)
 
     def action_edit(self) -> None:
         """Open the file of the scenario, where it is broken or what is open of it begins; then read it again."""
@@ -274,7 +277,7 @@ class LabPage(Page):
         self._show_chosen()
 
     def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
-        self._catalogue.show_verdicts(event.verdicts)
+        self._catalogue.show_statuses(event.statuses)
         self._going_on.show(event.going_on, is_paused=event.is_paused)
         if self.scenario is None:
             self._show_chosen()

@@ -13,7 +13,7 @@ from tuilab.text import plural
 from tuilab.tui.looks.marks import plain, state_words
 
 if TYPE_CHECKING:
-    from tuilab.runs.listing.entry import Entry
+    from tuilab.runs.entry import RunEntry
 
 
 class GoingLine(Widget):
@@ -26,11 +26,11 @@ class GoingLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: Sequence[Entry] = ()
+        self.runs: Sequence[RunEntry] = ()
         self._is_paused = False  # the queue that those are in which wait
         self._visited = 0  # times that the user went to one of them
 
-    def show(self, runs: "Sequence[Entry]", *, is_paused: bool = False) -> None:
+    def show(self, runs: "Sequence[RunEntry]", *, is_paused: bool = False) -> None:
         """Show these runs, and whether the queue is paused."""
         if (runs, is_paused) != (self.runs, self._is_paused):
             self.runs, self._is_paused = runs, is_paused
