@@ -18,8 +18,9 @@ from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
 from tuilab.cli import group
 from tuilab.errors import CannotRecord
-from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
+from tuilab.record.events import Identity, RunDescribed, StateChanged, VerdictReached
 from tuilab.record.folding.fold import fold
+from tuilab.record.origin.imported import mark_imported
 from tuilab.record.told import for_how_long
 from tuilab.runs import notes, reading
 from tuilab.runs.index import Index
@@ -73,6 +74,22 @@ def test_runs_of_several_boxes_stand_in_one_list(tuilab: Tuilab, three: Path, tm
 
     done = tuilab("runs", "--json", "--root", str(three), "--root", str(tmp_path / "other"))
     assert ids(done) == ["dddddd", "aaaaaa", "bbbbbb", "cccccc"]
+
+
+def test_runs_of_several_machines_in_one_folder_are_listed_with_their_machine(tuilab: Tuilab, root: Path) -> None:
+    over = StateChanged(state="succeeded")
+    own = started(supervisor=Identity(host=os.uname().nodename, boot="b", pid=1, start=1))
+    records_of(root, own, over, at_s=1.5e9, end="aaaaaa")
+    alone = tuilab("runs").stdout
+    records_of(root, started(supervisor=Identity(host="gpu1", boot="b", pid=1, start=1)), over, at_s=1.6e9, end="bbbbbb")
+    imported = records_of(root, started(supervisor=Identity(host="gpu2", boot="b", pid=1, start=1)), over, end="cccccc")
+    mark_imported(imported)
+
+    lines = tuilab("runs").stdout.splitlines()
+    assert "@" not in alone
+    assert [line.partition("@")[2] for line in lines[:3]] == ["", "gpu1", os.uname().nodename]
+    assert [run["host"] for run in json.loads(tuilab("runs", "--json").stdout)["runs"]] == [None, "gpu1", os.uname().nodename]
+    assert tuilab("runs", "@gpu1").stdout.startswith("bbbbbb")
 
 
 def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three: Path) -> None:

@@ -3,11 +3,13 @@
 import re
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from textual.content import Content
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, PLAIN, finished, make_run, note_done, started, write
@@ -23,7 +25,9 @@ from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.reading import fold, inline, lay_out
 from tuilab.tui.looks.themes import NAMES
 from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.state.background_reader import BackgroundReader
 from tuilab.tui.state.box_line import box_line
+from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.lab.catalogue import Catalogue
@@ -297,6 +301,18 @@ def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) ->
         assert "● 1 run, ○ 2 queued, paused (press Q)  stability/" in text(pilot)
 
     drive(body, folder, root, size=TALL)
+
+
+def test_lab_reads_runs_again_only_when_some_came_or_went(root: Path) -> None:
+    record_run(root, verdict("the sum is right", "SUPPORTED"))
+    screen = SimpleNamespace(run_worker=lambda work, **_: work(), post_message=lambda _: None)
+    reader = BackgroundReader(cast(Screen[None], screen), Desk(root, [], Settings()))
+    reader.look_around(None)
+    reader.look_around(None)  # the first one saved the index in the folder
+
+    assert not reader.has_news()
+    record_run(root, name="20260103T030405000Z-fast-def456")
+    assert reader.has_news()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.record.states import RunState
-from tuilab.runs import folders, notes
+from tuilab.runs import folders
 from tuilab.runs.entry import WAITS, RunEntry, changed_words, own_words
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
@@ -61,9 +61,6 @@ class RunList:
 
     def entry(self, root: str, run: str) -> RunEntry:
         return self._indexes[root].entry(run)
-
-    def row(self, root: str, run: str) -> Row:
-        return Row(root, self.entry(root, run), notes.read(f"{root}/{run}"))
 
     def used(self) -> tuple[int, bool]:
         """Return the bytes of all runs on disk as far as they are known, and whether that is all; save the indexes."""

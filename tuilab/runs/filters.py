@@ -127,8 +127,9 @@ def words_of(entry: RunEntry, notes: Notes) -> str:
     verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
     written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
     words = f"{own_words(entry)} {changed_words(entry)}"
-    parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, *entry.gpus)
-    return " ".join(parts).lower()
+    machine = f"@{entry.host}" if entry.host else ""
+    parts = [entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, machine]
+    return " ".join([*parts, *entry.gpus]).lower()
 
 
 def _problems(key: str, value: str, since_s: float | None) -> list[str]:

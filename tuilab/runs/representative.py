@@ -131,8 +131,9 @@ def runs_to_report(index: Index) -> list[str]:
 
     found = representative_runs(index)
     runs = {scenario: run for scenario, run in found.items() if not is_watched(run)}  # watched commands claim nothing
-    places = {scenario.id: place for place, scenario in enumerate(catalog.load())}
-    return [run for _, run in sorted((runs or found).items(), key=lambda item: (places.get(item[0], len(places)), item[0]))]
+    runs = runs or found
+    listed = [scenario.id for scenario in catalog.load() if scenario.id in runs]
+    return [runs[scenario] for scenario in [*listed, *sorted(runs.keys() - set(listed))]]
 
 
 def reference_for(run_dir: "Path", index: Index) -> Reference | None:
@@ -141,10 +142,9 @@ def reference_for(run_dir: "Path", index: Index) -> Reference | None:
     The baseline itself is compared with the newest earlier comparable run.
     """
     root, index = run_dir.parent, index.in_folder(run_dir.parent)
-    for run in _tagged(run_dir):
-        if run != run_dir.name:
-            return Reference(root / run, is_baseline=True)
-        break
+    baseline = next(_tagged(run_dir), run_dir.name)
+    if baseline != run_dir.name:
+        return Reference(root / baseline, is_baseline=True)
     entry = index.entry(run_dir.name)
     earlier = (run for run in _same_scenario(run_dir) if by_time(run) < by_time(run_dir.name))
     for other in map(index.entry, islice(earlier, _BEFORE)):
@@ -211,7 +211,8 @@ def _candidates(newest_first: Iterable[RunEntry]) -> Iterator[RunEntry]:
     for entry in newest_first:
         yield entry
         rank = _rank(entry)
-        left -= rank > 0
+        if rank:
+            left -= 1
         if rank == _WITH_DEFAULTS or not left:
             return
 

@@ -1,7 +1,7 @@
 """The Lab screen: choose a scenario, read its lesson, fill in its form, run it.
 
 What stands on it is a matter of `Columns`, what its forms hold of `Drafts`, how runs are started of `Starter`, and what is read
-of them meanwhile of `Lookout`.
+of them meanwhile of `BackgroundReader`.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import command_line, drafts
-from tuilab.tui.state.background_reader import Lookout
+from tuilab.tui.state.background_reader import BackgroundReader
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
 from tuilab.tui.state.own.own_commands import TOPIC, OwnCommand
@@ -69,7 +69,7 @@ class LabPage(Page):
         yield self.columns
 
     def on_mount(self) -> None:
-        self._lookout = Lookout(self, self.desk)
+        self._reader = BackgroundReader(self, self.desk)
         self.desk.settings.has_seen_hint = True
         if not self._catalogue.go_to(self.desk.settings.scenario):
             self._catalogue.move_to(1)
@@ -77,7 +77,7 @@ class LabPage(Page):
         self._show_chosen()
         if self.desk.is_learning:
             self.call_after_refresh(self.action_next_lesson)
-        self.lab.call_after_first_frame(self._lookout.see_box)
+        self.lab.call_after_first_frame(self._reader.see_box)
         self.set_interval(_LOOK_AGAIN_S, self._look_again)
 
     def on_screen_resume(self) -> None:
@@ -87,12 +87,12 @@ class LabPage(Page):
         self.query("#hint").remove()
 
     def on_unmount(self) -> None:
-        self._lookout.close()
+        self._reader.close()
 
     @property
     def _past(self) -> list[PastRun]:
         """The past runs of the scenario under the cursor, as far as they were read."""
-        return (self._lookout.past(self.scenario) if self.scenario else None) or []
+        return (self._reader.past(self.scenario) if self.scenario else None) or []
 
     @property
     def scenario(self) -> Scenario | None:
@@ -108,7 +108,7 @@ class LabPage(Page):
         """Show what is under the cursor, and read about it."""
         if draft := self.draft:
             self.desk.settings.scenario = draft.scenario.id
-            self._lookout.look_at(draft.scenario)
+            self._reader.look_at(draft.scenario)
         self.columns.show(draft, self._past)
         self.show_command()
 
@@ -239,7 +239,7 @@ class LabPage(Page):
             return
         self.look_at_files()
         is_to_tell = self._going_on.runs and (self.is_seen or not self._does_one_go_on())
-        if is_to_tell or self._lookout.has_news():
+        if is_to_tell or self._reader.has_news():
             self._look_around()
 
     def _does_one_go_on(self) -> bool:
@@ -247,10 +247,10 @@ class LabPage(Page):
 
     def look_at_files(self) -> None:
         """Read the scenarios again whose files have changed."""
-        self._lookout.look_at_files()
+        self._reader.look_at_files()
 
     def _look_around(self) -> None:
-        self._lookout.look_around(self.scenario)
+        self._reader.look_around(self.scenario)
 
     def make_ready(self) -> None:
         """Have a process ready by the time that the lesson is read, and what will show the run.
@@ -262,21 +262,21 @@ class LabPage(Page):
             self.desk.prepare()
             self.run_worker(_load_what_shows_runs, thread=True, exit_on_error=False)
 
-    def on_lookout_box_seen(self, event: Lookout.BoxSeen) -> None:
+    def on_background_reader_box_seen(self, event: BackgroundReader.BoxSeen) -> None:
         self.heading.show(Content("tuilab  lab"), plain(event.line, 200, "$text-muted"))
 
     def on_field_gpus_wanted(self) -> None:
-        self._lookout.look_at_gpus()
+        self._reader.look_at_gpus()
 
-    def on_lookout_gpus_seen(self, event: Lookout.GpusSeen) -> None:
+    def on_background_reader_gpus_seen(self, event: BackgroundReader.GpusSeen) -> None:
         self._bench.show_gpus(event.gpus)
 
-    def on_lookout_files_changed(self) -> None:
+    def on_background_reader_files_changed(self) -> None:
         """Show what the files say now; what was typed into forms stays."""
         self.columns.take(self.desk.listed)
         self._show_chosen()
 
-    def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
+    def on_background_reader_runs_came(self, event: BackgroundReader.RunsCame) -> None:
         self._catalogue.show_statuses(event.statuses)
         self._going_on.show(event.going_on, is_paused=event.is_paused)
         if self.scenario is None:
@@ -285,11 +285,11 @@ class LabPage(Page):
             later(self, _READING_S, self.make_ready)
         self.show_keys()
 
-    def on_lookout_past_seen(self, event: Lookout.PastSeen) -> None:
+    def on_background_reader_past_seen(self, event: BackgroundReader.PastSeen) -> None:
         if event.scenario is self.scenario:
             self._bench.show_runs(self._past)
         elif event.is_all:
-            self._lookout.look_at(self.scenario)
+            self._reader.look_at(self.scenario)
 
 
 def _load_what_shows_runs() -> None:

@@ -1,4 +1,4 @@
-"""Reads what the Lab screen tells of runs and GPUs, beside the main path, and posts to the screen what it found."""
+"""Reads what the Lab screen shows of runs and GPUs, in threads, and posts to the screen what it found."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from tuilab.tui.state.gpus import GpuList, GpuQuestion
     from tuilab.tui.state.session import Desk
 
-_OF_KIND = 200  # runs of commands that are called alike, of which some may be of the same words
+_OF_KIND = 200  # runs of commands with the same name; some of them may be of the same words
 
 
-class Lookout:
-    """One for the screen; each question is answered in a thread of its own, and none is asked twice at a time."""
+class BackgroundReader:
+    """One for the screen. Each question is answered in its own thread; none is asked twice at the same time."""
 
     class BoxSeen(Message):
-        """What this box is has been found out."""
+        """The facts about this machine were read."""
 
         def __init__(self, line: str) -> None:
             super().__init__()
             self.line = line
 
     class FilesChanged(Message):
-        """Files of scenarios say something else than before; what they say has been read."""
+        """Files of scenarios have changed and were read again."""
 
     class GpusSeen(Message):
         """The GPUs that a run can have were found."""
@@ -46,7 +46,7 @@ class Lookout:
             self.gpus = gpus
 
     class RunsCame(Message):
-        """The status of the scenarios has been read, which runs are running, and whether the queued ones can start."""
+        """The status of the scenarios was read, which runs are running, and whether the queue is paused."""
 
         def __init__(
             self, statuses: "Mapping[str, ScenarioStatus]", going_on: "Sequence[RunEntry]", *, is_paused: bool
@@ -54,10 +54,10 @@ class Lookout:
             super().__init__()
             self.statuses = statuses
             self.going_on = going_on
-            self.is_paused = is_paused  # the queue
+            self.is_paused = is_paused
 
     class PastSeen(Message):
-        """Past runs of a scenario have been read; more may come."""
+        """Past runs of a scenario were read; more may come."""
 
         def __init__(self, scenario: Scenario, is_all: bool) -> None:
             super().__init__()
@@ -76,7 +76,7 @@ class Lookout:
         self._looks_at_files = False
 
     def past(self, scenario: Scenario) -> list[PastRun] | None:
-        """Return the past runs of a scenario; None while nobody has looked."""
+        """Return the past runs of a scenario; None until they have been read."""
         return self._past.get(scenario.path)
 
     def has_news(self) -> bool:
@@ -84,7 +84,7 @@ class Lookout:
         return self._has_seen and store.changed_at(self._desk.root) != self._seen_at
 
     def see_box(self) -> None:
-        """Find out what this box is."""
+        """Read the facts about this machine."""
         self._start(self._see_box)
 
     def look_at_files(self) -> None:
@@ -167,7 +167,7 @@ class Lookout:
         self._screen.post_message(self.PastSeen(scenario, True))
 
     def _past_of(self, scenario: Scenario) -> list[Path]:
-        """Return the runs to look at: of a command some may have other words, which their names do not tell."""
+        """Return the runs to read. The runs of a command may include some with other words, which their names do not show."""
         if isinstance(scenario, OwnCommand):
             return past_runs.runs_of(scenario.kind, self._desk.root)[:_OF_KIND]
         return past_runs.runs_to_show(scenario.id, self._desk.root, self._desk.index.entry)
