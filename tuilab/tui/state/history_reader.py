@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 from textual.message import Message
@@ -111,7 +110,7 @@ class HistoryReader:
         self.entries = {run: known.get(run) or from_name(run) for run in message.runs}
         for run in {*self.notes, *message.notes}:
             self._words.pop(run, None)
-        self.notes, self.problem, self.is_listed = message.notes, message.problem, not message.problem
+        self.notes, self.problem, self.is_listed = message.notes, message.problem, True
 
     def take(self, entries: Iterable[RunEntry]) -> set[str]:
         """Take in entries that were read; return the runs whose entry has changed."""
@@ -124,15 +123,13 @@ class HistoryReader:
 
     def read_more(self, in_view: Callable[[], Sequence[str]], *, is_new_list: bool = False) -> None:
         """Read the next portion; of a new list also the runs that may have changed. Save everything once all are read."""
-        unfinished = [entry.run for entry in self._unfinished()]
-        unread = self.unread
-        seen = set(in_view())
-        first = unfinished if is_new_list else []
-        wanted = list(dict.fromkeys([*first, *(run for run in unread if run in seen), *islice(unread, _PORTION)]))
+        unread, seen = self.unread, set(in_view())
+        first = [entry.run for entry in self._unfinished()] if is_new_list else []
+        wanted = list(dict.fromkeys([*first, *(run for run in unread if run in seen), *unread[:_PORTION]]))
         self.is_reading = bool(wanted)
         if wanted:
             self._screen.run_worker(partial(self._read, wanted), thread=True, exclusive=True, group="read")
-        elif self._index.has_news and not unfinished:
+        elif self._index.has_news and not self._unfinished():
             self.save()
 
     def read_more_soon(self, in_view: Callable[[], Sequence[str]]) -> None:
