@@ -31,8 +31,8 @@ def rows(place: Path, *, rounds: int, runs: int) -> Iterator[Row]:
         remove(place / ".cache", "catalog*")
         return plain("list")()
 
-    def with_cold_ledger() -> dict[str, float]:
-        remove(place / "many", ".ledger-*")
+    def with_cold_index() -> dict[str, float]:
+        remove(place / "many", ".index-*")
         return plain(*refuted, root="many")()
 
     ways: dict[str, Way] = {
@@ -45,7 +45,7 @@ def rows(place: Path, *, rounds: int, runs: int) -> Iterator[Row]:
         "tuilab runs, 0 runs": plain("runs"),
         of_many: plain("runs", root="many"),  # the last 20
         all_of_many: plain(*refuted, root="many"),
-        f"{all_of_many}, cold ledger": with_cold_ledger,
+        f"{all_of_many}, cold index": with_cold_index,
         "tuilab doctor --all, to the first answer": lambda: {"ms": ms_to_first_word([tuilab, "doctor", "--all"], place)},
         "tuilab doctor": lambda: cost([tuilab, "doctor"], place, ends_with=DOCTOR_ENDS_WITH),
     } | {words: of_peer(lambda words=words: peer(words, place)) for words in PEERS}  # type: ignore[misc]  # bound now

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.tui.screens import opened, press, settle
 from tuilab.runs import store
-from tuilab.runs.listing.entry import from_name
+from tuilab.runs.entry import from_name
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent

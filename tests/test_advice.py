@@ -110,7 +110,7 @@ def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"run": {"quick": True}}, "it ran with --quick (one process, smaller sizes)"),
+        ({"run": {"quick": True}}, "it ran with other options: --quick"),
         ({"run": {"changed": ["size"], "params": {"size": 32}}}, "it ran with other options: --size 32"),
         ({"state": "failed"}, "it ended as failed"),
         ({"variables": {"OMP_PROC_BIND": "close"}}, "OMP_PROC_BIND was already set when it ran"),

@@ -23,12 +23,11 @@ from tuilab.doctor import lab as lab_checks
 from tuilab.errors import TuilabError
 from tuilab.judging.integrity import examine
 from tuilab.record import presence
-from tuilab.runs import ledger, past_runs
+from tuilab.runs import past_runs, reading
 from tuilab.runs.archive.names import left_out
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.archive.unpack import Refused, unpack
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.running import GoingOn
+from tuilab.runs.index import Index
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 JOURNAL = Path(__file__).parent / "journals" / "tour"
@@ -202,8 +201,8 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
     assert (attached.returncode, json.loads(attached.stdout)["runs"][0]["state"]) == (4, "lost")
     assert "The run is lost" in reported.stdout
     assert (exported.returncode, exported.stderr) == (0, "")
-    assert watch.state == ledger.read(unfinished).state == past_runs.look(unfinished).state == "lost"
-    assert GoingOn(LedgerCache(unfinished.parent)).look() == []
+    assert watch.state == reading.read_entry(unfinished).state == past_runs.read_past_run(unfinished).state == "lost"
+    assert Index(unfinished.parent).running() == []
     assert "the record of its end is missing: the run is lost" in examine(unfinished).wrong
 
 

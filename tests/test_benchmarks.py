@@ -21,7 +21,7 @@ BARE = "python -c pass"
 HERE = {  # what is measured without any peer
     "command_line": {
         BARE, "tuilab --help", "tuilab list", "tuilab list, cold catalogue", "completion of a verb", "completion of a scenario",
-        "tuilab runs, 0 runs", "tuilab runs, 20 runs", "runs --verdict, 20 runs", "runs --verdict, 20 runs, cold ledger",
+        "tuilab runs, 0 runs", "tuilab runs, 20 runs", "runs --verdict, 20 runs", "runs --verdict, 20 runs, cold index",
         "tuilab doctor", "tuilab doctor --all, to the first answer",
     },
     "screens": {

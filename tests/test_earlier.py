@@ -14,7 +14,7 @@ from tuilab.reports import plain
 from tuilab.reports.pages import page_of
 from tuilab.reports.subject import read_subject
 from tuilab.runs import earlier
-from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.index import Index
 
 STYLE = Style(has_colour=False, is_utf8=True)
 SAID = "2nd run of this claim on this box; the other: SUPPORTED"
@@ -104,7 +104,7 @@ def test_what_was_looked_up_is_kept_for_the_next_one(root: Path) -> None:
     first = judged(root, 1)
     told(judged(root, 2))
 
-    known = LedgerCache(root).known(first.name)
+    known = Index(root).entry_if_over(first.name)
     assert known is not None and (known.source_sha256, known.host) == ("abc", identity(is_alive=True).host)
 
 

@@ -38,7 +38,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
 from tuilab.record.told import ranks_words, unmeasured
-from tuilab.runs import ledger, store
+from tuilab.runs import reading, store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -144,7 +144,7 @@ def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
     carried.write(run_dir, me())
     watch = Watch(run_dir)
     watch.catch_up()
-    assert (watch.state(), ledger.read(run_dir).state) == ("running", "running")
+    assert (watch.state(), reading.read_entry(run_dir).state) == ("running", "running")
     assert launch.stop(run_dir).startswith("asked ") and carried.asked_to_stop(run_dir) == ""
     launch.stop(run_dir, at_once=True)
     assert carried.asked_to_stop(run_dir) == carried.AT_ONCE
@@ -152,7 +152,7 @@ def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
     carrier = me()
     carrier.is_over = True
     carried.write(run_dir, carrier)
-    assert (watch.state(), ledger.read(run_dir).state) == ("lost", "lost")
+    assert (watch.state(), reading.read_entry(run_dir).state) == ("lost", "lost")
 
 
 @pytest.mark.parametrize("words", [["--per-node"], ["--count", "2"]])

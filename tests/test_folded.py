@@ -16,7 +16,7 @@ from tuilab.record.folding import folded
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import Watch, read_run
 from tuilab.record.summary import RunSummary
-from tuilab.runs import ledger
+from tuilab.runs import reading
 from tuilab.runs.archive.names import left_out, names
 
 RUN = "20260101T000000000Z-tour-abcdef"
@@ -174,8 +174,8 @@ def test_that_a_run_was_deleted_is_told_of_one_that_was_not_read(run_dir: Path) 
 
 def test_a_run_is_as_large_before_it_was_opened_as_after(root: Path) -> None:
     shutil.copytree(JOURNALS / "tour", root / RUN)
-    before = ledger.read(root / RUN).bytes_total
+    before = reading.read_entry(root / RUN).bytes_total
     opened(root / RUN)
 
     assert (root / RUN / folded.FILE).exists()
-    assert ledger.read(root / RUN).bytes_total == before
+    assert reading.read_entry(root / RUN).bytes_total == before

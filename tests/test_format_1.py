@@ -16,7 +16,7 @@ from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.reports.files import ENDINGS, write
 from tuilab.reports.subject import read_subject
-from tuilab.runs import ledger
+from tuilab.runs import reading
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.archive.unpack import unpack
 from tuilab.runs.comparing.comparison import compare
@@ -43,7 +43,7 @@ def test_it_is_whole_and_its_verdicts_follow(run_dir: Path) -> None:
 
 @of_each
 def test_a_list_of_runs_tells_it(run_dir: Path) -> None:
-    entry = ledger.read(run_dir)
+    entry = reading.read_entry(run_dir)
 
     assert entry.state == ("failed" if entry.scenario == "fails" else "succeeded")
     assert [verdict for _, verdict in entry.claims] == VERDICTS[run_dir.name]

@@ -24,7 +24,7 @@ from tuilab.reports.advice.env_file import env_file
 from tuilab.reports.advice.validity import facts_of
 from tuilab.reports.box import opening_of
 from tuilab.reports.subject import read_subject
-from tuilab.runs import earlier, ledger
+from tuilab.runs import earlier, reading
 from tuilab.runs.comparing import comparison
 from tuilab.runs.filters import words_of
 from tuilab.runs.notes import Notes
@@ -121,7 +121,7 @@ def test_runs_on_another_gpu_and_on_the_cpu_are_not_counted(root: Path) -> None:
 
 
 def test_the_list_of_runs_names_the_gpu_and_finds_by_it(tuilab: Tuilab, root: Path) -> None:
-    h100, cpu = ledger.read(on(root, 1, **H100)), ledger.read(on(root, 2))
+    h100, cpu = reading.read_entry(on(root, 1, **H100)), reading.read_entry(on(root, 2))
 
     assert (h100.gpus, cpu.gpus) == (["NVIDIA H100 (aaaaaaaa)"], [])
     assert "nvidia h100 (aaaaaaaa)" in words_of(h100, Notes())
@@ -147,7 +147,7 @@ def test_a_run_of_a_command_is_found_by_the_gpu_that_it_held_memory_on(root: Pat
             journal.append(record)
         journal.close()
 
-    entry = ledger.read(run_dir)
+    entry = reading.read_entry(run_dir)
     assert (entry.gpu_names, entry.state, entry.claims) == ({"1-1": "b"}, "succeeded", [])
     assert "b (1-1)" in words_of(entry, Notes())
 

@@ -18,11 +18,12 @@ from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
 from tuilab.cli import group
 from tuilab.errors import CannotRecord
-from tuilab.record.events import RunDescribed, StateChanged, VerdictReached
+from tuilab.record.events import Identity, RunDescribed, StateChanged, VerdictReached
 from tuilab.record.folding.fold import fold
+from tuilab.record.origin.imported import mark_imported
 from tuilab.record.told import for_how_long
-from tuilab.runs import ledger, notes
-from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs import notes, reading
+from tuilab.runs.index import Index
 from tuilab.tui.widgets.history import runline
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -73,6 +74,22 @@ def test_runs_of_several_boxes_stand_in_one_list(tuilab: Tuilab, three: Path, tm
 
     done = tuilab("runs", "--json", "--root", str(three), "--root", str(tmp_path / "other"))
     assert ids(done) == ["dddddd", "aaaaaa", "bbbbbb", "cccccc"]
+
+
+def test_runs_of_several_machines_in_one_folder_are_listed_with_their_machine(tuilab: Tuilab, root: Path) -> None:
+    over = StateChanged(state="succeeded")
+    own = started(supervisor=Identity(host=os.uname().nodename, boot="b", pid=1, start=1))
+    records_of(root, own, over, at_s=1.5e9, end="aaaaaa")
+    alone = tuilab("runs").stdout
+    records_of(root, started(supervisor=Identity(host="gpu1", boot="b", pid=1, start=1)), over, at_s=1.6e9, end="bbbbbb")
+    imported = records_of(root, started(supervisor=Identity(host="gpu2", boot="b", pid=1, start=1)), over, end="cccccc")
+    mark_imported(imported)
+
+    lines = tuilab("runs").stdout.splitlines()
+    assert "@" not in alone
+    assert [line.partition("@")[2] for line in lines[:3]] == ["", "gpu1", os.uname().nodename]
+    assert [run["host"] for run in json.loads(tuilab("runs", "--json").stdout)["runs"]] == [None, "gpu1", os.uname().nodename]
+    assert tuilab("runs", "@gpu1").stdout.startswith("bbbbbb")
 
 
 def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three: Path) -> None:
@@ -165,9 +182,9 @@ def test_a_run_that_goes_on_survives_every_sweep(tuilab: Tuilab, three: Path, tm
 def test_what_is_remembered_of_a_run_deletes_none(tuilab: Tuilab, root: Path) -> None:
     """The memory says that it succeeded; its record, that it goes on."""
     run_dir = records_of(root, started(), StateChanged(state="succeeded"))
-    cache = LedgerCache(root)
-    cache.look(run_dir)
-    cache.keep()
+    index = Index(root)
+    index.read(run_dir.name)
+    index.save()
     going = records_of(root / "elsewhere", started(is_alive=True), StateChanged(state="running"))
     (going / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
 
@@ -201,7 +218,7 @@ def test_a_run_with_much_to_say_about_its_claims_is_listed_to_its_end(root: Path
 
     run_dir = records_of(root, started(), *described, *reached, StateChanged(state="succeeded"))
 
-    entry = ledger.read(run_dir)
+    entry = reading.read_entry(run_dir)
     assert (run_dir / "journal" / "supervisor.jsonl").stat().st_size > 4_000_000
     assert entry.state == "succeeded" and {verdict for _, verdict in entry.claims} == {"SUPPORTED"}
 
@@ -221,7 +238,7 @@ def test_how_long_a_run_waited_in_the_queue_is_not_how_long_it_took(
     run_dir = records_of(root, started(is_alive=True), *changes, at_s=time.time() - 3630)
     hour = [msgspec.structs.replace(change, t=1 + at * 3600 * 10**9) for at, change in enumerate(changes)]
     summary = fold([("supervisor", started(t=1)), *(("supervisor", change) for change in hour)])
-    entry = ledger.entry_of(run_dir, summary, summary.state)
+    entry = reading.entry_of(run_dir, summary, summary.state)
 
     assert entry.elapsed_at(time.time()) == (None if took is None else pytest.approx(took, abs=5))
     assert told in runline.line(entry, notes.Notes(), 80, time.time(), is_marked=False).plain

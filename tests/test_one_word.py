@@ -16,7 +16,7 @@ from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RUNNING_STATES, Ru
 from tuilab.record.verdicts import FAILED, NOT_JUDGED, QUEUED, RUNNING, WORST_FIRST, Verdict
 from tuilab.reports.formats.full import schema
 from tuilab.reports.pages import look_of
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 from tuilab.tui.looks import marks
 
 HOUSE = Path(tuilab.__file__).parent
@@ -65,7 +65,7 @@ def test_a_state_that_we_do_not_know_is_read_and_not_taken_for_an_end() -> None:
 def test_only_a_run_with_an_end_in_its_record_is_over() -> None:
     states = ["pondering", "", *RunState]
 
-    assert {state for state in states if Entry("a run", "tour", state=state).is_over} == FINAL_STATES
+    assert {state for state in states if RunEntry("a run", "tour", state=state).is_over} == FINAL_STATES
 
 
 def test_every_verdict_has_a_mark_and_a_place_among_the_worst() -> None:

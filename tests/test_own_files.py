@@ -47,7 +47,7 @@ from tuilab.record.origin.imported import mark_imported
 from tuilab.record.states import RunState
 from tuilab.runs import notes, private, queue
 from tuilab.runs.archive.pack import pack
-from tuilab.runs.listing.ledger_file import FILE as LEDGER
+from tuilab.runs.index import FILE as INDEX
 from tuilab.runs.queue import Ticket
 from tuilab.runs.score import Learned
 from tuilab.tui.looks.sgr import uncoloured
@@ -134,7 +134,7 @@ OWN = {
     "folded": Own(f"runs/{OTHER}/{folded.FILE}", [f"attach {OTHER} --headless"], is_same=True),
     "carrier": Own(f"runs/{OTHER}/{carried.FILE}", ["runs"], is_same=True),
     "word for the carrier": Own(f"runs/{OTHER}/{carried.STOP}", ["runs"], is_same=True),
-    "memory": Own(f"runs/{LEDGER}", ["list", "runs"], is_same=True),
+    "index": Own(f"runs/{INDEX}", ["list", "runs"], is_same=True),
     "ticket": Own(
         TICKET, ["queue", "queue --json", f"queue move {WAITS} 1"], f"{WAITS}.json",
         write=lambda: queue.begin(Path("runs"), WAITS),
@@ -359,7 +359,7 @@ WRITERS: dict[str, list[str] | str] = {
     "reports/formats/tensorboard.py": HANDED_ON,
     "runs/archive/pack.py": ["archive", "taken out"],
     "runs/archive/unpack.py": "what was packed",
-    "runs/listing/ledger_file.py": ["memory"],
+    "runs/index.py": ["index"],
     "runs/notes.py": ["notes"],
     "runs/queue.py": ["ticket", "pause"],
     "runs/score.py": ["lessons"],

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.tui.made_up import finished
 from tuilab.cli.verbs import runs
 from tuilab.errors import UsageError
-from tuilab.runs import ledger, notes, store
+from tuilab.runs import notes, reading, store
 from tuilab.runs.filters import completed, moment, parse, words_of
 
 NOW = 1.8e9
@@ -34,7 +34,7 @@ def three(root: Path) -> Path:
 def found(root: Path, text: str) -> str:
     """Return the first letters of the ids of those that a filter leaves."""
     wanted = parse(text, NOW)
-    entries = [(ledger.read(run_dir), notes.read(run_dir)) for run_dir in store.list_runs(root)]
+    entries = [(reading.read_entry(run_dir), notes.read(run_dir)) for run_dir in store.list_runs(root)]
     left = [entry.run for entry, written in entries if wanted.matches(entry, written, partial(words_of, entry, written))]
     return "".join(sorted(run[-1] for run in left))
 

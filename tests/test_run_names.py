@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuilab.runs import store
-from tuilab.runs.last_verdicts import runs_in
-from tuilab.runs.listing.entry import from_name
+from tuilab.runs.entry import from_name
+from tuilab.runs.folders import run_names
 from tuilab.runs.run_name import RunName, new_name
 
 GIVEN = "20261121T223331195Z-row-reduce-abbc91"
@@ -29,7 +29,7 @@ def test_the_newest_run_is_one_whose_time_is_known(tmp_path: Path) -> None:
 
     assert [run.name for run in store.list_runs(tmp_path)] == names
     assert [run.name for run in store.newest([tmp_path])] == names
-    assert runs_in(str(tmp_path)) == names
+    assert run_names(str(tmp_path)) == names
     assert store.find("last", tmp_path).name == GIVEN
 
 

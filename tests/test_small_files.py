@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.harms import HARMS, harm, obeying_permissions
 from tests.tui.made_up import finished
-from tuilab import config
+from tuilab import config, filetree
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import UsageError
@@ -19,10 +20,10 @@ from tuilab.files import sealed, unsealed
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.runs import notes
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing.entry import Entry
-from tuilab.runs.listing.ledger_file import FILE, row_of
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.index import FILE, Index
 from tuilab.runs.notes import Notes
+from tuilab.runs.representative import verdict_of
 from tuilab.tui.state import settings
 from tuilab.tui.state.settings import Settings
 
@@ -51,19 +52,18 @@ def ask_catalogue() -> list[str]:
     return [one.title for one in catalog.load(["mine"])]
 
 
-def make_memory() -> None:
-    cache = LedgerCache("runs")
-    cache.look(finished(Path("runs"), {"a": "REFUTED"}))
-    cache.keep()
+def make_index() -> None:
+    index = Index("runs")
+    index.read(finished(Path("runs"), {"a": "REFUTED"}).name)
+    index.save()
 
 
-def ask_memory() -> tuple[dict[str, str], str]:
-    """Ask for what either line of the file says, each time as a process that knows nothing yet."""
-    verdicts = LedgerCache("runs").last_verdicts()
-    cache = LedgerCache("runs")
-    state = cache.entry(Path("runs", RUN)).state
-    cache.keep()
-    return verdicts, state
+def ask_index() -> tuple[str, bool]:
+    """Ask for what the index says of a run, as a process that knows nothing yet."""
+    index = Index("runs")
+    verdict = verdict_of(index.entry(RUN))
+    index.save()
+    return verdict, index.bytes_of([RUN]) == (filetree.size(f"runs/{RUN}"), True)
 
 
 def make_notes() -> None:
@@ -90,7 +90,7 @@ def kept() -> dict[str, Kept]:
     over = "over 6 processes"
     return {
         "catalogue": Kept(f"cache/tuilab/{os.path.basename(catalog.cache_path())}", make_catalogue, ask_catalogue, ["One sum"]),
-        "memory": Kept(f"runs/{FILE}", make_memory, ask_memory, ({"softmax": "REFUTED"}, "succeeded")),
+        "index": Kept(f"runs/{FILE}", make_index, ask_index, ("REFUTED", True)),
         "notes": Kept(f"runs/{RUN}/notes.jsonl", make_notes, lambda: notes.read(Path("runs", RUN)), Notes()),
         "calibration": Kept(
             "calibration.json", lambda: calibration_file.save({over: Trials(1, 0, 1, 1)}), calibration_file.load, Calibration()
@@ -130,7 +130,7 @@ def test_a_small_file_is_what_it_was_made(tmp_path: Path, name: str) -> None:
     file.make()
 
     assert (tmp_path / file.path).is_file()
-    assert name in ("catalogue", "memory") or file.ask() != file.without
+    assert name in ("catalogue", "index") or file.ask() != file.without
 
 
 MADE_AGAIN = [name for name in KEPT if name not in ("notes", "config")]  # which are people's
@@ -145,7 +145,7 @@ def test_what_is_of_no_use_is_replaced_when_it_is_kept_again(tmp_path: Path, nam
     harm(tmp_path / file.path, kind)
 
     with obeying_permissions():
-        file.ask() if name in ("catalogue", "memory") else file.make()
+        file.ask() if name in ("catalogue", "index") else file.make()
     assert (tmp_path / file.path).is_file() and (tmp_path / file.path).stat().st_mode & 0o777 == 0o600
     assert 2 < (tmp_path / file.path).stat().st_size < 100_000
     assert without_time(file.ask()) == without_time(good)
@@ -155,15 +155,12 @@ def without_time(told: object) -> object:
     return told.trials_of_method if isinstance(told, Calibration) else told
 
 
-SAID = {"verdicts": {RUN: ["REFUTED", ""]}}
-ENTRY = Entry(RUN, "softmax", state="succeeded", claims=[("a", "REFUTED")])
+ENTRY = RunEntry(RUN, "softmax", state="succeeded", claims=[("a", "REFUTED")])
 
 
-def memory(said: object = SAID, index: object = None, row: bytes | None = None) -> bytes:
-    """Return a memory of one run, of which each line has the right checksum."""
-    row = row or row_of(ENTRY)
-    lines = [sealed(json.dumps(one).encode()) for one in (said, index or [[RUN], [5], [len(row) + 1]])]
-    return b"".join(line + b"\n" for line in (*lines, row))
+def index_of(row: bytes) -> bytes:
+    """Return an index with one row, and with the right checksum."""
+    return sealed(RUN.encode() + b"\t5\t" + row)
 
 
 NO_ROWS = [b"3", b"null", b"[]", b'["x"]', b'{"run": 3}', b"[" * 60_000, b"[" + b"[]," * 15 + b"[]]"]
@@ -171,14 +168,6 @@ ODD: list[dict[str, Any]] = [
     {"run": 3}, {"run": "20270115T080000000Z-softmax-abcdee"}, {"state": ""}, {"state": "lost"}, {"claims": 3},
     {"claims": [["a"]]}, {"claims": [["a", 3]]}, {"claim_keys": [3]}, {"changed": []}, {"changed": 3}, {"reason": {}},
     {"elapsed_s": "x"}, {"waited_s": []},
-]  # fmt: skip
-NO_VERDICTS: list[object] = [
-    [{"run": 3}], {"verdicts": {RUN: "SUPPORTED"}}, {"verdicts": {RUN: ["SUPPORTED", "", ""]}}, {"verdicts": []},
-    {"verdicts": {RUN: [3, ""]}}, {"verdicts": {RUN: ["\x1b[2J", ""]}}, {"format": 3},
-]  # fmt: skip
-NO_INDEX: list[object] = [
-    3, [[]], [[RUN], [5], ["x"]], [[RUN], ["x"], [9]], [[[]], [5], [9]], [[RUN], [5], [10**9]], [[RUN], [5], [-9]],
-    [[RUN, RUN], [5], [9]], [[RUN], [5], [9, 9]], {"a": 1, "b": 2, "c": 3}, [3, 4, 5], [[RUN], [5], [0]],
 ]  # fmt: skip
 OF_ANOTHER_KIND = {
     "settings": [
@@ -193,13 +182,11 @@ OF_ANOTHER_KIND = {
         b'{"HOST": {"wall_s": 1e300}}',
     ],
     "notes": [b'{"text": 3, "tags": "good", "wall_s": "never"}\n{"text": null, "tags": [3, null], "untags": {"a": 1}}\n'],
-    "memory": [
-        *map(memory, NO_VERDICTS),
-        *(memory(index=index) for index in NO_INDEX),
-        *(memory(row=sealed(row)) for row in NO_ROWS),
-        *(memory(row=row_of(ENTRY._replace(**other))) for other in ODD),
-        memory().splitlines()[0] + b"\n",
-        sealed(memory()),
+    "index": [
+        *map(index_of, NO_ROWS),
+        *(index_of(msgspec.json.encode(ENTRY._replace(**other))) for other in ODD),
+        sealed(b"3"), sealed(b"\xff\t5\t[]"), sealed(RUN.encode() + b"\tfive\t[]"), sealed(RUN.encode() + b"\t-5\t[]"),
+        sealed(index_of(b"[]")),
     ],
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ from tuilab.catalogue.scenario import Stated
 from tuilab.catalogue.stated import Change, changes_of, claims_of, fits, match, sections_of, why_unknown
 from tuilab.record.events import VerdictReached
 from tuilab.record.parts import Claim
+from tuilab.runs.entry import from_name
 from tuilab.runs.past_runs import PastRun, verdict_on
 
 LESSON = """
@@ -89,7 +90,7 @@ def test_gaps_fit_any_words_in_their_order() -> None:
 def test_verdict_of_an_earlier_run_is_found_by_the_key(stated: Stated, recorded: tuple[str, str]) -> None:
     key, text = recorded
     verdict = VerdictReached(key=key, text=text, verdict="REFUTED", rule="r")
-    run = PastRun(Path("run"), "succeeded", claims=[Claim("something else"), Claim(text, key, verdict=verdict)])
+    run = PastRun(Path("run"), from_name("run"), claims=[Claim("something else"), Claim(text, key, verdict=verdict)])
 
     assert verdict_on(stated, run) is verdict
     assert verdict_on(Stated("near", "other words"), run) is None

@@ -28,9 +28,10 @@ from tuilab.reports.subject import read_subject
 from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where, number_of
 from tuilab.reports.sweeps.swept import swept as summed_up
 from tuilab.reports.sweeps.text import table
-from tuilab.runs import ledger, store, sweeps
+from tuilab.runs import reading, store, sweeps
+from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
-from tuilab.runs.spokesmen import spokesmen
+from tuilab.runs.representative import representative_runs
 from tuilab.tui.widgets.history import runline
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -487,7 +488,7 @@ def test_the_runs_of_a_sweep_tell_its_id_and_their_values(tuilab: Tuilab, probe:
     assert tuilab("runs", "sweep-last~1").stdout.splitlines()[:2] == lines[1:3]
     assert tuilab("runs", "!sweep-last~1", "sweep-last").stdout.splitlines()[:-1] == lines[:1]
     assert "0 of 3 runs match" in tuilab("runs", "sweep-last~2").stdout
-    cells = [runline.line(ledger.read(run), Notes(), 120, 1.8e9, is_marked=False).plain for run in store.list_runs(root)]
+    cells = [runline.line(reading.read_entry(run), Notes(), 120, 1.8e9, is_marked=False).plain for run in store.list_runs(root)]
     assert ["rows=10" in cells[0], "n=1  sh" in cells[1], "n=0  sh" in cells[2]] == [True] * 3
 
 
@@ -717,9 +718,9 @@ def test_memory_of_a_command_is_told_with_our_own(tuilab: Tuilab, root: Path) ->
     assert "peak memory, with tuilab" in tuilab("attach", "last").stdout
 
 
-def test_no_point_of_a_sweep_with_another_value_speaks_for_a_box(root: Path) -> None:
+def test_point_of_a_sweep_with_another_value_represents_no_scenario(root: Path) -> None:
     changed: dict[str, Any] = {"params": {"rows": 5}, "changed": ["rows"]}
     by_hand = finished(root, {}, at_s=1.5e9, end="aaaaaa", **changed)
     finished(root, {}, at_s=1.6e9, end="bbbbbb", sweep=Sweep(id="sweep-1", values={"rows": [5]}, point={"rows": 5}), **changed)
 
-    assert spokesmen(root) == {"softmax": by_hand}
+    assert representative_runs(Index(root)) == {"softmax": by_hand.name}

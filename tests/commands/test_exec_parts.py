@@ -16,7 +16,7 @@ from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.reports.formats import html, markdown
 from tuilab.reports.subject import read_subject
-from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.past_runs import read_past_run
 from tuilab.tui.state.own import own_commands
 
 ALL = ["waits for data", "backward", "optimizer", "forward + rest"]
@@ -85,7 +85,7 @@ def test_the_lab_tells_what_was_seen_line_by_line(root: Path) -> None:
     journal.append(events.TextShown(text=told, title="steps"))
     journal.close()
 
-    (command, _) = own_commands.last(LedgerCache(root), root)
+    (command, _) = own_commands.last(read_past_run, root)
     assert "\n\n".join(told.splitlines()) in command.lesson
 
 

@@ -15,7 +15,7 @@ from tests.faults.fronts import WAITS
 from tests.faults.oracle import check, is_well, snapshot
 from tests.faults.sites import Site, latest, reach_stage
 from tests.faults.victims import is_suspended, kill, supervisor_of
-from tuilab.runs.listing.ledger_file import FILE
+from tuilab.runs.index import FILE
 
 pytestmark = pytest.mark.faults
 

@@ -12,6 +12,7 @@ from tests.tui.made_up import FAST, started, write
 from tests.tui.screens import NotingApp, drive, eventually, press, settle, text
 from tuilab.catalogue import catalog, source
 from tuilab.catalogue.scenario import Scenario
+from tuilab.runs.entry import from_name
 from tuilab.runs.past_runs import PastRun
 from tuilab.tui.state import command_line, presets
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
@@ -372,7 +373,7 @@ def test_what_to_try_next_keeps_the_device_and_an_earlier_run_brings_its_own(
 
     monkeypatch.setenv("TUILAB_DEVICE", "cuda:1")
     params = {param.name: param.default for param in scenario.params}
-    earlier = presets.of_run(PastRun(root / "a-run", "succeeded", started(scenario="fast", params=params)), scenario)
+    earlier = presets.of_run(PastRun(root / "a-run", from_name("a-run"), started(scenario="fast", params=params)), scenario)
     assert earlier is not None
     earlier.fill(draft)
     assert draft.given == {"device": "auto"}

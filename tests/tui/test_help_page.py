@@ -116,7 +116,7 @@ async def test_the_palette_offers_every_command_once(root: Path) -> None:
     async with opened(root, "h") as pilot:
         offered = await hits(Commands(pilot.app.screen))
 
-    assert "Compare marked runs, or this run with its baseline (else the newest)." in offered
+    assert "Compare marked runs, or this run with its baseline or an earlier run." in offered
     assert "Quit; running runs continue." in offered
     assert len(offered) == len(set(offered))
 

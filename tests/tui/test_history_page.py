@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -18,16 +17,13 @@ from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, eventually, opened, press, said, settle, shown, text
 from tuilab.engine import launch
 from tuilab.record import events, presence
-from tuilab.runs import ledger, notes, store
+from tuilab.runs import notes, reading, store
 from tuilab.runs.filters import HINT
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing import ledger_file
-from tuilab.runs.listing.ledger_file import FILE
+from tuilab.runs.index import FILE, Index
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.history_reader import HistoryReader
-from tuilab.tui.state.run_index import KnownRuns
 from tuilab.tui.widgets.history import count, ordering, runline
 from tuilab.tui.widgets.history.runlist import RunList
 from tuilab.tui.widgets.question import Question
@@ -68,12 +64,12 @@ async def test_runs_are_listed_newest_first_with_what_happened_in_them(three: Pa
 
 def test_how_many_runs_are_still_to_be_read_is_told_until_none_is(three: Path) -> None:
     runs = [path.name for path in store.list_runs(three)]
-    reader = SimpleNamespace(known=KnownRuns())
-    reader.known.take_list(runs, {}, {})
-    told = [count.words_of(cast(HistoryReader, reader), 3, 0, 0, ordering.ORDERS[0]).plain]
+    reader = HistoryReader(cast(HistoryPage, None), lambda: Index(three), time.time)
+    reader.take_list(HistoryReader.Listed(runs, {}, {}))
+    told = [count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain]
     for run in runs:
-        reader.known.take([ledger.read(three / run)])
-        told.append(count.words_of(cast(HistoryReader, reader), 3, 0, 0, ordering.ORDERS[0]).plain)
+        reader.take([reading.read_entry(three / run)])
+        told.append(count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain)
 
     assert [words.partition("3 runs  ")[2] for words in told[:3]] == [f"{left} not read yet" for left in (3, 2, 1)]
     assert told[3].endswith(" on disk")
@@ -98,12 +94,15 @@ async def test_marked_runs_are_compared_in_the_order_of_their_marks(three: Path)
         assert page.command().startswith("tuilab compare aaaaaa cccccc")
 
 
-async def test_without_marks_a_run_is_compared_with_the_last_of_its_scenario(three: Path) -> None:
+async def test_without_marks_a_run_is_compared_with_its_reference(three: Path) -> None:
     async with opened(three, "h", "end", "m") as pilot:
+        without_reference = said(pilot)
+        await press(pilot, "home", "m")
         page = pilot.app.screen
 
+        assert without_reference == ["no run to compare with: no baseline and no earlier successful run"]
         assert isinstance(page, ComparePage)
-        assert page.command().startswith("tuilab compare cccccc aaaaaa")
+        assert page.command().startswith("tuilab compare aaaaaa cccccc")
 
 
 async def test_a_run_is_deleted_only_after_a_yes(three: Path) -> None:
@@ -196,13 +195,12 @@ async def test_a_run_that_comes_alive_while_one_is_asked_is_not_deleted(root: Pa
     assert runs_in(root) == ["abcdef"]
 
 
-async def test_what_a_deletion_frees_is_not_known_better_than_it_was_counted(three: Path) -> None:
+async def test_deletion_names_no_size_that_was_not_counted(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = sorted(path.name for path in three.glob("2*"))
-    cache = LedgerCache(three)
-    cache.look_around(names, 60)
-    cache.keep()
-    kept = ledger_file.read_rows(str(three))
-    ledger_file.write(three, {}, {run: (kept.row(run), None if run == names[0] else kept.sizes[run]) for run in names})
+    index = Index(three)
+    index.read_missing(names, 60)
+    monkeypatch.setattr(index, "_entries", {names[0]: index.entry(names[0])._replace(bytes_total=None)})
+    index.save()
 
     seen = []
     async with opened(three, "h", "end", "d") as pilot:
@@ -273,7 +271,7 @@ async def test_enter_opens_the_run(three: Path) -> None:
 async def test_what_was_read_is_remembered_and_a_damaged_memory_is_done_without(three: Path) -> None:
     async with opened(three, "h") as pilot:
         first = text(pilot)
-    remembered = LedgerCache(three).over()
+    remembered = Index(three).finished()
     (three / FILE).write_text('[{"run": 3}]')
     async with opened(three, "h") as pilot:
         again = text(pilot)

@@ -3,11 +3,13 @@
 import re
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from textual.content import Content
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, KEYS, PLAIN, finished, make_run, note_done, started, write
@@ -17,14 +19,14 @@ from tuilab.catalogue.stated import fits
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.runs import queue
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.past_runs import look
-from tuilab.runs.running import GoingOn
+from tuilab.runs.past_runs import read_past_run
 from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.reading import fold, inline, lay_out
 from tuilab.tui.looks.themes import NAMES
 from tuilab.tui.screens.lab import LabPage
+from tuilab.tui.state.background_reader import BackgroundReader
 from tuilab.tui.state.box_line import box_line
+from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.lab.catalogue import Catalogue
@@ -300,15 +302,16 @@ def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) ->
     drive(body, folder, root, size=TALL)
 
 
-def test_where_nothing_runs_and_nothing_came_nothing_is_read(root: Path) -> None:
+def test_lab_reads_runs_again_only_when_some_came_or_went(root: Path) -> None:
     record_run(root, verdict("the sum is right", "SUPPORTED"))
-    going_on = GoingOn(LedgerCache(root))
-    found = going_on.look()
+    screen = SimpleNamespace(run_worker=lambda work, **_: work(), post_message=lambda _: None)
+    reader = BackgroundReader(cast(Screen[None], screen), Desk(root, [], Settings()))
+    reader.look_around(None)
+    reader.look_around(None)  # the first one saved the index in the folder
 
-    assert found == []
-    assert not going_on.has_changed()
+    assert not reader.has_news()
     record_run(root, name="20260103T030405000Z-fast-def456")
-    assert going_on.has_changed()
+    assert reader.has_news()
 
 
 @pytest.mark.parametrize(
@@ -347,7 +350,7 @@ def test_the_keys_of_a_topic_are_told_only_while_one_is_in_the_list(folder: Path
     drive(body, folder, root)
 
 
-def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newest_or_chosen_run_is_compared_with_its_reference(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[list[str]] = []
     monkeypatch.setattr(NotingApp, "open_compare", lambda app, runs: compared.append([run.name[-6:] for run in runs]))
     for day, end in ((2, "aaaaaa"), (3, "bbbbbb"), (4, "cccccc")):
@@ -356,7 +359,7 @@ def test_the_newest_two_runs_of_a_scenario_are_compared(folder: Path, root: Path
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("m", "r", "down", "m", "down", "m")
         await settle(pilot)
-        assert app.said == ["nothing to compare: the scenario has fewer than two runs"]
+        assert app.said == ["no run to compare with: no baseline and no earlier successful run"]
 
     drive(body, folder, root)
     assert compared == [["bbbbbb", "cccccc"], ["aaaaaa", "bbbbbb"]]
@@ -645,7 +648,7 @@ def test_keywords_texts_and_comments_are_told_apart() -> None:
 
 
 def test_a_run_that_cannot_be_read_is_lost(tmp_path: Path) -> None:
-    assert look(tmp_path / "absent").state == "lost"
+    assert read_past_run(tmp_path / "absent").state == "lost"
 
 
 def test_the_box_is_told_from_the_drivers_own_files(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from tests.tui.test_help_page import hits
 from tests.tui.test_queue_page import enter
 from tuilab.engine import launch, spare
 from tuilab.record.events import StateChanged
-from tuilab.runs.ledger_cache import LedgerCache
 from tuilab.tui.keys import BY_NAME, CHANGES, KEYS, READ_ONLY
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.page import Page
@@ -238,14 +237,6 @@ def test_settings_of_the_first_versions_stay_where_they_are(tmp_path: Path, monk
     settings.load(is_read_only=True)
 
     assert old.exists()
-
-
-def test_a_memory_of_runs_that_is_not_kept_writes_nothing(tmp_path: Path) -> None:
-    run_dir = finished(tmp_path, {"a": "SUPPORTED"})
-    cache = LedgerCache(tmp_path, is_kept=False)
-    cache.look(run_dir)
-
-    assert (cache.keep(), sorted(tmp_path.iterdir())) == (False, [run_dir])
 
 
 def test_read_only_is_for_screens_alone(tuilab: Callable[..., CompletedProcess[str]]) -> None:

@@ -105,12 +105,12 @@ def sweeps(ctx: click.Context, param: click.Parameter | None, incomplete: str) -
     """Offer the sweeps that the newest runs are of."""
     from click.shell_completion import CompletionItem
 
-    from tuilab.runs.ledger_cache import LedgerCache
+    from tuilab.runs.index import Index
 
-    caches: dict[str, LedgerCache] = {}
+    indexes: dict[str, Index] = {}
     found = {"sweep-last": "the newest sweep"}
     for run_dir in _newest(ctx):
-        entry = caches.setdefault(str(run_dir.parent), LedgerCache(run_dir.parent)).entry(run_dir)
+        entry = indexes.setdefault(str(run_dir.parent), Index(run_dir.parent)).entry(run_dir.name)
         found |= {entry.sweep: entry.name} if entry.sweep else {}
     return [CompletionItem(name, help=about) for name, about in found.items() if name.startswith(incomplete)]
 
@@ -177,18 +177,18 @@ def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], *, is_runn
     """Offer the newest runs, or those of them that go on, or that do not: only for these anything is read but names."""
     from click.shell_completion import CompletionItem
 
-    from tuilab.runs.ledger_cache import LedgerCache
+    from tuilab.runs.index import Index
     from tuilab.runs.run_name import RunName
 
     given = {word for value in ctx.params.values() if isinstance(value, list | tuple) for word in value}
     items = [CompletionItem(name, help=about) for name, about in more.items()]
-    caches: dict[str, LedgerCache] = {}
+    indexes: dict[str, Index] = {}
     for run_dir in _newest(ctx):
         name = RunName(run_dir.name)
         if not name.id.startswith(incomplete) or name.id in given:
             continue
-        cache = caches.setdefault(str(run_dir.parent), LedgerCache(run_dir.parent))
-        if is_running is None or cache.entry(run_dir).is_running is is_running:
+        index = indexes.setdefault(str(run_dir.parent), Index(run_dir.parent))
+        if is_running is None or index.entry(run_dir.name).is_running is is_running:
             items.append(CompletionItem(name.id, help=f"{name.scenario or name.text}, {name.started}"))
     return [item for item in items if item.value.startswith(incomplete)]
 

@@ -3,14 +3,17 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from tuilab import __version__
 from tuilab.cli import front_page, options
 from tuilab.cli.front_page import VERBS
 from tuilab.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _MODULES = {
     "export": "handing_on.export",
@@ -50,8 +53,10 @@ class _Verbs(click.Group):
     def get_help(self, ctx: click.Context) -> str:
         return front_page.page()
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Offer the verbs without loading them, and the options where one is begun."""
+        from click.shell_completion import CompletionItem  # imported here: only the completion of a shell needs it
+
         verbs = [CompletionItem(verb, help=line) for verb, line in VERBS.items() if verb.startswith(incomplete)]
         return verbs or click.Command.shell_complete(self, ctx, incomplete)
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from tuilab import places
 from tuilab.catalogue.scenario import Scenario
 from tuilab.drawings.glyphs import style_of
-from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs import representative
+from tuilab.runs.index import Index
 from tuilab.text import show
 from tuilab.wrapping import columns, wrap
 
@@ -15,8 +16,8 @@ def tell(scenarios: Sequence[Scenario], topics: Mapping[str, str], root: str | N
     """Print the scenarios by topic, each with its last verdict on this box."""
     style = style_of(sys.stdout)
     width = columns() if sys.stdout.isatty() else 0  # in a pipe a scenario is a line
-    verdicts = LedgerCache(root or places.runs_folder()).last_verdicts()
-    marks = {scenario: style.mark(verdict) for scenario, verdict in verdicts.items()}
+    statuses = representative.statuses(Index(root or places.runs_folder()))
+    marks = {scenario: style.mark(status.verdict) for scenario, status in statuses.items()}
     print(style.fit(render(scenarios, topics, marks, width)))
 
 

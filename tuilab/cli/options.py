@@ -296,4 +296,12 @@ def root(given: str | None) -> "Path":
 
 def roots(given: "Sequence[str]") -> "list[Path]":
     """Return the folders of runs that were asked for, each once."""
-    return list(dict.fromkeys(root(one) for one in given)) or [root(None)]
+    from pathlib import Path
+
+    return [Path(folder) for folder in root_names(given)]
+
+
+def root_names(given: "Sequence[str]") -> list[str]:
+    """Return the same as text: `tuilab runs` needs no paths."""
+    folders = list(given) or [places.runs_folder()]
+    return list(dict.fromkeys(folder.rstrip(os.sep) or os.sep for folder in folders))

@@ -1,5 +1,6 @@
 """The runs as `tuilab runs` prints them."""
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -7,24 +8,23 @@ from typing import NamedTuple
 
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.record.states import RunState
-from tuilab.runs import notes
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing import folders
-from tuilab.runs.listing.entry import WAITS, Entry, changed_words, own_words
+from tuilab.runs import folders
+from tuilab.runs.entry import WAITS, RunEntry, changed_words, own_words
+from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName, by_time
 from tuilab.text import plural, show
 from tuilab.words import size
 
 LIMIT = 20  # runs, where nobody says how many
-_LOOK_AROUND_S = 0.05
+_READ_MISSING_S = 0.05  # seconds in which a list reads runs for the next one
 
 
 class Row(NamedTuple):
     """A run that is shown."""
 
     root: str
-    entry: Entry
+    entry: RunEntry
     notes: Notes
 
     @property
@@ -33,46 +33,54 @@ class Row(NamedTuple):
 
 
 class RunList:
-    """The runs of some folders, newest first; of each no more is read than somebody asks for."""
+    """The runs of some folders, newest first; a run is read only when it is asked for."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self.roots = roots
-        self._caches = {root: LedgerCache(root) for root in roots}
-        self._names = {root: folders.look(root) for root in roots}
-        found = [(root, name) for root, (names, _) in self._names.items() for name in names]
-        self.runs = found if len(roots) == 1 else sorted(found, key=lambda run: by_time(run[1]), reverse=True)
-
-    @property
-    def passed_over(self) -> list[str]:
-        """The folders with the name of a run that are none."""
-        return [f"{root}/{name}" for root, (_, names) in self._names.items() for name in names]
+        self._indexes = {root: Index(root) for root in roots}
+        self.runs: list[tuple[str, str]] = []  # folder and name
+        self.passed_over: list[str] = []  # the folders that have the name of a run and are none
+        for root, index in self._indexes.items():
+            names, others = folders.look(root, index.kept)
+            self.runs += [(root, name) for name in names]
+            self.passed_over += [f"{root}/{name}" for name in others]
+        if len(roots) > 1:
+            self.runs.sort(key=lambda run: by_time(run[1]), reverse=True)
 
     def count(self, limit: int) -> str:
         """Return how many there are, of which so many are shown, and `{}` for what they take."""
         total = len(self.runs)
         return f"{f'… and {total - limit} more: --limit {total}' if total > limit else plural(total, 'run')}, {{}}"
 
-    def entry(self, root: str, run: str) -> Entry:
-        return self._caches[root].named(run)
+    def is_there(self, root: str, run: str) -> bool:
+        """Return whether a run has its journal: that of a run in the index may have been damaged since."""
+        is_there = run not in self._indexes[root].kept or folders.has_journal(root, run)
+        if not is_there:
+            self.passed_over.append(f"{root}/{run}")
+        return is_there
 
-    def row(self, root: str, run: str) -> Row:
-        return Row(root, self.entry(root, run), notes.read(f"{root}/{run}"))
+    def entry(self, root: str, run: str) -> RunEntry:
+        return self._indexes[root].entry(run)
 
     def used(self) -> tuple[int, bool]:
-        """Return the bytes of all runs on disk, and whether that is all of them; what was learnt meanwhile is kept."""
-        found = [self._used(cache, self._names[root][0]) for root, cache in self._caches.items()]
-        return sum(used for used, _ in found), all(is_whole for _, is_whole in found)
-
-    def _used(self, cache: LedgerCache, runs: Sequence[str]) -> tuple[int, bool]:
-        cache.look_around(runs, _LOOK_AROUND_S)
-        cache.keep()
-        return cache.size(runs)
+        """Return the bytes of all runs on disk as far as they are known, and whether that is all; save the indexes."""
+        total, is_complete = 0, True
+        for root, index in self._indexes.items():
+            runs = [run for folder, run in self.runs if folder == root]
+            index.read_missing(runs, _READ_MISSING_S)
+            index.save()
+            used, is_known = index.bytes_of(runs)
+            total += used
+            is_complete &= is_known
+        return total, is_complete
 
 
 def told(found: RunList, rows: Sequence[Row], count: str) -> str:
     """Return rows as text, below them how many there are (`count`, with `{}` for what they take), and what is to be minded."""
     style = style_of(sys.stdout)
-    lines = [_line(row, style, has_box=len(found.roots) > 1) for row in rows]
+    hosts = {row.entry.host for row in rows if row.entry.host}
+    has_host = bool(hosts - {os.uname().nodename})
+    lines = [_line(row, style, has_root=len(found.roots) > 1, has_host=has_host) for row in rows]
     used, is_all = found.used()
     not_listed = folders.why_not_listed(found.passed_over, found.roots)
     if found.runs:
@@ -82,26 +90,27 @@ def told(found: RunList, rows: Sequence[Row], count: str) -> str:
     return style.fit("\n".join([*lines, *not_listed, *_full_disks(found.roots, rows)]))
 
 
-def _line(row: Row, style: Style, *, has_box: bool) -> str:
+def _line(row: Row, style: Style, *, has_root: bool, has_host: bool) -> str:
     name, entry = RunName(row.entry.run), row.entry
     marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
     told = show(entry.reason, 200) if entry.state == RunState.UNREADABLE else marks or show(own_words(entry), 60)
     tags = " ".join(f"#{tag}" for tag in row.notes.tags)
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
-    box = style.dim(show(row.root)) if has_box else ""
+    root = style.dim(show(row.root)) if has_root else ""
+    host = style.dim(f"@{show(entry.host, 40)}") if has_host and entry.host else ""
     gpus = style.dim(f"on {show(', '.join(entry.gpus), 120)}") if entry.gpus else ""
-    more = "  ".join(part for part in (told, _point(entry, style), gpus, tags, last, box) if part)
+    more = "  ".join(part for part in (told, _point(entry, style), gpus, host, tags, last, root) if part)
     return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
 
 
-def _point(entry: Entry, style: Style) -> str:
+def _point(entry: RunEntry, style: Style) -> str:
     """Return the values of a point of a sweep, and the id of that; nothing of another run."""
     if not entry.sweep:
         return ""
     return f"{changed_words(entry)}  {style.dim(show(entry.sweep, 40))}"
 
 
-def _lasting(entry: Entry) -> str:
+def _lasting(entry: RunEntry) -> str:
     if entry.elapsed_s is not None:
         return f"{entry.elapsed_s:.1f} s"
     since_s = entry.elapsed_at(time.time())

@@ -30,7 +30,7 @@ from tuilab.reports.sweeps.swept import Along, Swept, Told, speakers, sweep_of, 
 from tuilab.reports.sweeps.text import render
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 from tuilab.scrub import words_for_record
 from tuilab.text import GONE, plural, show
 
@@ -92,7 +92,7 @@ def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
     return tell_result(found.sweep.id, root, outcome)
 
 
-def _going_on(begun: sweeps.Begun) -> Iterator[Entry]:
+def _going_on(begun: sweeps.Begun) -> Iterator[RunEntry]:
     """Yield the points that go on; where a front begins one behind the other, the next one is waited for a moment."""
     seen, until = set[str](), 0.0
     while True:

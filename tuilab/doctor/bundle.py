@@ -23,8 +23,8 @@ from tuilab.record.hidden import without_places
 from tuilab.record.live_run import read_run
 from tuilab.record.states import BROKEN_STATES
 from tuilab.runs import store
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.index import Index
 from tuilab.scrub import scrub
 from tuilab.text import show, show_lines
 
@@ -73,13 +73,13 @@ def failures() -> list[dict[str, Any]]:
         folders = store.list_runs(root)[:_LOOKED_AT]
     except TuilabError:
         return []
-    cache = LedgerCache(root)
-    entries = ((folder, cache.entry(folder)) for folder in folders)
+    index = Index(root)
+    entries = ((folder, index.entry(folder.name)) for folder in folders)
     bad = ((folder, entry) for folder, entry in entries if entry.state in BROKEN_STATES)
     return [_failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)]
 
 
-def _failure(folder: Path, entry: Entry) -> dict[str, Any]:
+def _failure(folder: Path, entry: RunEntry) -> dict[str, Any]:
     told: dict[str, Any] = {"run": entry.run, "scenario": entry.name, "state": entry.state, "reason": entry.reason}
     log = folder / "stderr.log"
     told |= {"changed": spell_out(entry.changed), "stderr": _tail(log), "fault": _faults(folder)}

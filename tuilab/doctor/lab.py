@@ -12,8 +12,8 @@ from tuilab.record import presence
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import store
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.index import Index
 from tuilab.text import join_first, plural
 
 _STALE_S = 90 * 86400
@@ -65,11 +65,11 @@ def orphans(box: Box) -> Finding:
     return passed("no process of a lost run is still running" if lost else "no run was lost")
 
 
-def _entries() -> list[Entry]:
-    """Return the newest runs, those that are over from memory."""
+def _entries() -> list[RunEntry]:
+    """Return the newest runs, the finished ones from the index."""
     root = Path(places.runs_folder())
-    cache = LedgerCache(root)
-    return [cache.entry(folder) for folder in store.list_runs(root)[:_LOOKED_AT]]
+    index = Index(root)
+    return [index.entry(folder.name) for folder in store.list_runs(root)[:_LOOKED_AT]]
 
 
 CHECKS = {"lab.config": configured, "lab.calibration": calibrated, "lab.runs": going_on, "lab.orphans": orphans}

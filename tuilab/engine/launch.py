@@ -26,7 +26,7 @@ from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, store
 from tuilab.runs.command_line import hint
-from tuilab.runs.listing.entry import is_newborn
+from tuilab.runs.entry import is_newborn
 from tuilab.scrub import is_secret_value
 from tuilab.text import show
 

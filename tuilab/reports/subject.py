@@ -16,8 +16,8 @@ from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs import earlier, notes, store
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
 from tuilab.runs.private import Private
 from tuilab.text import plural, show
@@ -38,7 +38,7 @@ class Subject:
     before: Mapping[str, str] = field(default_factory=dict)  # by claim: how often it was judged on this box before
     path: str = ""  # of its folder, as it may be handed on
     private: Private | None = None  # what takes out what is private; None: that is kept
-    of_sweep: Entry | None = None  # what lists know of it, where what is told is its sweep: its point, whatever can be read
+    of_sweep: RunEntry | None = None  # what lists know of it, where what is told is its sweep: its point, whatever can be read
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ class Subject:
         return show(store.short_id(self.run_dir.name))
 
 
-def read_subject(run_dir: Path, cache: LedgerCache | None = None, *, keeps_private: bool = False) -> Subject:
+def read_subject(run_dir: Path, cache: Index | None = None, *, keeps_private: bool = False) -> Subject:
     """Read a run as it is now, without what nobody should hand on unless that is asked for."""
     private = None if keeps_private else Private()
     watch = Watch(run_dir, private.item if private else None)
@@ -83,7 +83,7 @@ def read_subject(run_dir: Path, cache: LedgerCache | None = None, *, keeps_priva
 
 
 def read_each(
-    runs: Sequence[Path], tell: Callable[[str], object], cache: LedgerCache | None = None, *, keeps_private: bool = False
+    runs: Sequence[Path], tell: Callable[[str], object], cache: Index | None = None, *, keeps_private: bool = False
 ) -> list[Subject]:
     """Read runs; of several, one that cannot be read is left out, which is said in a sentence."""
     found = []
@@ -97,7 +97,7 @@ def read_each(
     return found
 
 
-def _subject_of(watch: Watch, state: str, private: Private | None, cache: LedgerCache | None) -> Subject:
+def _subject_of(watch: Watch, state: str, private: Private | None, cache: Index | None) -> Subject:
     run_dir, summary = watch.run_dir, watch.summary
     run = summary.run
     handed_on = private.of if private else _as_it_is

@@ -6,13 +6,13 @@ from tuilab.errors import UsageError
 from tuilab.record import live_run, presence
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.runs import elsewhere, ledger, queue, store
+from tuilab.runs import elsewhere, queue, reading, store
 from tuilab.runs.command_line import hint
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 from tuilab.text import show
 
 
-def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
+def why_not(run_dir: Path, entry: RunEntry, *, is_given_up: bool = False) -> str:
     """Return why a run must not be deleted; nothing when it may.
 
     One that cannot be seen from here may be given up by who knows that it is over; while it is written to, it is not.
@@ -29,7 +29,7 @@ def why_not(run_dir: Path, entry: Entry, *, is_given_up: bool = False) -> str:
 
 def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
     """Delete a run, unless it must not be, as it is now."""
-    if why := why_not(run_dir, ledger.read(run_dir), is_given_up=is_given_up):
+    if why := why_not(run_dir, reading.read_entry(run_dir), is_given_up=is_given_up):
         raise UsageError(why)
     store.remove(run_dir)
     queue.leave(run_dir.parent, run_dir.name)  # one that was lost there has a ticket still
@@ -44,11 +44,11 @@ def _why_not_while_some_are_left(run_dir: Path) -> str:
     return f"{name} is lost, and some of its processes are still running; end them first: {step}" if is_any_left else ""
 
 
-def _why_not_yet(run_dir: Path, entry: Entry, is_given_up: bool) -> str:
+def _why_not_yet(run_dir: Path, entry: RunEntry, is_given_up: bool) -> str:
     """Return why a run that has no end must not be deleted."""
     name = show(store.short_id(entry.run))
     try:
-        summary, _ = ledger.look(run_dir)
+        summary, _ = reading.read_summary(run_dir)
         if summary.run is None or live_run.presence(run_dir, summary) != "elsewhere":
             return f"{name} is {entry.state}; stop it first: {_stop(run_dir)}"
         if is_given_up and elsewhere.is_silent(run_dir):

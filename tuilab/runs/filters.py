@@ -4,16 +4,14 @@ softmax !stopped verdict:refuted state:failed tag:mine since:1d      all of it; 
 """
 
 import re
-import time
-from calendar import timegm
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.runs.listing.entry import Entry, changed_words, own_words, sweeps_among
+from tuilab.runs.entry import RunEntry, changed_words, own_words, sweeps_among
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
 from tuilab.text import join, show
@@ -48,8 +46,7 @@ class Asked(NamedTuple):
     since_s: float = 0.0
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(NamedTuple):
     """What a run must be; `problem` says which word makes no sense."""
 
     asked: tuple[Asked, ...] = ()
@@ -60,7 +57,7 @@ class Filter:
         """The first word that looks as if it had a key, and has none: it is looked for as it stands."""
         return next((one.value for one in self.asked if not one.key and _KEYED.match(one.value)), "")
 
-    def matches(self, entry: Entry, notes: Notes, words: Callable[[], str]) -> bool:
+    def matches(self, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
         """Say whether a run is wanted; `words` are those that are told of it, asked for only where they matter."""
         return all(_has(one, entry, notes, words) != one.is_not for one in self.asked)
 
@@ -84,7 +81,7 @@ def parse(text: str, now_s: float) -> Filter:
     return Filter(tuple(one for one in asked if one.value), next(iter(problems), ""))
 
 
-def with_sweeps(text: str, newest_first: Iterable[Entry]) -> str:
+def with_sweeps(text: str, newest_first: Iterable[RunEntry]) -> str:
     """Return the words of a filter with the id of the sweep that `sweep-last`, or `sweep-last~1`, means among some runs."""
     if not _LAST_SWEEP.search(text):
         return text
@@ -98,7 +95,7 @@ def moment(text: str, now_s: float) -> float | None:
         return now_s // _UNITS["d"] * _UNITS["d"] - days * _UNITS["d"]
     for form in ("%Y-%m-%d", "%Y-%m-%dt%H:%M"):
         with suppress(ValueError):
-            return float(timegm(time.strptime(text.lower(), form)))
+            return datetime.strptime(text.lower(), form).replace(tzinfo=UTC).timestamp()
     unit = _UNITS.get(text[-1:])
     number = text[:-1].replace(".", "", 1)
     return now_s - float(text[:-1]) * unit if unit and number.isascii() and number.isdigit() and len(number) < 10 else None
@@ -114,7 +111,7 @@ def completed(text: str, there: Mapping[str, Sequence[str]]) -> str | None:
     return text + found[len(bare) :] if found else None
 
 
-def values_of(entries: Iterable[Entry]) -> dict[str, Sequence[str]]:
+def values_of(entries: Iterable[RunEntry]) -> dict[str, Sequence[str]]:
     """Return which of the words that a filter takes some runs have, by their key."""
     states: set[str] = set()
     verdicts: set[str] = set()
@@ -125,13 +122,14 @@ def values_of(entries: Iterable[Entry]) -> dict[str, Sequence[str]]:
     return {**found, "state": [state for state in STATES if state in states]}
 
 
-def words_of(entry: Entry, notes: Notes) -> str:
+def words_of(entry: RunEntry, notes: Notes) -> str:
     """Return what is told of a run, for words that may stand anywhere."""
     verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
     written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
     words = f"{own_words(entry)} {changed_words(entry)}"
-    parts = (entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, *entry.gpus)
-    return " ".join(parts).lower()
+    machine = f"@{entry.host}" if entry.host else ""
+    parts = [entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, machine]
+    return " ".join([*parts, *entry.gpus]).lower()
 
 
 def _problems(key: str, value: str, since_s: float | None) -> list[str]:
@@ -142,7 +140,7 @@ def _problems(key: str, value: str, since_s: float | None) -> list[str]:
     return [] if is_known else [f"no {key} begins with {show(value, 40)}; use one of {join(known)}"]
 
 
-def _has(one: Asked, entry: Entry, notes: Notes, words: Callable[[], str]) -> bool:
+def _has(one: Asked, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
     match one.key:
         case "verdict":
             meant = {verdict for word, verdict in VERDICTS.items() if word.startswith(one.value)}

@@ -1,83 +1,59 @@
-"""The past runs of a scenario: what changed, how it ended, what it found."""
+"""The past runs of a scenario, as the Lab shows them: what changed, how they ended, what they found."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.catalogue.scenario import Stated
 from tuilab.errors import TuilabError
-from tuilab.record.states import RUNNING_STATES, RunState
-from tuilab.record.verdicts import QUEUED, RUNNING, Verdict
-from tuilab.runs.last_verdicts import Said, is_off, needed, said_of
+from tuilab.record.verdicts import Verdict
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.representative import representative_run
 from tuilab.runs.run_name import RunName
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, VerdictReached
     from tuilab.record.parts import Claim
     from tuilab.record.summary import RunSummary
-    from tuilab.runs.listing.entry import Entry
 
-NEWEST = 30  # runs that are listed; History shows them all
+NEWEST = 30  # runs that are listed; History shows all
 
 
 @dataclass(frozen=True)
 class PastRun:
-    """One run, as much of it as a list shows."""
+    """A run with its claims."""
 
     run_dir: Path
-    state: str
+    entry: RunEntry
     run: "RunStarted | None" = None
-    elapsed_s: float = 0.0
     claims: "Sequence[Claim]" = ()
-    lacks: str = ""  # what this box has not
+    lacks: str = ""  # what the machine lacked, if nothing could be tested
 
     @property
-    def is_going_on(self) -> bool:
-        return self.state in RUNNING_STATES
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether it ran with the defaults, wherever, and nobody ended it."""
-        run = self.run
-        is_as_written = run is not None and not run.quick and set(run.changed) <= {"device"}
-        return is_as_written and self.state != RunState.STOPPED
-
-    @property
-    def could_test(self) -> bool:
-        """Whether it reached a verdict that says more than what the box lacks."""
-        return any(claim.verdict and claim.verdict.verdict != Verdict.NOT_TESTABLE for claim in self.claims)
-
-    @property
-    def gpus(self) -> list[str]:
-        """The GPUs on which its claims were measured, in words."""
-        return [*dict.fromkeys(claim.gpu for claim in self.claims if claim.gpu)]
-
-    @property
-    def is_off(self) -> bool:
-        """Whether it is a point of a sweep that says nothing of the lesson."""
-        return bool(self.run and self.run.sweep and is_off(self.run.sweep.point, self.run.changed))
+    def state(self) -> str:
+        return self.entry.state
 
     @property
     def changes(self) -> dict[str, str]:
-        """What differs from the defaults, by name."""
-        from tuilab.catalogue.params import spell
-
-        run = self.run
-        return {name: spell(run.params[name]) for name in run.changed if name in run.params} if run else {}
+        """The parameters that differ from the defaults, by name."""
+        return _spelled(self.entry.changed)
 
     @property
     def values(self) -> dict[str, str]:
-        """The same, behind the values that a point of a sweep has, whatever the defaults are."""
-        from tuilab.catalogue.params import spell
+        """The values of a point of a sweep, then the parameters that differ from the defaults."""
+        return _spelled({**self.entry.point, **self.entry.changed})
 
-        point = self.run.sweep.point if self.run and self.run.sweep else {}
-        return {name: spell(value) for name, value in point.items()} | self.changes
+
+def _spelled(values: Mapping[str, bool | int | float | str]) -> dict[str, str]:
+    from tuilab.catalogue.params import spell  # imported here: the first picture needs none
+
+    return {name: spell(value) for name, value in values.items()}
 
 
 def runs_of(scenario: str, root: Path) -> list[Path]:
-    """Return the folders of a scenario's runs, the newest first."""
+    """Return the folders of the runs of a scenario, newest first."""
     from tuilab.runs import store
 
     try:
@@ -87,36 +63,31 @@ def runs_of(scenario: str, root: Path) -> list[Path]:
     return [run for run in runs if RunName(run.name).scenario == scenario]
 
 
-def telling(scenario: str, root: Path, entry_of: "Callable[[str], Entry]") -> list[Path]:
-    """Return a scenario's newest runs, and behind them the older ones that speak for it as in the list of scenarios.
-
-    The points of a large sweep, which say nothing of a lesson, hide its marks nowhere.
-    """
+def runs_to_show(scenario: str, root: Path, entry_of: Callable[[str], RunEntry]) -> list[Path]:
+    """Return the newest runs of a scenario, and after them an older one if that represents the scenario."""
     runs = runs_of(scenario, root)
-    said = needed((run.name for run in runs), lambda run: _over(said_of(entry_of(run)))) if runs[NEWEST:] else {}
-    saying = [run for run, one in said.items() if one.verdict]
-    return [*runs[:NEWEST], *(run for run in runs[NEWEST:] if run.name in {*saying[:1], *saying[-1:]})]
+    shown = runs[:NEWEST]
+    if len(runs) > NEWEST:
+        best = representative_run(entry_of(run.name) for run in runs)
+        if best and root / best.run not in shown:
+            shown.append(root / best.run)
+    return shown
 
 
-def _over(said: Said) -> Said:
-    """Return what a run says; one that waits or goes on says nothing yet, and hides none that did."""
-    return Said() if said.verdict in (RUNNING, QUEUED) else said
-
-
-def look(run_dir: Path) -> PastRun:
-    """Return a run as it is now, without reading what its workers logged; of one that cannot be read just that."""
-    from tuilab.runs import ledger
+def read_past_run(run_dir: Path) -> PastRun:
+    """Return a run as it is now, without what its workers logged; if it cannot be read, only its state."""
+    from tuilab.runs import reading
 
     try:
-        summary, state = ledger.look(run_dir)
-        claims = tuple(summary.claims.values())
-        return PastRun(run_dir, state, summary.run, summary.elapsed_s, claims, _lacks(run_dir, summary))
+        summary, state = reading.read_summary(run_dir)
+        lacks = _lacks(run_dir, summary)
     except (OSError, TuilabError):
-        return PastRun(run_dir, RunState.UNREADABLE)
+        return PastRun(run_dir, reading.read_entry(run_dir))
+    return PastRun(run_dir, reading.entry_of(run_dir, summary, state), summary.run, tuple(summary.claims.values()), lacks)
 
 
 def _lacks(run_dir: Path, summary: "RunSummary") -> str:
-    """Return what this box had not: the reason of every verdict, or where there are none, what a worker said of it."""
+    """Return what the machine lacked: the reason of the verdicts, or what a worker recorded if there are no verdicts."""
     from tuilab.record.live_run import read_run
 
     reached = [claim.verdict for claim in summary.claims.values() if claim.verdict]
@@ -128,19 +99,15 @@ def _lacks(run_dir: Path, summary: "RunSummary") -> str:
 
 
 def began(run_dir: Path) -> str:
-    """Return when a run began, in this box's own time; nothing when its name does not tell."""
+    """Return when a run started, in local time; empty if the name of its folder does not contain it."""
     started_s = RunName(run_dir.name).started_s
     return "" if started_s is None else time.strftime("%d %b %H:%M", time.localtime(started_s))
 
 
-def newest_verdicts(runs: Sequence[PastRun]) -> PastRun | None:
-    """Return the newest of some runs that said something about its claims: with the defaults, or where none was, of all.
-
-    One in which nothing could be tested counts only where nothing ever was.
-    """
-    saying = [run for run in runs if not run.is_off and (any(claim.verdict for claim in run.claims) or run.lacks)]
-    saying = [run for run in saying if run.could_test] or saying
-    return next((run for run in saying if run.is_usual), next(iter(saying), None))
+def representative_past_run(newest_first: Sequence[PastRun]) -> PastRun | None:
+    """Return the run that represents its scenario."""
+    best = representative_run(run.entry for run in newest_first)
+    return next((run for run in newest_first if run.entry is best), None)
 
 
 def verdict_on(claim: Stated | None, run: PastRun) -> "VerdictReached | None":

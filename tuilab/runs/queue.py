@@ -21,7 +21,7 @@ from tuilab.files import Unusable, locked, read_regular, replace
 from tuilab.record import presence
 from tuilab.record.events import Count, Identity
 from tuilab.record.states import RUNNING_STATES, RunState
-from tuilab.runs import ledger, store
+from tuilab.runs import reading, store
 from tuilab.runs.command_line import hint
 from tuilab.text import show
 
@@ -246,7 +246,7 @@ def _without_ticket(root: Path, run: str) -> Ticket | None:
     """Return what is known of a run that goes on: it waits behind all others, or has begun, and may have any device."""
     ticket = Ticket(run=run, name="n/a", devices=[_ANY], supervisor=_NOBODY, place=_LAST, since_ns=0, has_begun=True)
     try:
-        summary, state = ledger.look(root / run)
+        summary, state = reading.read_summary(root / run)
     except (OSError, TuilabError):  # its record cannot be read either
         ticket.supervisor = next(_processes(run), _NOBODY)
         return ticket if ticket.supervisor != _NOBODY else None

@@ -17,7 +17,7 @@ from tuilab.errors import TuilabError
 from tuilab.judging.prediction import NEARNESS_TEXTS, Nearness, describe_unscored, find_answer, rate_prediction
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
-from tuilab.runs.last_verdicts import is_off
+from tuilab.runs.representative import has_other_values
 from tuilab.text import plural
 
 _LIMIT = 4 * 1024 * 1024
@@ -57,7 +57,7 @@ def read() -> dict[str, Learned]:
 def note(summary: RunSummary, run_dir: Path) -> str:
     """Note what a judged run says of its lesson, if that is new; return why it cannot be kept: the run is none the worse."""
     run = summary.run
-    if run is None or _was_in_vain(summary) or (run.sweep and is_off(run.sweep.point, run.changed)):
+    if run is None or _was_in_vain(summary) or (run.sweep and has_other_values(run.sweep.point, run.changed)):
         return ""
     answer = find_answer(summary.claims.values())
     is_scored = run.prediction is not None and answer is not None and not describe_unscored(run)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tuilab import filetree
 from tuilab.errors import CannotRecord, UsageError
+from tuilab.runs import folders
 from tuilab.runs.command_line import hint
-from tuilab.runs.listing import folders
 from tuilab.runs.run_name import RunName, by_time, new_name
 from tuilab.text import plural, show
 
@@ -61,16 +61,6 @@ def changed_at(under: Path) -> float | None:
 def newest(roots: Sequence[Path]) -> list[Path]:
     """Return the runs of several folders, newest first."""
     return sorted((run for root in roots for run in list_runs(root)), key=lambda run: by_time(run.name), reverse=True)
-
-
-def closed(roots: Sequence[Path]) -> int:
-    """Return how many folders with the name of a run this user may not enter: those of others on a shared box."""
-    return folders.count_closed(_passed_over(roots))
-
-
-def spoilt(roots: Sequence[Path]) -> list[Path]:
-    """Return the folders of runs whose journal is no folder any more."""
-    return [Path(folder) for folder in _passed_over(roots) if folders.has_spoilt_journal(folder)]
 
 
 def not_listed(roots: Sequence[Path]) -> list[str]:

@@ -16,10 +16,10 @@ from tuilab.record import presence
 from tuilab.record.events import Identity, RunStarted, Sweep
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.runs import ledger, store
+from tuilab.runs import reading, store
 from tuilab.runs.command_line import hint
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing.entry import Entry, sweeps_among
+from tuilab.runs.entry import RunEntry, sweeps_among
+from tuilab.runs.index import Index
 from tuilab.text import GONE, did_you_mean, plural, show
 
 PREFIX = "sweep-"  # of the id of each: no run is called so
@@ -33,7 +33,7 @@ class Begun:
 
     sweep: Sweep
     root: Path
-    entries: list[Entry]  # of its runs, the oldest first
+    entries: list[RunEntry]  # of its runs, the oldest first
     source: Path  # the run whose record says all this
     is_imported: bool = False  # what it would do is told by an archive alone
 
@@ -42,7 +42,7 @@ class Begun:
         return [self.root / entry.run for entry in self.entries]
 
     @property
-    def going_on(self) -> list[Entry]:
+    def going_on(self) -> list[RunEntry]:
         """Its runs that go on, or wait."""
         return [entry for entry in self.entries if entry.is_running]
 
@@ -81,7 +81,7 @@ def find(reference: str, root: Path) -> Begun:
 
 def newest(root: Path, most: int) -> tuple[list[Begun], int]:
     """Return the newest sweeps of a folder, and how many there are."""
-    runs: dict[str, list[Entry]] = {}
+    runs: dict[str, list[RunEntry]] = {}
     for entry in members(root):
         runs[entry.sweep] = [*runs.pop(entry.sweep, []), entry]  # so that the one with the newest run comes last
     found = (_begun(entries, root) for entries in list(runs.values())[: -most - 1 : -1])
@@ -94,11 +94,11 @@ def told(counts: Counter[str]) -> str:
     return ", ".join([f"{counts[RunState.SUCCEEDED]} of {plural(counts.total(), 'point')} done", *others])
 
 
-def members(root: Path) -> list[Entry]:
+def members(root: Path) -> list[RunEntry]:
     """Return the runs that are points of a sweep, the oldest first."""
-    cache = LedgerCache(root)
-    entries = [cache.entry(run_dir) for run_dir in reversed(store.list_runs(root))]
-    cache.keep()
+    index = Index(root)
+    entries = [index.entry(run_dir.name) for run_dir in reversed(store.list_runs(root))]
+    index.save()
     return [entry for entry in entries if entry.sweep]
 
 
@@ -138,7 +138,7 @@ def _is_meant(sweep: str, reference: str) -> bool:
     return len(begun) > 2 and sweep.removeprefix(PREFIX).startswith(begun)
 
 
-def _begun(entries: list[Entry], root: Path) -> Begun | None:
+def _begun(entries: list[RunEntry], root: Path) -> Begun | None:
     """Return a sweep by its runs; None where none of them can be read any more."""
     newest_first = entries[::-1]
     for entry in sorted(newest_first, key=lambda entry: _distrust(root / entry.run)):
@@ -161,7 +161,7 @@ def _distrust(run_dir: Path) -> int:
 def _sweep_of(run_dir: Path) -> Sweep | None:
     """Return the sweep that a run says it belongs to."""
     try:
-        run = ledger.look(run_dir)[0].run
+        run = reading.read_summary(run_dir)[0].run
     except (OSError, TuilabError):
         return None
     return sweep_in(run)

@@ -13,8 +13,9 @@ from tests.faults.oracle import check, view
 from tests.faults.soaked.place import HOLDS, Left, Place
 from tests.harms import GARBAGE, harm
 from tuilab.runs import store
+from tuilab.runs.index import FILE
 
-SMALL_FILES = (".ledger.json", ".verdicts.json")
+SMALL_FILES = (FILE,)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ class Listed(Run):
     elapsed_s: Maybe
     bytes: int | None
     claims: list[Judged]
+    host: Annotated[str | None, Meta(description="the machine that it ran on; null: not recorded, or imported")]
     gpus: list[Gpu]
     tags: list[str]
     notes: list[Note]

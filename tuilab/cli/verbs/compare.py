@@ -2,9 +2,10 @@
 
 A and B are runs, or folders of runs, for example of two machines. The first is the reference for
 all others. One run alone is compared with the baseline of its scenario: the newest run with the tag
-`baseline` (`tuilab note RUN --tag baseline`). Folders are compared scenario by scenario, for each
-scenario that all folders have. From each folder, this takes the newest successful run, preferably
-one with default parameters.
+`baseline` (`tuilab note RUN --tag baseline`). If there is none, it is compared with the newest
+earlier run that succeeded, quick or not as it is itself. Folders are compared scenario by scenario,
+for each scenario that all folders have. From each folder, this takes the run that `report all`
+takes: the newest finished run with default parameters, if there is one.
 
 The exit code is 0, or 1 if --fail-on finds something:
 
@@ -33,14 +34,14 @@ from tuilab.record.encoding import for_programs
 from tuilab.reports.compare_text import fields, going_on, render, width_here
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs import store
-from tuilab.runs.beside.baseline import needed_baseline
 from tuilab.runs.command_line import hint
 from tuilab.runs.comparing import comparison
-from tuilab.runs.listing.entry import from_name
-from tuilab.runs.spokesmen import spokesmen
+from tuilab.runs.entry import from_name
+from tuilab.runs.index import Index
+from tuilab.runs.representative import needed_reference, representative_runs
 from tuilab.text import plural, show
 
-Chosen = Path | dict[str, Path]  # a run, or in a folder of runs the one that speaks for each scenario
+Chosen = Path | dict[str, Path]  # a run, or the run that represents each scenario in a folder of runs
 
 
 @click.command(
@@ -81,7 +82,7 @@ def command(
     if as_json and kind != "json":
         options.refuse_without_effect("--json", {f"-o {show(target or '', 200)}": target})
     folders = options.roots(roots)
-    groups, only = _groups(_beside_baseline([_choose(reference, folders) for reference in runs], folders))
+    groups, only = _groups(_with_reference([_choose(reference, folders) for reference in runs], folders))
     if not groups:
         raise UsageError("nothing to compare: no scenario has a run in each of these folders")
     compared = []
@@ -167,17 +168,17 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
     path = path.absolute()
     if os.path.isdir(path / "journal"):
         return path
-    found = spokesmen(path)
-    if not found:
+    runs = representative_runs(Index(path))
+    if not runs:
         raise UsageError(f"there are no runs in {show(path)}")
-    return found
+    return {scenario: path / run for scenario, run in runs.items()}
 
 
-def _beside_baseline(chosen: Sequence[Chosen], roots: Sequence[Path]) -> Sequence[Chosen]:
-    """Return what is compared: of one run alone the baseline of its scenario, too, first."""
+def _with_reference(chosen: Sequence[Chosen], roots: Sequence[Path]) -> Sequence[Chosen]:
+    """Return what is compared: the runs that were named, and before a single run its reference."""
     match chosen:
         case [Path() as run_dir]:
-            return [needed_baseline(run_dir), run_dir]
+            return [needed_reference(run_dir, Index(run_dir.parent)), run_dir]
         case [_]:
             raise UsageError(f"nothing to compare with: name a second run or folder; list the runs: {hint(roots, 'runs')}")
     return chosen

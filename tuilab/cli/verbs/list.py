@@ -8,7 +8,8 @@ from tuilab import places
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import listing, options
-from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs import representative
+from tuilab.runs.index import Index
 
 _UNTOLD = ("id", "settings", "lesson", "sections", "imports", "wants_quiet")
 
@@ -21,7 +22,8 @@ def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     found = catalog.load(scenarios)
     topics = catalog.topics(scenarios)
     if as_json:
-        verdicts = LedgerCache(root or places.runs_folder()).last_verdicts()
+        statuses = representative.statuses(Index(root or places.runs_folder()))
+        verdicts = {scenario: status.verdict for scenario, status in statuses.items()}
         options.print_document("tuilab.list/1", topics=topics, scenarios=listed(found, verdicts))
         return
     listing.tell(found, topics, root)

@@ -128,14 +128,15 @@ def _tell_damage(subjects: "Sequence[Subject]") -> None:
 
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:
-    """Return the runs that are meant, each once: `all` the one that speaks for every scenario, a sweep those of all points."""
+    """Return the runs that are meant, each once: for `all` the run that represents each scenario, for a sweep its points."""
     from tuilab.runs import sweeps
-    from tuilab.runs.spokesmen import in_order
+    from tuilab.runs.index import Index
+    from tuilab.runs.representative import runs_to_report
 
     found: dict[Path, None] = {}
     for reference in references:
         if reference == "all":
-            runs = in_order(root)
+            runs = [root / run for run in runs_to_report(Index(root))] or [store.find("last", root)]
         elif reference.startswith(sweeps.PREFIX):
             runs = sweeps.find(reference, root).runs
         else:

@@ -17,8 +17,8 @@ import click
 from tuilab.cli import completion, options
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.runs import deleting, store
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.index import Index
 from tuilab.runs.run_name import RunName
 from tuilab.text import plural, show
 from tuilab.words import size
@@ -85,7 +85,7 @@ class _Swept:
     """What became of the runs of an age in one folder: gone, or why not."""
 
     root: Path
-    gone: list[Entry] = field(default_factory=list)
+    gone: list[RunEntry] = field(default_factory=list)
     spared: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)  # that might have been deleted
 
@@ -93,11 +93,11 @@ class _Swept:
 def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool) -> _Swept:
     """Delete the runs of an age, or find out which would be."""
     swept = _Swept(root)
-    cache = LedgerCache(root)
+    index = Index(root)
     for run_dir in store.list_runs(root)[keep:]:
         if not _is_old(run_dir.name, older_than_s):
             continue
-        entry = cache.entry(run_dir)
+        entry = index.entry(run_dir.name)
         try:
             if is_meant:
                 deleting.delete(run_dir)

@@ -5,15 +5,13 @@ not occur, verdict:refuted, state:stopped, since:1d or tag:mine. Several filters
 the runs that match all of them.
 """
 
-import shutil
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice, zip_longest
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -21,18 +19,18 @@ from tuilab.cli import completion, options
 from tuilab.cli.run_list import LIMIT, Row, RunList, told
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import UsageError
-from tuilab.runs import notes, store
+from tuilab.runs import notes
+from tuilab.runs.entry import RunEntry
 from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, with_sweeps, words_of
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.folders import count_closed, has_spoilt_journal
 from tuilab.runs.run_name import RunName
 from tuilab.text import join, plural, show
 
 _ALL = Filter()
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Which runs are wanted; what is empty or None asks for nothing."""
+class Wanted(NamedTuple):
+    """Which runs are wanted; an empty field, or None, asks for nothing."""
 
     scenario: str | None = None
     states: Sequence[str] = ()
@@ -46,7 +44,7 @@ class Wanted:
         started = RunName(run).started_s if self.since_s is not None else None
         return self.words.may_match(run) and (self.since_s is None or (started is not None and started >= self.since_s))
 
-    def matches(self, entry: Entry) -> bool:
+    def matches(self, entry: RunEntry) -> bool:
         """Say whether a run is wanted, but for its tags."""
         if self.scenario and self.scenario not in (entry.scenario, entry.topic, entry.name):
             return False
@@ -111,10 +109,10 @@ def command(
     as_json: bool,
     roots: Sequence[str],
 ) -> None:
-    folders = options.roots(roots)
+    folders = options.root_names(roots)
     for word in words:
         options.refuse_empty("FILTER", word)
-    found = RunList([*map(str, folders)])
+    found = RunList(folders)
     asked = parse(with_sweeps(" ".join(words), (found.entry(*run) for run in found.runs)), time.time())
     if asked.problem:
         raise UsageError(f"{asked.problem}; filters are: {HINT}")
@@ -128,24 +126,31 @@ def command(
         )
     is_more, rows = len(rows) > limit, rows[:limit]
     if claim is not None:
-        _show_claim([Path(row.folder) for row in reversed(rows)], claim, as_json=as_json)
+        _show_claim([row.folder for row in reversed(rows)], claim, as_json=as_json)
     elif as_json:
-        used, is_all = found.used()
-        passed_over = {"closed": store.closed(folders), "spoilt": [*map(store.fields, store.spoilt(folders))]}
-        document = {"total": len(found.runs), **passed_over, "bytes": used if is_all else None}
-        options.print_document("tuilab.runs/1", **document, runs=[_fields(row) for row in rows])
+        options.print_document("tuilab.runs/1", **_document(found), runs=[_fields(row) for row in rows])
     else:
         count = found.count(limit) if wanted == Wanted() else _count(len(rows), len(found.runs), is_more=is_more)
         click.echo(told(found, rows, count), color=True)
 
 
-def _show_claim(run_dirs: Sequence[Path], claim: str, *, as_json: bool) -> None:
+def _document(found: RunList) -> dict[str, Any]:
+    used, is_all = found.used()
+    spoilt = [{"run": os.path.basename(folder), "path": folder} for folder in found.passed_over if has_spoilt_journal(folder)]
+    closed = count_closed(found.passed_over)
+    return {"total": len(found.runs), "closed": closed, "spoilt": spoilt, "bytes": used if is_all else None}
+
+
+def _show_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
     """Print how one claim came out in these runs, the oldest first."""
+    import shutil
+    from pathlib import Path
+
     from tuilab.record.encoding import for_programs  # imported here: msgspec takes a tenth of the time of `tuilab runs`
     from tuilab.reports import claim_history_text
     from tuilab.runs.comparing.claim_history import history_of
 
-    history = history_of(run_dirs, claim)
+    history = history_of([Path(folder) for folder in folders], claim)
     if as_json:
         click.echo(for_programs(claim_history_text.fields(history)))
         return
@@ -159,7 +164,7 @@ def _show_claim(run_dirs: Sequence[Path], claim: str, *, as_json: bool) -> None:
 def _chosen(found: RunList, wanted: Wanted) -> Iterator[Row]:
     """Yield the runs that are wanted, reading no more of them than somebody asks for."""
     for root, run in found.runs:
-        if not wanted.may_match(run):
+        if not (wanted.may_match(run) and found.is_there(root, run)):
             continue
         entry = found.entry(root, run)
         if wanted.matches(entry):
@@ -181,7 +186,7 @@ def _fields(row: Row) -> dict[str, Any]:
     entry = row.entry
     return {
         "run": entry.run,
-        "path": str(Path(row.folder)),
+        "path": row.folder,
         "scenario": entry.scenario,
         "topic": entry.topic,
         "changed": entry.changed,
@@ -194,6 +199,7 @@ def _fields(row: Row) -> dict[str, Any]:
             {"key": key or None, "text": text, "verdict": verdict or None}
             for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys)
         ],
+        "host": entry.host or None,
         "gpus": [{"uuid": uuid, "name": name} for uuid, name in entry.gpu_names.items()],
         "tags": row.notes.tags,
         "notes": [{"wall_s": when, "text": text} for when, text in row.notes.texts],

@@ -11,6 +11,7 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.reports.subject import Subject
 from tuilab.runs.command_line import changes, option_words
+from tuilab.runs.representative import is_with_defaults
 from tuilab.text import join, show
 
 Facts = dict[str, str]
@@ -42,10 +43,9 @@ def why_not(subject: Subject, said: SettingRaced, writers: Sequence[str], here: 
         return "it ran on another machine"
     if subject.state != RunState.SUCCEEDED or summary.run is None:
         return f"it ended as {show(subject.state)}"
-    if summary.run.quick:
-        return "it ran with --quick (one process, smaller sizes)"
-    if asked := _asked(summary.run, said):
-        return f"it ran with other options: {show(asked, 200)}"
+    free = {_DEVICE, _RANKS} if said.ranks else {_DEVICE}
+    if not is_with_defaults(summary.run, free):
+        return f"it ran with other options: {show(_other_options(summary.run, free), 200)}"
     if lacking := [name for name in ("cores", "torch") if name not in facts]:
         return f"it did not record {join(lacking)}"
     if changed := what_changed({**facts, "host": ""}, here):
@@ -55,12 +55,13 @@ def why_not(subject: Subject, said: SettingRaced, writers: Sequence[str], here: 
     return ""
 
 
-def _asked(run: RunStarted, said: SettingRaced) -> str:
-    """Return the options that a run had, but for those that say how many ranks an advice is for, and on which GPU."""
-    passed_over = {_DEVICE, *([_RANKS] if said.ranks else [])}
-    given = {name: value for name, value in changes(run).items() if name not in passed_over}
-    words = [option_words(name, value if isinstance(value, bool) else spell(value)) for name, value in given.items()]
-    return " ".join(word for option in words for word in option)
+def _other_options(run: RunStarted, free: Collection[str]) -> str:
+    """Return the options of a run that differ from the defaults, except for free parameters."""
+    words = ["--quick"] if run.quick else []
+    for name, value in changes(run).items():
+        if name not in free:
+            words += option_words(name, value if isinstance(value, bool) else spell(value))
+    return " ".join(words)
 
 
 def _set_before(summary: RunSummary, name: str) -> list[str]:

@@ -16,11 +16,11 @@ from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.errors import TuilabError
 from tuilab.files import read_regular
 from tuilab.record.live_run import Watch
-from tuilab.runs import ledger, store
-from tuilab.runs.beside.baseline import is_baseline
+from tuilab.runs import reading, store
 from tuilab.runs.command_line import root_option
 from tuilab.runs.comparing import comparison
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.representative import is_baseline
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
@@ -52,7 +52,7 @@ class ComparePage(Page):
         """The runs were read; `problems` has a sentence for each that cannot be."""
 
         def __init__(
-            self, watches: list[Watch], entries: list[Entry], changes: list[str], baselines: set[str], problems: list[str]
+            self, watches: list[Watch], entries: list[RunEntry], changes: list[str], baselines: set[str], problems: list[str]
         ) -> None:
             super().__init__()
             self.watches, self.entries, self.changes, self.problems = watches, entries, changes, problems
@@ -63,7 +63,7 @@ class ComparePage(Page):
         self._run_dirs = list(dict.fromkeys(run_dirs))
         self._clock = clock
         self._watches: list[Watch] = []
-        self._entries: list[Entry] = []
+        self._entries: list[RunEntry] = []
         self._changes: list[str] = []
         self._baselines: set[str] = set()
         self._deleted: set[int] = set()  # of the runs, those that were deleted since they were read
@@ -209,12 +209,12 @@ class ComparePage(Page):
             self.action_maximise()
 
 
-def _caught_up(watch: Watch) -> Entry:
+def _caught_up(watch: Watch) -> RunEntry:
     """Read what is new of a run and let go of it, as any number of runs may be compared; return a line about it."""
     watch.catch_up()
     state = watch.state()
     watch.close()
-    return ledger.entry_of(watch.run_dir, watch.summary, state) if watch.summary.run else ledger.read(watch.run_dir)
+    return reading.entry_of(watch.run_dir, watch.summary, state) if watch.summary.run else reading.read_entry(watch.run_dir)
 
 
 def _source_changes(run_dirs: Sequence[Path]) -> list[str]:

@@ -86,7 +86,7 @@ class FollowingPage(Page):
         yield self.warning
         self.users_line = InfoLine(is_short=True)
         yield self.users_line
-        neighbours = Neighbours(self, self.desk.ledger, self.run_dir)
+        neighbours = Neighbours(self, self.desk.index, self.run_dir)
         self.others = Others(neighbours, self.panes, self.views, self._tell)
         yield self.charts_line
         yield self.panes
@@ -160,7 +160,7 @@ class FollowingPage(Page):
     @work(thread=True, group="state")
     def _ask_for_state(self, run: LiveRun) -> None:
         """Learn how the run ended, or that it goes on, from the end of its record."""
-        state = self.desk.ledger.entry(self.run_dir).state
+        state = self.desk.index.entry(self.run_dir.name).state
         if not run.is_caught_up:
             run.state = state
 
@@ -268,7 +268,7 @@ class FollowingPage(Page):
     def _earlier(self) -> dict[str, str]:
         """Return, by claim, how often it was judged before; looked up once."""
         if self._before is None:
-            self._before = earlier.tell(self.run_dir, self.source.summary, self.desk.ledger)
+            self._before = earlier.tell(self.run_dir, self.source.summary, self.desk.index)
         return self._before
 
     def show_note(self) -> None:

@@ -15,12 +15,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tuilab.runs import disk_room, store
-from tuilab.runs.beside import baseline
+from tuilab.runs import disk_room, representative, store
 from tuilab.runs.command_line import root_option
 from tuilab.runs.disk_room import DiskRoom
+from tuilab.runs.entry import RunEntry
 from tuilab.runs.filters import parse, with_sweeps
-from tuilab.runs.listing.entry import Entry
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page
@@ -51,14 +50,14 @@ class HistoryPage(Page):
     class Deletable(Message):
         """Runs that the user wants to delete, and that may be."""
 
-        def __init__(self, entries: list[Entry]) -> None:
+        def __init__(self, entries: list[RunEntry]) -> None:
             super().__init__()
             self.entries = entries
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._clock = clock
-        self._reader = HistoryReader(self, lambda: self.desk.ledger, clock)
+        self._reader = HistoryReader(self, lambda: self.desk.index, clock)
         self._order = ordering.ORDERS[0]
 
     @property
@@ -68,11 +67,11 @@ class HistoryPage(Page):
 
     @property
     def is_listed(self) -> bool:
-        return self._reader.known.is_listed
+        return self._reader.is_listed
 
     def compose_body(self) -> ComposeResult:
         self.runs = RunList()
-        self.filter = FilterLine(there=lambda: self._reader.known.values)
+        self.filter = FilterLine(there=lambda: self._reader.values)
         yield self.filter
         self._disk = DiskRoom(self.desk.root)
         self.warning = InfoLine()
@@ -90,7 +89,7 @@ class HistoryPage(Page):
         self._reader.look()
 
     def on_unmount(self) -> None:
-        self._reader.remember()
+        self._reader.save()
 
     def command(self) -> str:
         """Return what shows the run on the command line, or compares the marked ones."""
@@ -119,28 +118,27 @@ class HistoryPage(Page):
 
     def on_history_reader_listed(self, message: HistoryReader.Listed) -> None:
         self._reader.take_list(message)
-        self.runs.unmark([run for run in self.runs.marked if run not in self._reader.known.entries])
+        self.runs.unmark([run for run in self.runs.marked if run not in self._reader.entries])
         self._show()
         self._reader.read_more(lambda: self.runs.in_view, is_new_list=True)
 
     def on_history_reader_read(self, message: HistoryReader.Read) -> None:
         """Take in what was learnt; the whole list is gone through only where a filter may see it differently."""
-        known = self._reader.known
-        changed = known.take(message.entries)
+        changed = self._reader.take(message.entries)
         if self.filter.value:
             self._show()
         elif changed:
             self.runs.refresh_changed(changed, self._clock())
-            self._show_heading(len(known.entries))
+            self._show_heading(len(self._reader.entries))
             self._show_details()
         self._reader.read_more_soon(lambda: self.runs.in_view)
 
     @on(FilterLine.Changed)
     def _show(self) -> None:
-        known = self._reader.known
+        known = self._reader
         now_s = self._clock()
         wanted = parse(with_sweeps(self.filter.value, known.entries.values()), now_s)
-        runs = ordering.ordered(known.wanted(wanted), known.entries, self._order, now_s)
+        runs = ordering.ordered(known.matching(wanted), known.entries, self._order, now_s)
         empty = wanted.problem or count.why_empty(self._reader)
         self.runs.show(runs, known.entries, known.notes, now_s, empty, ordering.column(self._order))
         self._show_heading(len(runs))
@@ -154,7 +152,7 @@ class HistoryPage(Page):
 
     @on(RunList.Moved)
     def _show_details(self) -> None:
-        entry, known = self.runs.chosen, self._reader.known
+        entry, known = self.runs.chosen, self._reader
         below = self.query_one("#details", Static)
         width = self.size.width - below.gutter.width
         lines = details(entry, known.notes_of(entry.run), width, is_long=self.has_class("-tall")) if entry else []
@@ -188,11 +186,15 @@ class HistoryPage(Page):
         self._show()
 
     def action_compare(self) -> None:
-        chosen = self.runs.chosen.run if self.runs.chosen else ""
-        if runs := self._reader.known.to_compare([*self.runs.marked], chosen):
-            self.lab.open_compare([self.desk.root / run for run in runs])
-        else:
-            self.lab.tell("no other run of this scenario; mark two or more runs with space")
+        """Compare the marked runs, a single one with the run at the cursor; without marks, that run with its reference."""
+        runs = dict.fromkeys(self.runs.marked)
+        if len(runs) < 2 and self.runs.chosen:
+            runs[self.runs.chosen.run] = None
+        run_dirs = [self.desk.root / run for run in runs]
+        if len(run_dirs) == 1:
+            self.compare_with_reference(run_dirs[0])
+        elif run_dirs:
+            self.lab.open_compare(run_dirs)
 
     def action_export(self) -> None:
         if runs := self.runs.acted_on:
@@ -215,7 +217,7 @@ class HistoryPage(Page):
             self._look_whether_deletable(chosen)
 
     @work(thread=True, group="deletable")
-    def _look_whether_deletable(self, chosen: list[Entry]) -> None:
+    def _look_whether_deletable(self, chosen: list[RunEntry]) -> None:
         """Say why one of them must not be deleted, or that all may."""
         if why := deletion.why_not(self.desk.root, chosen):
             self.app.call_from_thread(self.say_done, why, is_problem=True)
@@ -235,20 +237,20 @@ class HistoryPage(Page):
     def action_pin(self) -> None:
         """Make the run the baseline of its scenario, or a baseline no more."""
         if entry := self.runs.chosen:
-            is_pinned = baseline.TAG in self._reader.known.notes_of(entry.run).tags
-            self.do(partial(baseline.unpin if is_pinned else baseline.pin, self.desk.root / entry.run))
+            is_pinned = representative.TAG in self._reader.notes_of(entry.run).tags
+            self.do(partial(representative.unpin if is_pinned else representative.pin, self.desk.root / entry.run))
 
     def action_order(self) -> None:
         """Have the runs in another order, the first of which is what one looks for."""
         self._order = ordering.after(self._order)
         self._show()
-        self.runs.move(-len(self._reader.known.entries))
+        self.runs.move(-len(self._reader.entries))
 
     @work(group="question")
     async def action_write(self, what: str) -> None:
         """Write a note or tags onto the marked runs, or this one."""
         entries = self.runs.acted_on
-        line = await self.app.push_screen_wait(writing.line_for(what, entries, self._reader.known)) if entries else ""
+        line = await self.app.push_screen_wait(writing.line_for(what, entries, self._reader)) if entries else ""
         if line:
             self.do(partial(writing.write, what, self.desk.root, [entry.run for entry in entries], line))
 

@@ -1,7 +1,7 @@
 """The Lab screen: choose a scenario, read its lesson, fill in its form, run it.
 
 What stands on it is a matter of `Columns`, what its forms hold of `Drafts`, how runs are started of `Starter`, and what is read
-of them meanwhile of `Lookout`.
+of them meanwhile of `BackgroundReader`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from tuilab.catalogue.scenario import Scenario, Value
 from tuilab.record.states import RunState
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 from tuilab.runs.past_runs import PastRun
 from tuilab.runs.store import short_id
 from tuilab.text import plural, show
@@ -21,7 +21,7 @@ from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import command_line, drafts
-from tuilab.tui.state.background_reader import Lookout
+from tuilab.tui.state.background_reader import BackgroundReader
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
 from tuilab.tui.state.own.own_commands import TOPIC, OwnCommand
@@ -60,7 +60,7 @@ class LabPage(Page):
     def __init__(self) -> None:
         super().__init__()
         self._drafts = Drafts()
-        self._live_runs: Sequence[Entry] = ()  # running and queued runs, whoever started them
+        self._live_runs: Sequence[RunEntry] = ()  # running and queued runs, whoever started them
         self._is_queue_paused = False
         self._visited = 0  # how many of them the user has opened
 
@@ -75,7 +75,7 @@ class LabPage(Page):
         yield self.columns
 
     def on_mount(self) -> None:
-        self._lookout = Lookout(self, self.desk)
+        self._reader = BackgroundReader(self, self.desk)
         self.desk.settings.has_seen_hint = True
         if not self._catalogue.go_to(self.desk.settings.scenario):
             self._catalogue.move_to(1)
@@ -83,7 +83,7 @@ class LabPage(Page):
         self._show_chosen()
         if self.desk.is_learning:
             self.call_after_refresh(self.action_next_lesson)
-        self.lab.call_after_first_frame(self._lookout.see_box)
+        self.lab.call_after_first_frame(self._reader.see_box)
         self.set_interval(_LOOK_AGAIN_S, self._look_again)
 
     def on_screen_resume(self) -> None:
@@ -93,12 +93,12 @@ class LabPage(Page):
         self.query("#hint").remove()
 
     def on_unmount(self) -> None:
-        self._lookout.close()
+        self._reader.close()
 
     @property
     def _past(self) -> list[PastRun]:
         """The past runs of the scenario under the cursor, as far as they were read."""
-        return (self._lookout.past(self.scenario) if self.scenario else None) or []
+        return (self._reader.past(self.scenario) if self.scenario else None) or []
 
     @property
     def scenario(self) -> Scenario | None:
@@ -114,7 +114,7 @@ class LabPage(Page):
         """Show what is under the cursor, and read about it."""
         if draft := self.draft:
             self.desk.settings.scenario = draft.scenario.id
-            self._lookout.look_at(draft.scenario)
+            self._reader.look_at(draft.scenario)
         self.columns.show(draft, self._past)
         self.show_command()
 
@@ -176,11 +176,14 @@ class LabPage(Page):
             self.show_in_pager(self._bench.text_of(self.scenario), self.scenario.path)
 
     def action_compare(self) -> None:
-        """Compare the newest run of the scenario, or the chosen one, with the one before it."""
-        if self.scenario and (pair := self._lookout.pair(self.scenario, self._bench.chosen_run)):
-            self.lab.open_compare(pair)
+        """Compare the chosen run of the scenario, or its newest one, with its reference."""
+        run_dir = self._bench.chosen_run
+        if run_dir is None and self._past:
+            run_dir = self._past[0].run_dir
+        if run_dir is None:
+            self.lab.tell("nothing to compare: the scenario has no runs", is_problem=False)
         else:
-            self.lab.tell("nothing to compare: the scenario has fewer than two runs", is_problem=False)
+            self.compare_with_reference(run_dir)
 
     def action_edit(self) -> None:
         """Open the file of the scenario, where it is broken or what is open of it begins; then read it again."""
@@ -244,7 +247,7 @@ class LabPage(Page):
             return
         self.look_at_files()
         is_to_tell = self._live_runs and (self.is_seen or not self._does_one_go_on())
-        if is_to_tell or self._lookout.has_news():
+        if is_to_tell or self._reader.has_news():
             self._look_around()
 
     def _does_one_go_on(self) -> bool:
@@ -252,10 +255,10 @@ class LabPage(Page):
 
     def look_at_files(self) -> None:
         """Read the scenarios again whose files have changed."""
-        self._lookout.look_at_files()
+        self._reader.look_at_files()
 
     def _look_around(self) -> None:
-        self._lookout.look_around(self.scenario)
+        self._reader.look_around(self.scenario)
 
     def make_ready(self) -> None:
         """Have a process ready by the time that the lesson is read, and what will show the run.
@@ -267,22 +270,22 @@ class LabPage(Page):
             self.desk.prepare()
             self.run_worker(_load_what_shows_runs, thread=True, exit_on_error=False)
 
-    def on_lookout_box_seen(self, event: Lookout.BoxSeen) -> None:
+    def on_background_reader_box_seen(self, event: BackgroundReader.BoxSeen) -> None:
         self.heading.show(Content("tuilab  lab"), plain(event.line, 200, "$text-muted"))
 
     def on_field_gpus_wanted(self) -> None:
-        self._lookout.look_at_gpus()
+        self._reader.look_at_gpus()
 
-    def on_lookout_gpus_seen(self, event: Lookout.GpusSeen) -> None:
+    def on_background_reader_gpus_seen(self, event: BackgroundReader.GpusSeen) -> None:
         self._bench.show_gpus(event.gpus)
 
-    def on_lookout_files_changed(self) -> None:
+    def on_background_reader_files_changed(self) -> None:
         """Show what the files say now; what was typed into forms stays."""
         self.columns.take(self.desk.listed)
         self._show_chosen()
 
-    def on_lookout_runs_came(self, event: Lookout.RunsCame) -> None:
-        self._catalogue.show_verdicts(event.verdicts)
+    def on_background_reader_runs_came(self, event: BackgroundReader.RunsCame) -> None:
+        self._catalogue.show_statuses(event.statuses)
         self._live_runs, self._is_queue_paused = event.going_on, event.is_paused
         self._show_running()
         if self.scenario is None:
@@ -307,14 +310,14 @@ class LabPage(Page):
         room = max(self.size.width - 2 - key.cell_length, 8)
         self._running_line.show(names.truncate(room, ellipsis=True) + key)
 
-    def on_lookout_past_seen(self, event: Lookout.PastSeen) -> None:
+    def on_background_reader_past_seen(self, event: BackgroundReader.PastSeen) -> None:
         if event.scenario is self.scenario:
             self._bench.show_runs(self._past)
         elif event.is_all:
-            self._lookout.look_at(self.scenario)
+            self._reader.look_at(self.scenario)
 
 
-def _running_words(runs: Sequence[Entry], *, is_paused: bool) -> Content:
+def _running_words(runs: Sequence[RunEntry], *, is_paused: bool) -> Content:
     """Return how many runs are running and queued, and their names; queued runs do not start while the queue is paused."""
     queued = sum(run.state == RunState.QUEUED for run in runs)
     running = len(runs) - queued

@@ -134,6 +134,18 @@ class Page(TerminalScreen[None]):
             if said:
                 self.lab.tell(said, is_problem=False)
 
+    @work(thread=True, group="compare")
+    def compare_with_reference(self, run_dir: Path) -> None:
+        """Compare a run with the baseline of its scenario, else with the newest earlier comparable run."""
+        from tuilab.runs.representative import reference_for
+
+        reference = reference_for(run_dir, self.desk.index)
+        if reference is None:
+            words = "no run to compare with: no baseline and no earlier successful run"
+            self.app.call_from_thread(self.lab.tell, words, is_problem=False)
+        else:
+            self.app.call_from_thread(self.lab.open_compare, [reference.run_dir, run_dir])
+
     def export(self, run_dirs: Sequence[Path]) -> None:
         """Write a page about runs, and say where it is."""
         from tuilab.tui.state.export import export
@@ -168,7 +180,7 @@ class Page(TerminalScreen[None]):
         """Return the command that stops all of the sweep that a run is a point of; nothing where it is of none."""
         from tuilab.runs.command_line import hint
 
-        sweep = self.desk.ledger.entry(run_dir).sweep
+        sweep = self.desk.index.entry(run_dir.name).sweep
         return hint(self.desk.root, "stop", sweep) if sweep else ""
 
     def say_done(self, said: str, *, is_problem: bool) -> None:

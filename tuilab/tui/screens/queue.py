@@ -12,8 +12,7 @@ from textual.message import Message
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.runs.command_line import root_option
-from tuilab.runs.listing.entry import Entry
-from tuilab.runs.running import GoingOn
+from tuilab.runs.entry import RunEntry
 from tuilab.text import plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.page import Page
@@ -38,7 +37,7 @@ class QueuePage(Page):
     class Looked(Message):
         """How the queue stands now."""
 
-        def __init__(self, standing: queue.Standing, others: Sequence[Entry]) -> None:
+        def __init__(self, standing: queue.Standing, others: Sequence[RunEntry]) -> None:
             super().__init__()
             self.standing = standing
             self.others = others  # that go on, and time nothing
@@ -75,7 +74,7 @@ class QueuePage(Page):
     def _look(self) -> None:
         standing = queue.look(self.desk.root)
         known = {one.run for _, _, one in standing.rows}
-        others = [one for one in GoingOn(self.desk.ledger).look() if one.run not in known and one.state != RunState.QUEUED]
+        others = [one for one in self.desk.index.running() if one.run not in known and one.state != RunState.QUEUED]
         self.post_message(self.Looked(standing, others))
 
     def on_queue_page_looked(self, message: Looked) -> None:

@@ -9,7 +9,6 @@ from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import store
-from tuilab.runs.beside.against import held_against
 from tuilab.runs.command_line import root_option, why_not_again
 from tuilab.text import show
 from tuilab.tui.keys import Key, bindings
@@ -72,15 +71,8 @@ class RunPage(FollowingPage):
         else:
             self.lab.tell("no other run is running", is_problem=False)
 
-    @work(thread=True, group="compare")
     def action_compare(self) -> None:
-        """Compare the run with the one that it is held against."""
-        other, _ = held_against(self.run_dir, self.desk.ledger)
-        if other is not None:
-            self.app.call_from_thread(self.lab.open_compare, [other, self.run_dir])
-        else:
-            words = "no run to compare with: no baseline and no earlier successful run"
-            self.app.call_from_thread(self.lab.tell, words, is_problem=False)
+        self.compare_with_reference(self.run_dir)
 
     def on_descendant_focus(self) -> None:
         if isinstance(self.focused, Pane) and self._is_chosen(self.focused):

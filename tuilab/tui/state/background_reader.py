@@ -1,4 +1,4 @@
-"""Reads what the Lab screen tells of runs and GPUs, beside the main path, and posts to the screen what it found."""
+"""Reads what the Lab screen shows of runs and GPUs, in threads, and posts to the screen what it found."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,34 +10,33 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.runs import past_runs
+from tuilab.runs import past_runs, store
 from tuilab.runs.past_runs import PastRun
 from tuilab.tui.state.own.own_commands import OwnCommand
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from tuilab.runs.last_verdicts import Said
-    from tuilab.runs.listing.entry import Entry
-    from tuilab.runs.running import GoingOn
+    from tuilab.runs.entry import RunEntry
+    from tuilab.runs.representative import ScenarioStatus
     from tuilab.tui.state.gpus import GpuList, GpuQuestion
     from tuilab.tui.state.session import Desk
 
-_OF_KIND = 200  # runs of commands that are called alike, of which some may be of the same words
+_OF_KIND = 200  # runs of commands with the same name; some of them may be of the same words
 
 
-class Lookout:
-    """One for the screen; each question is answered in a thread of its own, and none is asked twice at a time."""
+class BackgroundReader:
+    """One for the screen. Each question is answered in its own thread; none is asked twice at the same time."""
 
     class BoxSeen(Message):
-        """What this box is has been found out."""
+        """The facts about this machine were read."""
 
         def __init__(self, line: str) -> None:
             super().__init__()
             self.line = line
 
     class FilesChanged(Message):
-        """Files of scenarios say something else than before; what they say has been read."""
+        """Files of scenarios have changed and were read again."""
 
     class GpusSeen(Message):
         """The GPUs that a run can have were found."""
@@ -47,16 +46,18 @@ class Lookout:
             self.gpus = gpus
 
     class RunsCame(Message):
-        """The last verdicts have been read, which runs go on, and whether those that wait can begin."""
+        """The status of the scenarios was read, which runs are running, and whether the queue is paused."""
 
-        def __init__(self, verdicts: "Mapping[str, Said]", going_on: "Sequence[Entry]", *, is_paused: bool) -> None:
+        def __init__(
+            self, statuses: "Mapping[str, ScenarioStatus]", going_on: "Sequence[RunEntry]", *, is_paused: bool
+        ) -> None:
             super().__init__()
-            self.verdicts = verdicts
+            self.statuses = statuses
             self.going_on = going_on
-            self.is_paused = is_paused  # the queue
+            self.is_paused = is_paused
 
     class PastSeen(Message):
-        """Past runs of a scenario have been read; more may come."""
+        """Past runs of a scenario were read; more may come."""
 
         def __init__(self, scenario: Scenario, is_all: bool) -> None:
             super().__init__()
@@ -69,26 +70,21 @@ class Lookout:
         self._past: dict[str, list[PastRun]] = {}  # by the path of the scenario
         self._looks_at: Scenario | None = None
         self._looks_around = False
-        self._going_on: GoingOn | None = None
+        self._seen_at: float | None = None  # when runs last came or went, as it was last seen
+        self._has_seen = False
         self._gpus: GpuQuestion | None = None
         self._looks_at_files = False
 
     def past(self, scenario: Scenario) -> list[PastRun] | None:
-        """Return the past runs of a scenario; None while nobody has looked."""
+        """Return the past runs of a scenario; None until they have been read."""
         return self._past.get(scenario.path)
 
-    def pair(self, scenario: Scenario, chosen: Path | None) -> list[Path]:
-        """Return the chosen run of a scenario, else the newest, after the one before it; nothing where there are not two."""
-        runs = [run.run_dir for run in self.past(scenario) or []]
-        at = runs.index(chosen) if chosen in runs else 0
-        return [runs[at + 1], runs[at]] if len(runs) > at + 1 else []
-
     def has_news(self) -> bool:
-        """Say whether runs may have come or gone since the last look around."""
-        return self._going_on is not None and self._going_on.has_changed()
+        """Return whether runs may have come or gone since the last look around."""
+        return self._has_seen and store.changed_at(self._desk.root) != self._seen_at
 
     def see_box(self) -> None:
-        """Find out what this box is."""
+        """Read the facts about this machine."""
         self._start(self._see_box)
 
     def look_at_files(self) -> None:
@@ -113,7 +109,7 @@ class Lookout:
             self._gpus.close()
 
     def look_around(self, scenario: Scenario | None) -> None:
-        """Read the last verdicts, and which runs go on; look at the past runs of a scenario, too."""
+        """Read the status of the scenarios, which runs are running, and the past runs of a scenario."""
         if not self._looks_around:
             self._looks_around = True
             self._start(self._look_around)
@@ -145,14 +141,13 @@ class Lookout:
 
     def _look_around(self) -> None:
         from tuilab.runs import queue
-        from tuilab.runs.running import GoingOn
 
-        self._going_on = self._going_on or GoingOn(self._desk.ledger)
-        going_on = self._going_on.look()
+        self._seen_at, self._has_seen = store.changed_at(self._desk.root), True
+        running = self._desk.index.running()
         self._looks_around = False
         if self._desk.read_commands():
             self._screen.post_message(self.FilesChanged())
-        self._screen.post_message(self.RunsCame(self._desk.verdicts(), going_on, is_paused=queue.is_paused(self._desk.root)))
+        self._screen.post_message(self.RunsCame(self._desk.statuses(), running, is_paused=queue.is_paused(self._desk.root)))
 
     def _look_at(self, scenario: Scenario) -> None:
         runs: list[PastRun] = []
@@ -160,7 +155,7 @@ class Lookout:
         for run_dir in self._past_of(scenario):
             if command and len(runs) == past_runs.NEWEST:
                 break
-            past = self._desk.ledger.past(run_dir)
+            past = self._desk.past(run_dir)
             if command and not command.is_of(past.run):
                 continue
             runs.append(past)
@@ -172,7 +167,7 @@ class Lookout:
         self._screen.post_message(self.PastSeen(scenario, True))
 
     def _past_of(self, scenario: Scenario) -> list[Path]:
-        """Return the runs to look at: of a command some may have other words, which their names do not tell."""
+        """Return the runs to read. The runs of a command may include some with other words, which their names do not show."""
         if isinstance(scenario, OwnCommand):
             return past_runs.runs_of(scenario.kind, self._desk.root)[:_OF_KIND]
-        return past_runs.telling(scenario.id, self._desk.root, self._desk.ledger.named)
+        return past_runs.runs_to_show(scenario.id, self._desk.root, self._desk.index.entry)

@@ -13,15 +13,16 @@ from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.record.origin.imported import is_imported
-from tuilab.runs.last_verdicts import Said
-from tuilab.runs.ledger_cache import LedgerCache
+from tuilab.runs.index import Index
+from tuilab.runs.representative import ScenarioStatus, statuses
 from tuilab.tui.state.settings import Settings
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
     from tuilab.engine.spare import Spare
     from tuilab.record.events import RunStarted
-    from tuilab.runs.listing.entry import Entry
+    from tuilab.runs.entry import RunEntry
+    from tuilab.runs.past_runs import PastRun
     from tuilab.tui.state.subcommand import Subcommand
 
 
@@ -33,7 +34,7 @@ class Desk:
     ) -> None:
         self.root = root
         self.is_read_only = is_read_only  # nothing may be started, ended, changed or written
-        self.ledger = LedgerCache(root, is_kept=not is_read_only)  # what is known of the runs there
+        self.index = Index(root, is_kept=not is_read_only)  # of the runs there
         self.folders = folders
         self.settings = settings
         self.fps = fps  # how often what is new is drawn
@@ -45,6 +46,7 @@ class Desk:
         self.calibration: Subcommand | None = None  # the one that was started from here last
         self._told_ended = 0  # how many of them were over when that was asked
         self._spare: Spare | None = None
+        self._past: dict[str, PastRun] = {}  # by name, of the runs that the Lab has shown
         self._stamps: dict[str, str] | None = None  # of the files, when they were looked at last
 
     @cached_property
@@ -95,7 +97,7 @@ class Desk:
         """Read which commands of the user's ran last, and say whether that is news."""
         from tuilab.tui.state.own import own_commands
 
-        found: list[Scenario] = [*own_commands.last(self.ledger, self.root)]
+        found: list[Scenario] = [*own_commands.last(self.past, self.root)]
         before, self.commands = self.commands, found
         return found != before
 
@@ -120,9 +122,21 @@ class Desk:
         """What each topic is about."""
         return catalog.topics(self.folders)
 
-    def verdicts(self) -> dict[str, Said]:
-        """Return, by scenario, the last verdict on this box, and what was otherwise in that run."""
-        return self.ledger.last_said()
+    def statuses(self) -> dict[str, ScenarioStatus]:
+        """Return the status of each scenario that has runs here."""
+        return statuses(self.index)
+
+    def past(self, run_dir: Path) -> "PastRun":
+        """Return a run as the Lab shows it; a finished one is read once."""
+        from tuilab.runs.entry import is_newborn
+        from tuilab.runs.past_runs import read_past_run
+
+        past = self._past.get(run_dir.name)
+        if past is None:
+            past = read_past_run(run_dir)
+            if not (past.entry.is_running or is_newborn(run_dir.name)):
+                self._past[run_dir.name] = past
+        return past
 
     def start(self, order: "RunOrder") -> Path:
         """Start a run, which may wait for its turn in the queue, and return its folder."""
@@ -147,11 +161,11 @@ class Desk:
             self._spare.dismiss()
             self._spare = None
 
-    def ended(self) -> "list[Entry]":
+    def ended(self) -> "list[RunEntry]":
         """Return what is known of the runs started from here that are over since this was asked last, in their order."""
-        found: list[Entry] = []
+        found: list[RunEntry] = []
         for name in self.started[self._told_ended :]:
-            entry = self.ledger.entry(self.root / name)
+            entry = self.index.entry(name)
             if entry.is_running:
                 break
             found.append(entry)
@@ -162,12 +176,12 @@ class Desk:
         """Whether a run that was started from here goes on."""
         return any(self.is_going_on(self.root / run) for run in reversed(self.started))
 
-    def going_on(self) -> "list[Entry]":
+    def going_on(self) -> "list[RunEntry]":
         """Return the runs that were started from here and go on."""
-        return [entry for run in self.started if (entry := self.ledger.entry(self.root / run)).is_running]
+        return [entry for entry in map(self.index.entry, self.started) if entry.is_running]
 
     def is_going_on(self, run_dir: Path) -> bool:
-        return self.ledger.entry(run_dir).is_running
+        return self.index.entry(run_dir.name).is_running
 
 
 def waits(order: "RunOrder") -> bool:

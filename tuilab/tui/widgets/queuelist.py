@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from tuilab.runs import queue, store
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.lines import PickList
@@ -21,7 +21,7 @@ class QueueList(PickList):
     def __init__(self) -> None:
         super().__init__()
         self.standing = queue.Standing()
-        self._others: Sequence[Entry] = ()
+        self._others: Sequence[RunEntry] = ()
 
     @property
     def count(self) -> int:
@@ -36,7 +36,7 @@ class QueueList(PickList):
         state, _, one = rows[min(self.cursor, len(rows) - 1)]
         return state, one
 
-    def show(self, standing: queue.Standing, others: Sequence[Entry] = ()) -> None:
+    def show(self, standing: queue.Standing, others: Sequence[RunEntry] = ()) -> None:
         """Show the queue, and below it the other runs that go on."""
         before = self.chosen
         self.standing, self._others = standing, others

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tuilab.cli import completion, options
-from tuilab.runs import ledger, store
+from tuilab.runs import reading, store
 from tuilab.runs.archive import pack
 from tuilab.runs.archive.names import left_out
 from tuilab.runs.private import words_of
@@ -50,5 +50,5 @@ def command(run: str, output: Path | None, keep_private: bool, as_json: bool, ro
     for names, why in ((odd, "that cannot be packed"), (packed.unread, "that cannot be read")):
         if names:
             click.echo(f"left out {plural(len(names), 'name')} {why}: {join_first([*names], 5)}", err=True)
-    if ledger.read(run_dir).is_running:
+    if reading.read_entry(run_dir).is_running:
         click.echo("the run is still running: the archive has the data so far", err=True)

@@ -1,4 +1,4 @@
-"""The other runs in the folder of one that is shown: which of them go on, and which it is held against."""
+"""The other runs in the folder of the run that is shown: which of them are running, and with which it is compared."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,50 +8,50 @@ from textual.message import Message
 from textual.screen import Screen
 
 from tuilab.record.states import RunState
-from tuilab.runs.beside.against import held_against
-from tuilab.runs.ledger_cache import LedgerCache
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs import store
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.index import Index
+from tuilab.runs.representative import Reference, reference_for
 from tuilab.runs.run_name import RunName, by_time
-from tuilab.runs.running import GoingOn
-
-Held = tuple[Path | None, bool]
-"""A run that another one is held against, and whether it is the baseline."""
 
 
 class Neighbours:
-    """One for a screen. It looks beside the main path, and while no other run goes on, only when one may have come."""
+    """One for a screen. It looks in a thread; while no other run is running, it looks only if one may have come."""
 
     class Seen(Message):
-        """Which runs go on has been found out; where that was wanted, which run this one is held against."""
+        """The running runs were found; if it was wanted, also the run that this one is compared with."""
 
-        def __init__(self, entries: Sequence[Entry], held: Held | None) -> None:
+        def __init__(self, entries: Sequence[RunEntry], reference: Reference | None, *, has_reference: bool) -> None:
             super().__init__()
-            self.entries, self.held = entries, held
+            self.entries, self.reference, self.has_reference = entries, reference, has_reference
 
-    def __init__(self, screen: Screen[None], ledger: LedgerCache, run_dir: Path) -> None:
+    def __init__(self, screen: Screen[None], index: Index, run_dir: Path) -> None:
         self._screen = screen
         self._run = run_dir.name
         self._root = run_dir.parent
-        self._ledger = ledger
-        self._going_on = GoingOn(ledger)
-        self._held: Held | None = None  # as it was found last
-        self._runs: list[str] = []  # those that go on, in the order in which they began
-        self._is_looking = self._wants_held = False
+        self._index = index
+        self._seen_at: float | None = None  # when runs last came or went, as it was last seen
+        self._reference: Reference | None = None  # as it was found last
+        self._runs: list[str] = []  # the running ones in the order in which they started
+        self._is_looking = self._wants_reference = False
 
-    def look(self, *, wants_held: bool = False) -> None:
-        """Find out which runs go on, unless that must be known, and which run this one is held against, if that is wanted."""
-        self._wants_held |= wants_held
-        if not self._is_looking and (self._wants_held or self._others or self._going_on.has_changed()):
-            wants_held, self._wants_held, self._is_looking = self._wants_held, False, True
-            self._screen.run_worker(partial(self._look, wants_held), thread=True, group="neighbours", exit_on_error=False)
+    def look(self, *, wants_reference: bool = False) -> None:
+        """Find out which runs are running, unless this cannot have changed, and which run this one is compared with."""
+        self._wants_reference |= wants_reference
+        may_have_changed = bool(self._others) or store.changed_at(self._root) != self._seen_at
+        if not self._is_looking and (self._wants_reference or may_have_changed):
+            wants_reference, self._wants_reference, self._is_looking = self._wants_reference, False, True
+            work = partial(self._look, wants_reference=wants_reference)
+            self._screen.run_worker(work, thread=True, group="neighbours", exit_on_error=False)
 
     def take(self, message: Seen) -> None:
-        """Take in which runs go on; one that waits in the queue has nothing to show yet."""
+        """Take in which runs are running; a queued one has nothing to show yet."""
         going = [entry.run for entry in message.entries if entry.state != RunState.QUEUED]
         self._runs = sorted(going, key=by_time)
-        self._held = message.held or self._held
+        if message.has_reference:
+            self._reference = message.reference
         self._is_looking = False
-        if self._wants_held:
+        if self._wants_reference:
             self.look()
 
     def next(self, step: int) -> Path | None:
@@ -72,18 +72,23 @@ class Neighbours:
         return f"{count} other{'s' if count != 1 else ''} running"
 
     def behind(self) -> list[tuple[Path, str]]:
-        """Return the runs whose curves may lie behind: the one that this is held against, and what of its scenario goes on."""
-        run_dir, is_baseline = self._held or (None, False)
-        held = [(run_dir, "baseline" if is_baseline else "earlier")] if run_dir else []
+        """Return the runs whose curves may lie behind: the one that this is compared with, and running ones of its scenario."""
+        behind = []
+        if self._reference:
+            behind.append((self._reference.run_dir, "baseline" if self._reference.is_baseline else "earlier"))
         scenario = RunName(self._run).scenario
-        going = [self._root / run for run in self._others if RunName(run).scenario == scenario]
-        return [*held, *((one, RunState.RUNNING) for one in going if one != run_dir)]
+        for run in self._others:
+            run_dir = self._root / run
+            if RunName(run).scenario == scenario and not (self._reference and self._reference.run_dir == run_dir):
+                behind.append((run_dir, RunState.RUNNING))
+        return behind
 
     @property
     def _others(self) -> list[str]:
         return [run for run in self._runs if run != self._run]
 
-    def _look(self, wants_held: bool) -> None:
-        found = self._going_on.look()
-        held = held_against(self._root / self._run, self._ledger) if wants_held else None
-        self._screen.post_message(self.Seen(found, held))
+    def _look(self, *, wants_reference: bool) -> None:
+        self._seen_at = store.changed_at(self._root)
+        running = self._index.running()
+        reference = reference_for(self._root / self._run, self._index) if wants_reference else None
+        self._screen.post_message(self.Seen(running, reference, has_reference=wants_reference))

@@ -1,7 +1,7 @@
 """The user's own commands, as the Lab lists them beside the lessons: what ran last, each once, with a form of its words."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from tuilab.text import show
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted
-    from tuilab.runs.ledger_cache import LedgerCache
+    from tuilab.runs.past_runs import PastRun
 
 TOPIC = "your commands"
 ABOUT = "Your own commands, such as training scripts: run unchanged, and watched"
@@ -74,22 +74,22 @@ def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
     return command
 
 
-def last(cache: "LedgerCache", root: Path) -> list[OwnCommand]:
+def last(past_of: "Callable[[Path], PastRun]", root: Path) -> list[OwnCommand]:
     """Return the commands that ran last, each once, the newest first; then the form of a new one."""
-    from tuilab.runs.last_verdicts import runs_in
+    from tuilab.runs.folders import run_names
 
-    names = [name for name in runs_in(os.fspath(root))[:_LOOKED_AT] if RunName(name).scenario.endswith((".exec", ".ab"))]
+    names = [name for name in run_names(os.fspath(root))[:_LOOKED_AT] if RunName(name).scenario.endswith((".exec", ".ab"))]
     found: dict[str, OwnCommand] = {}
     for name in names:
-        past = cache.past(root / name)
+        past = past_of(root / name)
         if past.run is None or not past.run.command or len(found) >= _LISTED:
             continue
-        command = of_run(past.run, past.state, _ended(past.state, past.elapsed_s, root / name))
+        command = of_run(past.run, past.state, _ended(past.state, past.entry.elapsed_s, root / name))
         found.setdefault(command.path, command)
     return [*found.values(), new_command()]
 
 
-def _ended(state: str, elapsed_s: float, run_dir: Path) -> str:
+def _ended(state: str, elapsed_s: float | None, run_dir: Path) -> str:
     """Return how a run ended, and what its steps took."""
     from tuilab.record import events
     from tuilab.record.journal.lines import last_records

@@ -6,11 +6,11 @@ from textual.content import Content
 
 from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
-from tuilab.runs.beside.baseline import TAG
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, time_rows, verdict_words
 from tuilab.runs.comparing.differences import Difference
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
 from tuilab.text import brief, plural
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
@@ -39,7 +39,7 @@ def number(at: int) -> str:
     return str(at + 1)
 
 
-def run_rows(entries: Sequence[Entry], baselines: Container[str], now_s: float) -> Section:
+def run_rows(entries: Sequence[RunEntry], baselines: Container[str], now_s: float) -> Section:
     """Return which runs these are, and which of them are the baselines of their scenarios."""
     rows = []
     has_names = len({entry.name for entry in entries}) > 1  # else the heading has the one

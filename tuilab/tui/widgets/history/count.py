@@ -11,15 +11,16 @@ from tuilab.words import size
 
 def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, order: str) -> Content:
     """Return how many runs there are, how many of them match the filter or are marked, and what they take on disk."""
-    known = reader.known
-    total, used = len(known.entries), size(known.bytes_known)
+    total, unread, sizes = len(reader.entries), len(reader.unread), reader.sizes
     every = f"{total:,} run{'s' * (total != 1)}"
     count = f"{matching:,} of {every}" if matching != total else every
-    parts = [count] if known.is_listed else []
-    if known.unread:
-        parts.append(f"{known.unread:,} not read yet")
-    elif known.sized:
-        parts.append(f"{used} on disk" if known.sized == total else f"{used} on disk (size of {known.sized:,} known)")
+    parts = [count] if reader.is_listed else []
+    if unread:
+        parts.append(f"{unread:,} not read yet")
+    elif sizes:
+        parts.append(f"{size(sum(sizes))} on disk")
+        if len(sizes) < total:
+            parts[-1] += f" (size of {len(sizes):,} known)"
     parts += [order] if order != ORDERS[0] else []
     if marked:
         parts.append(f"{marked} marked" + (f", {hidden} hidden" if hidden else ""))
@@ -30,9 +31,9 @@ def why_empty(reader: HistoryReader) -> str:
     """Return why no run is listed."""
     if reader.problem:
         return reader.problem
-    if not reader.known.is_listed:
+    if not reader.is_listed:
         return "Reading the folder of runs …"
-    if reader.known.entries:
+    if reader.entries:
         return f"No matching runs; esc shows all. Filters: {HINT}"
     command = hint(reader.root, "run", "softmax", "--headless")
     return f"No runs yet. Press esc, choose a scenario and press enter; or: {command}"

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from tuilab.errors import TuilabError
 from tuilab.runs import deleting
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 from tuilab.text import plural
 from tuilab.tui.widgets.history.runline import named
 from tuilab.tui.widgets.question import Question
 from tuilab.words import size
 
 
-def why_not(root: Path, entries: Sequence[Entry]) -> str:
+def why_not(root: Path, entries: Sequence[RunEntry]) -> str:
     """Return why one of some runs must not be deleted, or nothing; processes are looked for, which takes a moment."""
     return next(filter(None, (deleting.why_not(root / entry.run, entry) for entry in entries)), "")
 
 
-def question_about(entries: Sequence[Entry]) -> Question:
+def question_about(entries: Sequence[RunEntry]) -> Question:
     """Return the question whether runs are to be deleted."""
     title = f"Delete {plural(len(entries), 'run')}?"
     return Question(title, named(entries), f"{_freed(entries)} on disk. This cannot be undone.")
@@ -40,7 +40,7 @@ def delete(root: Path, runs: Sequence[str]) -> str:
     return f"deleted {plural(done, 'run')}{had_gone}"
 
 
-def _freed(entries: Sequence[Entry]) -> str:
+def _freed(entries: Sequence[RunEntry]) -> str:
     """Return the bytes of some runs in words, as far as they are known."""
     known = [entry.bytes_total for entry in entries if entry.bytes_total is not None]
     if not known:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tuilab.record.verdicts import WORST_FIRST
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 
-_BY: dict[str, Callable[[Entry, float], Any]] = {
+_BY: dict[str, Callable[[RunEntry, float], Any]] = {
     "worst first": lambda entry, now_s: _worst(entry),
     "longest first": lambda entry, now_s: -(entry.elapsed_at(now_s) or 0.0),
     "largest first": lambda entry, now_s: -(entry.bytes_total or 0),
@@ -26,12 +26,12 @@ def column(order: str) -> str:
     return _COLUMNS.get(order, "")
 
 
-def ordered(runs: Sequence[str], entries: Mapping[str, Entry], order: str, now_s: float) -> list[str]:
+def ordered(runs: Sequence[str], entries: Mapping[str, RunEntry], order: str, now_s: float) -> list[str]:
     """Return runs, the newest first, in another order; those that are alike in it stay as they are."""
     by = _BY.get(order)
     return sorted(runs, key=lambda run: by(entries[run], now_s)) if by else list(runs)
 
 
-def _worst(entry: Entry) -> int:
+def _worst(entry: RunEntry) -> int:
     verdicts = {verdict for _, verdict in entry.claims}
     return next((at for at, verdict in enumerate(WORST_FIRST) if verdict in verdicts), len(WORST_FIRST))

@@ -5,7 +5,7 @@ from collections import Counter
 from textual.content import Content
 
 from tuilab.record.states import RunState
-from tuilab.runs.listing.entry import Entry, changed_words
+from tuilab.runs.entry import RunEntry, changed_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text import show
@@ -15,7 +15,7 @@ from tuilab.tui.widgets.history.runline import noted
 from tuilab.words import exactly, size
 
 
-def details(entry: Entry, notes: Notes, width: int, *, is_long: bool) -> list[Content]:
+def details(entry: RunEntry, notes: Notes, width: int, *, is_long: bool) -> list[Content]:
     """Return more about the run that the cursor is on: its title, its facts, how it ended, and what was noted, whole."""
     facts = [exactly(entry.started_s), short_id(entry.run)]
     facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from textual.content import Content
 
-from tuilab.runs.beside.baseline import TAG
-from tuilab.runs.listing.entry import WAITS, Entry, changed_words, own_words
+from tuilab.runs.entry import WAITS, RunEntry, changed_words, own_words
 from tuilab.runs.notes import Notes
+from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
 from tuilab.text import shorten, show
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
@@ -65,30 +65,30 @@ def head(width: int, wanted: str = "") -> Content:
     return Content(" ").join([Content(" "), *cells])
 
 
-def line(entry: Entry, notes: Notes, width: int, now_s: float, *, is_marked: bool, wanted: str = "") -> Content:
+def line(entry: RunEntry, notes: Notes, width: int, now_s: float, *, is_marked: bool, wanted: str = "") -> Content:
     """Return the line of a run."""
     cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width, wanted)]
     mark = "*" if is_marked else "b" if TAG in notes.tags else " "  # of the baseline the key that makes it one
     return Content(" ").join([Content.styled(mark, "$text-accent bold"), *cells])
 
 
-def named(entries: Sequence[Entry]) -> list[str]:
+def named(entries: Sequence[RunEntry]) -> list[str]:
     """Return a line for each run that something is about to be done to."""
     return [f"{short_id(e.run)}  {exactly(e.started_s)}  {e.name}  {e.state}" for e in entries]
 
 
-def on_gpus(entry: Entry) -> Content:
+def on_gpus(entry: RunEntry) -> Content:
     """Return on which GPUs its claims were measured; nothing where on none."""
     return plain(f"on {', '.join(entry.gpus)}".replace("on NVIDIA ", "on "), 240, "dim") if entry.gpus else Content("")
 
 
-def verdict_marks(entry: Entry, width: int) -> Content:
+def verdict_marks(entry: RunEntry, width: int) -> Content:
     """Return how many verdicts there are of each mark, and how many claims have none; without spaces where there is no room."""
     counts = [_counts(entry, between) for between in (" ", "")]
     return next((one for one in counts if one.cell_length <= width), counts[-1])
 
 
-def _counts(entry: Entry, between: str) -> Content:
+def _counts(entry: RunEntry, between: str) -> Content:
     verdicts = [verdict for _, verdict in entry.claims]
     waiting = verdicts.count("")
     parts = [tally(verdicts, between)] if waiting < len(verdicts) else []
@@ -102,7 +102,7 @@ def noted(notes: Notes) -> Content:
     return Content("  ").join([*tags, *(plain(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])])
 
 
-def _cell(entry: Entry, notes: Notes, column: Column, now_s: float) -> Content:
+def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Content:
     match column.name:
         case "when":
             return Content(ago(entry.started_s, now_s))

@@ -9,7 +9,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 from tuilab.runs.notes import Notes
 from tuilab.tui.widgets.history import runline
 from tuilab.tui.widgets.lines import Cursored, strip_of
@@ -46,7 +46,7 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__()
         self._runs: Sequence[str] = ()
-        self._entries: Mapping[str, Entry] = {}
+        self._entries: Mapping[str, RunEntry] = {}
         self._notes: Mapping[str, Notes] = {}
         self._cursor = 0
         self._now_s = 0.0
@@ -58,7 +58,7 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
     def show(
         self,
         runs: Sequence[str],
-        entries: Mapping[str, Entry],
+        entries: Mapping[str, RunEntry],
         notes: Mapping[str, Notes],
         now_s: float,
         empty: str = "",
@@ -89,12 +89,12 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
                 self.refresh_line(first + at + 1)
 
     @property
-    def chosen(self) -> Entry | None:
+    def chosen(self) -> RunEntry | None:
         """The run that the cursor is on."""
         return self._entries.get(self._chosen_run)
 
     @property
-    def acted_on(self) -> list[Entry]:
+    def acted_on(self) -> list[RunEntry]:
         """The marked runs, else the one that the cursor is on."""
         marked = [self._entries[run] for run in self.marked if run in self._entries]
         return marked or ([self.chosen] if self.chosen else [])

@@ -10,11 +10,11 @@ from textual.widgets import Input, Static
 
 from tuilab.errors import UsageError
 from tuilab.runs import notes, store
-from tuilab.runs.listing.entry import Entry
+from tuilab.runs.entry import RunEntry
 from tuilab.text import join, plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
-from tuilab.tui.state.run_index import KnownRuns
+from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.dialog import Dialog, first_of
 from tuilab.tui.widgets.filterline import Completion, last_word_completed
 from tuilab.tui.widgets.history.runline import named
@@ -61,7 +61,7 @@ class WrittenLine(Dialog[str]):
         self.dismiss("")
 
 
-def line_for(what: str, entries: Sequence[Entry], known: KnownRuns) -> WrittenLine:
+def line_for(what: str, entries: Sequence[RunEntry], known: HistoryReader) -> WrittenLine:
     """Return the line for a note, or for tags, of some runs; above it stands what was written before, or which they are."""
     if len(entries) > 1:
         name, written, before = plural(len(entries), "run"), notes.Notes(), first_of(named(entries))

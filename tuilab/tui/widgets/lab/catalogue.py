@@ -10,7 +10,7 @@ from textual.content import Content
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import matching
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
-from tuilab.runs.last_verdicts import Said
+from tuilab.runs.representative import ScenarioStatus
 from tuilab.text import show, told_apart
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.state.own.own_commands import OwnCommand
@@ -47,7 +47,7 @@ class Catalogue(PickList):
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
         super().__init__(id="catalogue")
         self._scenarios = scenarios
-        self.verdicts: Mapping[str, Said] = {}
+        self.statuses: Mapping[str, ScenarioStatus] = {}
         self._folded: set[str] = set()
         self._filter = ""
         self._matching = scenarios  # in the order of the course, or what the filter means first
@@ -101,18 +101,18 @@ class Catalogue(PickList):
         if self.row != here and scenario is None:
             self.move_to(at)
 
-    def show_verdicts(self, verdicts: Mapping[str, Said]) -> None:
-        """Show these last verdicts, by scenario."""
-        if verdicts != self.verdicts:
-            self.verdicts = dict(verdicts)
+    def show_statuses(self, statuses: Mapping[str, ScenarioStatus]) -> None:
+        """Show the status of each scenario."""
+        if statuses != self.statuses:
+            self.statuses = dict(statuses)
             self.renew()
 
     def verdict(self, scenario: Scenario) -> str:
-        """Return the last verdict on a scenario; nothing when it never ran."""
-        return self._said(scenario).verdict
+        """Return the verdict on a scenario; empty if it never ran."""
+        return self._status(scenario).verdict
 
-    def _said(self, scenario: Scenario) -> Said:
-        return self.verdicts.get(scenario.id, Said())
+    def _status(self, scenario: Scenario) -> ScenarioStatus:
+        return self.statuses.get(scenario.id, ScenarioStatus())
 
     def filter(self, text: str) -> None:
         """Show only the scenarios that contain every word of a text, and go to what it names best."""
@@ -195,7 +195,7 @@ class Catalogue(PickList):
         return spread(left, Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted")), width)
 
     def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
-        verdict, of = self._said(scenario)
+        verdict, of = self._status(scenario)
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
         name = plain(scenario.id, 100, "$text-muted" if scenario.error else "")
         left = Content("").join([Content("  "), sign, Content(" "), name])

@@ -134,7 +134,7 @@ class Columns(Horizontal):
         elif row := self.catalogue.row:
             about = self._desk.topics.get(row.topic, own_commands.ABOUT if row.topic == own_commands.TOPIC else "")
             shown, is_whole = self.catalogue.of_topic(row.topic), self.catalogue.is_whole(row.topic)
-            self.bench.show_topic(row.topic, about, shown, self.catalogue.verdicts, is_whole=is_whole)
+            self.bench.show_topic(row.topic, about, shown, self.catalogue.statuses, is_whole=is_whole)
         elif words := self.catalogue.words:
             self.bench.show_none(words, self.catalogue.topics)
 

@@ -11,8 +11,8 @@ from tuilab.catalogue.stated import match
 from tuilab.catalogue.translation import translated
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.runs.last_verdicts import Said
-from tuilab.runs.past_runs import PastRun, began, newest_verdicts, verdict_on
+from tuilab.runs.past_runs import PastRun, began, representative_past_run, verdict_on
+from tuilab.runs.representative import ScenarioStatus
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
 from tuilab.tui.looks.reading import fold, hang, heading, lay_out
@@ -34,22 +34,22 @@ class Lesson(SearchedLines):
         self._scenario: Scenario | None = None
         self._topic: Sequence[Scenario] = ()
         self._is_whole_topic = True
-        self._verdicts: Mapping[str, Said] = {}
+        self._statuses: Mapping[str, ScenarioStatus] = {}
         self._to_type: Sequence[str] = ()  # where the filter leaves nothing
         self._last: PastRun | None = None
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
-        """Show a scenario's lesson, with what the newest run that said something found."""
-        last = newest_verdicts(runs)
+        """Show a scenario's lesson, with the verdicts of the run that represents it."""
+        last = representative_past_run(runs)
         is_other = draft.scenario is not self._scenario
         if is_other or last is not self._last:
             is_other_file = self._scenario is None or draft.scenario.path != self._scenario.path
             self._scenario, self._last, self._topic = draft.scenario, last, ()
             self.renew(from_top=is_other_file)
 
-    def show_topic(self, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], *, is_whole: bool) -> None:
+    def show_topic(self, scenarios: Sequence[Scenario], statuses: Mapping[str, ScenarioStatus], *, is_whole: bool) -> None:
         """Show what a topic has, as far as the filter leaves it."""
-        self._scenario, self._topic, self._verdicts, self._to_type = None, scenarios, verdicts, ()
+        self._scenario, self._topic, self._statuses, self._to_type = None, scenarios, statuses, ()
         self._is_whole_topic = is_whole
         self.renew(from_top=True)
 
@@ -63,7 +63,7 @@ class Lesson(SearchedLines):
         if self._scenario is None and self._to_type:
             return list(_none_lines(self._to_type, width))
         if self._scenario is None:
-            return list(_topic_lines(self._topic, self._verdicts, width, is_whole=self._is_whole_topic))
+            return list(_topic_lines(self._topic, self._statuses, width, is_whole=self._is_whole_topic))
         if self._scenario.error:
             return list(_error_lines(self._scenario, width))
         return list(_lesson_lines(self._scenario, self._last, width))
@@ -78,7 +78,7 @@ def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
 
 
 def _topic_lines(
-    scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], width: int, *, is_whole: bool
+    scenarios: Sequence[Scenario], statuses: Mapping[str, ScenarioStatus], width: int, *, is_whole: bool
 ) -> Iterator[Content]:
     if isinstance(scenarios[0], OwnCommand):
         yield from lay_out("`enter` on a command opens its form; `enter` in the form runs it again.", width)
@@ -97,7 +97,7 @@ def _topic_lines(
         if isinstance(scenario, OwnCommand):
             yield from hang(state_words(scenario.state).truncate(1), plain(scenario.title, 300), width)
             continue
-        verdict = verdicts.get(scenario.id, Said()).verdict
+        verdict = statuses.get(scenario.id, ScenarioStatus()).verdict
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
         yield from hang(sign, plain(scenario.title or scenario.id, 300, "bold"), width)
         about = f"cannot be used: {scenario.error}" if scenario.error else scenario.id
@@ -153,11 +153,12 @@ def _claim(bullet: str, scenario: Scenario) -> Stated | None:
 
 
 def _when(last: PastRun, width: int) -> Iterator[Content]:
-    run = last.run
-    changed = [*(["quick"] if run and run.quick else []), *(f"{name}={value}" for name, value in last.changes.items())]
+    changed = ["quick"] if last.entry.quick else []
+    changed += [f"{name}={value}" for name, value in last.changes.items()]
     changes = ", ".join(changed) or "the defaults"
-    ended = "" if last.state == RunState.SUCCEEDED else f", which is {last.state}" if last.is_going_on else f", {last.state}"
-    where = f" on {' and '.join(last.gpus)}; results may differ on another GPU" if last.gpus else ""
+    ended = "" if last.state == RunState.SUCCEEDED else f", {last.state}"
+    gpus = last.entry.gpus
+    where = f" on {' and '.join(gpus)}; results may differ on another GPU" if gpus else ""
     words = f"The marks are from the run of {began(last.run_dir)} with {changes}{ended}{where}."
     yield Content("")
     yield from fold(plain(words, 500, "$text-muted"), width)

@@ -60,9 +60,10 @@ def _line(run: PastRun, width: int) -> Content:
     if run.claims and run.state != RunState.SUCCEEDED:
         parts.append(state_words(run.state))
     changes = [f"{name}={value}" for name, value in run.values.items()]
-    if run.run and run.run.quick:
+    if run.entry.quick:
         changes.append("quick")
-    changes += [f"on {gpu}" for gpu in run.gpus]
+    changes += [f"on {gpu}" for gpu in run.entry.gpus]
     left = Content("  ").join([*parts, plain(" ".join(changes), 200)])
-    took = "" if run.is_going_on else f"{run.elapsed_s:.1f} s"  # only what it logs tells how far it is
+    elapsed_s = run.entry.elapsed_s
+    took = "" if elapsed_s is None else f"{elapsed_s:.1f} s"
     return spread(left, Content.styled(took, "$text-muted"), width - 1)

@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.stated import match
-from tuilab.runs.past_runs import PastRun, newest_verdicts, verdict_on
+from tuilab.runs.past_runs import PastRun, representative_past_run, verdict_on
 from tuilab.tui.looks.highlight import highlight
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.state.draft import Draft
@@ -48,7 +48,7 @@ class Source(SearchedLines):
         if draft.scenario is not self._scenario:
             self._scenario, self._path = draft.scenario, draft.scenario.path
             self._code, self._claims, self._start = _of_command(draft.command) if draft.command else _read(self._path)
-        last = newest_verdicts(runs)
+        last = representative_past_run(runs)
         self._signs = {line: _sign(text, draft.scenario, last) for line, text in self._claims.items()}
         self.renew()
         if is_other:

@@ -12,8 +12,8 @@ from textual.widgets import Static
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.translation import translated
-from tuilab.runs.last_verdicts import Said
 from tuilab.runs.past_runs import PastRun
+from tuilab.runs.representative import ScenarioStatus
 from tuilab.text import plural, show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.draft import Draft
@@ -134,7 +134,7 @@ class Workbench(Vertical):
         return getattr(self._widgets["runs"], "run_dir", None) if self.is_among_runs else None
 
     def show_topic(
-        self, topic: str, about: str, scenarios: Sequence[Scenario], verdicts: Mapping[str, Said], *, is_whole: bool
+        self, topic: str, about: str, scenarios: Sequence[Scenario], statuses: Mapping[str, ScenarioStatus], *, is_whole: bool
     ) -> None:
         """Show what a topic is about, and what it has, as far as the filter leaves it."""
         self._draft = None
@@ -142,7 +142,7 @@ class Workbench(Vertical):
         self.query_one("#title", Static).update(
             plain(about or f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}", 200)
         )
-        self._lesson.show_topic(scenarios, verdicts, is_whole=is_whole)
+        self._lesson.show_topic(scenarios, statuses, is_whole=is_whole)
         self._show_part()
 
     def show_none(self, words: str, topics: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ class Others:
 
     def look(self) -> None:
         """Look which runs go on, and what lies behind, which may have changed while nobody looked."""
-        self._neighbours.look(wants_held=self._is_wanted)
+        self._neighbours.look(wants_reference=self._is_wanted)
 
     def look_again(self) -> None:
         """Look which runs go on."""
@@ -37,7 +37,7 @@ class Others:
         self._behind.put(self._neighbours.behind() if self._is_wanted else [])
         if self._behind.labels != before:
             self._panes.show_behind()
-        if self._is_asked and message.held is not None:
+        if self._is_asked and message.has_reference:
             self._is_asked = False
             self._tell(f"shown dimmed: {join(self._behind.labels)}" if self._behind.labels else _NOTHING, False)
 

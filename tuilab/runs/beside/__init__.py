@@ -1,1 +1,0 @@
-"""Which run another one is held against: the baseline of its scenario, or one before it."""

@@ -1,0 +1,250 @@
+"""Which run counts: the run that represents its scenario, and the run that another run is compared with.
+
+`docs/history.md` explains both rules to users. Kept free of slow imports: `tuilab list` loads it.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from tuilab.errors import UsageError
+from tuilab.record.states import BROKEN_STATES, RunState
+from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, WORST_FIRST, Verdict
+from tuilab.runs import folders, notes
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.index import Index
+from tuilab.runs.run_name import RunName, by_time, is_watched
+from tuilab.text import show
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tuilab.record.events import RunStarted
+
+TAG = "baseline"
+_MOST = 100  # runs of a scenario that are looked at, newest first; points of a sweep with other values are not counted
+_BEFORE = 300  # earlier runs of a scenario among which a comparable one is searched
+_FAILED_STATES = BROKEN_STATES - {RunState.UNREADABLE}  # a run that cannot be read may have succeeded
+_NOT_TESTABLE, _STOPPED, _OTHER_PARAMETERS, _QUICK, _WITH_DEFAULTS = range(1, 6)
+
+
+class ScenarioStatus(NamedTuple):
+    """What lists show of a scenario."""
+
+    verdict: str = ""  # of the run that represents it; or FAILED, running, queued
+    differs_by: str = ""  # what was not as usual in that run: `quick`, `rows=5`, `stopped`
+
+
+class Reference(NamedTuple):
+    """The run that another run is compared with."""
+
+    run_dir: "Path"
+    is_baseline: bool
+
+
+def is_with_defaults(run: "RunEntry | RunStarted", free: Collection[str] = ("device",)) -> bool:
+    """Return whether a run had the default parameters, except for free ones, and was not quick."""
+    return not run.quick and set(run.changed) <= set(free)
+
+
+def has_other_values(point: Iterable[str], changed: Collection[str]) -> bool:
+    """Return whether a run is a point of a sweep with values that differ from the defaults; the device may differ."""
+    return any(name in changed and name != "device" for name in point)
+
+
+def is_comparable(other: RunEntry, run: RunEntry) -> bool:
+    """Return whether another run of the scenario succeeded and had the same sizes: both quick, or neither.
+
+    A point of a sweep with other values is comparable only with runs of the same sweep.
+    """
+    if other.state != RunState.SUCCEEDED or other.quick != run.quick:
+        return False
+    return other.sweep == run.sweep or not has_other_values(other.point, other.changed)
+
+
+def verdict_of(entry: RunEntry) -> str:
+    """Return the one verdict of a run: the worst of its claims; FAILED if the run failed; running or queued before its end.
+
+    A stopped run has the verdicts that it reached. There is none for a run that cannot be read, for a state that only a newer
+    tuilab knows, and for a point of a sweep with other values.
+    """
+    if entry.is_running:
+        return QUEUED if entry.is_waiting else RUNNING
+    if has_other_values(entry.point, entry.changed):
+        return ""
+    if entry.state in _FAILED_STATES:
+        return FAILED
+    return worst([verdict for _, verdict in entry.claims])
+
+
+def worst(verdicts: Collection[str]) -> str:
+    """Return the worst of some verdicts. NOT TESTABLE HERE is the best one: it counts if nothing could be tested."""
+    for verdict in WORST_FIRST:
+        if verdict in verdicts:
+            return verdict
+    return ""
+
+
+def representative_run(newest_first: Iterable[RunEntry]) -> RunEntry | None:
+    """Return the run that represents its scenario, from the runs of the scenario; None if none of them does.
+
+    It is the newest finished run with the default parameters. If there is none, the newest quick run represents the scenario,
+    then the newest run with other parameters, then the newest stopped one. A run in which nothing could be tested comes last.
+    """
+    best = max(_candidates(newest_first), key=_rank, default=None)
+    return best if best and _rank(best) else None
+
+
+def status_of(newest_first: Iterable[RunEntry]) -> ScenarioStatus:
+    """Return what lists show of a scenario: whether a new run of it is running or queued, else what its run found."""
+    candidates = list(_candidates(newest_first))
+    states = [verdict_of(entry) for entry in candidates if entry.is_running]
+    for state in (RUNNING, QUEUED):
+        if state in states:
+            return ScenarioStatus(state)
+    best = representative_run(candidates)
+    return ScenarioStatus(verdict_of(best), _differs_by(best)) if best else ScenarioStatus()
+
+
+def statuses(index: Index) -> dict[str, ScenarioStatus]:
+    """Return the status of each scenario that has runs in a folder."""
+    runs = _by_scenario(folders.run_names(index.root))
+    found = {scenario: status_of(map(index.entry, names)) for scenario, names in runs.items()}
+    index.save()
+    return found
+
+
+def representative_runs(index: Index) -> dict[str, str]:
+    """Return by scenario the run that represents it, else its newest run; the scenario with the newest run comes first."""
+    runs = {}
+    for scenario, names in _by_scenario(folders.look(index.root)[0]).items():
+        best = representative_run(map(index.entry, names))
+        runs[scenario] = best.run if best else names[0]
+    index.save()
+    return runs
+
+
+def runs_to_report(index: Index) -> list[str]:
+    """Return the run that represents each scenario, in the order of the catalogue; other runs come last."""
+    from tuilab.catalogue import catalog  # imported here: `tuilab list` has its own list of scenarios
+
+    found = representative_runs(index)
+    runs = {scenario: run for scenario, run in found.items() if not is_watched(run)}  # watched commands claim nothing
+    runs = runs or found
+    listed = [scenario.id for scenario in catalog.load() if scenario.id in runs]
+    return [runs[scenario] for scenario in [*listed, *sorted(runs.keys() - set(listed))]]
+
+
+def reference_for(run_dir: "Path", index: Index) -> Reference | None:
+    """Return the run that a run is compared with: the baseline of its scenario, else the newest earlier comparable run.
+
+    The baseline itself is compared with the newest earlier comparable run.
+    """
+    root, index = run_dir.parent, index.in_folder(run_dir.parent)
+    baseline = next(_tagged(run_dir), run_dir.name)
+    if baseline != run_dir.name:
+        return Reference(root / baseline, is_baseline=True)
+    entry = index.entry(run_dir.name)
+    earlier = (run for run in _same_scenario(run_dir) if by_time(run) < by_time(run_dir.name))
+    for other in map(index.entry, islice(earlier, _BEFORE)):
+        if is_comparable(other, entry):
+            return Reference(root / other.run, is_baseline=False)
+    return None
+
+
+def needed_reference(run_dir: "Path", index: Index) -> "Path":
+    """Return the run that a run is compared with; UsageError if there is none."""
+    reference = reference_for(run_dir, index)
+    if reference is None:
+        from tuilab.runs.command_line import hint
+
+        name, scenario = RunName(run_dir.name).id, show(RunName(run_dir.name).scenario, 60)
+        step = hint(run_dir.parent, "note", "RUN", "--tag", TAG)
+        raise UsageError(
+            f"no run to compare {show(name)} with: {scenario} has no other baseline and no comparable earlier run; "
+            f"name a second run, or tag a baseline: {step}"
+        )
+    return reference.run_dir
+
+
+def is_baseline(run_dir: "Path") -> bool:
+    """Return whether a run has the tag. Most runs have no notes, and nothing is read for them."""
+    return os.path.lexists(f"{run_dir}/{notes.FILE}") and TAG in notes.read(run_dir).tags
+
+
+def pin(run_dir: "Path") -> str:
+    """Make a run the baseline of its scenario instead of the previous one, and return a sentence that says so."""
+    before = [run for run in _tagged(run_dir) if run != run_dir.name]
+    notes.add(run_dir, tags=[TAG])
+    for run in before:
+        notes.add(run_dir.parent / run, untags=[TAG])
+    name = RunName(run_dir.name)
+    instead = f", instead of {RunName(before[0]).id}" if before else ""
+    return f"{name.id} is the baseline of {name.scenario}{instead}"
+
+
+def unpin(run_dir: "Path") -> str:
+    """Remove the tag from a run, and return a sentence that says so."""
+    notes.add(run_dir, untags=[TAG])
+    name = RunName(run_dir.name)
+    return f"{name.id} is no longer the baseline of {name.scenario}"
+
+
+def _rank(entry: RunEntry) -> int:
+    """Return how well a run represents its scenario; 0: not at all."""
+    has_ended = entry.state in (RunState.SUCCEEDED, RunState.STOPPED) or entry.state in _FAILED_STATES
+    if not has_ended or has_other_values(entry.point, entry.changed):
+        return 0
+    if verdict_of(entry) == Verdict.NOT_TESTABLE:
+        return _NOT_TESTABLE
+    if entry.state == RunState.STOPPED:
+        return _STOPPED
+    if is_with_defaults(entry):
+        return _WITH_DEFAULTS
+    return _QUICK if entry.quick else _OTHER_PARAMETERS
+
+
+def _candidates(newest_first: Iterable[RunEntry]) -> Iterator[RunEntry]:
+    """Yield the runs of a scenario up to the first one with the defaults, or up to a limit."""
+    left = _MOST
+    for entry in newest_first:
+        yield entry
+        rank = _rank(entry)
+        if rank:
+            left -= 1
+        if rank == _WITH_DEFAULTS or not left:
+            return
+
+
+def _differs_by(entry: RunEntry) -> str:
+    words = []
+    if entry.quick:
+        words.append("quick")
+    elif not is_with_defaults(entry):
+        from tuilab.catalogue.params import spell  # imported here: most runs have the defaults
+
+        words += [f"{name}={spell(value)}" for name, value in entry.changed.items() if name != "device"]
+    if entry.state == RunState.STOPPED:
+        words.append(entry.state)
+    return show(", ".join(words), 100)
+
+
+def _by_scenario(runs: Iterable[str]) -> Mapping[str, list[str]]:
+    """Return the names of runs by scenario, each in their order."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        found.setdefault(RunName(run).scenario, []).append(run)
+    found.pop("", None)  # the name of such a folder contains no scenario
+    return found
+
+
+def _same_scenario(run_dir: "Path") -> list[str]:
+    """Return the runs of the scenario of a run, newest first."""
+    scenario = RunName(run_dir.name).scenario
+    return [run for run in folders.run_names(str(run_dir.parent)) if RunName(run).scenario == scenario]
+
+
+def _tagged(run_dir: "Path") -> Iterator[str]:
+    """Yield the runs of a run's scenario with the tag, newest first. The first of them is the baseline."""
+    return (run for run in _same_scenario(run_dir) if is_baseline(run_dir.parent / run))
