@@ -18,9 +18,12 @@ import pyte
 
 from tests.test_archive import make_run as make_tour
 from tests.tui.made_up import identity, make_run
+from tuilab.files import sealed
 from tuilab.record import events
 from tuilab.record.states import RunState
 from tuilab.runs import queue
+from tuilab.runs.entry import RunEntry
+from tuilab.runs.index import FILE
 from tuilab.runs.queue import Ticket
 
 # What a terminal obeys (in seven bits and in eight), what turns lines around or breaks them, and what HTML, Markdown,
@@ -189,10 +192,20 @@ def world(folder: Path) -> dict[str, str]:
     for name in ("good", f"name{file}"):
         (own / f"{name[:150]}.py").write_text(source())
     (own / "good.zh.md").write_text(f"# {word('translated')}\n\n{word('lesson in chinese')}\n")
-    entry = {"run": tour.name, "scenario": word("kept scenario"), "state": word("kept state"), "claims": {}}
-    (runs / ".ledger.json").write_text(
-        json.dumps({"format": 3, "verdicts": {tour.name: word("kept verdict")}}) + "\n" + json.dumps([entry])
+    entry = RunEntry(
+        tour.name,
+        word("kept scenario"),
+        word("kept topic"),
+        word("kept title"),
+        RunState.SUCCEEDED,
+        word("kept reason"),
+        claims=[(word("kept claim"), word("kept verdict"))],
+        gpu_names={word("kept UUID"): word("kept GPU")},
+        sweep=word("kept sweep"),
+        host=word("kept host"),
+        point={word("kept name"): word("kept value")},
     )
+    (runs / FILE).write_bytes(sealed(f"{tour.name}\t5\t{json.dumps(entry)}".encode()))
     ways = {word("way of judging"): {"trials": 1, "false": 0, "delays": 1, "seen": 1}}
     gpu = {"name": word("name of a GPU"), "box": os.uname().nodename, **ways}
     calibrations = {os.uname().nodename: ways, f"GPU {word('UUID')}": gpu, word("host"): {word("calibration"): 3}}
