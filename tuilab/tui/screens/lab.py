@@ -5,6 +5,7 @@ of them meanwhile of `BackgroundReader`.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,7 +14,6 @@ from textual.widgets import Input, Static
 
 from tuilab.catalogue.scenario import Scenario, Value
 from tuilab.record.states import RunState
-from tuilab.runs.entry import RunEntry
 from tuilab.runs.past_runs import PastRun
 from tuilab.runs.store import short_id
 from tuilab.text import plural, show
@@ -31,6 +31,9 @@ from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.lab.starter import Starter
 from tuilab.tui.widgets.lab.workbench import Workbench
 from tuilab.tui.widgets.lines import PickList
+
+if TYPE_CHECKING:
+    from tuilab.runs.entry import RunEntry
 
 _LOOK_AGAIN_S = 2.0
 _READING_S = 0.5  # a user who stays longer is reading
@@ -317,7 +320,7 @@ class LabPage(Page):
             self._reader.look_at(self.scenario)
 
 
-def _running_words(runs: Sequence[RunEntry], *, is_paused: bool) -> Content:
+def _running_words(runs: "Sequence[RunEntry]", *, is_paused: bool) -> Content:
     """Return how many runs are running and queued, and their names; queued runs do not start while the queue is paused."""
     queued = sum(run.state == RunState.QUEUED for run in runs)
     running = len(runs) - queued

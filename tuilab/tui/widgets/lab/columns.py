@@ -16,7 +16,6 @@ from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.own import own_commands
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.state.session import Desk
-from tuilab.tui.widgets.filterline import Completion, last_word_completed
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 from tuilab.tui.widgets.lab.workbench import Workbench
 
@@ -64,6 +63,8 @@ class CataloguePane(Vertical):
     def open_filter(self) -> None:
         """Have words typed that narrow the catalogue."""
         if self._filter is None:
+            from tuilab.tui.widgets.filterline import Completion, last_word_completed  # the first picture has no filter
+
             completion = Completion(lambda typed: last_word_completed(typed, self.catalogue.names))
             # no id: the last one may be leaving yet
             self._filter = Filter(placeholder="words to filter by", compact=True, suggester=completion)
