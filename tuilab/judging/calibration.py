@@ -161,14 +161,14 @@ def describe_trials(trials_of_method: Mapping[str, Trials]) -> list[str]:
 
 
 def _describe_method(method: str, trials: Trials) -> str:
-    false = f"{plural(trials.false, 'false verdict')} in {plural(trials.trials, 'trial')}"
+    false_verdicts = f"{plural(trials.false, 'false verdict')} in {plural(trials.trials, 'trial')}"
     if trials.processes:
-        false += f" of {plural(trials.processes, 'process', 'processes')}"
+        false_verdicts += f" of {plural(trials.processes, 'process', 'processes')}"
     effect = "n/a"  # every trial was too short to detect anything
     if trials.smallest_effect is not None:
         effect = f"about {percent(trials.smallest_effect)}"
     return (
-        f"{show(method, 100)}: {false} without a difference; "
+        f"{show(method, 100)}: {false_verdicts} without a difference; "
         f"an injected 5 % delay was detected in {trials.seen} of {trials.delays}; "
         f"smallest detectable difference: {effect}"
     )
