@@ -72,8 +72,7 @@ def test_it_says_estimate_interval_noise_floor_command_lesson_source_and_environ
 
 
 def test_the_drawing_of_a_claim_shades_the_noise_of_an_arm_of_its_own_and_of_no_other() -> None:
-    tour = recorded("tour").summary
-    rows = [claim_row(claim, tour) for claim in tour.claims.values() if claim.declared]
+    rows = [claim_row(claim) for claim in recorded("tour").result.claims if claim.claimed]
 
     bands = {row.estimate.split()[0]: bool(row.interval and row.interval.band) for row in rows}
     assert all("noise floor of copy" in row.claimed for row in rows)
@@ -87,7 +86,7 @@ def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:
 
     assert "ArmFailed: ended by SIGSEGV" in text
     assert 'File "crash-in-the-third-repeat.py", line 19, in run' in text  # as its author calls it
-    assert "The run did not succeed (failed)" in text
+    assert "Failed: ArmFailed: ended by SIGSEGV." in text
     assert "Not measured: gpu (no NVIDIA driver (libnvidia-ml.so.1 not found))." in text
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.commands.made_up import trainer
 from tests.report_aids import misfits
-from tuilab.reports.formats.full import schema
+from tuilab.cli.schemas import schema_of
 
 PYTHON = sys.executable  # a `python3` of the path may be a script that looks for one, and takes as long again
 Tuilab = Callable[..., CompletedProcess[str]]
@@ -149,8 +149,7 @@ def test_what_is_the_same_in_every_process_is_exact(tuilab: Tuilab, tmp_path: Pa
     assert run["races"][0]["step_s"] == []
     assert run["races"][0]["measured"] == {"name": "last acc", "unit": "", "values": [0.5]}
     assert ",timed,last acc,base,worker-0,0," in tuilab("report", "last", "-o", "-", "--as", "csv").stdout
-    assert "pyperf keeps times" in tuilab("report", "last", "-o", "-", "--as", "pyperf").stderr
-    described = json.loads(schema())
+    described = json.loads(schema_of("tuilab.report/2"))
     assert misfits(json.loads(tuilab("report", "last", "-o", "-", "--as", "json").stdout), described, described) == []
 
 

@@ -16,7 +16,7 @@ from tuilab.judging.looks import present_look
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
-from tuilab.text import brief, brief_beside, plural
+from tuilab.text import brief, interval_words, plural
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ def in_words(standing: Standing) -> str:
     parts = ["so far"]
     if found.verdict in DECISIONS or found.verdict == Verdict.INVALID:
         parts.append(f"{found.verdict},")
-    parts.append(f"{ratio} n/a" if found.estimate is None else f"{ratio} {brief(found.estimate)}")
-    if found.low is not None and found.high is not None:
-        low, high = (brief_beside(standing.claim.bound, end) for end in (found.low, found.high))
-        parts.append(f"[{low}, {high}]")
+    if found.estimate is None or found.low is None or found.high is None:
+        parts.append(f"{ratio} {'n/a' if found.estimate is None else brief(found.estimate)}")
+    else:
+        parts.append(f"{ratio} {interval_words(found.estimate, found.low, found.high, standing.claim.bound)}")
         if found.confidence is not None and found.confidence != standing.claim.confidence:
             parts.append(f"at {found.level}")
     return " ".join([*parts, f"after {standing.repeats} of {plural(standing.planned, 'repeat')}"])

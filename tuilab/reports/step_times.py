@@ -19,7 +19,7 @@ from tuilab.commands.parts import CPU, CURVES, STEP, first_usual
 from tuilab.judging.units import DISTURBED_SD, UNKNOWN_SD
 from tuilab.probes.core_work import OTHERS_SHARE
 from tuilab.record.events import CoresAwaited
-from tuilab.reports.plain import rss_peak_bytes
+from tuilab.reports.numbers import rss_peak_bytes
 from tuilab.reports.samples import pieces
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.call_times import CONFIDENCE, shift_between

@@ -4,11 +4,9 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from tuilab.cli.schemas.shared import Claim, Counts, ExitCode, Gpu, Judged, Key, Maybe, Note, Path, Run
+from tuilab.cli.schemas.shared import Counts, ExitCode, Gpu, Judged, Maybe, Note, Path, Run
 from tuilab.record.states import RunState
-from tuilab.record.verdicts import Verdict
-from tuilab.runs.comparing.claim_pairs import Shift
-from tuilab.runs.comparing.differences import Difference
+from tuilab.reports.result import ResultVerdict
 
 
 class Started(TypedDict):
@@ -46,116 +44,6 @@ class Runs(TypedDict):
     runs: list[Listed]
 
 
-class Side(TypedDict):
-    verdict: Verdict | None
-    estimate: Maybe
-    low: Maybe
-    high: Maybe
-    measured: Annotated[str, Meta(description="exact claim: what was measured, as text")]
-    why: str
-    op: Annotated[str, Meta(description="claim about a ratio: at_least, at_most or between")]
-    is_open: Annotated[bool, Meta(description="true: no verdict yet, and the run is running")]
-    gpu_words: str
-    clock: Annotated[str, Meta(description="claim about a ratio: the clock that judged, wall or cpu; else empty")]
-
-
-class Moment(Run):
-    side: Side
-    changes: Annotated[list[Difference], Meta(description="what changed since the previous run")]
-
-
-class ClaimHistory(TypedDict):
-    schema: Literal["tuilab.claim-history/1"]
-    scenario: str
-    key: Key
-    text: str
-    claimed: Annotated[Maybe, Meta(description="claim about a ratio: the claimed bound")]
-    runs: list[Moment]
-
-
-class Compared(Run):
-    scenario: str | None
-    state: RunState
-    elapsed_s: Maybe
-    host: str | None
-
-
-class Pair(Claim):
-    former_keys: list[str]
-    differs: Annotated[str, Meta(description="difference between the runs, as text; empty: none")]
-    sides: Annotated[list[Side | None], Meta(description="what each run found; null: it does not have the claim")]
-    shifts: Annotated[list[Shift | None], Meta(description="change of each further run from the first run")]
-
-
-class Line(TypedDict):
-    run: str
-    arm: str
-    writer: str
-    count: int
-    last: Maybe
-    low: Maybe
-    high: Maybe
-
-
-class Curve(TypedDict):
-    name: str
-    lines: list[Line]
-
-
-class OfCommands(TypedDict):
-    name: Annotated[str, Meta(description="time of a step in milliseconds, memory in bytes, or the last value of a curve")]
-    values: Annotated[list[Maybe], Meta(description="value in each run")]
-    shifts: Annotated[
-        list[Shift | None], Meta(description="change of each further run from the first run; only for the time of a step")
-    ]
-
-
-class Comparison(TypedDict):
-    scenarios: list[str]
-    runs: list[Compared]
-    differences: list[Difference]
-    same: Annotated[int, Meta(description="number of facts that are the same in all runs")]
-    source_changes: list[str]
-    claims: list[Pair]
-    times_s: Annotated[dict[str, list[Maybe]], Meta(description="time of a call of each arm, in each run")]
-    time_shifts: dict[str, list[Shift | None]]
-    cpu_times_s: Annotated[
-        dict[str, list[Maybe]],
-        Meta(description="CPU time of a call of each arm, in each run; empty if no verdict was judged on CPU time"),
-    ]
-    cpu_time_shifts: dict[str, list[Shift | None]]
-    judged_on_cpu: Annotated[list[str], Meta(description="arms that every run judged on CPU time")]
-    memory: dict[str, list[Maybe]]
-    commands: list[OfCommands]
-    curves: list[Curve]
-    regressions: list[str]
-
-
-class Compare(TypedDict):
-    schema: Literal["tuilab.compare/1"]
-    exit_code: ExitCode
-    comparisons: list[Comparison]
-    not_in_all: Annotated[list[str], Meta(description="scenarios that not all folders have")]
-    found: Annotated[list[str], Meta(description="what --fail-on found, in sentences")]
-    undecided: Annotated[list[str], Meta(description="what --fail-on could not decide, in sentences; not in the exit code")]
-
-
-class Reached(Judged):
-    why: str
-    estimate: Maybe
-    low: Maybe
-    high: Maybe
-    confidence: Maybe
-    units: int
-    unit: str
-    noise_floor: Maybe
-    smallest_effect: Maybe
-    more_repeats: int | None
-    rule: str
-    measure: str | None
-    gpu: Gpu | None
-
-
 class Verify(Run):
     schema: Literal["tuilab.verify/1"]
     exit_code: ExitCode
@@ -173,8 +61,8 @@ class Verify(Run):
     ]
     rules: Annotated[list[str], Meta(description="rules of the recorded verdicts")]
     rule: Annotated[str, Meta(description="rule of this version")]
-    recorded: list[Reached]
-    again: Annotated[list[Reached], Meta(description="verdicts by the rule of this version")]
+    recorded: list[ResultVerdict]
+    again: Annotated[list[ResultVerdict], Meta(description="verdicts by the rule of this version")]
 
 
 class Noted(Run):
@@ -252,49 +140,3 @@ class StopSweep(TypedDict):
     sweep: str
     is_ended: Annotated[bool, Meta(description="true: the process that starts the points was asked to end")]
     runs: list[Stopped]
-
-
-class SweptPoint(TypedDict):
-    point: Annotated[dict[str, Any], Meta(description="value of each setting")]
-    id: Annotated[str, Meta(description="id of the run")]
-    holds: Annotated[bool | None, Meta(description="true: the claim holds; null: the measurement does not decide it")]
-    verdict: Verdict | None
-    why: str
-    estimate: Maybe
-    low: Maybe
-    high: Maybe
-    confidence: Annotated[Maybe, Meta(description="confidence of the interval, such as 0.95")]
-    units: int | None
-    unit: str | None
-    noise_floor: Maybe
-    smallest_effect: Maybe
-    measure: Annotated[
-        str | None,
-        Meta(description="clock that judged: wall, or cpu if other processes disturbed the run; null: nothing was timed"),
-    ]
-
-
-class SweptClaim(TypedDict):
-    text: Annotated[str, Meta(description="text of the claim, with {NAME} in place of the value of a setting")]
-    about: Annotated[str, Meta(description="values for which the numbers in the text are true, if these vary; else empty")]
-    key: str | None
-    holds: Annotated[
-        list[str], Meta(description="where the claim holds: a sentence for each combination of the other settings")
-    ]
-    points: list[SweptPoint]
-
-
-class PointRun(Run):
-    point: dict[str, Any]
-    state: str
-    last: Annotated[dict[str, Maybe], Meta(description="last value of each curve of a command")]
-
-
-class Swept(TypedDict):
-    schema: Literal["tuilab.sweep/1"]
-    exit_code: ExitCode
-    sweep: Annotated[str, Meta(description="id of the sweep, for report and sweep --resume")]
-    values: Annotated[dict[str, list[Any]], Meta(description="values of each setting")]
-    runs: list[PointRun]
-    claims: list[SweptClaim]
-    missing: Annotated[list[str], Meta(description="points without a result, and why")]

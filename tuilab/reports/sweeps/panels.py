@@ -2,10 +2,14 @@
 
 import math
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from tuilab.arrays import np
-from tuilab.drawings.lines import Line
+from tuilab.drawings.lines import Line, steps_of
+from tuilab.drawings.text_chart import line_chart
+from tuilab.record.events import AxesNamed
 from tuilab.record.parts import Claim
+from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import Point, curve_ends, groups_of, x_of
@@ -14,6 +18,8 @@ from tuilab.words import unit_of
 
 _LOG_FROM = 20.0  # times the least value: then a linear axis has all but the last in one corner
 _MOST_CURVES = 6
+_WIDTH, _HEIGHT, _MOST = 78, 12, 120
+_LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
 
 
 def panel_of(judged: Sequence[tuple[Point, Claim]], axis: str, varied: Collection[str]) -> Panel | None:
@@ -89,4 +95,21 @@ def _line(
     breaks = np.diff(np.searchsorted(bad_xs, xs)) > 0
     return Line(
         label, xs, lows, highs, bad_xs, bad_values, breaks, look, len(bad), float(mids[-1]), float(xs[-1]), mids=mids
+    )  # fmt: skip
+
+
+def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
+    """Return the chart of a claim, or of where curves ended; nothing where it cannot be drawn."""
+    lines = [_series(panel, line) for line in panel.lines]
+    log = f"{'x' if panel.is_log_x else ''}{'y' if panel.is_log else ''}"
+    axes = AxesNamed(metric=panel.title, x=panel.x_name, log=_LOGS[log])
+    return line_chart(lines, min(width, _MOST), _HEIGHT, axes=axes, is_utf8=is_utf8)
+
+
+def _series(panel: Panel, line: Line) -> Series:
+    steps = steps_of(line.xs, is_log_x=panel.is_log_x).tolist()
+    mids = line.mids.tolist() if line.mids is not None else []  # the interval of each stands beside it in words
+    return Series(
+        panel.title, line.label, steps=steps, times=[0] * len(steps), lows=mids, highs=mids,
+        count=len(steps), last=line.last, last_step=steps[-1],
     )  # fmt: skip

@@ -13,7 +13,7 @@ from tuilab.record.verdicts import Verdict, is_about_other_values
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.charts.spreads import Interval
 from tuilab.reports.pages import claim_row
-from tuilab.reports.plain import key_numbers
+from tuilab.reports.result import claim_of
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.panels import curves_of, panel_of
 from tuilab.reports.sweeps.points import (
@@ -257,13 +257,16 @@ def _about(text: str, subject: Subject) -> str:
 
 
 def _told(point: Point, words: str, subject: Subject, claim: Claim) -> Told:
-    row = claim_row(claim, subject.summary, subject.before.get(claim.claim_id, ""))
+    row = claim_row(claim_of(claim, subject.summary), subject.before.get(claim.claim_id, ""))
     return Told(point, words, subject.id, row.verdict, row.mark, row.kind, row.estimate or row.why, row.interval, claim)
 
 
 def _numbers(ended: Sequence[tuple[Point, Subject]], varied: Collection[str]) -> list[tuple[str, ...]]:
     """Return what else was measured, a row a point, beneath the names."""
-    rows = [(point, one, {**_steps(one), **dict(key_numbers(one.summary))}) for point, one in ended]
+    rows = []
+    for point, one in ended:
+        numbers = {number.name: number.words for number in one.result.numbers}
+        rows.append((point, one, {**_steps(one), **numbers}))
     names = list(dict.fromkeys(name for *_, found in rows for name in found))
     body = [(point_words(point, varied), *(found.get(name, "n/a") for name in names), one.id) for point, one, found in rows]
     return [("", *names, "run"), *body]

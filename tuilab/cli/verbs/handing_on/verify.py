@@ -19,9 +19,9 @@ from tuilab.record.digest import digest_of
 from tuilab.record.events import VerdictReached
 from tuilab.record.timing.clocks import CPU
 from tuilab.record.verdicts import NOT_JUDGED, RULE
-from tuilab.reports.document import verdict_fields
+from tuilab.reports.result import verdict_of
 from tuilab.runs import store
-from tuilab.text import brief, join, plural, show
+from tuilab.text import interval_words, join, plural, show
 
 
 @click.command(
@@ -82,7 +82,7 @@ def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
     """Return what was found, with the verdicts as they stand and as this version reaches them."""
     about = {**store.fields(run_dir), "digest": digest_of(run_dir, found.state)}
     names = "records", "streams", "artifacts", "unknown", "state", "is_over", "wrong", "taken_out", "rules"
-    judged = {name: [verdict_fields(one) for one in getattr(found, name)] for name in ("recorded", "again")}
+    judged = {name: [verdict_of(one) for one in getattr(found, name)] for name in ("recorded", "again")}
     return {**about, **{name: getattr(found, name) for name in names}, "rule": RULE, **judged}
 
 
@@ -105,5 +105,5 @@ def _words(one: VerdictReached) -> str:
     interval = ""
     if one.estimate is not None and one.low is not None and one.high is not None:
         on_clock = " in CPU time" if one.measure == CPU else ""
-        interval = f"{brief(one.estimate)} [{brief(one.low)}, {brief(one.high)}]{on_clock}; "
+        interval = f"{interval_words(one.estimate, one.low, one.high)}{on_clock}; "
     return f"{one.verdict}  {interval}{show(one.why)}".rstrip()

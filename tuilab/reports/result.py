@@ -1,0 +1,497 @@
+"""What is known of a run, as one tree: the JSON document of a run is this tree, and every other report is rendered from it.
+
+The descriptions become those of the JSON Schema. A float of a document may be one of the texts "nan", "inf" and "-inf".
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, field
+
+from tuilab.judging.prediction import Nearness, answer_of, nearness
+from tuilab.record.blocks import Measure, NoiseFloor, counted, in_order, measure_of, noise_of, scale_of
+from tuilab.record.digest import digest_of
+from tuilab.record.encoding import spell_out
+from tuilab.record.events import CLAIM_LIMIT, BarsShown, Cell, TableShown, VerdictReached
+from tuilab.record.gpus.own_gpus import own_gpus
+from tuilab.record.parts import Block, Claim, Neighbours
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clock_words import wall_ratio
+from tuilab.record.timing.clocks import CPU, cpu_times
+from tuilab.record.told import noise_words, reason_words, why_not_judged
+from tuilab.record.verdicts import NOT_JUDGED, Verdict, is_against
+from tuilab.reports.notices import notices_of
+from tuilab.reports.numbers import key_numbers
+from tuilab.text import brief, clip, interval_words, show
+
+T = TypeVar("T")
+
+_CLAIM_WIDTH = 600  # characters of a claim that is printed: reports have what is longer
+
+
+def about(description: str) -> Meta:
+    """Return the description of a field in the JSON Schema."""
+    return Meta(description=description)
+
+
+Key = Annotated[str | None, about("key of the claim, the same in every run of the scenario; null in old records without keys")]
+StateWord = Annotated[str, Meta(extra_json_schema={"enum": list(RunState)})]
+VerdictWord = Annotated[str, Meta(extra_json_schema={"enum": list(Verdict)})]
+Writer = Annotated[str, about("process that wrote the values")]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of a document."""
+
+
+class ResultGpu(Part, frozen=True):
+    uuid: str
+    name: str
+
+
+class ResultRatio(Part, frozen=True):
+    """What a claim about a ratio claims."""
+
+    over: Annotated[str, about("arm in the numerator of the ratio")]
+    under: str
+    op: Annotated[str, Meta(extra_json_schema={"enum": ["equals", "at_most", "at_least", "between"]})]
+    bound: float
+    margin: float
+    confidence: float
+    cores: int
+
+    @property
+    def arms(self) -> str:
+        return f"{self.over}/{self.under}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.op.replace('_', ' ')} {self.bound:g}"
+
+
+class ResultVerdict(Part, frozen=True):
+    """A verdict with what it rests on."""
+
+    key: Key
+    text: str
+    verdict: Annotated[VerdictWord | None, about("verdict; null: not judged")]
+    why: Annotated[str, about("reason for the verdict, or why there is none")]
+    estimate: Annotated[float | None, about("claim about time: ratio of two arms; exact claim: the number that was judged")]
+    low: Annotated[float | None, about("lower end of the interval")]
+    high: Annotated[float | None, about("upper end of the interval")]
+    confidence: Annotated[float | None, about("confidence of the interval, such as 0.95")]
+    units: Annotated[int | None, about("number of units behind the interval")]
+    unit: Annotated[str | None, about("what a unit is: repeats, or rounds of one process")]
+    noise_floor: Annotated[float | None, about("how far the A/A control is from 1")]
+    smallest_effect: Annotated[float | None, about("smallest effect that this run can detect, as a ratio minus 1")]
+    more_repeats: Annotated[int | None, about("repeats still needed for an answer")]
+    rule: Annotated[str | None, about("rule by which the claim was judged")]
+    measure: Annotated[str | None, about("claim about time: the clock that judged, wall or cpu")]
+    gpu: Annotated[ResultGpu | None, about("GPU on which the claim was measured")]
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that there is none."""
+        return self.verdict or NOT_JUDGED
+
+
+class ResultValue(Part, frozen=True):
+    numbers: list[float]
+    words: Annotated[str, about("text, if there are no numbers")]
+    value: Annotated[Any, about("value as it was compared: a number, a text, true or false, or lists of these")]
+
+
+class ResultMeasured(Part, frozen=True):
+    got: ResultValue
+    op: str
+    want: ResultValue
+    tolerance: float
+    unit: str
+
+
+class ResultClaim(ResultVerdict, frozen=True):
+    """A claim, what was measured for it, and its verdict."""
+
+    measured: Annotated[list[ResultMeasured], about("exact claim: what each repeat measured")]
+    claimed: Annotated[ResultRatio | None, about("claim about time: what was declared before it was measured")]
+    noise_arms: Annotated[list[str], about("arms whose A/A controls the noise floor is from")]
+    wall_estimate: Annotated[float | None, about("claim about time, judged on CPU time: the same ratio on the wall clock")]
+
+    @property
+    def claim_id(self) -> str:
+        return self.key or self.text
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the verdict stands against the claim."""
+        return self.verdict is not None and is_against(self.verdict, self.claimed.bound if self.claimed else None)
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether a ratio was estimated."""
+        return self.claimed is not None and self.estimate is not None
+
+    @property
+    def noise(self) -> NoiseFloor | None:
+        if self.claimed is None or self.noise_floor is None:
+            return None
+        first, *others = self.noise_arms or [""]
+        return NoiseFloor(self.noise_floor, first, tuple(others))
+
+    def ratio_words(self, *, has_confidence: bool = False) -> str:
+        """Return the estimate of a ratio with its interval, and the clock if it is not the wall clock; else nothing."""
+        if self.claimed is None or self.estimate is None:
+            return ""
+        words = f"{self.claimed.arms} {interval_words(self.estimate, self.low, self.high, self.claimed.bound)}"
+        if has_confidence and self.confidence:
+            words += f" ({100 * self.confidence:.3g} %)"
+        if self.measure == CPU and self.verdict != Verdict.NOT_TESTABLE:
+            words += " in CPU time"
+            if self.wall_estimate is not None:
+                words += f" ({brief(self.wall_estimate)} on the wall clock)"
+        return words
+
+    @property
+    def evidence(self) -> str:
+        """The estimate with its interval, or what was measured, in one line."""
+        if self.verdict is None:
+            return self.why
+        ratio = self.ratio_words()
+        if not ratio or self.claimed is None:
+            return reason_words(self.verdict, self.why)
+        measured = f"{ratio}, claimed {self.claimed.words}"
+        return "; ".join(filter(None, (measured, self.why, noise_words(self.noise))))
+
+
+class ResultAnswer(Part, frozen=True):
+    value: float | None
+    claim: Annotated[str | None, about("key of the claim that measured the answer; null: not answered")]
+    predicted: float | None
+    nearness: Annotated[Nearness | None, about("right: within a factor of 1.1; near: within a factor of 2")]
+
+
+class ResultAxes(Part, frozen=True):
+    metric: str
+    x: str
+    y: str
+    log: Annotated[str | None, Meta(extra_json_schema={"enum": ["", "x", "y", "xy", None]})]
+
+
+class ResultSeries(Part, frozen=True):
+    """A summary of a curve."""
+
+    name: str
+    arm: str
+    writer: Writer
+    count: int
+    last: float | None
+    last_step: int | float | None
+    low: float | None
+    high: float | None
+    bad_count: Annotated[int, about("number of values that are NaN or infinite")] = field(name="not_finite")
+    first_bad_step: int | float | None = field(name="first_not_finite_step")
+
+
+class ResultMeasure(Part, frozen=True):
+    name: str
+    unit: str
+    values: list[float]
+
+
+class ResultRace(Part, frozen=True):
+    """The times of an arm in one process."""
+
+    writer: str
+    arm: str
+    step_s: Annotated[
+        list[float],
+        about("seconds of a call on the wall clock, for each block that counts; empty if something else was measured"),
+    ]
+    thread_s: Annotated[
+        list[float],
+        about("the same in CPU time of the calling thread; empty if a block did not record it"),
+    ]
+    measured: Annotated[
+        ResultMeasure | None,
+        about("what commands were compared by instead of the time of a step, for each process"),
+    ]
+
+
+class ResultMemory(Part, frozen=True):
+    name: str
+    arm: str
+    values: dict[str, float]
+
+
+class ResultTenant(Part, frozen=True):
+    pid: int
+    user: str | None
+    most_bytes: int | None
+
+
+class ResultDevice(Part, frozen=True):
+    """A GPU of the machine."""
+
+    uuid: str
+    index: int
+    name: str
+    bytes: int | None
+    is_own: Annotated[bool, about("true: the run was given this GPU, timed on it, or was seen on it")]
+    others: Annotated[list[ResultTenant], about("other processes that were seen on a GPU of the run")]
+
+
+class ResultText(Part, frozen=True):
+    title: str
+    text: str
+
+
+class ResultBars(Part, frozen=True):
+    title: str
+    unit: str
+    names: list[str]
+    values: list[float]
+
+
+class ResultTable(Part, frozen=True):
+    title: str
+    head: list[str]
+    rows: list[list[Cell]]
+
+
+class ResultSpan(Part, frozen=True):
+    arm: str
+    writer: str
+    lane: str
+    began: float
+    ended: float
+    name: str
+    unit: str
+
+
+class ResultAlert(Part, frozen=True):
+    what: str
+    text: str
+    arm: str
+
+
+class ResultFailure(Part, frozen=True):
+    type: str
+    message: str
+    traceback: str
+    hint: str
+
+
+class ResultRecord(Part, frozen=True):
+    records: int
+    corrupt: int
+    missing: int
+    lost: int
+    unknown: int
+    digest: Annotated[str, about("digest of the record on disk, as tuilab verify prints it; or n/a with the reason")]
+
+
+class ResultNumber(Part, frozen=True):
+    name: str
+    words: str
+
+
+class Result(Part, frozen=True):
+    """One run."""
+
+    run: Annotated[str, about("id of the run")]
+    path: Annotated[str, about("folder of the run, on the machine that wrote the report")]
+    scenario: str | None
+    topic: str | None
+    title: str | None
+    params: Annotated[dict[str, str | float | bool], about("parameters of the run")]
+    changed: Annotated[list[str], about("parameters that differ from the defaults of the scenario")]
+    state: StateWord
+    reason: Annotated[str, about("why the run ended in this state")]
+    box_lacks: Annotated[str, about("what the run needs and the machine lacks; empty: nothing")]
+    node: Annotated[str, about("node of the cluster on which it ran; empty: the machine that recorded it")]
+    ranks: Annotated[dict[str, str], about("node of each rank, if the ranks are on several nodes")]
+    retry_of: Annotated[str, about("run that was lost with its node, and that this run repeats; empty: none")]
+    elapsed_s: float
+    claims: list[ResultClaim]
+    answer: Annotated[ResultAnswer, about("answer to the question of the lesson, and the prediction of the user")]
+    axes: Annotated[
+        list[ResultAxes],
+        about("names of the axes of a chart, and which of them are logarithmic; null: chosen by the values"),
+    ]
+    series: Annotated[list[ResultSeries], about("summary of each logged curve; a report has every value in samples")]
+    races: list[ResultRace]
+    memory: Annotated[list[ResultMemory], about("measured with lab.memory")]
+    resources: Annotated[list[ResultSeries], about("what the run used of the machine: a summary of each line")]
+    gpus: list[ResultDevice]
+    texts: list[ResultText]
+    bars: list[ResultBars]
+    tables: list[ResultTable]
+    spans: Annotated[list[ResultSpan], about("bars in lanes along time; the spans of an arm are one picture")]
+    alerts: Annotated[list[ResultAlert], about("alarms during the run, for example a stall or a NaN")]
+    unavailable: Annotated[dict[str, str], about("what could not be measured, and why")]
+    environment: Annotated[dict[str, Any], about("the machine, its software and its variables, as recorded")]
+    failure: ResultFailure | None
+    leftovers: Annotated[list[str], about("processes that the run left behind, and that tuilab ended")]
+    record: Annotated[ResultRecord, about("whether the record is complete")]
+    notices: Annotated[list[str], about("what is to be known before the result is read, as clauses")]
+    numbers: Annotated[list[ResultNumber], about("the numbers beside the claims as reports show them, with units")]
+
+
+class Results(Part, tag_field="schema", tag="tuilab.result/1", frozen=True):
+    """What `tuilab run --json` prints."""
+
+    exit_code: Annotated[int, about("exit code of the command")]
+    runs: list[Result]
+
+
+def keyed(key: str | None, text: str) -> str:
+    """Return a claim as its lesson has it, behind its key if it has one."""
+    words = clip(show(text, CLAIM_LIMIT), _CLAIM_WIDTH)
+    return f"[{key}] {words}" if key else words
+
+
+def document(part: Part) -> dict[str, Any]:
+    """Return a document for JSON, in which numbers that are not finite are texts."""
+    fields: dict[str, Any] = spell_out(msgspec.to_builtins(part))
+    return fields
+
+
+def results_of(runs: Sequence[tuple[RunSummary, str, Path]], exit_code: int) -> Results:
+    """Return the document about runs that are given as summary, state and folder."""
+    return Results(int(exit_code), [result_of(summary, state, run_dir) for summary, state, run_dir in runs])
+
+
+def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") -> Result:
+    """Return what is known of a run; its `path` is that of its folder, unless the folder is called otherwise for others."""
+    run = summary.run
+    figures = summary.figures.values()
+    damage = summary.damage
+    return Result(
+        run=run_dir.name,
+        path=path or str(run_dir),
+        scenario=run.scenario if run else None,
+        topic=run.topic if run else None,
+        title=run.title if run else None,
+        params=run.params if run else {},
+        changed=run.changed if run else [],
+        state=state,
+        reason=summary.reason,
+        box_lacks=summary.box_lacks,
+        node=run.node if run else "",
+        ranks={str(placed.rank): placed.node for placed in summary.ranks.values()},
+        retry_of=run.retry_of if run else "",
+        elapsed_s=summary.elapsed_s,
+        claims=[claim_of(claim, summary) for claim in summary.claims.values()],
+        answer=_answer(summary),
+        axes=_each(ResultAxes, summary.axes.values()),
+        series=_each(ResultSeries, summary.series.values()),
+        races=_races(summary),
+        memory=_each(ResultMemory, summary.memory),
+        resources=_each(ResultSeries, summary.resources.values()),
+        gpus=_gpus(summary),
+        texts=_each(ResultText, summary.texts),
+        bars=_each(ResultBars, [figure for figure in figures if isinstance(figure, BarsShown)]),
+        tables=_each(ResultTable, [figure for figure in figures if isinstance(figure, TableShown)]),
+        spans=_spans(summary),
+        alerts=_each(ResultAlert, summary.alerts),
+        unavailable={**summary.unavailable, **summary.left_out},
+        environment=summary.environment,
+        failure=msgspec.convert(summary.failure, ResultFailure | None, from_attributes=True),
+        leftovers=summary.leftovers,
+        record=ResultRecord(
+            summary.records,
+            damage.corrupt_count,
+            damage.missing_count,
+            damage.lost_count,
+            damage.unknown_count,
+            digest_of(run_dir, state),
+        ),
+        notices=notices_of(summary),
+        numbers=[ResultNumber(name, words) for name, words in key_numbers(summary)],
+    )
+
+
+def _each(part: type[T], records: Any) -> list[T]:
+    """Return a part for each of some records, made of the attributes of its fields."""
+    return msgspec.convert(list(records), list[part], from_attributes=True)  # type: ignore[valid-type]
+
+
+def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
+    """Return a claim with what is known of it."""
+    reached, noise = claim.verdict, noise_of(claim, summary)
+    if reached:
+        fields = _fields_of(reached)
+    else:
+        fields = {**dict.fromkeys(ResultVerdict.__struct_fields__), "why": why_not_judged(claim, summary)}
+    fields["key"] = claim.key or None
+    fields["text"] = claim.text
+    fields["measure"] = reached.measure if reached and claim.declared else None
+    return ResultClaim(
+        **fields,
+        measured=_each(ResultMeasured, claim.measured),
+        claimed=msgspec.convert(claim.declared, ResultRatio | None, from_attributes=True),
+        noise_arms=[arm for arm in (noise.arm, *noise.others) if arm] if noise else [],
+        wall_estimate=wall_ratio(claim, summary),
+    )
+
+
+def verdict_of(reached: VerdictReached) -> ResultVerdict:
+    """Return a verdict with what it rests on."""
+    return ResultVerdict(**_fields_of(reached))
+
+
+def _fields_of(reached: VerdictReached) -> dict[str, Any]:
+    fields = {name: getattr(reached, name) for name in ResultVerdict.__struct_fields__}
+    fields["key"] = reached.key or None
+    if reached.confidence is None:  # nothing was timed
+        fields["measure"] = None
+    fields["gpu"] = ResultGpu(reached.gpu, reached.gpu_name) if reached.gpu else None
+    return fields
+
+
+def _answer(summary: RunSummary) -> ResultAnswer:
+    """Return the answer to the lesson's question, by which claim, and what was predicted."""
+    answer = answer_of(summary.claims.values())
+    predicted = summary.run.prediction if summary.run else None
+    if answer is None:
+        return ResultAnswer(None, None, predicted, None)
+    near = None if predicted is None else nearness(predicted, answer.value)
+    return ResultAnswer(answer.value, answer.claim.key or None, predicted, near)
+
+
+def _races(summary: RunSummary) -> list[ResultRace]:
+    measure = measure_of(summary)
+    return [_race(writer, arm, blocks, measure) for (writer, arm), blocks in in_order(summary).items()]
+
+
+def _race(writer: str, arm: str, blocks: Sequence[Block], measure: Measure) -> ResultRace:
+    """Return what was measured of an arm: the time of a step, or what commands are compared by instead."""
+    counting = counted(blocks)
+    values = [block.step_s * scale_of(measure.unit) for block in counting]
+    if measure.unit == "s":
+        return ResultRace(writer, arm, values, cpu_times(counting), None)
+    return ResultRace(writer, arm, [], [], ResultMeasure(measure.name, measure.unit, values))
+
+
+def _gpus(summary: RunSummary) -> list[ResultDevice]:
+    """Return the GPUs of the machine, which of them are the run's, and who else was seen on those."""
+    own = {gpu.nvmls for gpu in own_gpus(summary)}
+    devices = []
+    for gpu in summary.gpus.values():
+        tenants = [
+            ResultTenant(other.tenant.pid, other.tenant.user or None, other.most_bytes)
+            for other in summary.neighbours.get(gpu.uuid, Neighbours()).known.values()
+        ]
+        devices.append(ResultDevice(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.uuid in own, tenants))
+    return devices
+
+
+def _spans(summary: RunSummary) -> list[ResultSpan]:
+    return [
+        ResultSpan(arm, writer, span.lane, span.began, span.ended, span.name, span.unit)
+        for (arm, writer), spans in summary.spans.items()
+        for span in spans
+    ]
