@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import field
 
 from tuilab.reports.comparison_tables import shared_names, source_changes
-from tuilab.reports.result import Key, Part, StateWord, VerdictWord, about
+from tuilab.reports.result import DocumentPart, Key, StateWord, VerdictWord, about
 from tuilab.reports.step_times import rows_of_commands
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing import comparison
@@ -19,7 +19,7 @@ Shifts = Annotated[list[Shift | None], about("change of each further run from th
 Values = Annotated[list[float | None], about("value in each run")]
 
 
-class ComparedSide(Part, frozen=True):
+class ComparedSide(DocumentPart, frozen=True):
     """What one run found for a claim."""
 
     verdict: VerdictWord | None
@@ -34,7 +34,7 @@ class ComparedSide(Part, frozen=True):
     clock: Annotated[str, about("claim about a ratio: the clock that judged, wall or cpu; else empty")]
 
 
-class ComparedClaim(Part, frozen=True):
+class ComparedClaim(DocumentPart, frozen=True):
     key: Key
     former_keys: list[str]
     text: str
@@ -43,7 +43,7 @@ class ComparedClaim(Part, frozen=True):
     shifts: Shifts
 
 
-class ComparedRun(Part, frozen=True):
+class ComparedRun(DocumentPart, frozen=True):
     run: Annotated[str, about("id of the run")]
     path: Annotated[str, about("absolute path")]
     state: StateWord
@@ -52,7 +52,7 @@ class ComparedRun(Part, frozen=True):
     host: str | None
 
 
-class ComparedLine(Part, frozen=True):
+class ComparedLine(DocumentPart, frozen=True):
     run: str
     arm: str
     writer: str
@@ -62,12 +62,12 @@ class ComparedLine(Part, frozen=True):
     high: float | None
 
 
-class ComparedCurve(Part, frozen=True):
+class ComparedCurve(DocumentPart, frozen=True):
     name: str
     lines: list[ComparedLine]
 
 
-class ComparedCommand(Part, frozen=True):
+class ComparedCommand(DocumentPart, frozen=True):
     name: Annotated[str, about("time of a step in milliseconds, memory in bytes, or the last value of a curve")]
     values: Values
     shifts: Annotated[
@@ -76,7 +76,7 @@ class ComparedCommand(Part, frozen=True):
     ]
 
 
-class ComparedRuns(Part, frozen=True):
+class ComparedRuns(DocumentPart, frozen=True):
     """Some runs, the first of which the others are compared with."""
 
     scenarios: list[str]
@@ -99,7 +99,7 @@ class ComparedRuns(Part, frozen=True):
     regressions: list[str]
 
 
-class CompareDocument(Part, tag_field="schema", tag="tuilab.compare/1", frozen=True):
+class CompareDocument(DocumentPart, tag_field="schema", tag="tuilab.compare/1", frozen=True):
     """What `tuilab compare --json` prints."""
 
     exit_code: Annotated[int, about("exit code of the command")]
@@ -109,14 +109,14 @@ class CompareDocument(Part, tag_field="schema", tag="tuilab.compare/1", frozen=T
     undecided: Annotated[list[str], about("what --fail-on could not decide, in sentences; not in the exit code")]
 
 
-class HistoryMoment(Part, frozen=True):
+class HistoryMoment(DocumentPart, frozen=True):
     run: Annotated[str, about("id of the run")]
     path: Annotated[str, about("absolute path")]
     side: ComparedSide
     changes: Annotated[list[Difference], about("what changed since the previous run")]
 
 
-class HistoryDocument(Part, tag_field="schema", tag="tuilab.claim-history/1", frozen=True):
+class HistoryDocument(DocumentPart, tag_field="schema", tag="tuilab.claim-history/1", frozen=True):
     """What `tuilab runs --claim KEY --json` prints."""
 
     scenario: str

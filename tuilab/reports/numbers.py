@@ -48,9 +48,9 @@ def _setting_rows(summary: RunSummary) -> list[Row]:
     """Return which values of variables won; whether this run counts, `tuilab advise` says."""
     if not summary.settings or not summary.is_over or (summary.run and summary.run.quick):
         return []
-    from tuilab.reports.advice.env_file import in_short  # few runs have any
+    from tuilab.reports.advice.winner import describe_setting  # imported here: few runs have any
 
-    return [in_short(summary, raced) for raced in summary.settings.values()]
+    return [describe_setting(summary, raced) for raced in summary.settings.values()]
 
 
 def _memory_rows(summary: RunSummary) -> list[Row]:

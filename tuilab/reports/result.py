@@ -43,16 +43,16 @@ VerdictWord = Annotated[str, Meta(extra_json_schema={"enum": list(Verdict)})]
 Writer = Annotated[str, about("process that wrote the values")]
 
 
-class Part(msgspec.Struct, frozen=True):
+class DocumentPart(msgspec.Struct, frozen=True):
     """A part of a document."""
 
 
-class ResultGpu(Part, frozen=True):
+class ResultGpu(DocumentPart, frozen=True):
     uuid: str
     name: str
 
 
-class ResultRatio(Part, frozen=True):
+class ResultRatio(DocumentPart, frozen=True):
     """What a claim about a ratio claims."""
 
     over: Annotated[str, about("arm in the numerator of the ratio")]
@@ -72,7 +72,7 @@ class ResultRatio(Part, frozen=True):
         return f"{self.op.replace('_', ' ')} {self.bound:g}"
 
 
-class ResultVerdict(Part, frozen=True):
+class ResultVerdict(DocumentPart, frozen=True):
     """A verdict with what it rests on."""
 
     key: Key
@@ -98,13 +98,13 @@ class ResultVerdict(Part, frozen=True):
         return self.verdict or NOT_JUDGED
 
 
-class ResultValue(Part, frozen=True):
+class ResultValue(DocumentPart, frozen=True):
     numbers: list[float]
     words: Annotated[str, about("text, if there are no numbers")]
     value: Annotated[Any, about("value as it was compared: a number, a text, true or false, or lists of these")]
 
 
-class ResultMeasured(Part, frozen=True):
+class ResultMeasured(DocumentPart, frozen=True):
     got: ResultValue
     op: str
     want: ResultValue
@@ -166,21 +166,21 @@ class ResultClaim(ResultVerdict, frozen=True):
         return "; ".join(filter(None, (measured, self.why, noise_words(self.noise))))
 
 
-class ResultAnswer(Part, frozen=True):
+class ResultAnswer(DocumentPart, frozen=True):
     value: float | None
     claim: Annotated[str | None, about("key of the claim that measured the answer; null: not answered")]
     predicted: float | None
     nearness: Annotated[Nearness | None, about("right: within a factor of 1.1; near: within a factor of 2")]
 
 
-class ResultAxes(Part, frozen=True):
+class ResultAxes(DocumentPart, frozen=True):
     metric: str
     x: str
     y: str
     log: Annotated[str | None, Meta(extra_json_schema={"enum": ["", "x", "y", "xy", None]})]
 
 
-class ResultSeries(Part, frozen=True):
+class ResultSeries(DocumentPart, frozen=True):
     """A summary of a curve."""
 
     name: str
@@ -195,13 +195,13 @@ class ResultSeries(Part, frozen=True):
     first_bad_step: int | float | None = field(name="first_not_finite_step")
 
 
-class ResultMeasure(Part, frozen=True):
+class ResultMeasure(DocumentPart, frozen=True):
     name: str
     unit: str
     values: list[float]
 
 
-class ResultRace(Part, frozen=True):
+class ResultRace(DocumentPart, frozen=True):
     """The times of an arm in one process."""
 
     writer: str
@@ -220,19 +220,19 @@ class ResultRace(Part, frozen=True):
     ]
 
 
-class ResultMemory(Part, frozen=True):
+class ResultMemory(DocumentPart, frozen=True):
     name: str
     arm: str
     values: dict[str, float]
 
 
-class ResultTenant(Part, frozen=True):
+class ResultTenant(DocumentPart, frozen=True):
     pid: int
     user: str | None
     most_bytes: int | None
 
 
-class ResultDevice(Part, frozen=True):
+class ResultDevice(DocumentPart, frozen=True):
     """A GPU of the machine."""
 
     uuid: str
@@ -243,25 +243,25 @@ class ResultDevice(Part, frozen=True):
     others: Annotated[list[ResultTenant], about("other processes that were seen on a GPU of the run")]
 
 
-class ResultText(Part, frozen=True):
+class ResultText(DocumentPart, frozen=True):
     title: str
     text: str
 
 
-class ResultBars(Part, frozen=True):
+class ResultBars(DocumentPart, frozen=True):
     title: str
     unit: str
     names: list[str]
     values: list[float]
 
 
-class ResultTable(Part, frozen=True):
+class ResultTable(DocumentPart, frozen=True):
     title: str
     head: list[str]
     rows: list[list[Cell]]
 
 
-class ResultSpan(Part, frozen=True):
+class ResultSpan(DocumentPart, frozen=True):
     arm: str
     writer: str
     lane: str
@@ -271,20 +271,20 @@ class ResultSpan(Part, frozen=True):
     unit: str
 
 
-class ResultAlert(Part, frozen=True):
+class ResultAlert(DocumentPart, frozen=True):
     what: str
     text: str
     arm: str
 
 
-class ResultFailure(Part, frozen=True):
+class ResultFailure(DocumentPart, frozen=True):
     type: str
     message: str
     traceback: str
     hint: str
 
 
-class ResultRecord(Part, frozen=True):
+class ResultRecord(DocumentPart, frozen=True):
     records: int
     corrupt: int
     missing: int
@@ -293,12 +293,12 @@ class ResultRecord(Part, frozen=True):
     digest: Annotated[str, about("digest of the record on disk, as tuilab verify prints it; or n/a with the reason")]
 
 
-class ResultNumber(Part, frozen=True):
+class ResultNumber(DocumentPart, frozen=True):
     name: str
     words: str
 
 
-class Result(Part, frozen=True):
+class Result(DocumentPart, frozen=True):
     """One run."""
 
     run: Annotated[str, about("id of the run")]
@@ -340,7 +340,7 @@ class Result(Part, frozen=True):
     numbers: Annotated[list[ResultNumber], about("the numbers beside the claims as reports show them, with units")]
 
 
-class Results(Part, tag_field="schema", tag="tuilab.result/1", frozen=True):
+class Results(DocumentPart, tag_field="schema", tag="tuilab.result/1", frozen=True):
     """What `tuilab run --json` prints."""
 
     exit_code: Annotated[int, about("exit code of the command")]
@@ -353,7 +353,7 @@ def keyed(key: str | None, text: str) -> str:
     return f"[{key}] {words}" if key else words
 
 
-def document(part: Part) -> dict[str, Any]:
+def document(part: DocumentPart) -> dict[str, Any]:
     """Return a document for JSON, in which numbers that are not finite are texts."""
     fields: dict[str, Any] = spell_out(msgspec.to_builtins(part))
     return fields

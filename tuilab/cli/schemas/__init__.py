@@ -1,6 +1,5 @@
 """What each document of `--json` has, as a JSON Schema."""
 
-import inspect
 import json
 from typing import Any, get_args, get_type_hints
 
@@ -31,7 +30,7 @@ def schema_of(name: str) -> str:
     document = _documents()[name]
     heads = {"$schema": _DIALECT, "title": name}
     if document.__doc__:
-        heads["description"] = inspect.cleandoc(document.__doc__)
+        heads["description"] = " ".join(document.__doc__.split())
     return json.dumps({**heads, **_strict(msgspec.json.schema(document))}, indent=1) + "\n"
 
 

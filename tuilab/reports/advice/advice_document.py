@@ -8,18 +8,18 @@ from tuilab.record.parts import RacedSetting
 from tuilab.reports.advice.advised import Advice, Advised
 from tuilab.reports.advice.env_file import command_to_race
 from tuilab.reports.advice.winner import Choice
-from tuilab.reports.result import Part, about
+from tuilab.reports.result import DocumentPart, about
 from tuilab.runs import command_line
 
 
-class OtherValue(Part, frozen=True):
+class OtherValue(DocumentPart, frozen=True):
     value: str
     ratio: float | None
     low: float | None
     high: float | None
 
 
-class ComparedVariable(Part, frozen=True):
+class ComparedVariable(DocumentPart, frozen=True):
     """A variable whose values were compared in a run, and what came of it."""
 
     name: str
@@ -44,18 +44,18 @@ class AdvisedVariable(ComparedVariable, frozen=True):
     command: list[str] | None
 
 
-class NotCounted(Part, frozen=True):
+class UncountedRun(DocumentPart, frozen=True):
     name: str
     run: str
     why: str
 
 
-class NotKnown(Part, frozen=True):
+class UncomparedVariable(DocumentPart, frozen=True):
     name: str
     command: list[str]
 
 
-class AdviceDocument(Part, tag_field="schema", tag="tuilab.advice/1", frozen=True):
+class AdviceDocument(DocumentPart, tag_field="schema", tag="tuilab.advice/1", frozen=True):
     """What `tuilab advise --json` prints."""
 
     ranks: int | None
@@ -66,9 +66,9 @@ class AdviceDocument(Part, tag_field="schema", tag="tuilab.advice/1", frozen=Tru
         about("variables to leave unchanged: the default won, or nothing is decided"),
     ]
     conflicts: list[AdvisedVariable]
-    not_counted: list[NotCounted]
+    not_counted: list[UncountedRun]
     not_known: Annotated[
-        list[NotKnown],
+        list[UncomparedVariable],
         about("variables that were never compared here, and the command that compares them"),
     ]
 
@@ -81,8 +81,8 @@ def advice_document(advice: Advice) -> AdviceDocument:
         settings=[_advised(advised) for advised in advice.settings],
         left=[_advised(advised) for advised in advice.stays],
         conflicts=[_advised(advised) for advised in advice.conflicts],
-        not_counted=[NotCounted(unused.name, unused.subject.run_dir.name, unused.why) for unused in advice.unused],
-        not_known=[NotKnown(name, command_to_race(name, scenario, advice.ranks)) for name, scenario in advice.unknown],
+        not_counted=[UncountedRun(unused.name, unused.subject.run_dir.name, unused.why) for unused in advice.unused],
+        not_known=[UncomparedVariable(name, command_to_race(name, lesson, advice.ranks)) for name, lesson in advice.unknown],
     )
 
 

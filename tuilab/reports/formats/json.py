@@ -16,7 +16,7 @@ from tuilab.record.events import Scalar
 from tuilab.reports.advice.advice_document import ComparedVariable, variable
 from tuilab.reports.advice.winner import choose
 from tuilab.reports.gaps import gaps
-from tuilab.reports.result import Key, Part, Result, ResultRatio, about, document
+from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, about, document
 from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
@@ -29,17 +29,17 @@ class ReportDeclared(ResultRatio, frozen=True):
     text: str
 
 
-class ReportSweep(Part, frozen=True):
+class ReportSweep(DocumentPart, frozen=True):
     id: str
     point: dict[str, Scalar]
 
 
-class ReportNote(Part, frozen=True):
+class ReportNote(DocumentPart, frozen=True):
     wall_s: float | None
     text: str
 
 
-class ReportImage(Part, frozen=True):
+class ReportImage(DocumentPart, frozen=True):
     title: str
     arm: str
     step: int
@@ -50,13 +50,13 @@ class ReportImage(Part, frozen=True):
     cells: Annotated[str, about("base64, a byte for each cell: 0 is low, 254 high, 255 not finite")]
 
 
-class ReportArtifact(Part, frozen=True):
+class ReportArtifact(DocumentPart, frozen=True):
     name: str
     bytes_total: int = msgspec.field(name="bytes")
     sha256: str
 
 
-class ReportSamples(Part, omit_defaults=True, frozen=True):
+class ReportSamples(DocumentPart, omit_defaults=True, frozen=True):
     kind: Literal["logged", "sampled", "timed"]
     name: str
     arm: str
@@ -105,7 +105,7 @@ class ReportedResult(Result, frozen=True):
     ]
 
 
-class Report(Part, tag_field="schema", tag="tuilab.report/2", frozen=True):
+class Report(DocumentPart, tag_field="schema", tag="tuilab.report/2", frozen=True):
     """What `tuilab report RUN... -o FILE.json` writes.
 
     Fields may be added. If a field changes its meaning, the number after the slash changes.

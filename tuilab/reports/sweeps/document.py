@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from tuilab.record.events import Scalar
-from tuilab.reports.result import Part, VerdictWord, about, verdict_of
+from tuilab.reports.result import DocumentPart, VerdictWord, about, verdict_of
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import curve_ends
 from tuilab.reports.sweeps.swept import Along, Swept, Told, sweep_of
 
 
-class SweptPoint(Part, frozen=True):
+class SweptPoint(DocumentPart, frozen=True):
     """A claim at one point."""
 
     point: Annotated[dict[str, Scalar], about("value of each setting")]
@@ -32,7 +32,7 @@ class SweptPoint(Part, frozen=True):
     ]
 
 
-class SweptClaim(Part, frozen=True):
+class SweptClaim(DocumentPart, frozen=True):
     text: Annotated[str, about("text of the claim, with {NAME} in place of the value of a setting")]
     about: Annotated[str, about("values for which the numbers in the text are true, if these vary; else empty")]
     key: str | None
@@ -40,7 +40,7 @@ class SweptClaim(Part, frozen=True):
     points: list[SweptPoint]
 
 
-class SweptRun(Part, frozen=True):
+class SweptRun(DocumentPart, frozen=True):
     run: Annotated[str, about("id of the run")]
     path: Annotated[str, about("absolute path")]
     point: dict[str, Scalar]
@@ -48,7 +48,7 @@ class SweptRun(Part, frozen=True):
     last: Annotated[dict[str, float], about("last value of each curve of a command")]
 
 
-class SweepDocument(Part, tag_field="schema", tag="tuilab.sweep/1", frozen=True):
+class SweepDocument(DocumentPart, tag_field="schema", tag="tuilab.sweep/1", frozen=True):
     """What `tuilab sweep NAME --json` prints."""
 
     exit_code: Annotated[int, about("exit code of the command")]
