@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import field
+from msgspec import Meta, field
 
 from tuilab.reports.comparison_tables import shared_names, source_changes
-from tuilab.reports.result import DocumentPart, Key, StateWord, VerdictWord, about
+from tuilab.reports.result import DocumentPart, Key, StateWord, VerdictWord
 from tuilab.reports.step_times import rows_of_commands
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing import comparison
@@ -15,8 +15,8 @@ from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, verdict_words
 from tuilab.runs.comparing.differences import Difference
 
-Shifts = Annotated[list[Shift | None], about("change of each further run from the first run")]
-Values = Annotated[list[float | None], about("value in each run")]
+Shifts = Annotated[list[Shift | None], Meta(description="change of each further run from the first run")]
+Values = Annotated[list[float | None], Meta(description="value in each run")]
 
 
 class ComparedSide(DocumentPart, frozen=True):
@@ -26,26 +26,34 @@ class ComparedSide(DocumentPart, frozen=True):
     estimate: float | None
     low: float | None
     high: float | None
-    measured: Annotated[str, about("exact claim: what was measured, as text")]
+    measured: str
+    """exact claim: what was measured, as text"""
     why: str
-    op: Annotated[str, about("claim about a ratio: at_least, at_most or between")]
-    is_open: Annotated[bool, about("true: no verdict yet, and the run is running")]
+    op: str
+    """claim about a ratio: at_least, at_most or between"""
+    is_open: bool
+    """true: no verdict yet, and the run is running"""
     gpu: str = field(name="gpu_words")
-    clock: Annotated[str, about("claim about a ratio: the clock that judged, wall or cpu; else empty")]
+    clock: str
+    """claim about a ratio: the clock that judged, wall or cpu; else empty"""
 
 
 class ComparedClaim(DocumentPart, frozen=True):
     key: Key
     former_keys: list[str]
     text: str
-    differs: Annotated[str, about("difference between the runs, as text; empty: none")]
-    sides: Annotated[list[ComparedSide | None], about("what each run found; null: it does not have the claim")]
+    differs: str
+    """difference between the runs, as text; empty: none"""
+    sides: list[ComparedSide | None]
+    """what each run found; null: it does not have the claim"""
     shifts: Shifts
 
 
 class ComparedRun(DocumentPart, frozen=True):
-    run: Annotated[str, about("id of the run")]
-    path: Annotated[str, about("absolute path")]
+    run: str
+    """id of the run"""
+    path: str
+    """absolute path"""
     state: StateWord
     elapsed_s: float
     scenario: str | None
@@ -68,12 +76,11 @@ class ComparedCurve(DocumentPart, frozen=True):
 
 
 class ComparedCommand(DocumentPart, frozen=True):
-    name: Annotated[str, about("time of a step in milliseconds, memory in bytes, or the last value of a curve")]
+    name: str
+    """time of a step in milliseconds, memory in bytes, or the last value of a curve"""
     values: Values
-    shifts: Annotated[
-        list[Shift | None],
-        about("change of each further run from the first run; only for the time of a step"),
-    ]
+    shifts: list[Shift | None]
+    """change of each further run from the first run; only for the time of a step"""
 
 
 class ComparedRuns(DocumentPart, frozen=True):
@@ -82,17 +89,18 @@ class ComparedRuns(DocumentPart, frozen=True):
     scenarios: list[str]
     runs: list[ComparedRun]
     differences: list[Difference]
-    same: Annotated[int, about("number of facts that are the same in all runs")]
+    same: int
+    """number of facts that are the same in all runs"""
     source_changes: list[str]
     claims: list[ComparedClaim]
-    times_s: Annotated[dict[str, Values], about("time of a call of each arm, in each run")]
+    times_s: dict[str, Values]
+    """time of a call of each arm, in each run"""
     time_shifts: dict[str, Shifts]
-    cpu_times_s: Annotated[
-        dict[str, Values],
-        about("CPU time of a call of each arm, in each run; empty if no verdict was judged on CPU time"),
-    ]
+    cpu_times_s: dict[str, Values]
+    """CPU time of a call of each arm, in each run; empty if no verdict was judged on CPU time"""
     cpu_time_shifts: dict[str, Shifts]
-    judged_on_cpu: Annotated[list[str], about("arms that every run judged on CPU time")]
+    judged_on_cpu: list[str]
+    """arms that every run judged on CPU time"""
     memory: dict[str, Values]
     commands: list[ComparedCommand]
     curves: list[ComparedCurve]
@@ -102,18 +110,25 @@ class ComparedRuns(DocumentPart, frozen=True):
 class CompareDocument(DocumentPart, tag_field="schema", tag="tuilab.compare/1", frozen=True):
     """What `tuilab compare --json` prints."""
 
-    exit_code: Annotated[int, about("exit code of the command")]
+    exit_code: int
+    """exit code of the command"""
     comparisons: list[ComparedRuns]
-    not_in_all: Annotated[list[str], about("scenarios that not all folders have")]
-    found: Annotated[list[str], about("what --fail-on found, in sentences")]
-    undecided: Annotated[list[str], about("what --fail-on could not decide, in sentences; not in the exit code")]
+    not_in_all: list[str]
+    """scenarios that not all folders have"""
+    found: list[str]
+    """what --fail-on found, in sentences"""
+    undecided: list[str]
+    """what --fail-on could not decide, in sentences; not in the exit code"""
 
 
 class HistoryMoment(DocumentPart, frozen=True):
-    run: Annotated[str, about("id of the run")]
-    path: Annotated[str, about("absolute path")]
+    run: str
+    """id of the run"""
+    path: str
+    """absolute path"""
     side: ComparedSide
-    changes: Annotated[list[Difference], about("what changed since the previous run")]
+    changes: list[Difference]
+    """what changed since the previous run"""
 
 
 class HistoryDocument(DocumentPart, tag_field="schema", tag="tuilab.claim-history/1", frozen=True):
@@ -122,7 +137,8 @@ class HistoryDocument(DocumentPart, tag_field="schema", tag="tuilab.claim-histor
     scenario: str
     key: Key
     text: str
-    claimed: Annotated[float | None, about("claim about a ratio: the claimed bound")]
+    claimed: float | None
+    """claim about a ratio: the claimed bound"""
     runs: list[HistoryMoment]
 
 

@@ -1,9 +1,9 @@
 """What is known of a run, as one tree: the JSON document of a run is this tree, and every other report is rendered from it.
 
-The descriptions become those of the JSON Schema. A float of a document may be one of the texts "nan", "inf" and "-inf".
+The text below a field is its description in the JSON Schema. A float of a document may be the text "nan", "inf" or "-inf".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -32,15 +32,12 @@ T = TypeVar("T")
 _CLAIM_WIDTH = 600  # characters of a claim that is printed: reports have what is longer
 
 
-def about(description: str) -> Meta:
-    """Return the description of a field in the JSON Schema."""
-    return Meta(description=description)
-
-
-Key = Annotated[str | None, about("key of the claim, the same in every run of the scenario; null in old records without keys")]
+Key = Annotated[
+    str | None, Meta(description="key of the claim, the same in every run of the scenario; null in old records without keys")
+]
 StateWord = Annotated[str, Meta(extra_json_schema={"enum": list(RunState)})]
 VerdictWord = Annotated[str, Meta(extra_json_schema={"enum": list(Verdict)})]
-Writer = Annotated[str, about("process that wrote the values")]
+Writer = Annotated[str, Meta(description="process that wrote the values")]
 
 
 class DocumentPart(msgspec.Struct, frozen=True):
@@ -55,7 +52,8 @@ class ResultGpu(DocumentPart, frozen=True):
 class ResultRatio(DocumentPart, frozen=True):
     """What a claim about a ratio claims."""
 
-    over: Annotated[str, about("arm in the numerator of the ratio")]
+    over: str
+    """arm in the numerator of the ratio"""
     under: str
     op: Annotated[str, Meta(extra_json_schema={"enum": ["equals", "at_most", "at_least", "between"]})]
     bound: float
@@ -77,20 +75,34 @@ class ResultVerdict(DocumentPart, frozen=True):
 
     key: Key
     text: str
-    verdict: Annotated[VerdictWord | None, about("verdict; null: not judged")]
-    why: Annotated[str, about("reason for the verdict, or why there is none")]
-    estimate: Annotated[float | None, about("claim about time: ratio of two arms; exact claim: the number that was judged")]
-    low: Annotated[float | None, about("lower end of the interval")]
-    high: Annotated[float | None, about("upper end of the interval")]
-    confidence: Annotated[float | None, about("confidence of the interval, such as 0.95")]
-    units: Annotated[int | None, about("number of units behind the interval")]
-    unit: Annotated[str | None, about("what a unit is: repeats, or rounds of one process")]
-    noise_floor: Annotated[float | None, about("how far the A/A control is from 1")]
-    smallest_effect: Annotated[float | None, about("smallest effect that this run can detect, as a ratio minus 1")]
-    more_repeats: Annotated[int | None, about("repeats still needed for an answer")]
-    rule: Annotated[str | None, about("rule by which the claim was judged")]
-    measure: Annotated[str | None, about("claim about time: the clock that judged, wall or cpu")]
-    gpu: Annotated[ResultGpu | None, about("GPU on which the claim was measured")]
+    verdict: VerdictWord | None
+    """verdict; null: not judged"""
+    why: str
+    """reason for the verdict, or why there is none"""
+    estimate: float | None
+    """claim about time: ratio of two arms; exact claim: the number that was judged"""
+    low: float | None
+    """lower end of the interval"""
+    high: float | None
+    """upper end of the interval"""
+    confidence: float | None
+    """confidence of the interval, such as 0.95"""
+    units: int | None
+    """number of units behind the interval"""
+    unit: str | None
+    """what a unit is: repeats, or rounds of one process"""
+    noise_floor: float | None
+    """how far the A/A control is from 1"""
+    smallest_effect: float | None
+    """smallest effect that this run can detect, as a ratio minus 1"""
+    more_repeats: int | None
+    """repeats still needed for an answer"""
+    rule: str | None
+    """rule by which the claim was judged"""
+    measure: str | None
+    """claim about time: the clock that judged, wall or cpu"""
+    gpu: ResultGpu | None
+    """GPU on which the claim was measured"""
 
     @property
     def outcome(self) -> str:
@@ -100,8 +112,10 @@ class ResultVerdict(DocumentPart, frozen=True):
 
 class ResultValue(DocumentPart, frozen=True):
     numbers: list[float]
-    words: Annotated[str, about("text, if there are no numbers")]
-    value: Annotated[Any, about("value as it was compared: a number, a text, true or false, or lists of these")]
+    words: str
+    """text, if there are no numbers"""
+    value: Any
+    """value as it was compared: a number, a text, true or false, or lists of these"""
 
 
 class ResultMeasured(DocumentPart, frozen=True):
@@ -115,10 +129,14 @@ class ResultMeasured(DocumentPart, frozen=True):
 class ResultClaim(ResultVerdict, frozen=True):
     """A claim, what was measured for it, and its verdict."""
 
-    measured: Annotated[list[ResultMeasured], about("exact claim: what each repeat measured")]
-    claimed: Annotated[ResultRatio | None, about("claim about time: what was declared before it was measured")]
-    noise_arms: Annotated[list[str], about("arms whose A/A controls the noise floor is from")]
-    wall_estimate: Annotated[float | None, about("claim about time, judged on CPU time: the same ratio on the wall clock")]
+    measured: list[ResultMeasured]
+    """exact claim: what each repeat measured"""
+    claimed: ResultRatio | None
+    """claim about time: what was declared before it was measured"""
+    noise_arms: list[str]
+    """arms whose A/A controls the noise floor is from"""
+    wall_estimate: float | None
+    """claim about time, judged on CPU time: the same ratio on the wall clock"""
 
     @property
     def claim_id(self) -> str:
@@ -168,9 +186,11 @@ class ResultClaim(ResultVerdict, frozen=True):
 
 class ResultAnswer(DocumentPart, frozen=True):
     value: float | None
-    claim: Annotated[str | None, about("key of the claim that measured the answer; null: not answered")]
+    claim: str | None
+    """key of the claim that measured the answer; null: not answered"""
     predicted: float | None
-    nearness: Annotated[Nearness | None, about("right: within a factor of 1.1; near: within a factor of 2")]
+    nearness: Nearness | None
+    """right: within a factor of 1.1; near: within a factor of 2"""
 
 
 class ResultAxes(DocumentPart, frozen=True):
@@ -191,7 +211,8 @@ class ResultSeries(DocumentPart, frozen=True):
     last_step: int | float | None
     low: float | None
     high: float | None
-    bad_count: Annotated[int, about("number of values that are NaN or infinite")] = field(name="not_finite")
+    bad_count: int = field(name="not_finite")
+    """number of values that are NaN or infinite"""
     first_bad_step: int | float | None = field(name="first_not_finite_step")
 
 
@@ -206,18 +227,12 @@ class ResultRace(DocumentPart, frozen=True):
 
     writer: str
     arm: str
-    step_s: Annotated[
-        list[float],
-        about("seconds of a call on the wall clock, for each block that counts; empty if something else was measured"),
-    ]
-    thread_s: Annotated[
-        list[float],
-        about("the same in CPU time of the calling thread; empty if a block did not record it"),
-    ]
-    measured: Annotated[
-        ResultMeasure | None,
-        about("what commands were compared by instead of the time of a step, for each process"),
-    ]
+    step_s: list[float]
+    """seconds of a call on the wall clock, for each block that counts; empty if something else was measured"""
+    thread_s: list[float]
+    """the same in CPU time of the calling thread; empty if a block did not record it"""
+    measured: ResultMeasure | None
+    """what commands were compared by instead of the time of a step, for each process"""
 
 
 class ResultMemory(DocumentPart, frozen=True):
@@ -239,8 +254,10 @@ class ResultDevice(DocumentPart, frozen=True):
     index: int
     name: str
     bytes: int | None
-    is_own: Annotated[bool, about("true: the run was given this GPU, timed on it, or was seen on it")]
-    others: Annotated[list[ResultTenant], about("other processes that were seen on a GPU of the run")]
+    is_own: bool
+    """true: the run was given this GPU, timed on it, or was seen on it"""
+    others: list[ResultTenant]
+    """other processes that were seen on a GPU of the run"""
 
 
 class ResultText(DocumentPart, frozen=True):
@@ -290,7 +307,8 @@ class ResultRecord(DocumentPart, frozen=True):
     missing: int
     lost: int
     unknown: int
-    digest: Annotated[str, about("digest of the record on disk, as tuilab verify prints it; or n/a with the reason")]
+    digest: str
+    """digest of the record on disk, as tuilab verify prints it; or n/a with the reason"""
 
 
 class ResultNumber(DocumentPart, frozen=True):
@@ -301,49 +319,69 @@ class ResultNumber(DocumentPart, frozen=True):
 class Result(DocumentPart, frozen=True):
     """One run."""
 
-    run: Annotated[str, about("id of the run")]
-    path: Annotated[str, about("folder of the run, on the machine that wrote the report")]
+    run: str
+    """id of the run"""
+    path: str
+    """folder of the run, on the machine that wrote the report"""
     scenario: str | None
     topic: str | None
     title: str | None
-    params: Annotated[dict[str, str | float | bool], about("parameters of the run")]
-    changed: Annotated[list[str], about("parameters that differ from the defaults of the scenario")]
+    params: dict[str, str | float | bool]
+    """parameters of the run"""
+    changed: list[str]
+    """parameters that differ from the defaults of the scenario"""
     state: StateWord
-    reason: Annotated[str, about("why the run ended in this state")]
-    box_lacks: Annotated[str, about("what the run needs and the machine lacks; empty: nothing")]
-    node: Annotated[str, about("node of the cluster on which it ran; empty: the machine that recorded it")]
-    ranks: Annotated[dict[str, str], about("node of each rank, if the ranks are on several nodes")]
-    retry_of: Annotated[str, about("run that was lost with its node, and that this run repeats; empty: none")]
+    reason: str
+    """why the run ended in this state"""
+    box_lacks: str
+    """what the run needs and the machine lacks; empty: nothing"""
+    node: str
+    """node of the cluster on which it ran; empty: the machine that recorded it"""
+    ranks: dict[str, str]
+    """node of each rank, if the ranks are on several nodes"""
+    retry_of: str
+    """run that was lost with its node, and that this run repeats; empty: none"""
     elapsed_s: float
     claims: list[ResultClaim]
-    answer: Annotated[ResultAnswer, about("answer to the question of the lesson, and the prediction of the user")]
-    axes: Annotated[
-        list[ResultAxes],
-        about("names of the axes of a chart, and which of them are logarithmic; null: chosen by the values"),
-    ]
-    series: Annotated[list[ResultSeries], about("summary of each logged curve; a report has every value in samples")]
+    answer: ResultAnswer
+    """answer to the question of the lesson, and the prediction of the user"""
+    axes: list[ResultAxes]
+    """names of the axes of a chart, and which of them are logarithmic; null: chosen by the values"""
+    series: list[ResultSeries]
+    """summary of each logged curve; a report has every value in samples"""
     races: list[ResultRace]
-    memory: Annotated[list[ResultMemory], about("measured with lab.memory")]
-    resources: Annotated[list[ResultSeries], about("what the run used of the machine: a summary of each line")]
+    memory: list[ResultMemory]
+    """measured with lab.memory"""
+    resources: list[ResultSeries]
+    """what the run used of the machine: a summary of each line"""
     gpus: list[ResultDevice]
     texts: list[ResultText]
     bars: list[ResultBars]
     tables: list[ResultTable]
-    spans: Annotated[list[ResultSpan], about("bars in lanes along time; the spans of an arm are one picture")]
-    alerts: Annotated[list[ResultAlert], about("alarms during the run, for example a stall or a NaN")]
-    unavailable: Annotated[dict[str, str], about("what could not be measured, and why")]
-    environment: Annotated[dict[str, Any], about("the machine, its software and its variables, as recorded")]
+    spans: list[ResultSpan]
+    """bars in lanes along time; the spans of an arm are one picture"""
+    alerts: list[ResultAlert]
+    """alarms during the run, for example a stall or a NaN"""
+    unavailable: dict[str, str]
+    """what could not be measured, and why"""
+    environment: dict[str, Any]
+    """the machine, its software and its variables, as recorded"""
     failure: ResultFailure | None
-    leftovers: Annotated[list[str], about("processes that the run left behind, and that tuilab ended")]
-    record: Annotated[ResultRecord, about("whether the record is complete")]
-    notices: Annotated[list[str], about("what is to be known before the result is read, as clauses")]
-    numbers: Annotated[list[ResultNumber], about("the numbers beside the claims as reports show them, with units")]
+    leftovers: list[str]
+    """processes that the run left behind, and that tuilab ended"""
+    record: ResultRecord
+    """whether the record is complete"""
+    notices: list[str]
+    """what is to be known before the result is read, as clauses"""
+    numbers: list[ResultNumber]
+    """the numbers beside the claims as reports show them, with units"""
 
 
 class Results(DocumentPart, tag_field="schema", tag="tuilab.result/1", frozen=True):
     """What `tuilab run --json` prints."""
 
-    exit_code: Annotated[int, about("exit code of the command")]
+    exit_code: int
+    """exit code of the command"""
     runs: list[Result]
 
 
@@ -399,7 +437,7 @@ def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") ->
         alerts=_each(ResultAlert, summary.alerts),
         unavailable={**summary.unavailable, **summary.left_out},
         environment=summary.environment,
-        failure=msgspec.convert(summary.failure, ResultFailure | None, from_attributes=True),
+        failure=_each(ResultFailure, [summary.failure])[0] if summary.failure else None,
         leftovers=summary.leftovers,
         record=ResultRecord(
             summary.records,
@@ -414,9 +452,9 @@ def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") ->
     )
 
 
-def _each(part: type[T], records: Any) -> list[T]:
-    """Return a part for each of some records, made of the attributes of its fields."""
-    return msgspec.convert(list(records), list[part], from_attributes=True)  # type: ignore[valid-type]
+def _each(part: type[T], records: Iterable[object]) -> list[T]:
+    """Return a part for each of some records, made of those attributes that are its fields."""
+    return [msgspec.convert(record, part, from_attributes=True) for record in records]
 
 
 def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
@@ -432,7 +470,7 @@ def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
     return ResultClaim(
         **fields,
         measured=_each(ResultMeasured, claim.measured),
-        claimed=msgspec.convert(claim.declared, ResultRatio | None, from_attributes=True),
+        claimed=_each(ResultRatio, [claim.declared])[0] if claim.declared else None,
         noise_arms=[arm for arm in (noise.arm, *noise.others) if arm] if noise else [],
         wall_estimate=wall_ratio(claim, summary),
     )

@@ -5,8 +5,9 @@ It has at most 40 lines. The whole result of each run is one command away.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from tuilab.drawings.glyphs import Style
 from tuilab.record.states import RunState
@@ -24,7 +25,8 @@ _MOST_REASONS = 3  # reasons why claims could not be tested
 _MOST_NAMED = 9  # runs that the suggested command names one by one
 
 
-class Finished(NamedTuple):
+@dataclass(frozen=True)
+class Finished:
     """A run, and the state in which it ended."""
 
     summary: RunSummary
@@ -51,7 +53,7 @@ class Finished(NamedTuple):
     def name(self) -> str:
         return f"{self.topic}/{self.label}"
 
-    @property
+    @cached_property
     def claims(self) -> list[ResultClaim]:
         return [claim_of(claim, self.summary) for claim in self.summary.claims.values()]
 

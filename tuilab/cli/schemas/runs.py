@@ -1,8 +1,6 @@
 """The documents about runs."""
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
-
-from msgspec import Meta
+from typing import Any, Literal, NotRequired, TypedDict
 
 from tuilab.cli.schemas.shared import Counts, ExitCode, Gpu, Judged, Maybe, Note, Path, Run
 from tuilab.record.states import RunState
@@ -12,12 +10,14 @@ from tuilab.reports.result import ResultVerdict
 class Started(TypedDict):
     schema: Literal["tuilab.started/1"]
     runs: list[Run]
-    sweep: NotRequired[Annotated[str, Meta(description="the sweep that the runs are points of")]]
+    sweep: NotRequired[str]
+    """the sweep that the runs are points of"""
 
 
 class PointOf(TypedDict):
     id: str
-    point: Annotated[dict[str, Any], Meta(description="value of each setting")]
+    point: dict[str, Any]
+    """value of each setting"""
 
 
 class Listed(Run):
@@ -25,8 +25,10 @@ class Listed(Run):
     topic: str
     changed: dict[str, Any]
     state: RunState
-    reason: Annotated[str, Meta(description="why the run ended in this state")]
-    sweep: Annotated[PointOf | None, Meta(description="the sweep that the run is a point of; null: none")]
+    reason: str
+    """why the run ended in this state"""
+    sweep: PointOf | None
+    """the sweep that the run is a point of; null: none"""
     elapsed_s: Maybe
     bytes: int | None
     claims: list[Judged]
@@ -37,10 +39,14 @@ class Listed(Run):
 
 class Runs(TypedDict):
     schema: Literal["tuilab.runs/1"]
-    total: Annotated[int, Meta(description="number of runs in these folders, before filters")]
-    closed: Annotated[int, Meta(description="number of runs that you may not read")]
-    spoilt: Annotated[list[Run], Meta(description="runs that are damaged: the journal is not a folder")]
-    bytes: Annotated[int | None, Meta(description="size of all runs on disk; null: not yet counted")]
+    total: int
+    """number of runs in these folders, before filters"""
+    closed: int
+    """number of runs that you may not read"""
+    spoilt: list[Run]
+    """runs that are damaged: the journal is not a folder"""
+    bytes: int | None
+    """size of all runs on disk; null: not yet counted"""
     runs: list[Listed]
 
 
@@ -51,18 +57,20 @@ class Verify(Run):
     records: int
     streams: int
     artifacts: int
-    unknown: Annotated[int, Meta(description="records of kinds that this version does not know")]
+    unknown: int
+    """records of kinds that this version does not know"""
     state: RunState
     is_over: bool
     wrong: list[str]
-    taken_out: Annotated[
-        int | None,
-        Meta(description="number of words that were removed from the source as secrets; null: the source is unchanged"),
-    ]
-    rules: Annotated[list[str], Meta(description="rules of the recorded verdicts")]
-    rule: Annotated[str, Meta(description="rule of this version")]
+    taken_out: int | None
+    """number of words that were removed from the source as secrets; null: the source is unchanged"""
+    rules: list[str]
+    """rules of the recorded verdicts"""
+    rule: str
+    """rule of this version"""
     recorded: list[ResultVerdict]
-    again: Annotated[list[ResultVerdict], Meta(description="verdicts by the rule of this version")]
+    again: list[ResultVerdict]
+    """verdicts by the rule of this version"""
 
 
 class Noted(Run):
@@ -72,7 +80,8 @@ class Noted(Run):
 
 
 class Stopped(Run):
-    done: Annotated[str, Meta(description="what was done, in a sentence")]
+    done: str
+    """what was done, in a sentence"""
 
 
 class Stop(Stopped):
@@ -81,9 +90,11 @@ class Stop(Stopped):
 
 class Rm(TypedDict):
     schema: Literal["tuilab.rm/1"]
-    is_done: Annotated[bool, Meta(description="false: nothing was deleted; the runs are those that would be deleted")]
+    is_done: bool
+    """false: nothing was deleted; the runs are those that would be deleted"""
     runs: list[Run]
-    kept: Annotated[list[str], Meta(description="which runs were kept, and why, in sentences")]
+    kept: list[str]
+    """which runs were kept, and why, in sentences"""
 
 
 class Export(TypedDict):
@@ -92,7 +103,8 @@ class Export(TypedDict):
     file: Path
     files: int
     bytes: int
-    taken_out: Annotated[Counts, Meta(description="number of removed secrets, by place")]
+    taken_out: Counts
+    """number of removed secrets, by place"""
     left_out: list[str]
 
 
@@ -111,7 +123,8 @@ class Queued(Run):
     scenario: str
     topic: str | None
     state: RunState
-    place: Annotated[int | None, Meta(description="place in the queue, 1 is next; null: not queued")]
+    place: int | None
+    """place in the queue, 1 is next; null: not queued"""
     devices: list[str]
 
 
@@ -123,20 +136,25 @@ class Queue(TypedDict):
 
 class SweepListed(TypedDict):
     sweep: str
-    name: Annotated[str, Meta(description="name of the scenario, or the command as it was typed")]
-    values: Annotated[dict[str, list[Any]], Meta(description="values of each setting")]
-    points: Annotated[dict[str, int], Meta(description="number of points by state; `not begun`: without a run")]
+    name: str
+    """name of the scenario, or the command as it was typed"""
+    values: dict[str, list[Any]]
+    """values of each setting"""
+    points: dict[str, int]
+    """number of points by state; `not begun`: without a run"""
     runs: list[Run]
 
 
 class Sweeps(TypedDict):
     schema: Literal["tuilab.sweeps/1"]
     total: int
-    sweeps: Annotated[list[SweepListed], Meta(description="the newest sweeps, newest first")]
+    sweeps: list[SweepListed]
+    """the newest sweeps, newest first"""
 
 
 class StopSweep(TypedDict):
     schema: Literal["tuilab.stop-sweep/1"]
     sweep: str
-    is_ended: Annotated[bool, Meta(description="true: the process that starts the points was asked to end")]
+    is_ended: bool
+    """true: the process that starts the points was asked to end"""
     runs: list[Stopped]

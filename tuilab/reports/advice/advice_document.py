@@ -1,14 +1,12 @@
 """The advice as one JSON document, for programs."""
 
-from typing import Annotated
-
 import msgspec
 
 from tuilab.record.parts import RacedSetting
 from tuilab.reports.advice.advised import Advice, Advised
 from tuilab.reports.advice.env_file import command_to_race
 from tuilab.reports.advice.winner import Choice
-from tuilab.reports.result import DocumentPart, about
+from tuilab.reports.result import DocumentPart
 from tuilab.runs import command_line
 
 
@@ -23,18 +21,22 @@ class ComparedVariable(DocumentPart, frozen=True):
     """A variable whose values were compared in a run, and what came of it."""
 
     name: str
-    ranks: Annotated[int | None, about("number of ranks; null: one program")]
-    value: Annotated[str | None, about("value that won; null: the default won, or nothing is decided")]
+    ranks: int | None
+    """number of ranks; null: one program"""
+    value: str | None
+    """value that won; null: the default won, or nothing is decided"""
     default: str
     is_decided: bool
-    why: Annotated[str, about("why nothing is decided, if so")]
-    about: Annotated[str, about("work that was timed")]
-    against: Annotated[str | None, about("what speaks against setting the variable")]
-    others: Annotated[
-        list[OtherValue],
-        about("other values, each with its time or cost as a multiple of that of the winner; of the default, if none won"),
-    ]
-    costs: Annotated[dict[str, float], about("what was counted for each value; empty if the values were timed")]
+    why: str
+    """why nothing is decided, if so"""
+    about: str
+    """work that was timed"""
+    against: str | None
+    """what speaks against setting the variable"""
+    others: list[OtherValue]
+    """other values, each with its time or cost as a multiple of that of the winner; of the default, if none won"""
+    costs: dict[str, float]
+    """what was counted for each value; empty if the values were timed"""
     unit: str | None
 
 
@@ -61,16 +63,12 @@ class AdviceDocument(DocumentPart, tag_field="schema", tag="tuilab.advice/1", fr
     ranks: int | None
     box: dict[str, str]
     settings: list[AdvisedVariable]
-    left: Annotated[
-        list[AdvisedVariable],
-        about("variables to leave unchanged: the default won, or nothing is decided"),
-    ]
+    left: list[AdvisedVariable]
+    """variables to leave unchanged: the default won, or nothing is decided"""
     conflicts: list[AdvisedVariable]
     not_counted: list[UncountedRun]
-    not_known: Annotated[
-        list[UncomparedVariable],
-        about("variables that were never compared here, and the command that compares them"),
-    ]
+    not_known: list[UncomparedVariable]
+    """variables that were never compared here, and the command that compares them"""
 
 
 def advice_document(advice: Advice) -> AdviceDocument:

@@ -6,7 +6,7 @@ It is written piece by piece, so a run of ten million numbers takes no more memo
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,7 +16,7 @@ from tuilab.record.events import Scalar
 from tuilab.reports.advice.advice_document import ComparedVariable, variable
 from tuilab.reports.advice.winner import choose
 from tuilab.reports.gaps import gaps
-from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, about, document
+from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, document
 from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
@@ -47,7 +47,8 @@ class ReportImage(DocumentPart, frozen=True):
     cols: int
     low: float
     high: float
-    cells: Annotated[str, about("base64, a byte for each cell: 0 is low, 254 high, 255 not finite")]
+    cells: str
+    """base64, a byte for each cell: 0 is low, 254 high, 255 not finite"""
 
 
 class ReportArtifact(DocumentPart, frozen=True):
@@ -61,48 +62,48 @@ class ReportSamples(DocumentPart, omit_defaults=True, frozen=True):
     name: str
     arm: str
     writer: str
-    place: Annotated[
-        list[float],
-        about("where each value belongs: its step, the round of its block, or the number of its sample"),
-    ]
-    time_s: Annotated[list[float], about("seconds since the first record")]
-    value: Annotated[list[float | None], about("the numbers; null: it could not be measured, and the note has the reason")]
-    note: Annotated[
-        list[str],
-        about(
-            "timed blocks: warm-up, disturbed, rerun, and which control; gaps: why they are n/a; absent if there are no notes"
-        ),
-    ] = []
+    place: list[float]
+    """where each value belongs: its step, the round of its block, or the number of its sample"""
+    time_s: list[float]
+    """seconds since the first record"""
+    value: list[float | None]
+    """the numbers; null: it could not be measured, and the note has the reason"""
+    note: list[str] = []
+    """timed blocks: warm-up, disturbed, rerun, and which control; gaps: why they are n/a; absent if there are
+    no notes"""
 
 
 class ReportedResult(Result, frozen=True):
     """A run with how to repeat it, its source, and every number that it recorded."""
 
-    command: Annotated[list[str] | None, about("command that repeats the run")]
-    started_wall_ns: Annotated[int | None, about("nanoseconds since 1970")]
+    command: list[str] | None
+    """command that repeats the run"""
+    started_wall_ns: int | None
+    """nanoseconds since 1970"""
     repeats: int | None
-    settings: Annotated[
-        dict[str, str],
-        about("by claim (its key, else its text): the setting that it recommends, in the old form"),
-    ]
-    variables: Annotated[list[ComparedVariable], about("variables whose values were compared, and the value that won")]
-    earlier: Annotated[
-        dict[str, str],
-        about("by claim about time: how often it was judged on this machine before, and with which verdicts"),
-    ]
-    declared: Annotated[list[ReportDeclared], about("claims about time, as they were declared before anything was measured")]
-    sweep: Annotated[ReportSweep | None, about("the sweep that the run is a point of")]
-    gaps: Annotated[list[str], about("what is missing or was lost, in sentences")]
-    notes: Annotated[list[ReportNote], about("notes about the run")]
+    settings: dict[str, str]
+    """by claim (its key, else its text): the setting that it recommends, in the old form"""
+    variables: list[ComparedVariable]
+    """variables whose values were compared, and the value that won"""
+    earlier: dict[str, str]
+    """by claim about time: how often it was judged on this machine before, and with which verdicts"""
+    declared: list[ReportDeclared]
+    """claims about time, as they were declared before anything was measured"""
+    sweep: ReportSweep | None
+    """the sweep that the run is a point of"""
+    gaps: list[str]
+    """what is missing or was lost, in sentences"""
+    notes: list[ReportNote]
+    """notes about the run"""
     tags: list[str]
     lesson: str
-    source: Annotated[str | None, about("source of the scenario, as it ran")]
+    source: str | None
+    """source of the scenario, as it ran"""
     images: list[ReportImage]
     artifacts: list[ReportArtifact]
-    samples: Annotated[
-        list[ReportSamples],
-        about("every number that was logged, sampled or timed, in columns; a long line is several pieces, one after another"),
-    ]
+    samples: list[ReportSamples]
+    """every number that was logged, sampled or timed, in columns; a long line is several pieces, one after
+    another"""
 
 
 class Report(DocumentPart, tag_field="schema", tag="tuilab.report/2", frozen=True):
@@ -111,7 +112,8 @@ class Report(DocumentPart, tag_field="schema", tag="tuilab.report/2", frozen=Tru
     Fields may be added. If a field changes its meaning, the number after the slash changes.
     """
 
-    tuilab: Annotated[str, about("version of tuilab that wrote the report")]
+    tuilab: str
+    """version of tuilab that wrote the report"""
     runs: list[ReportedResult]
 
 

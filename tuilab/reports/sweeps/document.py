@@ -1,10 +1,10 @@
 """A sweep as a JSON document."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from tuilab.record.events import Scalar
-from tuilab.reports.result import DocumentPart, VerdictWord, about, verdict_of
+from tuilab.reports.result import DocumentPart, VerdictWord, verdict_of
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import curve_ends
 from tuilab.reports.sweeps.swept import Along, Swept, Told, sweep_of
@@ -13,50 +13,62 @@ from tuilab.reports.sweeps.swept import Along, Swept, Told, sweep_of
 class SweptPoint(DocumentPart, frozen=True):
     """A claim at one point."""
 
-    point: Annotated[dict[str, Scalar], about("value of each setting")]
-    id: Annotated[str, about("id of the run")]
-    holds: Annotated[bool | None, about("true: the claim holds; null: the measurement does not decide it")]
+    point: dict[str, Scalar]
+    """value of each setting"""
+    id: str
+    """id of the run"""
+    holds: bool | None
+    """true: the claim holds; null: the measurement does not decide it"""
     verdict: VerdictWord | None
     why: str
     estimate: float | None
     low: float | None
     high: float | None
-    confidence: Annotated[float | None, about("confidence of the interval, such as 0.95")]
+    confidence: float | None
+    """confidence of the interval, such as 0.95"""
     units: int | None
     unit: str | None
     noise_floor: float | None
     smallest_effect: float | None
-    measure: Annotated[
-        str | None,
-        about("clock that judged: wall, or cpu if other processes disturbed the run; null: nothing was timed"),
-    ]
+    measure: str | None
+    """clock that judged: wall, or cpu if other processes disturbed the run; null: nothing was timed"""
 
 
 class SweptClaim(DocumentPart, frozen=True):
-    text: Annotated[str, about("text of the claim, with {NAME} in place of the value of a setting")]
-    about: Annotated[str, about("values for which the numbers in the text are true, if these vary; else empty")]
+    text: str
+    """text of the claim, with {NAME} in place of the value of a setting"""
+    about: str
+    """values for which the numbers in the text are true, if these vary; else empty"""
     key: str | None
-    holds: Annotated[list[str], about("where the claim holds: a sentence for each combination of the other settings")]
+    holds: list[str]
+    """where the claim holds: a sentence for each combination of the other settings"""
     points: list[SweptPoint]
 
 
 class SweptRun(DocumentPart, frozen=True):
-    run: Annotated[str, about("id of the run")]
-    path: Annotated[str, about("absolute path")]
+    run: str
+    """id of the run"""
+    path: str
+    """absolute path"""
     point: dict[str, Scalar]
     state: str
-    last: Annotated[dict[str, float], about("last value of each curve of a command")]
+    last: dict[str, float]
+    """last value of each curve of a command"""
 
 
 class SweepDocument(DocumentPart, tag_field="schema", tag="tuilab.sweep/1", frozen=True):
     """What `tuilab sweep NAME --json` prints."""
 
-    exit_code: Annotated[int, about("exit code of the command")]
-    sweep: Annotated[str, about("id of the sweep, for report and sweep --resume")]
-    values: Annotated[dict[str, list[Scalar]], about("values of each setting")]
+    exit_code: int
+    """exit code of the command"""
+    sweep: str
+    """id of the sweep, for report and sweep --resume"""
+    values: dict[str, list[Scalar]]
+    """values of each setting"""
     runs: list[SweptRun]
     claims: list[SweptClaim]
-    missing: Annotated[list[str], about("points without a result, and why")]
+    missing: list[str]
+    """points without a result, and why"""
 
 
 def sweep_document(swept: Swept, subjects: Sequence[Subject], exit_code: int) -> SweepDocument:
