@@ -80,7 +80,8 @@ class Outcome:
         code = headless.worst(self.codes)
         runs = [Finished(watch.summary, state, watch.run_dir) for watch, state in self.watched]
         if self.as_json:
-            print_result(for_programs(results_of(runs, code)))
+            finished = [(run.summary, run.state, run.run_dir) for run in runs]
+            print_result(for_programs(results_of(finished, code)))
         elif len(runs) > 1 and not self.as_jsonl:
             style = style_of(sys.stdout)
             print_result(style.fit(overview(runs, style, _terminal_width())))

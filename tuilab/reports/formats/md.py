@@ -114,7 +114,7 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
     """Return each claim of a sweep with its points, and from where on it holds."""
     claims = []
     for claim in found.claims:
-        rows = [(f"{one.mark} {one.verdict}", one.words, f"{one.found} ({one.id})") for one in claim.told]
+        rows = [(f"{one.row.mark} {one.row.verdict}", one.words, f"{one.found} ({one.id})") for one in claim.told]
         drawn = chart(claim.panel) if claim.panel else ""
         points = table(("Verdict", "At", "Measured"), rows)
         holds = "\n".join(f"- **{escape(words)}**" for words in claim.holds)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuilab.record.events import Scalar
-from tuilab.reports.result import DocumentPart, VerdictWord, verdict_of
+from tuilab.reports.result import DocumentPart, VerdictWord
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import curve_ends
 from tuilab.reports.sweeps.swept import Along, Swept, Told, sweep_of
@@ -92,8 +92,7 @@ def _claim(claim: Along) -> SweptClaim:
 
 def _point(told: Told) -> SweptPoint:
     names = SweptPoint.__struct_fields__
-    fields: dict[str, Any] = {**dict.fromkeys(names), "why": told.found}
-    if told.claim.verdict:
-        verdict = verdict_of(told.claim.verdict)
-        fields = {name: getattr(verdict, name, None) for name in names}
+    fields: dict[str, Any] = {name: getattr(told.claim, name, None) for name in names}
+    if told.claim.confidence is None:  # nothing was timed
+        fields["measure"] = None
     return SweptPoint(**{**fields, "point": dict(told.point), "id": told.id, "holds": told.holds})

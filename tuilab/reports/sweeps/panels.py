@@ -8,9 +8,9 @@ from tuilab.arrays import np
 from tuilab.drawings.lines import Line, steps_of
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import AxesNamed
-from tuilab.record.parts import Claim
 from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
+from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import Point, curve_ends, groups_of, x_of
 from tuilab.text import show
@@ -22,9 +22,9 @@ _WIDTH, _HEIGHT, _MOST = 78, 12, 120
 _LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
 
 
-def panel_of(judged: Sequence[tuple[Point, Claim]], axis: str, varied: Collection[str]) -> Panel | None:
+def panel_of(judged: Sequence[tuple[Point, ResultClaim]], axis: str, varied: Collection[str]) -> Panel | None:
     """Return the chart of a claim about a ratio: estimates with their intervals, and what is claimed."""
-    declared = judged[0][1].declared
+    declared = judged[0][1].claimed
     measured = [(point, found) for point, claim in judged if (found := _interval(claim))]
     if not axis or declared is None or len(measured) < 2:
         return None
@@ -36,8 +36,7 @@ def panel_of(judged: Sequence[tuple[Point, Claim]], axis: str, varied: Collectio
         for look, (words, at) in enumerate(groups.items())
     ]
     bound = (declared.bound,) * 3
-    claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
-    lines.append(_line(claimed, [(min(xs), *bound), (max(xs), *bound)], len(groups), is_log=is_log))
+    lines.append(_line(f"claimed {declared.words}", [(min(xs), *bound), (max(xs), *bound)], len(groups), is_log=is_log))
     title = f"{show(declared.over, 40)} / {show(declared.under, 40)}"
     return Panel(title, tuple(lines), is_log=True, is_log_x=is_log, x_name=show(axis, 40))
 
@@ -67,11 +66,10 @@ def _curve_ends(name: str, ended: Sequence[tuple[Point, Subject]], axis: str, va
     return Panel(f"last {show(name, 60)}", tuple(lines), is_log_x=is_log, x_name=show(axis, 40))
 
 
-def _interval(claim: Claim) -> tuple[float, float, float] | None:
-    """Return the ends of an interval and the estimate in it; None where there is none that can be drawn."""
-    reached = claim.verdict
-    if reached and reached.estimate and reached.low and reached.high:
-        return reached.low, reached.estimate, reached.high
+def _interval(claim: ResultClaim) -> tuple[float, float, float] | None:
+    """Return the ends of an interval and the estimate in it; None if there is none that can be drawn."""
+    if claim.estimate and claim.low and claim.high:
+        return claim.low, claim.estimate, claim.high
     return None
 
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from tuilab.catalogue import grid
 from tuilab.catalogue.stated import match
 from tuilab.record.events import Sweep
-from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict, is_about_other_values
 from tuilab.reports.charts.panels import Panel
-from tuilab.reports.charts.spreads import Interval
-from tuilab.reports.pages import claim_row
-from tuilab.reports.result import claim_of
+from tuilab.reports.pages import ClaimRow, claim_row
+from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.panels import curves_of, panel_of
 from tuilab.reports.sweeps.points import (
@@ -44,25 +42,25 @@ class Told:
     point: Point
     words: str
     id: str  # of the run
-    verdict: str
-    mark: str
-    kind: str
-    found: str
-    interval: Interval | None
-    claim: Claim
+    row: ClaimRow
+    claim: ResultClaim
+
+    @property
+    def found(self) -> str:
+        """What was measured, or why there is no estimate."""
+        return self.row.estimate or self.row.why
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether the claim is about other values than this point has."""
-        reached = self.claim.verdict
-        return reached is not None and is_about_other_values(reached.verdict, reached.why)
+        return is_about_other_values(self.claim.outcome, self.claim.why)
 
     @property
     def holds(self) -> bool | None:
         """Whether the claim holds there; None where the measurement gives no answer."""
-        if self.verdict == Verdict.INVALID:
+        if self.claim.verdict == Verdict.INVALID:
             return None
-        return {"good": True, "bad": False, "fair": False}.get(self.kind)
+        return {"good": True, "bad": False, "fair": False}.get(self.row.kind)
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class Swept:
     @property
     def note(self) -> str:
         """What is to be known of many verdicts together that rest on intervals."""
-        judged = sum(told.interval is not None for claim in self.claims for told in claim.told)
+        judged = sum(told.row.interval is not None for claim in self.claims for told in claim.told)
         return f"{judged} verdicts, each judged separately: of many, some are wrong by chance." if judged > 10 else ""
 
 
@@ -204,9 +202,9 @@ def _why_missing(subject: Subject | None) -> str:
     return f"{show(why, 200)} ({subject.id})"
 
 
-def _claims(subject: Subject) -> dict[str, Claim]:
+def _claims(subject: Subject) -> dict[str, ResultClaim]:
     """Return the claims of a run by what they are called at every point: where values stand in the words, by their names."""
-    some = list(subject.summary.claims.values())[:_MOST_CLAIMS]
+    some = subject.result.claims[:_MOST_CLAIMS]
     claims = [(claim, None if claim.key else match(claim.text, subject.scenario.claims)) for claim in some]
     named = [_FORM.sub(r"{\1}", stated.text) if stated and "{" in stated.text else claim.claim_id for claim, stated in claims]
     return {name if named.count(name) == 1 else claim.claim_id: claim for name, (claim, _) in zip(named, claims, strict=True)}
@@ -214,7 +212,7 @@ def _claims(subject: Subject) -> dict[str, Claim]:
 
 def _along(
     key: str,
-    claims: Sequence[tuple[Point, Subject, dict[str, Claim]]],
+    claims: Sequence[tuple[Point, Subject, dict[str, ResultClaim]]],
     missing: Sequence[Point],
     axis: str,
     varied: Collection[str],
@@ -243,7 +241,7 @@ def _along(
 
 def _claimed_elsewhere(told: Sequence[Told]) -> str:
     """Return the sentence for a claim that is about none of the values of a sweep."""
-    reasons = [one.claim.verdict.why for one in told if one.is_elsewhere and one.claim.verdict]
+    reasons = [one.claim.why for one in told if one.is_elsewhere]
     return f"n/a: {reasons[0]}"
 
 
@@ -256,9 +254,8 @@ def _about(text: str, subject: Subject) -> str:
     return f"as written for {point_words(meant)}" if meant else ""
 
 
-def _told(point: Point, words: str, subject: Subject, claim: Claim) -> Told:
-    row = claim_row(claim_of(claim, subject.summary), subject.before.get(claim.claim_id, ""))
-    return Told(point, words, subject.id, row.verdict, row.mark, row.kind, row.estimate or row.why, row.interval, claim)
+def _told(point: Point, words: str, subject: Subject, claim: ResultClaim) -> Told:
+    return Told(point, words, subject.id, claim_row(claim, subject.before.get(claim.claim_id, "")), claim)
 
 
 def _numbers(ended: Sequence[tuple[Point, Subject]], varied: Collection[str]) -> list[tuple[str, ...]]:

@@ -71,15 +71,20 @@ def _claim(claim: Along, style: Style, width: int) -> list[str]:
     holds = [style.bold(line) for words in claim.holds for line in hung(f"  {words}", width)]
     about = [style.dim(line) for line in hung(f"  {claim.about}", width)] if claim.about else []
     is_alike = len({one.found for one in claim.told}) == 1
-    if len(claim.told) > 1 and is_alike and all(one.holds and not one.interval for one in claim.told):
-        return [f"{style.mark(claim.told[0].verdict)} {heading[0]}", *(f"  {line}" for line in heading[1:]), *about, *holds]
-    heads = columns([(one.words, one.verdict) for one in claim.told])
+    if len(claim.told) > 1 and is_alike and all(one.holds and not one.row.interval for one in claim.told):
+        return [
+            f"{style.mark(claim.told[0].claim.outcome)} {heading[0]}",
+            *(f"  {line}" for line in heading[1:]),
+            *about,
+            *holds,
+        ]
+    heads = columns([(one.words, one.claim.outcome) for one in claim.told])
     pad = max(map(cells, heads))
     rows = [_row(head.ljust(pad), show(one.found, 200), width - 4) for one, head in zip(claim.told, heads, strict=True)]
     marked = [
         line
         for one, (first, *rest) in zip(claim.told, rows, strict=True)
-        for line in (f"  {style.mark(one.verdict)} {first}", *(f"    {line}" for line in rest))
+        for line in (f"  {style.mark(one.claim.outcome)} {first}", *(f"    {line}" for line in rest))
     ]
     return [*heading, *about, *marked, *holds]
 
