@@ -29,9 +29,7 @@ def judge_exact(claim: Claim, repeats: Mapping[str, int] | None = None) -> Judge
         return None
     told = _counts(claim, repeats or {})
     if claim.missed is None:
-        got = claim.last.got.value
-        measured = f"measured {_spelled(got, _believable(claim.last))}{_unit_of(got, claim.last)}"
-        return Judgement(Verdict.SUPPORTED, "; ".join([measured, *told]), _single(got))
+        return Judgement(Verdict.SUPPORTED, "; ".join([_support(claim.last), *told]), _single(claim.last.got.value))
     got = claim.missed.got.value
     return Judgement(Verdict.REFUTED, "; ".join([_refutation(claim.missed), *told]), _single(got))
 
@@ -52,12 +50,26 @@ def _counts(claim: Claim, repeats: Mapping[str, int]) -> list[str]:
     return told
 
 
+def _support(event: ClaimMeasured) -> str:
+    """Return what was measured, and what was claimed if that may be another value."""
+    got, want = event.got.value, event.want.value
+    truths = [*leaves(got)]
+    if event.op == "equals" and truths and all(leaf is True for leaf in truths):
+        return "holds" if len(truths) == 1 else f"all {len(truths)} hold"
+    measured = f"measured {_spelled(got, _believable(event))}{_unit_of(got, event)}"
+    if event.op == "equals" and not event.tolerance:
+        return measured
+    return f"{measured}, claimed {_bound(event, want, _believable(event))}{_unit_of(want, event)}"
+
+
 def _refutation(event: ClaimMeasured) -> str:
     """Return what was measured and what was claimed, such that one sees how they differ."""
     got, want, place = event.got.value, event.want.value, ""
     if max(len([*leaves(got)]), len([*leaves(want)])) > _SHOWN:
         got, want, place = _first_miss(got, event.op, want, event.tolerance)
     at = f" at {place}" if place else ""
+    if got is False and want is True:
+        return f"does not hold{at}"
     if isinstance(got, str) and isinstance(want, str) and max(len(got), len(want)) > _EXCERPT:
         return _texts(got, want, at)
     for spelling in (_believable(event), _full):

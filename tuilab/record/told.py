@@ -60,14 +60,18 @@ def why_not_judged(claim: Claim, summary: RunSummary) -> str:
     return "its verdict was not recorded" if claim.measured or claim.declared else "not measured"
 
 
-def noise_words(found: NoiseFloor | None, name: str = "noise") -> str:
-    """Return a noise floor as `noise of sum ±1.9 %`; nothing where there is none."""
+def noise_words(found: NoiseFloor | None) -> str:
+    """Return a noise floor as `noise floor ±1.9 % (sum against itself)`; nothing if there is none."""
     if not found:
         return ""
-    names = [show(arm, 60) for arm in (found.arm, *found.others) if arm]
-    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    arms = " and ".join([*names[:_NAMED], *more])
-    return f"{name}{f' of {arms}' if arms else ''} ±{percent(found.share)}"
+    words = f"noise floor ±{percent(found.share)}"
+    arms = [show(arm, 60) for arm in (found.arm, *found.others) if arm]
+    if not arms:
+        return words
+    named = arms[:_NAMED]
+    if len(arms) > _NAMED:
+        named.append(f"{len(arms) - _NAMED} more")
+    return f"{words} ({' and '.join(named)}{', each' if len(arms) > 1 else ''} against itself)"
 
 
 def reason_words(verdict: str, why: str) -> str:

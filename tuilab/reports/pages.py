@@ -201,7 +201,7 @@ def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
     look = {"verdict": claim.outcome, "mark": mark, "kind": kind}
     if not claim.is_ratio or claim.claimed is None:
         return ClaimRow(claim.text, **look, estimate="", claimed="", why=claim.evidence, interval=None)
-    floor = noise_words(claim.noise, "noise floor") or "no noise floor"
+    floor = noise_words(claim.noise) or "no noise floor"
     why = "; ".join(filter(None, (claim.why, before)))
     return ClaimRow(
         claim.text,

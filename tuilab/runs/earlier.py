@@ -37,14 +37,14 @@ def tell(run_dir: Path, summary: RunSummary, cache: LedgerCache | None = None) -
     found = {claim.claim_id: _verdicts(claim, entries) for claim in claims}
     where = {claim.claim_id: f"this GPU, {gpu}" for claim in claims if (gpu := show(claim.gpu, 200))}
     return {
-        name: in_words(verdicts, is_all=is_all, where=where.get(name, "this box"))
+        name: in_words(verdicts, is_all=is_all, where=where.get(name, "this machine"))
         for name, verdicts in found.items()
         if verdicts
     }
 
 
-def in_words(verdicts: Sequence[str], *, is_all: bool = True, where: str = "this box") -> str:
-    """Return which run of a claim that is, after those with these verdicts: `3rd run of this claim on this box; the ...`."""
+def in_words(verdicts: Sequence[str], *, is_all: bool = True, where: str = "this machine") -> str:
+    """Return which run of a claim this is, as `3rd run of this claim on this machine; the others: ...`."""
     which = f"{'' if is_all else 'at least the '}{_ordinal(len(verdicts) + 1)} run of this claim on {where}"
     if len(verdicts) > _NAMED:
         others = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())
