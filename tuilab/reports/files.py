@@ -25,7 +25,6 @@ ENDINGS = {  # how a file's name ends -> the format: a module of `formats`; the 
     ".trace.json": "trace",
     ".tfevents": "tensorboard",
 }
-FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
 STDOUT = "-"
 GITHUB_LIMIT = 65_000  # characters, of 65,536 that a comment may have
 
