@@ -27,7 +27,6 @@ from tuilab.runs.comparing.comparison import Comparison, verdict_words
 from tuilab.runs.comparing.differences import Difference, box_of
 from tuilab.text import plural, show
 
-_MOST_RUNS = 6  # that fit beside each other
 _MOST_CHARTS, _MOST_ROWS = 8, 60
 _FEW_POINTS = 0.4  # of what a chart alone may have
 
@@ -68,20 +67,6 @@ class SideBySide:
     same_numbers: int
     overview: str  # how the claims came out beside each other
     charts: tuple[Chart, ...]
-
-
-def groups_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
-    """Return the newest runs that are of one scenario, where there are several; the oldest of them comes first."""
-    found: dict[str, list[Subject]] = {}
-    for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
-        if subject.summary.run:
-            found.setdefault(subject.name, []).append(subject)
-    return [group[-_MOST_RUNS:] for group in found.values() if len(group) > 1]
-
-
-def has_one_story(subjects: Sequence[Subject], groups: Sequence[Sequence[Subject]]) -> bool:
-    """Say whether the groups hold all the runs that there are: then how they differ is what the report is about."""
-    return bool(groups) and {id(one) for group in groups for one in group} >= {id(one) for one in subjects}
 
 
 def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:

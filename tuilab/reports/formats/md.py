@@ -13,15 +13,16 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.series import first_of_each_arm, siblings
-from tuilab.reports.box import opening_of
+from tuilab.reports.box import Opening
 from tuilab.reports.charts.panels import names_of
-from tuilab.reports.compared import groups_of, has_one_story, side_by_side
+from tuilab.reports.compared import side_by_side
 from tuilab.reports.comparison_tables import axes_of, overlaid
 from tuilab.reports.formats.markup import bullets, escape, fence, table
+from tuilab.reports.outline import outline_of
 from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.panels import chart
-from tuilab.reports.sweeps.swept import Swept, apart, readable, sweeps_of, swept
+from tuilab.reports.sweeps.swept import Swept
 from tuilab.text import shorten
 
 _WIDTH, _HEIGHT = 78, 12
@@ -72,14 +73,14 @@ def _sections(
     subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]]
 ) -> list[dict[str, str]]:
     """Return what the report says, section by section; the parts of a section have names."""
-    is_many = len(subjects) != 1
-    sweeps = [] if groups else sweeps_of(subjects)
-    chosen = groups or groups_of(apart(subjects, sweeps))
-    is_one_story = has_one_story(readable(subjects), [*chosen, *sweeps])
-    found = [{"opening": _opening(subjects, known)}] if is_many and not is_one_story else []
-    found += [_swept(swept(group), "#" if is_one_story else "##") for group in sweeps]
-    found += [_compared(group, "#" if is_one_story else "##") for group in chosen]
-    return found + [_run(subject, is_many) for subject in subjects]
+    outline = outline_of(subjects, known, groups)
+    level = "##" if outline.opening else "#"
+    sections = []
+    if outline.opening:
+        sections.append({"opening": _opening(outline.opening)})
+    sections += [_swept(sweep, level) for sweep in outline.sweeps]
+    sections += [_compared(group, level) for group in outline.groups]
+    return sections + [_run(subject, outline.is_many) for subject in subjects]
 
 
 def _joined(sections: Sequence[dict[str, str]], left_out: Sequence[str]) -> str:
@@ -88,10 +89,8 @@ def _joined(sections: Sequence[dict[str, str]], left_out: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
-    opening = opening_of(subjects, known)
-    parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}"]
-    parts += [escape(opening.box)] if opening.box else []
+def _opening(opening: Opening) -> str:
+    parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}", escape(opening.box)]
     parts += [
         "## Recommended settings",
         fence(opening.env, "sh") if opening.has_env else "None: no value measurably beat the default on this machine.",
@@ -249,13 +248,17 @@ def _pictures(subject: Subject) -> str:
 
 
 def _lesson(page: Page, level: str) -> str:
-    parts = [f"{level}# The lesson"] if page.lesson else []
+    if not page.lesson:
+        return ""
+    parts = [f"{level}# The lesson"]
     for heading, found in page.lesson:
-        parts += [f"**{escape(heading)}**"] if heading else []
+        if heading:
+            parts.append(f"**{escape(heading)}**")
         for kind, text in found:
             shown = fence(text) if kind == "code" else "".join(_inline(*part) for part in code_parts(text))
-            if kind == "note" and parts:
-                parts[-1] += f"\\\n{'  ' * parts[-1].startswith('- ')}{shown}"
+            if kind == "note":
+                indent = "  " if parts[-1].startswith("- ") else ""
+                parts[-1] += f"\\\n{indent}{shown}"
             elif kind in ("bullet", "item") and parts[-1].startswith("- "):
                 parts[-1] += f"\n- {shown}"
             else:

@@ -111,17 +111,6 @@ def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
     return [group for group in groups if len(group) > 1 or group[0].of_sweep]
 
 
-def apart(subjects: Sequence[Subject], sweeps: Sequence[Sequence[Subject]]) -> list[Subject]:
-    """Return the runs that are of none of some sweeps."""
-    inside = {id(one) for group in sweeps for one in group}
-    return [one for one in subjects if id(one) not in inside]
-
-
-def readable(subjects: Sequence[Subject]) -> list[Subject]:
-    """Return the runs of which it can be told what they are of."""
-    return [one for one in subjects if one.summary.run]
-
-
 def sweep_of(subject: Subject) -> Sweep | None:
     return sweep_in(subject.summary.run)
 
@@ -154,11 +143,18 @@ def swept(subjects: Sequence[Subject]) -> Swept:
 
 def _how(ended: Sequence[tuple[Point, Subject]]) -> str:
     """Return how much stands behind each point, where it is the same for all."""
-    found = {(one.summary.planned_repeats, run.quick, bool(run.command)) for _, one in ended if (run := one.summary.run)}
-    if len(found) != 1:
+    ways = set()
+    for _, subject in ended:
+        run = subject.summary.run
+        if run:
+            ways.add((subject.summary.planned_repeats, run.quick, bool(run.command)))
+    if len(ways) != 1:
         return ""
-    ((repeats, is_quick, is_command),) = found
-    return "" if is_command else f"; {plural(repeats, 'process', 'processes')} each{', with --quick' if is_quick else ''}"
+    repeats, is_quick, is_command = ways.pop()
+    if is_command:
+        return ""
+    words = f"; {plural(repeats, 'process', 'processes')} each"
+    return f"{words}, with --quick" if is_quick else words
 
 
 def _doubts(ended: Sequence[tuple[Point, Subject]]) -> Iterator[str]:
