@@ -142,15 +142,15 @@ class HistoryDocument(DocumentPart, tag_field="schema", tag="tuilab.claim-histor
     runs: list[HistoryMoment]
 
 
-def compared_runs(looks: Sequence[Subject], found: Comparison) -> ComparedRuns:
+def compared_runs(subjects: Sequence[Subject], found: Comparison) -> ComparedRuns:
     """Return a comparison of some runs for a JSON document."""
-    rows = rows_of_commands(looks)
+    rows = rows_of_commands(subjects)
     return ComparedRuns(
         scenarios=list(found.names),
-        runs=[_run(look) for look in looks],
+        runs=[_run(subject) for subject in subjects],
         differences=list(found.differences),
         same=found.same,
-        source_changes=source_changes(looks),
+        source_changes=source_changes(subjects),
         claims=[_claim(pair) for pair in found.claims],
         times_s=_lists(found.times),
         time_shifts={arm: list(shifts) for arm, shifts in found.shifts.items()},
@@ -159,7 +159,7 @@ def compared_runs(looks: Sequence[Subject], found: Comparison) -> ComparedRuns:
         judged_on_cpu=sorted(found.judged_on_cpu),
         memory=_lists(found.sizes),
         commands=[ComparedCommand(row.name, list(row.values), list(row.shifts)) for row in rows],
-        curves=[ComparedCurve(name, _lines(looks, name)) for name in shared_names(looks, found)],
+        curves=[ComparedCurve(name, _lines(subjects, name)) for name in shared_names(subjects, found)],
         regressions=comparison.regressions(found),
     )
 
@@ -177,10 +177,10 @@ def _lists(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> dict[str, l
     return {name: list(values) for name, values in table}
 
 
-def _run(look: Subject) -> ComparedRun:
-    run = look.summary.run
+def _run(subject: Subject) -> ComparedRun:
+    run = subject.summary.run
     scenario, host = (run.scenario, run.supervisor.host) if run else (None, None)
-    return ComparedRun(look.run_dir.name, str(look.run_dir), look.state, look.summary.elapsed_s, scenario, host)
+    return ComparedRun(subject.run_dir.name, str(subject.run_dir), subject.state, subject.summary.elapsed_s, scenario, host)
 
 
 def _claim(pair: ClaimPair) -> ComparedClaim:
@@ -193,12 +193,12 @@ def _side(side: Side) -> ComparedSide:
     return ComparedSide(**{**fields, "verdict": side.verdict or None})
 
 
-def _lines(looks: Sequence[Subject], name: str) -> list[ComparedLine]:
+def _lines(subjects: Sequence[Subject], name: str) -> list[ComparedLine]:
     """Return the curves of a name in all runs."""
     lines = []
-    for look in looks:
-        for line in look.summary.series.values():
+    for subject in subjects:
+        for line in subject.summary.series.values():
             if line.name == name:
                 values = line.count, line.last, line.low, line.high
-                lines.append(ComparedLine(look.run_dir.name, line.arm, line.writer, *values))
+                lines.append(ComparedLine(subject.run_dir.name, line.arm, line.writer, *values))
     return lines

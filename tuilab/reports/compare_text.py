@@ -34,17 +34,17 @@ _NAME, _MEASURED = 30, 20  # characters, in the table of claims by machine
 _CHANGED = {"+": 32, "-": 31}
 
 
-def render(looks: Sequence[Subject], found: Comparison, style: Style, width: int, *, has_chart: bool) -> str:
+def render(subjects: Sequence[Subject], found: Comparison, style: Style, width: int, *, has_chart: bool) -> str:
     """Return a comparison as text for people."""
     parts = [
-        _runs(looks, found, style),
-        _differences(found, source_changes(looks), style, width),
+        _runs(subjects, found, style),
+        _differences(found, source_changes(subjects), style, width),
         claims_on_boxes(found, style, width),
         _claims(found, style, width),
-        *(_table(table, style, width) for table in [*number_tables(found), *command_tables(looks, found)]),
+        *(_table(table, style, width) for table in [*number_tables(found), *command_tables(subjects, found)]),
     ]
     if has_chart:
-        parts += _curves(looks, found, style, min(width, 100))
+        parts += _curves(subjects, found, style, min(width, 100))
     return "\n\n".join(filter(None, parts))
 
 
@@ -58,13 +58,13 @@ def width_here() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def _runs(looks: Sequence[Subject], found: Comparison, style: Style) -> str:
+def _runs(subjects: Sequence[Subject], found: Comparison, style: Style) -> str:
     lines = [style.bold("compare ") + " and ".join(map(show, dict.fromkeys(found.names)))]
-    for number, look in enumerate(looks, 1):
-        name = RunName(look.run_dir.name)
-        where = f" on {show(box_of(look.summary), 40)}" if look.summary.run else ""
+    for number, subject in enumerate(subjects, 1):
+        name = RunName(subject.run_dir.name)
+        where = f" on {show(box_of(subject.summary), 40)}" if subject.summary.run else ""
         when = show(name.text, 40) if name.started_s is None else name.started
-        end = f"{look.state} {for_how_long(f'{look.summary.elapsed_s:.1f} s', look.state)}"
+        end = f"{subject.state} {for_how_long(f'{subject.summary.elapsed_s:.1f} s', subject.state)}"
         lines.append(f"  {number}  {show(name.id, 20)}  {when}{where}  {end}".rstrip())
     if len(set(found.names)) > 1:
         lines.append(style.paint("  These are different scenarios, so most claims, times and curves cannot be compared.", 33))
@@ -176,10 +176,10 @@ def _table(table: NumberTable, style: Style, width: int) -> str:
     return "\n".join(lines)
 
 
-def _curves(looks: Sequence[Subject], found: Comparison, style: Style, width: int) -> list[str]:
+def _curves(subjects: Sequence[Subject], found: Comparison, style: Style, width: int) -> list[str]:
     """Return a chart of each of the first curves that more than one run has."""
-    summaries = [look.summary for look in looks]
-    names = shared_names(looks, found)
+    summaries = [subject.summary for subject in subjects]
+    names = shared_names(subjects, found)
     charts = []
     for name in names[:_CURVES]:
         lines = overlaid(summaries, name)

@@ -32,15 +32,15 @@ class NumberTable(NamedTuple):
     note: str = ""
 
 
-def going_on(looks: Sequence[Subject]) -> set[int]:
+def going_on(subjects: Sequence[Subject]) -> set[int]:
     """Return the places of the runs that are still running."""
-    return {at for at, look in enumerate(looks) if look.state in RUNNING_STATES}
+    return {at for at, subject in enumerate(subjects) if subject.state in RUNNING_STATES}
 
 
-def source_changes(looks: Sequence[Subject]) -> list[str]:
+def source_changes(subjects: Sequence[Subject]) -> list[str]:
     """Return how the source of the last run differs from that of the first, if both are of one scenario and kept it."""
-    names = {look.summary.run.scenario if look.summary.run else "" for look in looks}
-    first, last = looks[0].source, looks[-1].source
+    names = {subject.summary.run.scenario if subject.summary.run else "" for subject in subjects}
+    first, last = subjects[0].source, subjects[-1].source
     return comparison.source_changes(first, last) if len(names) == 1 and first and last else []
 
 
@@ -49,9 +49,9 @@ def in_order(differences: Sequence[Difference]) -> list[Difference]:
     return sorted(differences, key=lambda row: _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS))
 
 
-def shared_names(looks: Sequence[Subject], found: Comparison) -> list[str]:
+def shared_names(subjects: Sequence[Subject], found: Comparison) -> list[str]:
     """Return the names of the curves that more than one run has."""
-    names_of_runs = [{name for name, _, _ in look.summary.series} for look in looks]
+    names_of_runs = [{name for name, _, _ in subject.summary.series} for subject in subjects]
     return [name for name in found.series if sum(name in names for names in names_of_runs) > 1]
 
 
@@ -109,10 +109,10 @@ def number_tables(found: Comparison) -> list[NumberTable]:
     return tables
 
 
-def command_tables(looks: Sequence[Subject], found: Comparison) -> list[NumberTable]:
+def command_tables(subjects: Sequence[Subject], found: Comparison) -> list[NumberTable]:
     """Return what watched commands took, and what can be said of the difference."""
-    rows = [_cells(row.name, row.values, row.spell, found.lacks, row.shifts) for row in rows_of_commands(looks)]
-    return [NumberTable("Measured in one process each", rows, about_one_process(looks))] if rows else []
+    rows = [_cells(row.name, row.values, row.spell, found.lacks, row.shifts) for row in rows_of_commands(subjects)]
+    return [NumberTable("Measured in one process each", rows, about_one_process(subjects))] if rows else []
 
 
 def _cells(
