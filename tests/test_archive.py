@@ -200,7 +200,7 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
 
     assert [run["state"] for run in listed] == ["lost"]
     assert (attached.returncode, json.loads(attached.stdout)["runs"][0]["state"]) == (4, "lost")
-    assert "The run is lost" in reported.stdout
+    assert "Lost: its supervisor is gone" in reported.stdout
     assert (exported.returncode, exported.stderr) == (0, "")
     assert watch.state == ledger.read(unfinished).state == past_runs.look(unfinished).state == "lost"
     assert GoingOn(LedgerCache(unfinished.parent)).look() == []

@@ -308,7 +308,7 @@ class ResultRecord(DocumentPart, frozen=True):
     lost: int
     unknown: int
     digest: str
-    """digest of the record on disk, as tuilab verify prints it; or n/a with the reason"""
+    """digest of the record on disk, which `verify` prints as well; or n/a with the reason"""
 
 
 class ResultNumber(DocumentPart, frozen=True):
