@@ -28,6 +28,12 @@ def source_of(lesson: str) -> str:
     return Path(path).read_text()
 
 
+def reason_of(claim: dict[str, Any]) -> str:
+    """Return the reason for a verdict; that of a claim which holds without the bound."""
+    reason = str(claim["why"])
+    return reason.partition(", claimed ")[0] if claim["verdict"] == "SUPPORTED" else reason
+
+
 @contextmanager
 def short_races() -> Iterator[None]:
     """Let a race have the fewest rounds, of blocks that are next to nothing: all is called and compared, little is timed.

@@ -15,7 +15,7 @@ from tests.record_journals import JOURNALS
 from tests.tui.made_up import make_run, started
 from tuilab.cli.schemas import schema_of
 from tuilab.record import events
-from tuilab.reports.formats.full import render
+from tuilab.reports.formats.json import render
 from tuilab.reports.subject import Subject, read_subject
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

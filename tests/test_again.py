@@ -10,7 +10,7 @@ from tests.tui.made_up import make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.events import Sweep
-from tuilab.reports.formats import html, markdown
+from tuilab.reports.formats import html, md
 from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
 from tuilab.reports.subject import read_subject
@@ -80,7 +80,7 @@ def test_the_result_and_reports_name_the_node(tmp_path: Path, host: str, told: s
     lines = render(subject.summary, "succeeded", subject.run_dir, Style(), 100, has_chart=False).splitlines()
 
     assert told in [line.strip() for line in lines]
-    assert f"| {told.replace('  ', ' | ')} |" in markdown.render([subject])
+    assert f"| {told.replace('  ', ' | ')} |" in md.render([subject])
     assert told.replace("  ", "") in Elements(html.render([subject])).text
 
 

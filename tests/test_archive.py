@@ -199,7 +199,7 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
 
     assert [run["state"] for run in listed] == ["lost"]
     assert (attached.returncode, json.loads(attached.stdout)["runs"][0]["state"]) == (4, "lost")
-    assert "The run is lost" in reported.stdout
+    assert "Lost: its supervisor is gone" in reported.stdout
     assert (exported.returncode, exported.stderr) == (0, "")
     assert watch.state == reading.read_entry(unfinished).state == past_runs.read_past_run(unfinished).state == "lost"
     assert Index(unfinished.parent).running() == []

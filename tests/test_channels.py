@@ -29,7 +29,7 @@ ROWS = [
     *("report ev1l00 -o - --as junit", "export ev1l00 -o packed.tgz", "list --scenarios OWN", "list --json --scenarios OWN"),
     *("attach ev1l00 --headless --plot", "attach ev1l00 --jsonl", "verify ev1l00 --json", "show good --json --scenarios OWN"),
     *("show good --source --scenarios OWN", "show good --lang zh --scenarios OWN", "run good --help --scenarios OWN"),
-    *("report ev1l00 -o - --as json", "report 71aed0 -o - --as trace", "report 71aed0 -o - --as pyperf", "doctor --json"),
+    *("report ev1l00 -o - --as json", "report 71aed0 -o - --as trace", "doctor --json"),
     *("report ev1l00 abc123 -o - --as html", "report all -o - --as md", "compare ev1l00 abc123 --json", "runs --claim key"),
     *("compare ev1l00 abc123 -o told.md", "compare ev1l00 abc123 -o told.html", "runs --tag even", "check FILE"),
     *("attach USER", "show USER", "stop USER", "rm USER", "verify USER", "new USER", "run USER --headless", "replay USER"),
@@ -65,7 +65,7 @@ def is_well_made(text: str, kind: str) -> None:
         assert [cell for cell in cells if cell[:1] in "=+-@\t\r" and "owned" in cell] == []
     elif kind == "junit":
         assert [node.tag for node in ElementTree.fromstring(text).iter() if "owned" in node.tag] == []
-    elif kind in ("json", "trace", "pyperf"):
+    elif kind in ("json", "trace"):
         assert json.loads(text)
 
 
@@ -86,7 +86,7 @@ def test_no_word_is_obeyed_whichever_way_it_came_and_whatever_shows_it(
 
     assert done.returncode in set(ExitCode) and not re.search("^Traceback", done.stderr, re.MULTILINE), done.stderr
     written = next((file.read_text() for file in tmp_path.glob("told.*")), done.stdout)
-    form = re.search(r"(?:--as |told\.|--)(json|html|md|csv|junit|trace|pyperf)\b", row)
+    form = re.search(r"(?:--as |told\.|--)(json|html|md|csv|junit|trace)\b", row)
     assert "owned" in written + done.stderr
     assert obeyed(done.stderr) == [] == obeyed(done.stdout.replace(OURS, "")) == obeyed(written.replace(OURS, ""))
     is_well_made(written, form[1] if form else "")

@@ -1,6 +1,5 @@
 """The clock that a verdict was judged on comes first in every view, and the other clock is named."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +13,12 @@ from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.timing.clocks import CPU, WALL, arm_times
-from tuilab.reports.compare_text import fields, render
-from tuilab.reports.document import document
-from tuilab.reports.formats import html, markdown
-from tuilab.reports.formats.pyperf import pyperf
+from tuilab.reports.compare_document import compared_runs
+from tuilab.reports.compare_text import render
+from tuilab.reports.formats import html, md
 from tuilab.reports.formats.trace import trace
 from tuilab.reports.plain import render as render_result
+from tuilab.reports.result import document, results_of
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs.comparing.comparison import compare, slower
 
@@ -117,7 +116,7 @@ def test_old_journal_without_cpu_times_names_the_wall_clock(tmp_path: Path) -> N
 def test_reports_show_the_judged_clock_first_and_name_the_other(tmp_path: Path) -> None:
     subject = timed_run(tmp_path, {"index/unbind": CPU})
     page = html.render([subject])
-    summary_page = markdown.render([subject])
+    summary_page = md.render([subject])
 
     assert "CPU time of a call (judged)" in page
     assert page.index("1.27 ms") < page.index("wall clock 31.6 ms")
@@ -133,17 +132,12 @@ def test_chart_of_a_mixed_run_has_a_row_for_each_clock(tmp_path: Path) -> None:
     assert page.index("sum, wall clock") < page.index("sum, CPU time")
 
 
-def test_json_and_pyperf_have_the_times_on_both_clocks(tmp_path: Path) -> None:
+def test_json_has_the_times_on_both_clocks(tmp_path: Path) -> None:
     subject = timed_run(tmp_path, {"index/unbind": CPU})
-    race = document([(subject.summary, "succeeded", subject.run_dir)], 0)["runs"][0]["races"][0]
-    benchmarks = pyperf([subject])["benchmarks"]
-    names = [one["metadata"]["name"].rpartition("index")[2] for one in benchmarks[:2]]
+    race = document(results_of([(subject.summary, "succeeded", subject.run_dir)], 0))["runs"][0]["races"][0]
 
     assert race["step_s"] == pytest.approx([0.0316] * 3)
     assert race["thread_s"] == pytest.approx([0.00127] * 3)
-    assert names == [", CPU time (judged)", ""]
-    assert benchmarks[0]["runs"][0]["values"] == pytest.approx([0.00127] * 3)
-    assert benchmarks[1]["runs"][0]["values"] == pytest.approx([0.0316] * 3)
 
 
 def test_comparison_shows_times_on_the_same_clock_and_the_judged_one_first(tmp_path: Path) -> None:
@@ -153,7 +147,7 @@ def test_comparison_shows_times_on_the_same_clock_and_the_judged_one_first(tmp_p
 
     assert result.index("index, CPU time") < result.index("index, wall clock")
     assert "1.01 [0.739, 1.39] in CPU time" in result
-    assert json.loads(json.dumps(fields(looks, found)))["judged_on_cpu"] == ["index", "unbind"]
+    assert compared_runs(looks, found).judged_on_cpu == ["index", "unbind"]
 
 
 def test_comparison_of_runs_on_two_clocks_names_both(tmp_path: Path) -> None:

@@ -12,13 +12,11 @@ from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
-from tuilab.reports import compare_text
-from tuilab.reports.boxes import claims_on_boxes
-from tuilab.reports.compare_text import measured_cells, side_found
+from tuilab.reports.compare_text import claims_on_boxes
+from tuilab.reports.comparison_tables import number_tables, shift_words, side_found
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import Side
 from tuilab.tui.widgets.compare.compared import numbers
-from tuilab.words import spell_of
 
 
 def summary(*records: events.Record, **fields: Any) -> RunSummary:
@@ -142,7 +140,7 @@ def test_runs_of_one_process_each_differ_with_a_warning() -> None:
 
     (shift,) = found.claims[0].shifts
     assert comparison.verdict_words(found.claims[0]) == "different estimates"
-    assert shift and compare_text.shift_words(2, shift).endswith("], of one process each")
+    assert shift and shift_words(2, shift).endswith("], of one process each")
 
 
 @pytest.mark.parametrize("broken", [(2.0, None, None), (2.0, 0.0, 3.0), (2.0, 1.0, float("inf")), (float("nan"), 1.0, 3.0)])
@@ -182,9 +180,8 @@ def test_recorded_runs_are_compared_with_their_times_and_curves() -> None:
 def test_a_number_that_a_run_has_not_says_why() -> None:
     timed = summary(events.MemoryMeasured(name="forward", arm="a", values={"peak_bytes": 1024.0}))
     found = comparison.compare([timed, summary(), RunSummary(), summary()], going_on={3})
-    (name, values), *_ = found.sizes
 
-    cells = measured_cells(name, values, spell_of(name), found.lacks)
+    (cells,) = number_tables(found)[0].rows
 
     assert cells == ["forward a peak_bytes", "1 KiB", "n/a: not in this run", "n/a: nothing was recorded", "n/a: not yet"]
 

@@ -43,13 +43,13 @@ SPREADS = """
 A fp32                                ├───▇▇█▇───────┤ 12 ms
 B amp                 ├──█▇─┤             ░░░░░         6 ms
        0            5 ms            10 ms          15 ms
-░ A/A noise floor ±5 %
+░ noise floor ±5 %
 """
 OF_AMP = """
 A fp32                  ░░░           ├───▇▇█▇───────┤ 12 ms
 B amp                 ├──█▇─┤                           6 ms
        0            5 ms            10 ms          15 ms
-░ A/A noise floor of amp ±5 %
+░ noise floor ±5 % (amp against itself)
 """
 
 

@@ -17,7 +17,7 @@ from tuilab.runs import earlier
 from tuilab.runs.index import Index
 
 STYLE = Style(has_colour=False, is_utf8=True)
-SAID = "2nd run of this claim on this box; the other: SUPPORTED"
+SAID = "2nd run of this claim on this machine; the other: SUPPORTED"
 
 
 def told(run_dir: Path) -> dict[str, str]:
@@ -29,8 +29,8 @@ def test_the_first_run_of_a_claim_says_nothing_and_each_other_one_counts_those_b
 
     assert [told(run) for run in runs] == [
         {},
-        {"sum": "2nd run of this claim on this box; the other: INCONCLUSIVE"},
-        {"sum": "3rd run of this claim on this box; the others: INCONCLUSIVE, SUPPORTED"},
+        {"sum": "2nd run of this claim on this machine; the other: INCONCLUSIVE"},
+        {"sum": "3rd run of this claim on this machine; the others: INCONCLUSIVE, SUPPORTED"},
     ]
 
 
@@ -90,9 +90,11 @@ def test_many_verdicts_are_counted(root: Path) -> None:
     verdicts = ["INCONCLUSIVE"] * 2 + ["REFUTED"] + ["SUPPORTED"] * 7
 
     assert earlier.in_words(verdicts) == (
-        "11th run of this claim on this box; the others: 7 SUPPORTED, 2 INCONCLUSIVE, 1 REFUTED"
+        "11th run of this claim on this machine; the others: 7 SUPPORTED, 2 INCONCLUSIVE, 1 REFUTED"
     )
-    assert earlier.in_words(["REFUTED"], is_all=False).startswith("at least the 2nd run of this claim on this box; the other:")
+    assert earlier.in_words(["REFUTED"], is_all=False).startswith(
+        "at least the 2nd run of this claim on this machine; the other:"
+    )
 
 
 @pytest.mark.parametrize(("number", "word"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (12, "12th"), (21, "21st"), (113, "113th")])

@@ -74,11 +74,17 @@ def test_where_processes_hold_other_arms_against_themselves_the_noise_is_of_all_
     arms = (block("a"), block("b"))
     reached = events.VerdictReached(text="c", verdict="SUPPORTED", rule="r", noise_floor=0.05)
 
-    for other, words in (("b", "noise of b ±5 %"), ("a", "noise of b and a ±5 %")):
+    for other, words in (
+        ("b", "noise floor ±5 % (b against itself)"),
+        ("a", "noise floor ±5 % (b and a, each against itself)"),
+    ):
         raced = [*repeat(0, *arms), *repeat(1, *arms, base=other)]
         summary = fold([("worker-0", CLAIM), *raced, ("judge", reached)])
         assert noise_words(noise_of(summary.claims["c"], summary)) == words
-    assert noise_words(NoiseFloor(0.05, "a", ("b", "c", "d", "e"))) == "noise of a and b and c and 2 more ±5 %"
+    assert (
+        noise_words(NoiseFloor(0.05, "a", ("b", "c", "d", "e")))
+        == "noise floor ±5 % (a and b and c and 2 more, each against itself)"
+    )
 
 
 def test_a_warm_up_that_did_not_settle_is_counted() -> None:

@@ -184,6 +184,7 @@ def test_bounds_are_in_order_to_the_last_digit() -> None:
         (exact(BIG + 1, "equals", BIG), f"measured {BIG + 1}, claimed {BIG}"),
         (exact("12", "equals", 12), 'measured "12", claimed 12'),
         (exact(True, "equals", "True"), 'measured True, claimed "True"'),
+        (exact(False, "equals", True), "does not hold"),
         (exact("a", "equals", "b"), "measured a, claimed b"),
         (exact(["a b"], "equals", ["a", "b"]), 'measured a b, claimed ["a", "b"]'),
         (exact([], "at_most", 2), "measured [], claimed at most 2"),
@@ -212,6 +213,9 @@ def test_what_was_measured_is_told_so_that_the_difference_is_seen(event: ClaimMe
         ([64, 10], "measured [64, 10]"),
         (10**6, "measured 1000000"),
         ([], "measured []"),
+        (True, "holds"),
+        ([True, True], "all 2 hold"),
+        ([True, False], "measured [True, False]"),
         ("word", "measured word"),
         ([[1, 2], [3, 4]], "measured [[1, 2], [3, 4]]"),
         (list(range(10)), "measured [0, 1, 2, 3, 4, 5, 6, 7, … 2 more]"),
@@ -224,7 +228,7 @@ def test_what_holds_is_told_in_few_digits(got: object, why: str) -> None:
 def test_the_unit_of_a_claim_stands_behind_its_numbers() -> None:
     percent = exact(0.74409, "at_most", 1, unit="%")
 
-    assert verdict(percent) == ("SUPPORTED", "measured 0.7441 %")
+    assert verdict(percent) == ("SUPPORTED", "measured 0.7441 %, claimed at most 1 %")
     assert verdict(exact(2.5, "at_most", 1, unit="%")) == ("REFUTED", "measured 2.5 %, claimed at most 1 %")
     assert verdict(exact("UserWarning", "equals", "UserWarning", unit="B")) == ("SUPPORTED", "measured UserWarning")
 
@@ -232,9 +236,9 @@ def test_the_unit_of_a_claim_stands_behind_its_numbers() -> None:
 def test_as_many_digits_are_told_as_the_tolerance_of_a_claim_asks_for() -> None:
     close = exact(88.722839, "equals", 88.7228, 1e-4)
 
-    assert verdict(close) == ("SUPPORTED", "measured 88.7228")
+    assert verdict(close) == ("SUPPORTED", "measured 88.7228, claimed 88.7228 ± 0.0001")
     assert verdict(exact(81.815124, "equals", 88.7228, 1e-4)) == ("REFUTED", "measured 81.8151, claimed 88.7228 ± 0.0001")
-    assert verdict(exact(88.722839, "at_least", 80)) == ("SUPPORTED", "measured 88.72")
+    assert verdict(exact(88.722839, "at_least", 80)) == ("SUPPORTED", "measured 88.72, claimed at least 80")
 
 
 def test_an_exact_claim_must_hold_in_every_repeat_and_says_how_often_it_did_not() -> None:

@@ -12,10 +12,10 @@ from tuilab.drawings.glyphs import Style
 from tuilab.errors import CannotRecord, ExitCode
 from tuilab.record import events
 from tuilab.reports.box import opening_of
-from tuilab.reports.document import document
-from tuilab.reports.formats import junit, markdown
+from tuilab.reports.formats import junit, md
 from tuilab.reports.gaps import gaps
 from tuilab.reports.plain import render
+from tuilab.reports.result import document, results_of
 from tuilab.reports.subject import Subject, read_subject
 
 TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in the report of a box
@@ -64,9 +64,9 @@ def test_a_box_that_lacks_something_is_told_only_where_nothing_could_be_run(tmp_
 def test_what_a_box_lacks_is_told_to_programs_and_to_readers_of_a_report(tmp_path: Path) -> None:
     one = judged(tmp_path, "NOT TESTABLE HERE", 2.0, events.BoxLacked(needs="cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"))
 
-    (told,) = document([(one.summary, one.state, one.run_dir)], ExitCode.BOX_LACKS)["runs"]
+    (told,) = document(results_of([(one.summary, one.state, one.run_dir)], ExitCode.BOX_LACKS))["runs"]
     assert told["box_lacks"] == "cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"
-    assert "Not testable on this machine: cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7." in gaps(one)
+    assert "Not testable here: cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7." in gaps(one)
 
 
 def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> 
     found = render(read_subject(run_dir).summary, "succeeded", run_dir, Style(), 100, has_chart=False)
     assert found.count("a GPU") == found.count("not testable here: a GPU") == 1
     assert found.count("NOT TESTABLE HERE") == 2
-    assert "needs: a GPU" in markdown.render([read_subject(run_dir)])
+    assert "needs: a GPU" in md.render([read_subject(run_dir)])
 
 
 def test_an_option_that_a_claim_needs_is_no_lack_of_the_box_in_any_view(tmp_path: Path) -> None:

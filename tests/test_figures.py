@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.report_aids import Elements, full, misfits
 from tests.test_drawings_never_raise import has_size, numbers, symbols, texts
 from tests.tui.made_up import make_run, started
+from tuilab.cli.schemas import schema_of
 from tuilab.drawings.bars import draw_bars
 from tuilab.drawings.figures import draw_figure, draw_figures, figures_of
 from tuilab.drawings.lanes import Lanes, draw_lanes, lanes_of
@@ -19,8 +20,7 @@ from tuilab.drawings.table import draw_table
 from tuilab.record.events import BarsShown, Event, SpanShown, StateChanged, TableShown, WorkerStarted
 from tuilab.record.folding.fold import fold
 from tuilab.record.summary import RunSummary
-from tuilab.reports.formats import html, markdown
-from tuilab.reports.formats.full import schema
+from tuilab.reports.formats import html, md
 from tuilab.reports.subject import read_subject
 
 LOGITS = BarsShown(title="largest logit", names=["float32", "float16", "none"], values=[88.72, 11.0859, math.nan])
@@ -160,7 +160,7 @@ def test_every_report_has_the_figures(tmp_path: Path) -> None:
     )
     subject = read_subject(run_dir)
     page, (run,) = Elements(html.render([subject])), full([subject])["runs"]
-    text = markdown.render([subject])
+    text = md.render([subject])
 
     assert [len(page.of("rect", class_=f"span f{look} s{look} o{look}")) for look in (0, 1)] == [
         2,
@@ -177,4 +177,4 @@ def test_every_report_has_the_figures(tmp_path: Path) -> None:
         ("worker", 0.0, 0.5, "loads"),
         ("loop", 0.5, 1.0, "trains"),
     ]
-    assert misfits(full([subject]), json.loads(schema()), json.loads(schema())) == []
+    assert misfits(full([subject]), json.loads(schema_of("tuilab.report/2")), json.loads(schema_of("tuilab.report/2"))) == []

@@ -60,7 +60,7 @@ def test_it_plays_again_to_its_end(run_dir: Path) -> None:
 
 
 @of_each
-@pytest.mark.parametrize("ending", [ending for ending, kind in ENDINGS.items() if kind not in ("trace", "pyperf")])
+@pytest.mark.parametrize("ending", [ending for ending, kind in ENDINGS.items() if kind != "trace"])
 @pytest.mark.first(8)
 def test_every_report_is_written(run_dir: Path, ending: str, tmp_path: Path) -> None:
     write([read_subject(run_dir)], str(tmp_path / f"run{ending}"), ENDINGS[ending])
@@ -74,13 +74,6 @@ def test_its_blocks_are_written_as_a_trace(tmp_path: Path) -> None:
 
     shown = json.loads((tmp_path / "run.trace.json").read_text())["traceEvents"]
     assert {"index", "unbind", "sum"} <= {event["name"] for event in shown if event["ph"] == "X"}
-
-
-def test_its_times_are_written_for_pyperf(tmp_path: Path) -> None:
-    write([read_subject(RUNS[1])], str(tmp_path / "run.pyperf.json"), "pyperf")
-
-    names = [one["metadata"]["name"] for one in json.loads((tmp_path / "run.pyperf.json").read_text())["benchmarks"]]
-    assert names == [f"broadcasting/row-reduce {arm}" for arm in ("index", "unbind", "sum")]
 
 
 @of_each

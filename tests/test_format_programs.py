@@ -24,13 +24,12 @@ from tuilab.cli.schemas import names, schema_of
 from tuilab.record import events
 from tuilab.reports.files import write
 from tuilab.reports.formats import event_file
-from tuilab.reports.formats.full import schema
 from tuilab.reports.formats.tensorboard import folder_of
 from tuilab.reports.subject import Subject, read_subject
 
 pytestmark = pytest.mark.tools
 
-KINDS = {".csv": "csv", ".json": "json", ".xml": "junit", ".pyperf.json": "pyperf", ".tfevents": "tensorboard"}
+KINDS = {".csv": "csv", ".json": "json", ".xml": "junit", ".tfevents": "tensorboard"}
 
 
 @pytest.fixture
@@ -56,21 +55,6 @@ def run_in(module: str, *words: str | Path) -> str:
     return done.stdout
 
 
-def test_pyperf_shows_compares_and_describes_what_is_written(subjects: list[Subject], tmp_path: Path) -> None:
-    suite = written(subjects, tmp_path, ".pyperf.json")
-
-    shown = run_in("pyperf", "show", "--quiet", suite)
-    told = run_in("pyperf", "metadata", suite)
-    compared = run_in("pyperf", "compare_to", "--table", suite, suite)
-    checked = run_in("pyperf", "check", written(subjects[:1], tmp_path, ".pyperf.json"))
-
-    assert len(shown.splitlines()) == 6 + len(ALIKE) + 1  # a line for each arm
-    assert "journals/tour tour two" in shown and "journals/tour again1 two" in shown
-    assert "- cpu_model_name: a CPU" in told and "- hostname: box" in told
-    assert "Geometric mean" in compared
-    assert "shortest raw value" not in checked  # which it said of blocks that lasted milliseconds
-
-
 def test_pandas_reads_the_table(subjects: list[Subject], tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
 
@@ -89,9 +73,9 @@ def test_pandas_reads_the_table(subjects: list[Subject], tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_document_is_valid_by_its_schema(name: str) -> None:
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(json.loads(schema()))
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(json.loads(schema_of("tuilab.report/2")))
 
-    validator.check_schema(json.loads(schema()))
+    validator.check_schema(json.loads(schema_of("tuilab.report/2")))
     assert [error.message for error in validator.iter_errors(full([recorded(name)]))] == []
 
 
@@ -101,7 +85,7 @@ def test_every_schema_of_what_verbs_print_is_one(name: str) -> None:
 
 
 def test_the_document_of_odd_names_is_valid_by_its_schema(subjects: list[Subject]) -> None:
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(json.loads(schema()))
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(json.loads(schema_of("tuilab.report/2")))
 
     assert [error.message for error in validator.iter_errors(full(subjects))] == []
 

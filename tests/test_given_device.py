@@ -25,6 +25,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.told import device_notices, device_words
 from tuilab.reports import plain
 from tuilab.reports.gaps import gaps
+from tuilab.reports.numbers import key_numbers
 from tuilab.reports.subject import read_subject
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def test_the_device_and_why_it_is_that_one_are_on_record(make_lab: MakeLab, cuda
     assert summary.environment["device"] == {"wanted": "cuda:1", "chosen": "cuda:1", "why": "asked for", "notice": ""}
     assert summary.environment["cuda"]["chosen"] == cuda.gpus[1].uuid
     assert device_words(summary) == "cuda:1, asked for"
-    assert ("device", "cuda:1, asked for") in plain.key_numbers(summary)
+    assert ("device", "cuda:1, asked for") in key_numbers(summary)
 
 
 def test_each_process_of_a_run_gets_the_gpu_of_the_first(make_lab: MakeLab, make_cuda: "Callable[..., FakeCuda]") -> None:

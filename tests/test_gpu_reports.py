@@ -10,12 +10,12 @@ import pytest
 
 from tests.report_aids import Elements, full, misfits
 from tests.tui.made_up import make_run, started
+from tuilab.cli.schemas import schema_of
 from tuilab.drawings.gpu_strips import strips_of
 from tuilab.drawings.strips import Strip
 from tuilab.record.events import EnvironmentRecorded, GpuFound, GpuHeld, GpuShared, Record, Sampled, StateChanged, Tenant
 from tuilab.reports.formats import csv as table
-from tuilab.reports.formats import html, markdown
-from tuilab.reports.formats.full import schema
+from tuilab.reports.formats import html, md
 from tuilab.reports.subject import Subject, read_subject
 
 BOX = [GpuFound(uuid=f"GPU-u{n}", index=n, name="H100", bytes_total=80 << 30) for n in (0, 1)]
@@ -71,7 +71,7 @@ def test_bars_above_power_and_clock_tell_when_and_why_they_were_held_down(subjec
 
 
 def test_markdown_has_strips_of_the_gpu_and_the_reasons(subject: Subject) -> None:
-    text = markdown.render([subject])
+    text = md.render([subject])
 
     strips = text.partition("## GPU\n")[2].partition("##")[0]
     assert [word in strips for word in ("busy", "97 %", "600 W", "1980 MHz", "▒▒██", "others alice (pid 4711) 3 GiB")] == [
@@ -94,7 +94,7 @@ def test_power_and_clock_are_drawn_of_what_the_gpu_can(tmp_path: Path, limit: fl
 def test_a_run_on_the_cpu_has_no_strips(tmp_path: Path) -> None:
     cpu = read_subject(make_run(tmp_path, started(), *BOX, *readings(30), StateChanged(state="succeeded")))
 
-    assert "## GPU" not in markdown.render([cpu]) and "power of the GPU" not in html.render([cpu])
+    assert "## GPU" not in md.render([cpu]) and "power of the GPU" not in html.render([cpu])
 
 
 def test_every_number_of_gpus_is_a_row_and_a_mask_says_what_it_means(subject: Subject) -> None:
@@ -115,5 +115,5 @@ def test_the_document_says_which_gpus_are_the_runs_and_who_else_was_there(subjec
     gpus = document["runs"][0]["gpus"]
     assert [(gpu["uuid"], gpu["is_own"]) for gpu in gpus] == [("GPU-u0", False), ("GPU-u1", True)]
     assert gpus[1]["others"] == [{"pid": 4711, "user": "alice", "most_bytes": 3 << 30}]
-    described = json.loads(schema())
+    described = json.loads(schema_of("tuilab.report/2"))
     assert misfits(document, described, described) == []

@@ -117,7 +117,7 @@ def test_runs_on_another_gpu_and_on_the_cpu_are_not_counted(root: Path) -> None:
     assert told(on(root, 4, **H100)) == {
         "sum": "2nd run of this claim on this GPU, NVIDIA H100 (aaaaaaaa); the other: SUPPORTED"
     }
-    assert told(on(root, 5)) == {"sum": "2nd run of this claim on this box; the other: INCONCLUSIVE"}
+    assert told(on(root, 5)) == {"sum": "2nd run of this claim on this machine; the other: INCONCLUSIVE"}
 
 
 def test_the_list_of_runs_names_the_gpu_and_finds_by_it(tuilab: Tuilab, root: Path) -> None:

@@ -19,7 +19,7 @@ from tuilab.reports.charts.frame import colour, dash, letter
 from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.charts.letters import End, letters, spread
 from tuilab.reports.charts.panels import Panel, series_panels, spreads
-from tuilab.reports.formats import html, markdown
+from tuilab.reports.formats import html, md
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.text import shorten, told_apart
 
@@ -65,7 +65,7 @@ def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(long_a
 
 def test_a_terminal_and_markdown_tell_them_apart_as_well(long_arms: Subject, tmp_path: Path) -> None:
     shown = plain.render(long_arms.summary, "succeeded", tmp_path, Style(), 100, has_chart=True)
-    text = markdown.render([long_arms])
+    text = md.render([long_arms])
 
     for page in (shown, text.replace("\\", "")):
         assert sum("1 µs a call" in line and "_one" in line for line in page.splitlines()) == 1

@@ -16,6 +16,7 @@ from msgspec.structs import replace as replace_fields
 from tests.report_aids import ALIKE, ALL, PREFIX, damaged_run, full, hostile_run, misfits, of_alike_arms, recorded
 from tests.strict_readers import crc32c, junit_faults, scalars_of, trace_faults
 from tests.tui.made_up import make_run, started
+from tuilab.cli.schemas import schema_of
 from tuilab.cli.verbs import runs
 from tuilab.drawings.lines import lines_of, thinned
 from tuilab.errors import UsageError
@@ -27,10 +28,8 @@ from tuilab.reports.charts.geometry import draw
 from tuilab.reports.charts.panels import Panel, machine_panels
 from tuilab.reports.files import GITHUB_LIMIT
 from tuilab.reports.formats import csv as table
-from tuilab.reports.formats import html, junit, markdown, tensorboard
-from tuilab.reports.formats.full import schema
+from tuilab.reports.formats import html, junit, markup, md, tensorboard
 from tuilab.reports.formats.names import whole
-from tuilab.reports.formats.pyperf import pyperf
 from tuilab.reports.formats.trace import trace
 from tuilab.reports.png import png
 from tuilab.reports.subject import read_subject
@@ -151,13 +150,13 @@ def test_pieces_of_a_long_line_follow_each_other(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_document_is_what_its_schema_says(name: str) -> None:
-    described = json.loads(schema())
+    described = json.loads(schema_of("tuilab.report/2"))
 
     assert misfits(full([recorded(name)]), described, described) == []
 
 
 def test_the_document_of_a_run_that_left_nothing_or_has_odd_names_is_what_the_schema_says(tmp_path: Path) -> None:
-    described = json.loads(schema())
+    described = json.loads(schema_of("tuilab.report/2"))
     (tmp_path / "20270115T080000000Z-x-abcdef" / "journal").mkdir(parents=True)
     subjects = [read_subject(tmp_path / "20270115T080000000Z-x-abcdef"), read_subject(hostile_run(tmp_path, "name"))]
 
@@ -228,7 +227,7 @@ def test_a_suite_says_when_and_where_it_ran_and_for_how_long(tmp_path: Path) -> 
     assert float(root.get("time", "nan")) == pytest.approx(float(suite.get("time", "nan")) + float(other.get("time", "nan")))
     properties = {one.get("name"): one.get("value") for one in suite.iter("property")}
     assert properties["command"] == "tuilab run tour --repeat 6 --headless" and properties["parameter rate"] == "3.0"
-    assert properties["torch version"] == "2.13.0+cpu" and properties["record"] == recorded("tour").digest
+    assert properties["torch version"] == "2.13.0+cpu" and properties["record"] == recorded("tour").result.record.digest
     times = {case.get("name"): case.get("time") for case in suite.iter("testcase")}
     assert times["the picture has a hole"] is None  # which took no time of its own that is known
     assert 0.1 < float(times["two products take at least 1.5 times as long as one"] or 0) < 12
@@ -257,15 +256,13 @@ def test_junit_is_red_when_the_record_is_damaged(tmp_path: Path) -> None:
     assert root.get("errors") == "1"
 
 
-def test_runs_of_one_scenario_are_suites_and_benchmarks_of_their_own(tmp_path: Path) -> None:
+def test_runs_of_one_scenario_are_suites_of_their_own(tmp_path: Path) -> None:
     subjects = [recorded("tour"), read_subject(damaged_run(tmp_path))]
 
     suites = ElementTree.fromstring(junit.render(subjects))
-    benchmarks = pyperf(subjects)["benchmarks"]
 
     assert [suite.get("name") for suite in suites] == ["journals/tour tour", "journals/tour dadada"]
     assert len({case.get("classname") for case in suites.iter("testcase")}) == 2
-    assert len({benchmark["metadata"]["name"] for benchmark in benchmarks}) == 6
 
 
 def test_every_format_says_that_the_record_is_damaged(tmp_path: Path) -> None:
@@ -273,16 +270,13 @@ def test_every_format_says_that_the_record_is_damaged(tmp_path: Path) -> None:
     told = "1 line: corrupt and left out. 1 record: missing from the journal."
 
     (run,) = full([subject])["runs"]
-    schedule, suite = trace([subject]), pyperf([subject])
+    schedule = trace([subject])
 
     assert {row["record"] for row in csv.DictReader(io.StringIO("".join(table.render([subject]))))} == {told}
     assert told in " ".join(run["gaps"]) and run["record"]["corrupt"] == 1
-    assert {one["metadata"]["tuilab_damage"] for one in suite["benchmarks"]} == {told} and told in suite["metadata"][
-        "description"
-    ]
     assert schedule["otherData"]["damaged"] == {subject.run_dir.name: told}
     assert any(one["args"]["name"].endswith(" DAMAGED") for one in schedule["traceEvents"] if one["name"] == "process_name")
-    assert told.split(". ")[0] in html.render([subject]) and told.split(". ")[0] in markdown.render([subject])
+    assert told.split(". ")[0] in html.render([subject]) and told.split(". ")[0] in md.render([subject])
 
 
 def test_a_record_that_is_whole_is_said_to_be() -> None:
@@ -321,7 +315,7 @@ def test_what_reads_traces_finds_lanes_of_which_no_two_events_cross(tmp_path: Pa
 
 
 def test_markdown_shows_claims_charts_and_the_command() -> None:
-    text = markdown.render([recorded("tour")])
+    text = md.render([recorded("tour")])
 
     assert "| ✓ SUPPORTED | two products take at least 1.5 times as long as one | two/one 1.99 \\[1.92, 2.06\\] (95 %)" in text
     assert "loss (log)  ⠒ careful  ▚ bold" in text
@@ -334,7 +328,7 @@ def test_what_a_change_refutes_stands_below_it_in_reports() -> None:
     lesson = {"Try next": "Much:\n`--rows 5`: few\nrefutes: loss\n`--rows 9`: more"}
     subject = replace(tour, scenario=tour.scenario._replace(sections=lesson))
 
-    assert "Much:\n\n- `--rows 5`: few\\\n  refutes: loss\n- `--rows 9`: more\n" in markdown.render([subject])
+    assert "Much:\n\n- `--rows 5`: few\\\n  refutes: loss\n- `--rows 9`: more\n" in md.render([subject])
     assert '<p class="soft small">refutes: loss</p>' in html.render([subject])
 
 
@@ -354,20 +348,20 @@ def test_what_a_change_refutes_stands_below_it_in_reports() -> None:
     ],
 )
 def test_words_are_only_words_in_markdown(text: str, shown: str) -> None:
-    assert markdown.escape(text) == shown
+    assert markup.escape(text) == shown
 
 
 def test_nothing_ends_a_block_of_code_from_inside() -> None:
-    assert markdown.fence("a\n```\nb\n`````") == "``````\na\n```\nb\n`````\n``````"
+    assert markup.fence("a\n```\nb\n`````") == "``````\na\n```\nb\n`````\n``````"
 
 
 @pytest.mark.slow
 def test_a_long_report_for_a_code_host_is_cut_to_its_limit() -> None:
     subjects = [recorded("tour")] * 60
 
-    text = markdown.render(subjects, limit=GITHUB_LIMIT)
+    text = md.render(subjects, limit=GITHUB_LIMIT)
 
-    assert len(markdown.render(subjects)) > 65_000
+    assert len(md.render(subjects)) > 65_000
     assert len(text) < 65_000
     assert text.count("\n```\n") % 2 == 0 or text.count("```") % 2 == 0
     assert text.startswith("# journals/tour, side by side")
@@ -386,47 +380,6 @@ def test_the_trace_has_a_lane_for_each_arm_and_control_of_each_process() -> None
         "copy (same)",
     }
     assert len({event["pid"] for event in spans}) == 6
-
-
-def test_pyperf_gets_a_benchmark_for_each_arm_and_a_run_for_each_repeat() -> None:
-    suite = pyperf([recorded("tour")])
-
-    assert [benchmark["metadata"]["name"] for benchmark in suite["benchmarks"]] == [
-        "journals/tour one", "journals/tour two", "journals/tour copy",
-    ]  # fmt: skip
-    assert [len(benchmark["runs"]) for benchmark in suite["benchmarks"]] == [6, 6, 6]
-    assert all(0 < value < 1 for benchmark in suite["benchmarks"] for run in benchmark["runs"] for value in run["values"])
-
-
-def test_pyperf_is_told_how_many_calls_a_time_is_of() -> None:
-    (run, *_) = pyperf([recorded("tour")])["benchmarks"][0]["runs"]
-
-    assert run["metadata"]["loops"] == 207 and run["warmups"][0][0] == 207
-
-
-def test_pyperf_is_told_where_it_was_measured(tmp_path: Path) -> None:
-    facts = {"cpu": {"model": "a CPU", "logical_cores": 8}, "env": {"python": "3.11.7", "host": "box"}}
-    block = events.BlockTimed(arm="a", round=0, slot=0, loops=1, wall_ns=1000, cpu_ns=0)
-    recorded_box = events.EnvironmentRecorded(part="box", facts=facts)
-    run_dir = make_run(tmp_path, started(wall_ns=10**18), recorded_box, block, events.StateChanged(state="succeeded"))
-
-    (benchmark,) = pyperf([read_subject(run_dir)])["benchmarks"]
-
-    assert benchmark["metadata"] == {
-        "date": "2001-09-09 01:46:40", "hostname": "box", "cpu_model_name": "a CPU", "cpu_count": 8,
-        "python_version": "3.11.7", "tuilab_run": run_dir.name, "tuilab_scenario": "stability/softmax",
-        "name": "stability/softmax a",
-    }  # fmt: skip
-
-
-def test_blocks_of_other_numbers_of_calls_are_runs_of_their_own_for_pyperf(tmp_path: Path) -> None:
-    blocks = [events.BlockTimed(arm="a", round=at, slot=0, loops=loops, wall_ns=loops * 100, cpu_ns=0)
-              for at, loops in enumerate((10, 20, 10))]  # fmt: skip
-    run_dir = make_run(tmp_path, started(), *blocks, events.StateChanged(state="succeeded"))
-
-    (benchmark,) = pyperf([read_subject(run_dir)])["benchmarks"]
-
-    assert [(run["metadata"]["loops"], run["values"]) for run in benchmark["runs"]] == [(10, [1e-7, 1e-7]), (20, [1e-7])]
 
 
 def test_spans_in_time_are_lanes_of_a_trace_and_bars_its_counters(tmp_path: Path) -> None:
@@ -477,13 +430,12 @@ def test_arms_that_are_alike_stay_apart_in_every_format(tmp_path: Path) -> None:
 
     rows = [*csv.DictReader(io.StringIO("".join(table.render([subject]))))]
     lanes = [one["args"]["name"] for one in trace([subject])["traceEvents"] if one["name"] == "thread_name"]
-    benchmarks = [one["metadata"]["name"].strip() for one in pyperf([subject])["benchmarks"]]
     tensorboard.export([subject], str(tmp_path / "x.tfevents"))
     folders = [path for path in (tmp_path / "x.tfevents" / subject.run_dir.name).iterdir() if path.is_dir()]
 
     assert len({row["arm"] for row in rows if row["kind"] == "logged"}) == len(ALIKE)
-    assert len(set(lanes)) == len(set(benchmarks)) == len(set(folders)) == len(ALIKE)
-    assert PREFIX + "one" in lanes and f"stability/softmax {PREFIX}two" in benchmarks
+    assert len(set(lanes)) == len(set(folders)) == len(ALIKE)
+    assert PREFIX + "one" in lanes
     assert {"lr=1e-3", "LR=1e-3", "lr_1e-3"} < {path.name for path in folders}
     assert all(len([*path.iterdir()]) == 1 for path in folders)
 
@@ -510,7 +462,7 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
 
     table_of_all = csv.DictReader(io.StringIO("".join(table.render([subject]))))
     rows = [row for row in table_of_all if row["name"] == "cpu_percent"]
-    document, described = full([subject]), json.loads(schema())
+    document, described = full([subject]), json.loads(schema_of("tuilab.report/2"))
     (told,) = (one for one in document["runs"][0]["samples"] if one["name"] == "cpu_percent")
     memory, busy = map(draw, machine_panels(subject.summary))
     tensorboard.export([subject], str(tmp_path / "x.tfevents"))
@@ -524,18 +476,13 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
     assert memory.curves[0].path.count("M") == 2
     assert memory.notes == ("n/a where nothing of the run was at work",)
     assert busy.notes[0].startswith("n/a where nothing of the run was at work, or what a process that went had taken")
-    assert "nan" not in "".join(markdown.render([subject])).lower()
+    assert "nan" not in "".join(md.render([subject])).lower()
 
 
 def test_a_name_is_written_as_it_is_where_a_format_can_hold_it() -> None:
     assert [whole(name) for name in ("lr=1e-3", "日本語", "a b", "x" * 5000)] == ["lr=1e-3", "日本語", "a b", "x" * 5000]
     assert whole("a\nb") != whole("a b") and whole("a\nb").startswith("a b #")
     assert whole(whole("a\nb")) != whole("a\nb")  # a name that looks like one that was marked is marked, too
-
-
-def test_pyperf_refuses_a_run_without_times() -> None:
-    with pytest.raises(UsageError, match="no arms raced"):
-        pyperf([recorded("not-a-number")])
 
 
 def chart_of(*values: float, is_log: bool = False) -> str:

@@ -63,7 +63,7 @@ def test_it_says_estimate_interval_noise_floor_command_lesson_source_and_environ
     text = Elements(html.render([recorded("tour")])).text
 
     assert "two/one 1.99 [1.92, 2.06] (95 %)" in text
-    assert "claimed at least 1.5; noise floor of copy and one ±3.2 %" in text
+    assert "claimed at least 1.5; noise floor ±3.2 % (copy and one, each against itself)" in text
     assert "tuilab run tour --repeat 6 --headless" in text
     assert "A run with a loss that ends in Inf and NaN" in text
     assert "x = x - rate * 4 * x**3" in text
@@ -72,11 +72,10 @@ def test_it_says_estimate_interval_noise_floor_command_lesson_source_and_environ
 
 
 def test_the_drawing_of_a_claim_shades_the_noise_of_an_arm_of_its_own_and_of_no_other() -> None:
-    tour = recorded("tour").summary
-    rows = [claim_row(claim, tour) for claim in tour.claims.values() if claim.declared]
+    rows = [claim_row(claim) for claim in recorded("tour").result.claims if claim.claimed]
 
     bands = {row.estimate.split()[0]: bool(row.interval and row.interval.band) for row in rows}
-    assert all("noise floor of copy" in row.claimed for row in rows)
+    assert all("(copy and one, each against itself)" in row.claimed for row in rows)
     assert bands == {"two/one": False, "copy/one": True}
     assert "the band around it is the noise floor, where that is of an arm of the claim" in html.render([recorded("tour")])
     assert "the band around it" not in html.render([recorded("crash-in-the-third-repeat")])
@@ -87,7 +86,7 @@ def test_a_failed_run_says_what_went_wrong_and_what_is_missing() -> None:
 
     assert "ArmFailed: ended by SIGSEGV" in text
     assert 'File "crash-in-the-third-repeat.py", line 19, in run' in text  # as its author calls it
-    assert "The run did not succeed (failed)" in text
+    assert "Failed: ArmFailed: ended by SIGSEGV." in text
     assert "Not measured: gpu (no NVIDIA driver (libnvidia-ml.so.1 not found))." in text
 
 

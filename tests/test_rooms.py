@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from tests.rooms import EXCEPTIONS, HOUSE, MODULES, ROOMS, arrows, imports, nodes, room_of
+from tuilab.reports.files import ENDINGS
 
 MOST = 20  # modules in a folder that one still finds one's way in
 
@@ -81,3 +82,12 @@ def test_the_picture_of_the_rooms_is_as_the_imports_are() -> None:
     script = runpy.run_path(str(HOUSE.parent / "docs" / "rooms.py"))
 
     assert script["PICTURE"].read_text() == script["draw"]()
+
+
+def test_no_renderer_of_reports_imports_another_one() -> None:
+    terminal = {f"tuilab.reports.{name}" for name in ("plain", "several", "compare_text", "claim_history_text", "sweeps.text")}
+    formats = {f"tuilab.reports.formats.{kind}" for kind in ENDINGS.values()}
+    renderers = terminal | formats
+
+    assert renderers <= MODULES.keys()
+    assert {arrow for arrow in arrows() if renderers.issuperset(arrow)} == set()

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_text_of_a_scenario_cannot_steer_the_terminal() -> None:
     run.summary.run.scenario = "a\x1b]0;b\x07"
     run.summary.reason = "\x1b[31m"
 
-    assert "\x1b" not in overview([run, run._replace(state="failed")], STYLE, 100)
+    assert "\x1b" not in overview([run, replace(run, state="failed")], STYLE, 100)
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.summary import RunSummary
-from tuilab.reports.document import document
 from tuilab.reports.pages import claim_row
 from tuilab.reports.plain import render
+from tuilab.reports.result import claim_of, document, results_of
 from tuilab.tui.widgets.run.claims import in_a_line
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -207,8 +207,8 @@ lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0
 def test_why_a_claim_was_not_judged_is_one_sentence_in_every_view(said: list[Item], why: str) -> None:
     summary = fold([("supervisor", event) for event in said], recorded(2, ratio=3.0))
     claim, run_dir = summary.claims["c"], Path("a-run")
-    (told,) = document([(summary, summary.state, run_dir)], 0)["runs"][0]["claims"]
+    (told,) = document(results_of([(summary, summary.state, run_dir)], 0))["runs"][0]["claims"]
 
-    assert told["why"] == claim_row(claim, summary).why == why
+    assert told["why"] == claim_row(claim_of(claim, summary)).why == why
     assert f"… not judged  c  {why}\n" in render(summary, summary.state, run_dir, Style(), 100, has_chart=False)
     assert not summary.is_over or in_a_line(claim, summary) == f"…  c  not judged: {why}"

@@ -25,7 +25,7 @@ from tuilab.reports import plain
 from tuilab.reports.charts.geometry import draw as figure
 from tuilab.reports.charts.panels import series_panels
 from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
-from tuilab.reports.formats import html, markdown
+from tuilab.reports.formats import html, md
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.reports.sweeps.points import curve_ends
 from tuilab.tui.state.run_source import note_arms
@@ -87,9 +87,9 @@ def test_the_numbers_of_a_run_are_the_same_in_text_markdown_and_html() -> None:
     subject = recorded("tour")
     subject.summary.cuda["worker-0"] = {"devices": [{"uuid": "fake-0"}], "chosen": "fake-0"}  # its GPU is the run's
 
-    assert sizes_in(" ".join(value for _, value in plain.key_numbers(subject.summary))) == TOUR
+    assert sizes_in(" ".join(number.words for number in subject.result.numbers)) == TOUR
     assert sizes_in(text_of(subject)) == TOUR
-    assert sizes_in(markdown.render([subject]).partition("# Numbers")[2].partition("\n#")[0]) == TOUR
+    assert sizes_in(md.render([subject]).partition("# Numbers")[2].partition("\n#")[0]) == TOUR
     assert sizes_in(page_of(subject).rpartition(" Numbers ")[2].partition(" Pictures ")[0]) == TOUR
 
 
@@ -192,7 +192,7 @@ async def test_every_view_has_the_same_kind_of_axis(tmp_path: Path, name: str, v
     subject = read_subject(run_dir)
 
     assert (f"{name} (log)" in text_of(subject)) is is_log
-    assert (f"{name} (log)" in markdown.render([subject])) is is_log
+    assert (f"{name} (log)" in md.render([subject])) is is_log
     assert ("logarithmic over steps" in page_of(subject)) is is_log
     assert (f"{name}, log" in await screen_of(run_dir)) is is_log
 

@@ -140,6 +140,17 @@ def brief_beside(bound: float, value: float) -> str:
     return next((words for words in spelled if float(words) != bound), spelled[0])
 
 
+def interval_words(estimate: float, low: float | None, high: float | None, bound: float | None = None) -> str:
+    """Return an estimate with its interval, as `1.9 [1.8, 2]`; `bound` is what a claim sets for it."""
+    ends = []
+    for end in (low, high):
+        if end is None:
+            ends.append("n/a")
+        else:
+            ends.append(brief(end) if bound is None else brief_beside(bound, end))
+    return f"{brief(estimate)} [{ends[0]}, {ends[1]}]"
+
+
 def percent(share: float) -> str:
     """Return a share in percent, in two digits."""
     return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"

@@ -14,7 +14,7 @@ from tests.commands.made_up import trainer
 from tests.tui.made_up import make_run, started
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
-from tuilab.reports.formats import html, markdown
+from tuilab.reports.formats import html, md
 from tuilab.reports.subject import read_subject
 from tuilab.runs.past_runs import read_past_run
 from tuilab.tui.state.own import own_commands
@@ -95,7 +95,7 @@ def test_a_report_of_a_command_tells_what_was_seen_first_and_nothing_of_repeats_
     records += [events.TextShown(text="a step takes 3 ms", title="steps")]
     records += [bars, events.Unavailable(what="gpu", reason="there is none"), events.Logged(s=0, v={"loss": 1.0})]
     run_dir = make_run(root, *records, events.StateChanged(state="succeeded"))
-    for text in ("".join(html.render([read_subject(run_dir)])), markdown.render([read_subject(run_dir)])):
+    for text in ("".join(html.render([read_subject(run_dir)])), md.render([read_subject(run_dir)])):
         places = [text.index(words) for words in ("a step takes 3 ms", "where a step goes", "What is missing")]
 
         assert places == sorted(places)

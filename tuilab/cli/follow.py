@@ -24,8 +24,8 @@ from tuilab.record.encoding import for_programs
 from tuilab.record.journal.follower import Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
-from tuilab.reports.document import document
 from tuilab.reports.plain import render
+from tuilab.reports.result import results_of
 from tuilab.reports.several import Finished, line_of, overview
 from tuilab.runs import earlier, queue, store
 from tuilab.runs.command_line import hint
@@ -76,7 +76,8 @@ class Outcome:
         code = headless.worst(self.codes)
         runs = [Finished(watch.summary, state, watch.run_dir) for watch, state in self.watched]
         if self.as_json:
-            print_result(for_programs(document(runs, code)))
+            finished = [(run.summary, run.state, run.run_dir) for run in runs]
+            print_result(for_programs(results_of(finished, code)))
         elif len(runs) > 1 and not self.as_jsonl:
             style = style_of(sys.stdout)
             print_result(style.fit(overview(runs, style, _terminal_width())))

@@ -15,7 +15,7 @@ from tuilab.runs.comparing.call_times import times_of_processes
 from tuilab.runs.comparing.claim_pairs import Shift
 from tuilab.runs.comparing.comparison import Comparison, regressions, slower, verdict_words
 from tuilab.runs.comparing.differences import facts_of
-from tuilab.text import brief, plural, show
+from tuilab.text import plural, show
 
 _SLOWER = re.compile(r"slower:(\d{1,4}(?:\.\d{1,3})?)%?")
 _BOX = ("environment", "model"), ("environment", "usable cores"), ("environment", "GPU of the run")
@@ -83,7 +83,7 @@ def undecided_by(gate: Gate, looks: Sequence[Subject]) -> list[str]:
         if shift.low <= 1 + gate.share < shift.high:
             others = about_others({1: looks[0], at: looks[at - 1]})
             reason = f", as {others}" if others else ""
-            told = f"run {at}: {name} takes {_times_as_long(shift)}: not decided{reason}"
+            told = f"run {at}: {name} takes {shift.words} as long: not decided{reason}"
             sentences.append(f"{told}; compare both commands with `tuilab ab`")
     return sentences
 
@@ -97,12 +97,8 @@ def _slower_steps(gate: Gate, looks: Sequence[Subject]) -> list[str]:
         if shift.low > 1 + gate.share:
             others = about_others({1: looks[0], at: looks[at - 1]})
             behind = f"; {others}" if others else ""
-            sentences.append(f"run {at}: {name} takes {_times_as_long(shift)}{behind}")
+            sentences.append(f"run {at}: {name} takes {shift.words} as long{behind}")
     return sentences
-
-
-def _times_as_long(shift: Shift) -> str:
-    return f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}] as long"
 
 
 def _step_shifts(looks: Sequence[Subject]) -> Iterator[tuple[str, int, Shift]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,14 +19,13 @@ from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
 from tuilab.record import presence
-from tuilab.record.encoding import for_programs, spell_out
+from tuilab.record.encoding import for_programs
 from tuilab.record.events import Sweep
 from tuilab.record.states import RUNNING_STATES
-from tuilab.reports.document import verdict_fields
 from tuilab.reports.files import format_of, read_subjects, write
-from tuilab.reports.subject import Subject
-from tuilab.reports.sweeps.points import curve_ends, point_words, varied_in
-from tuilab.reports.sweeps.swept import Along, Swept, Told, speakers, sweep_of, swept
+from tuilab.reports.sweeps.document import sweep_document
+from tuilab.reports.sweeps.points import point_words, varied_in
+from tuilab.reports.sweeps.swept import speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.2
 _NEXT_S = 3.0  # in which a front begins the next point
-_NUMBERS = "estimate", "low", "high", "confidence", "units", "unit", "noise_floor", "smallest_effect"
-_VERDICT = "verdict", "why", *_NUMBERS, "measure"
 
 
 def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: "Wanted | None" = None) -> ExitCode:
@@ -140,7 +137,7 @@ def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | N
         over = [one for one in speakers(found.sweep, subjects) if one and sweep_of(one) and one.state not in RUNNING_STATES]
         code = headless.worst([headless.exit_code(one.summary, one.state, is_strict=outcome.is_strict) for one in over])
     if outcome.as_json:
-        print_result(for_programs(document(found, subjects, root, code)))
+        print_result(for_programs(sweep_document(found, subjects, code)))
     else:
         style = style_of(sys.stdout)
         print_result(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=outcome.has_chart)))
@@ -159,53 +156,3 @@ def _step(sweep: Sweep, root: Path, what: str) -> str:
     if any(GONE in word for word in words_for_record(sweep.argv)):
         return "it cannot be resumed: the command line contains a secret, which tuilab does not store"
     return f"{what}: {hint(root, 'sweep', '--resume', sweep.id)}"
-
-
-def document(found: Swept, subjects: Sequence[Subject], root: Path, code: ExitCode) -> dict[str, Any]:
-    """Return what a program is told of a sweep."""
-    runs = [
-        {**store.fields(one.run_dir), "point": one.point, "state": one.state, "last": _last(one)}
-        for one in subjects
-        if sweep_of(one)
-    ]
-    told: dict[str, Any] = spell_out({
-        "schema": "tuilab.sweep/1",
-        "exit_code": int(code),
-        "sweep": found.id,
-        "values": found.sweep.values,
-        "runs": runs,
-        "claims": [_claim(claim) for claim in found.claims],
-        "missing": list(found.missing),
-    })  # fmt: skip
-    return told
-
-
-def _claim(claim: Along) -> dict[str, Any]:
-    points = [
-        {
-            "point": one.point,
-            "id": one.id,
-            "holds": one.holds,
-            **_verdict(one),
-        }
-        for one in claim.told
-    ]
-    return {
-        "text": claim.text,
-        "about": claim.about,
-        "key": claim.told[0].claim.key or None,
-        "holds": list(claim.holds),
-        "points": points,
-    }
-
-
-def _last(subject: Subject) -> dict[str, float]:
-    """Return where the curves of a command ended; a lesson's are its own affair."""
-    run = subject.summary.run
-    return curve_ends(subject.summary) if run and run.command else {}
-
-
-def _verdict(told: Told) -> dict[str, Any]:
-    """Return a verdict with what it rests on, as every document has it; null where there is none."""
-    fields = verdict_fields(told.claim.verdict) if told.claim.verdict else {"why": told.found}
-    return {name: fields.get(name) for name in _VERDICT}

@@ -60,6 +60,10 @@ class Style(NamedTuple):
     def dim(self, text: str) -> str:
         return self.paint(text, 2)
 
+    def dim_key(self, key: str | None, line: str) -> str:
+        """Return the first line of a claim with its key in the background."""
+        return line.replace(f"[{key}]", self.dim(f"[{key}]"), 1) if key else line
+
     def fit(self, text: str) -> str:
         """Return `text` in characters that the terminal has."""
         if self.is_utf8:

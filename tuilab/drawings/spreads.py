@@ -144,4 +144,4 @@ def _put_foot(canvas: Canvas, axis: Axis, noise: NoiseFloor | None, left: int, r
         if start >= free and -1e-9 <= share <= 1 + 1e-9:
             free = canvas.put(start, y, label, "label") + 2
     if noise is not None and math.isfinite(noise.share):
-        canvas.put(0, y + 1, plain(f"{symbols.shades[1]} A/A {noise_words(noise, 'noise floor')}", symbols), "muted")
+        canvas.put(0, y + 1, plain(f"{symbols.shades[1]} {noise_words(noise)}", symbols), "muted")

@@ -33,9 +33,7 @@ LeafFormat = Callable[[Leaf], str]  # formats a number or a text, but not a list
 # ---- verdicts
 
 
-def judge_exact(
-    claim: Claim, repeat_of_worker: Mapping[str, int] | None = None
-) -> Judgement | None:
+def judge_exact(claim: Claim, repeat_of_worker: Mapping[str, int] | None = None) -> Judgement | None:
     """Return the judgement of an exact claim; None if it was not measured.
 
     The claim must hold wherever it was measured. With `repeat_of_worker`, the judgement says in
@@ -45,14 +43,10 @@ def judge_exact(
         return None
     counts = _describe_counts(claim, repeat_of_worker or {})
     if claim.missed is not None:
-        sentence = _describe_failure(claim.missed)
-        why = "; ".join([sentence, *counts])
+        why = "; ".join([_describe_failure(claim.missed), *counts])
         return Judgement(Verdict.REFUTED, why, _single_number(claim.missed.got.value))
-    value = claim.last.got.value
-    text = _format_value(value, _tolerance_format(claim.last))
-    sentence = f"measured {text}{_unit_suffix(value, claim.last)}"
-    why = "; ".join([sentence, *counts])
-    return Judgement(Verdict.SUPPORTED, why, _single_number(value))
+    why = "; ".join([_describe_success(claim.last), *counts])
+    return Judgement(Verdict.SUPPORTED, why, _single_number(claim.last.got.value))
 
 
 def _describe_counts(claim: Claim, repeat_of_worker: Mapping[str, int]) -> list[str]:
@@ -81,6 +75,20 @@ def _single_number(value: Value) -> float | None:
     return None
 
 
+def _describe_success(event: ClaimMeasured) -> str:
+    """Return what was measured, and the bound that was claimed if it may be another value."""
+    got = event.got.value
+    want = event.want.value
+    parts = list(leaves(got))
+    if event.op == "equals" and parts and all(part is True for part in parts):
+        return "holds" if len(parts) == 1 else f"all {len(parts)} hold"
+    leaf_format = _tolerance_format(event)
+    measured = f"measured {_format_value(got, leaf_format)}{_unit_suffix(got, event)}"
+    if event.op == "equals" and not event.tolerance:
+        return measured
+    return f"{measured}, claimed {_format_bound(event, want, leaf_format)}{_unit_suffix(want, event)}"
+
+
 # ---- failed claims
 
 
@@ -95,6 +103,8 @@ def _describe_failure(event: ClaimMeasured) -> str:
     if max(_count_leaves(got), _count_leaves(want)) > _MAX_PARTS:
         got, want, place = _find_first_failure(got, event.op, want, event.tolerance)
     at_place = f" at {place}" if place else ""
+    if got is False and want is True:
+        return f"does not hold{at_place}"
     if isinstance(got, str) and isinstance(want, str) and _is_long(got, want):
         return _describe_long_texts(got, want, at_place)
     shown, bound = _format_apart(event, got, want)

@@ -19,7 +19,7 @@ from tuilab.judging.judgement import Judgement
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
-from tuilab.text import brief, brief_beside, plural
+from tuilab.text import brief, interval_words, plural
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ def describe_interim_result(result: InterimResult) -> str:
     parts = ["so far"]
     if judgement.verdict in DECISIONS or judgement.verdict == Verdict.INVALID:
         parts.append(f"{judgement.verdict},")
-    estimate = "n/a" if judgement.estimate is None else brief(judgement.estimate)
-    parts.append(f"{claim.over}/{claim.under} {estimate}")
-    if judgement.low is not None and judgement.high is not None:
-        low = brief_beside(claim.bound, judgement.low)
-        high = brief_beside(claim.bound, judgement.high)
-        parts.append(f"[{low}, {high}]")
+    ratio = f"{claim.over}/{claim.under}"
+    if judgement.estimate is None or judgement.low is None or judgement.high is None:
+        estimate = "n/a" if judgement.estimate is None else brief(judgement.estimate)
+        parts.append(f"{ratio} {estimate}")
+    else:
+        parts.append(f"{ratio} {interval_words(judgement.estimate, judgement.low, judgement.high, claim.bound)}")
         if judgement.confidence is not None and judgement.confidence != claim.confidence:
             parts.append(f"at {judgement.level}")
     parts.append(f"after {result.repeats} of {plural(result.planned_repeats, 'repeat')}")

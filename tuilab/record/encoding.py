@@ -76,8 +76,8 @@ def spell_out(value: Any) -> Any:
 
 
 def for_programs(document: Any, indent: int | None = 2) -> str:
-    """Return plain data as JSON that every reader takes: the language has no word for NaN and Inf, so they are spelled out."""
-    return json.dumps(spell_out(document), indent=indent, allow_nan=False)
+    """Return a document, plain data or a struct, as JSON that every reader takes: NaN and Inf, which JSON lacks, are texts."""
+    return json.dumps(spell_out(msgspec.to_builtins(document)), indent=indent, allow_nan=False)
 
 
 def spell(value: float) -> str:

@@ -109,6 +109,11 @@ class Series:
         """The greatest finite value."""
         return self._most if self.highs else None
 
+    @property
+    def first_bad_step(self) -> int | float | None:
+        """Where the first value stands that is NaN or infinite."""
+        return self.bad[0].step if self.bad else None
+
     def _add_bad(self, step: float, t: int, value: float) -> None:
         self.bad_count += 1
         if len(self.bad) < BAD_LIMIT:
@@ -200,6 +205,15 @@ def columns(records: Sequence[Logged]) -> dict[str, tuple[Sequence[Logged], list
         pass
     having = {name: [r for r in records if name in r.v] for name in dict.fromkeys(chain.from_iterable(values))}
     return {name: (chosen, [record.v[name] for record in chosen]) for name, chosen in having.items()}
+
+
+def first_of_each_arm(series: SeriesByKey, name: str) -> list[Series]:
+    """Return the series of a name, each arm's of the first process that has it."""
+    firsts: dict[str, Series] = {}
+    for line in series.values():
+        if line.name == name:
+            firsts.setdefault(line.arm, line)
+    return list(firsts.values())
 
 
 def siblings(series: SeriesByKey, name: str) -> list[Series]:

@@ -5,16 +5,15 @@ Every view tells them so.
 
 from collections.abc import Sequence
 
-from tuilab.record.blocks import NoiseFloor, noise_of
+from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import AGAIN, Alerted, Progressed
 from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.parts import Claim, Neighbour
 from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.timing.clock_words import ratio_clock_words
 from tuilab.record.verdicts import Verdict, is_about_other_values
-from tuilab.text import brief, brief_beside, join, join_first, percent, plural, shorten, show
+from tuilab.text import join, join_first, percent, plural, shorten, show
 from tuilab.words import clock, extent, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
@@ -61,31 +60,18 @@ def why_not_judged(claim: Claim, summary: RunSummary) -> str:
     return "its verdict was not recorded" if claim.measured or claim.declared else "not measured"
 
 
-def noise_words(found: NoiseFloor | None, name: str = "noise") -> str:
-    """Return a noise floor as `noise of sum ±1.9 %`; nothing where there is none."""
+def noise_words(found: NoiseFloor | None) -> str:
+    """Return a noise floor as `noise floor ±1.9 % (sum against itself)`; nothing if there is none."""
     if not found:
         return ""
-    names = [show(arm, 60) for arm in (found.arm, *found.others) if arm]
-    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    arms = " and ".join([*names[:_NAMED], *more])
-    return f"{name}{f' of {arms}' if arms else ''} ±{percent(found.share)}"
-
-
-def evidence(claim: Claim, summary: RunSummary) -> str:
-    """Return the estimate with its interval, or what was measured, in one line."""
-    reached = claim.verdict
-    if reached is None:
-        return why_not_judged(claim, summary)
-    if claim.declared is not None and reached.estimate is not None:
-        limit = claim.declared.bound
-        low, high = (brief_beside(limit, end) if end is not None else "n/a" for end in (reached.low, reached.high))
-        bound = f"{claim.declared.op.replace('_', ' ')} {limit:g}"
-        ratio = f"{claim.declared.over}/{claim.declared.under}"
-        clock = ratio_clock_words(claim, summary)
-        judged = f"{ratio} {brief(reached.estimate)} [{low}, {high}]{' ' if clock else ''}{clock}"
-        measured = f"{judged}, claimed {bound}"
-        return "; ".join(filter(None, (measured, reached.why, noise_words(noise_of(claim, summary)))))
-    return reason_words(claim.outcome, reached.why)
+    words = f"noise floor ±{percent(found.share)}"
+    arms = [show(arm, 60) for arm in (found.arm, *found.others) if arm]
+    if not arms:
+        return words
+    named = arms[:_NAMED]
+    if len(arms) > _NAMED:
+        named.append(f"{len(arms) - _NAMED} more")
+    return f"{words} ({' and '.join(named)}{', each' if len(arms) > 1 else ''} against itself)"
 
 
 def reason_words(verdict: str, why: str) -> str:

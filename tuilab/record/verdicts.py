@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-RULE = "tuilab-7"  # changes whenever the same measurements could get another verdict, or another reason
+RULE = "tuilab-7"  # changes whenever the same measurements could get another verdict or other numbers
 NOT_JUDGED, NOT_DECIDED = "not judged", "not decided yet"  # of a claim; the latter while its run goes on
 FAILED, RUNNING, QUEUED = "FAILED", "running", "queued"  # of a run that is told in one word, as the catalogue does
 

@@ -204,8 +204,8 @@ def _gpus(subject: Subject) -> list[str]:
 
 def _findings(subject: Subject, box: str, *, has_gpu: bool) -> list[Finding]:
     """Return a run's claims; of one that ended badly, what was judged until then, and how it ended."""
-    summary, run = subject.summary, subject.summary.run
-    rows = [claim_row(claim, summary, subject.before.get(claim.claim_id, "")) for claim in summary.claims.values()]
+    run = subject.summary.run
+    rows = [claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims]
     asked = ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()) if run else ""
     gpus = show(", ".join(_gpus(subject)), 120) if has_gpu else ""
     name = ", ".join(filter(None, [subject.name, asked, show(box, 60), gpus]))

@@ -1,24 +1,17 @@
-"""The history of a claim as text, with a chart of its estimates, and as a JSON document."""
-
-from typing import Any
-
-import msgspec
+"""The history of a claim as text, with a chart of its estimates."""
 
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.text_chart import line_chart
-from tuilab.record.encoding import spell_out
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.record.verdicts import NOT_JUDGED
-from tuilab.reports.compare_text import side_fields, side_words
-from tuilab.reports.plain import dim_key, keyed
-from tuilab.runs import store
+from tuilab.reports.comparison_tables import side_words
+from tuilab.reports.result import keyed
 from tuilab.runs.comparing.claim_history import ClaimHistory, Moment
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
 from tuilab.text import brief, show
 
-SCHEMA = "tuilab.claim-history/1"
 _CHANGES = 4  # that are told of one run
 _VALUE = 40  # characters of what changed
 _HEIGHT = 14
@@ -27,7 +20,7 @@ _HEIGHT = 14
 def render(history: ClaimHistory, style: Style, width: int) -> str:
     """Return the history for people: the claim, its estimates along the runs, and a line about each run."""
     name = f"{show(history.scenario, 60)}  {show(keyed(history.key, history.text), 300)}"
-    lines = [style.bold(dim_key(history.key, name, style))]
+    lines = [style.bold(style.dim_key(history.key, name))]
     if chart := line_chart(_lines(history), min(width, 100), _HEIGHT, axes=_axes(history), is_utf8=style.is_utf8):
         lines += ["", chart, ""]
     for at, moment in enumerate(history.moments, 1):
@@ -65,14 +58,6 @@ def _lines(history: ClaimHistory) -> list[Series]:
             if value is not None:
                 found[name].add(at, 0, value)
     return [line for line in found.values() if line.count]
-
-
-def fields(history: ClaimHistory) -> dict[str, Any]:
-    """Return the history as a JSON document."""
-    runs = [{**store.fields(one.run_dir), "side": side_fields(one.side), "changes": one.changes} for one in history.moments]
-    about = {"scenario": history.scenario, "key": history.key or None, "text": history.text, "claimed": history.bound}
-    told: dict[str, Any] = spell_out(msgspec.to_builtins({"schema": SCHEMA, **about, "runs": runs}))
-    return told
 
 
 def summed_up(history: ClaimHistory) -> str:

@@ -7,16 +7,15 @@ from tuilab.record.series import siblings
 from tuilab.record.told import for_how_long
 from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.charts.panels import panel_of
-from tuilab.reports.compare_text import (
+from tuilab.reports.comparison_tables import (
     axes_of,
-    command_cells,
-    differing,
+    command_tables,
     going_on,
     in_order,
-    measured_cells,
+    number_tables,
     overlaid,
+    pair_words,
     shared_names,
-    shift_words,
     side_found,
     source_changes,
 )
@@ -24,12 +23,10 @@ from tuilab.reports.pages import Room, look_of, when_of
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
-from tuilab.runs.comparing.comparison import Comparison, key_words, time_rows, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, verdict_words
 from tuilab.runs.comparing.differences import Difference, box_of
 from tuilab.text import plural, show
-from tuilab.words import seconds, spell_of
 
-_MOST_RUNS = 6  # that fit beside each other
 _MOST_CHARTS, _MOST_ROWS = 8, 60
 _FEW_POINTS = 0.4  # of what a chart alone may have
 
@@ -72,20 +69,6 @@ class SideBySide:
     charts: tuple[Chart, ...]
 
 
-def groups_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
-    """Return the newest runs that are of one scenario, where there are several; the oldest of them comes first."""
-    found: dict[str, list[Subject]] = {}
-    for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
-        if subject.summary.run:
-            found.setdefault(subject.name, []).append(subject)
-    return [group[-_MOST_RUNS:] for group in found.values() if len(group) > 1]
-
-
-def has_one_story(subjects: Sequence[Subject], groups: Sequence[Sequence[Subject]]) -> bool:
-    """Say whether the groups hold all the runs that there are: then how they differ is what the report is about."""
-    return bool(groups) and {id(one) for group in groups for one in group} >= {id(one) for one in subjects}
-
-
 def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
     """Return what differs between runs."""
     found = comparison.compare([subject.summary for subject in group], going_on(group))
@@ -100,8 +83,8 @@ def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
         same=found.same,
         changes=tuple(source_changes(group)),
         claims=tuple(_claimed(pair) for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))[: room.claims]),
-        numbers=tuple((_numbers(found) + [tuple(row) for row in command_cells(group, found)])[: room.claims]),
-        same_numbers=len(found.sizes) - len(differing(found.sizes)),
+        numbers=tuple(_numbers(group, found)[: room.claims]),
+        same_numbers=sum(len(set(values)) == 1 for _, values in found.sizes),
         overview=_overview(found.claims),
         charts=tuple(_chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]),
     )
@@ -126,9 +109,7 @@ def _run(at: int, subject: Subject) -> tuple[str, ...]:
 
 
 def _claimed(pair: ClaimPair) -> Claimed:
-    shifts = [shift_words(at, shift) for at, shift in enumerate(pair.shifts, 2) if shift is not None]
-    words = "; ".join([*filter(None, [verdict_words(pair), key_words(pair)]), *shifts])
-    return Claimed(pair.text, tuple(_told(side) for side in pair.sides), words)
+    return Claimed(pair.text, tuple(_told(side) for side in pair.sides), "; ".join(pair_words(pair)))
 
 
 def _told(side: Side | None) -> Told:
@@ -138,12 +119,12 @@ def _told(side: Side | None) -> Told:
     return Told(verdict, *look_of(verdict), found)
 
 
-def _numbers(found: Comparison) -> list[tuple[str, ...]]:
-    times = [
-        measured_cells(f"time of a call, {row.label}", row.values, seconds, found.lacks, row.shifts) for row in time_rows(found)
-    ]
-    sizes = [measured_cells(name, values, spell_of(name), found.lacks) for name, values in differing(found.sizes)]
-    return [tuple(row) for row in (*times, *sizes)]
+def _numbers(group: Sequence[Subject], found: Comparison) -> list[tuple[str, ...]]:
+    """Return the rows of all tables, each with the title of its own."""
+    rows = []
+    for table in [*number_tables(found), *command_tables(group, found)]:
+        rows += [(f"{table.title}: {name}", *values) for name, *values in table.rows]
+    return rows
 
 
 def _chart(group: Sequence[Subject], name: str, room: Room) -> Chart:

@@ -1,12 +1,13 @@
 """Writes a report in the format that is wanted, whole or not at all."""
 
-import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import CannotRecord, UsageError
@@ -14,11 +15,16 @@ from tuilab.files import replace
 from tuilab.reports.subject import Subject, read_each
 from tuilab.text import show
 
-# How a file's name ends -> the format; the longest ending that fits is taken.
-ENDINGS = {
-    ".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".csv": "csv", ".xml": "junit",
-    ".trace.json": "trace", ".pyperf.json": "pyperf", ".tfevents": "tensorboard",
-}  # fmt: skip
+ENDINGS = {  # how a file's name ends -> the format: a module of `formats`; the longest ending that fits is taken
+    ".html": "html",
+    ".htm": "html",
+    ".md": "md",
+    ".json": "json",
+    ".csv": "csv",
+    ".xml": "junit",
+    ".trace.json": "trace",
+    ".tfevents": "tensorboard",
+}
 STDOUT = "-"
 GITHUB_LIMIT = 65_000  # characters, of 65,536 that a comment may have
 
@@ -55,20 +61,18 @@ def write(
             raise UsageError("a TensorBoard report is a folder and cannot go to stdout; name a folder with -o")
         export(subjects, target)
         return
-    _put(target, _pieces(kind, subjects, known, limit), is_appended=is_appended)
+    options: dict[str, Any] = {}
+    if kind in ("html", "md"):
+        options["known"] = known
+    if limit:
+        options["limit"] = limit
+    _put(target, _pieces(kind, subjects, **options), is_appended=is_appended)
 
 
 def write_compared(groups: Sequence[Sequence[Subject]], target: str, kind: str) -> None:
     """Write a report on runs side by side, a page or Markdown, with each of the runs below."""
     subjects = list({id(one): one for group in groups for one in group}.values())
-    if kind == "md":
-        from tuilab.reports.formats import markdown
-
-        _put(target, [markdown.render(subjects, groups=groups)])
-    else:
-        from tuilab.reports.formats import html
-
-        _put(target, [html.render(subjects, groups=groups)])
+    _put(target, _pieces(kind, subjects, groups=groups))
 
 
 def write_text(target: str, text: str) -> None:
@@ -116,39 +120,10 @@ def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> No
         raise CannotRecord(f"cannot write {show(target, 300)}: {why}; name another file with -o") from problem
 
 
-def _pieces(kind: str, subjects: list[Subject], known: Sequence[Scenario], limit: int) -> Iterable[str]:
+def _pieces(kind: str, subjects: Sequence[Subject], **options: Any) -> Iterable[str]:
     """Return the report in pieces; a format is loaded when it is wanted."""
-    if kind == "html":
-        from tuilab.reports.formats import html
-
-        return [html.render(subjects, known)]
-    if kind == "md":
-        from tuilab.reports.formats import markdown
-
-        return [markdown.render(subjects, known, limit)]
-    if kind == "csv":
-        from tuilab.reports.formats import csv
-
-        return csv.render(subjects)
-    if kind == "junit":
-        from tuilab.reports.formats import junit
-
-        return [junit.render(subjects)]
-    if kind == "json":
-        from tuilab.reports.formats import full
-
-        return full.render(subjects)
-    return [json.dumps(_plain_data(kind)(subjects), indent=1, allow_nan=False), "\n"]
-
-
-def _plain_data(kind: str) -> Callable[[Sequence[Subject]], object]:
-    if kind == "trace":
-        from tuilab.reports.formats.trace import trace
-
-        return trace
-    from tuilab.reports.formats.pyperf import pyperf
-
-    return pyperf
+    rendered = import_module(f"tuilab.reports.formats.{kind}").render(subjects, **options)
+    return [rendered] if isinstance(rendered, str) else rendered
 
 
 def _replace(target: str, pieces: Iterable[str]) -> None:

@@ -8,28 +8,25 @@ from tuilab.catalogue.lesson import Block, blocks
 from tuilab.catalogue.params import spell
 from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
-from tuilab.drawings.lines import NAME_LIMIT
-from tuilab.record.blocks import measure_of, noise_floor, noise_of
+from tuilab.record.blocks import measure_of, noise_floor
 from tuilab.record.events import ImageShown, RunStarted
 from tuilab.record.folding.arms_table import ARMS
-from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.timing.clock_words import ratio_clock_words
-from tuilab.record.told import evidence, noise_words
+from tuilab.record.told import noise_words
 from tuilab.record.tracebacks import as_named, frames
 from tuilab.record.verdicts import Verdict
-from tuilab.reports import plain
 from tuilab.reports.charts.geometry import Chart, draw
 from tuilab.reports.charts.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads, times_title
 from tuilab.reports.charts.spreads import Interval, Timings, draw_interval, draw_spreads
 from tuilab.reports.figures import Shapes, shapes_of, that_fit
 from tuilab.reports.gaps import gaps
 from tuilab.reports.png import data_address
+from tuilab.reports.result import ResultClaim, ResultRatio
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
-from tuilab.text import brief, brief_beside, plural, show, told_apart
+from tuilab.text import plural, show, told_apart
 
 _STYLE = Style()
 _MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
@@ -143,13 +140,13 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
     summary, run = subject.summary, subject.summary.run
     panels = series_panels(summary, room.panels, room.lines)
     machine = [] if is_brief else machine_panels(summary)
-    rows = tuple(claim_row(claim, summary, subject.before.get(claim.claim_id, "")) for claim in summary.claims.values())
+    rows = tuple(claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims)
     share = min(room.points / max(len(panels) + len(machine), 1), 1.0)
     return Page(
         id=subject.id,
         name=subject.name,
         title=subject.title,
-        digest=subject.digest,
+        digest=subject.result.record.digest,
         state=show(subject.state),
         is_fine=subject.state == RunState.SUCCEEDED,
         when=when_of(subject),
@@ -168,7 +165,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         has_arms=ARMS in summary.figures,
         figures=() if is_brief else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
         texts=() if is_brief else tuple(_texts(subject, room)),
-        numbers=tuple(plain.key_numbers(summary, NAME_LIMIT)),
+        numbers=tuple((number.name, number.words) for number in subject.result.numbers),
         params=tuple(_params(subject, room)),
         lesson=tuple(_lesson(subject, room)),
         failure=_failure(subject, room),
@@ -196,31 +193,32 @@ def look_of(verdict: str) -> tuple[str, str]:
     return _STYLE.mark(verdict), VERDICT_MARKS[verdict][2] if verdict in VERDICT_MARKS else "open"
 
 
-def claim_row(claim: Claim, summary: RunSummary, before: str = "") -> ClaimRow:
-    """Return a claim as every format tells it, with how often it was judged before."""
-    reached, declared = claim.verdict, claim.declared
-    verdict = claim.outcome
-    mark, kind = look_of(verdict)
-    if verdict == Verdict.NO_DIFFERENCE:
+def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
+    """Return a claim as pages show it, with how often it was judged before."""
+    mark, kind = look_of(claim.outcome)
+    if claim.verdict == Verdict.NO_DIFFERENCE:
         kind = "bad" if claim.is_contradicted else "good"
-    look = {"verdict": verdict, "mark": mark, "kind": kind}
-    if reached is None or declared is None or reached.estimate is None:
-        return ClaimRow(claim.text, **look, estimate="", claimed="", why=evidence(claim, summary), interval=None)
-    low, high = (brief_beside(declared.bound, end) if end is not None else "n/a" for end in (reached.low, reached.high))
-    confidence = f" ({100 * reached.confidence:.3g} %)" if reached.confidence else ""
-    clock = ratio_clock_words(claim, summary)
-    estimate = f"{declared.over}/{declared.under} {brief(reached.estimate)} [{low}, {high}]{confidence}"
-    if clock:
-        estimate += f" {clock}"
-    claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
-    noise, interval = noise_of(claim, summary), None
-    floor = noise_words(noise, "noise floor") or "no noise floor"
-    if reached.low is not None and reached.high is not None:
-        is_own = noise and {noise.arm, *noise.others} <= {declared.over, declared.under}  # that of a third arm says little
-        own = noise.share if noise and is_own else None
-        interval = draw_interval(reached.estimate, reached.low, reached.high, declared.bound, own)
-    why = "; ".join(filter(None, (reached.why, before)))
-    return ClaimRow(claim.text, **look, estimate=estimate, claimed=f"{claimed}; {floor}", why=why, interval=interval)
+    look = {"verdict": claim.outcome, "mark": mark, "kind": kind}
+    if not claim.is_ratio or claim.claimed is None:
+        return ClaimRow(claim.text, **look, estimate="", claimed="", why=claim.evidence, interval=None)
+    floor = noise_words(claim.noise) or "no noise floor"
+    why = "; ".join(filter(None, (claim.why, before)))
+    return ClaimRow(
+        claim.text,
+        **look,
+        estimate=claim.ratio_words(has_confidence=True),
+        claimed=f"claimed {claim.claimed.words}; {floor}",
+        why=why,
+        interval=_interval(claim, claim.claimed),
+    )
+
+
+def _interval(claim: ResultClaim, claimed: ResultRatio) -> Interval | None:
+    """Return the drawing of an interval; the noise floor of an arm that the claim is not about is left out of it."""
+    if claim.estimate is None or claim.low is None or claim.high is None:
+        return None
+    is_own = set(claim.noise_arms or [""]) <= {claimed.over, claimed.under}
+    return draw_interval(claim.estimate, claim.low, claim.high, claimed.bound, claim.noise_floor if is_own else None)
 
 
 def _timings(summary: RunSummary) -> Timings:

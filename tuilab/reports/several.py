@@ -5,16 +5,15 @@ It has at most 40 lines. The whole result of each run is one command away.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from tuilab.drawings.glyphs import Style
-from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import evidence
 from tuilab.record.verdicts import Verdict
-from tuilab.reports.plain import keyed
+from tuilab.reports.result import ResultClaim, claim_of, keyed
 from tuilab.runs import command_line, store
 from tuilab.text import plural, show
 from tuilab.words import seconds
@@ -26,7 +25,8 @@ _MOST_REASONS = 3  # reasons why claims could not be tested
 _MOST_NAMED = 9  # runs that the suggested command names one by one
 
 
-class Finished(NamedTuple):
+@dataclass(frozen=True)
+class Finished:
     """A run, and the state in which it ended."""
 
     summary: RunSummary
@@ -53,9 +53,9 @@ class Finished(NamedTuple):
     def name(self) -> str:
         return f"{self.topic}/{self.label}"
 
-    @property
-    def claims(self) -> list[Claim]:
-        return list(self.summary.claims.values())
+    @cached_property
+    def claims(self) -> list[ResultClaim]:
+        return [claim_of(claim, self.summary) for claim in self.summary.claims.values()]
 
 
 def overview(runs: Sequence[Finished], style: Style, width: int) -> str:
@@ -128,16 +128,16 @@ def _list_surprises(runs: Sequence[Finished], style: Style, width: int, room: in
     return lines
 
 
-def _is_surprising(claim: Claim, verdict: Verdict) -> bool:
+def _is_surprising(claim: ResultClaim, verdict: Verdict) -> bool:
     if claim.outcome != verdict:
         return False
     return claim.is_contradicted or verdict == Verdict.INCONCLUSIVE
 
 
-def _entry(run: Finished, claim: Claim, style: Style, width: int) -> list[str]:
+def _entry(run: Finished, claim: ResultClaim, style: Style, width: int) -> list[str]:
     """Return a claim and what was measured for it, a line each."""
     said = f"{run.label}: {keyed(claim.key, claim.text)}"
-    measured = show(evidence(claim, run.summary))
+    measured = show(claim.evidence)
     head = f"{style.mark(claim.outcome)} {style.verdict(claim.outcome)}  "
     room = max(width - len(claim.outcome) - 4, 30)
     lines = [head + _first_line(said, room)]
@@ -165,8 +165,8 @@ def _list_untestable(runs: Sequence[Finished], style: Style, width: int) -> list
     reasons: Counter[str] = Counter()
     for run in runs:
         for claim in run.claims:
-            if claim.outcome == Verdict.NOT_TESTABLE and claim.verdict is not None:
-                reasons[show(evidence(claim, run.summary) or claim.verdict.why)] += 1
+            if claim.verdict == Verdict.NOT_TESTABLE:
+                reasons[show(claim.evidence)] += 1
     lines = []
     for reason, count in reasons.most_common(_MOST_REASONS):
         line = _first_line(f"{plural(count, 'claim')} not testable here; {reason}", width - 2)

@@ -19,7 +19,7 @@ from tuilab.commands.parts import CPU, CURVES, STEP, first_usual
 from tuilab.judging.units import DISTURBED_SD, UNKNOWN_SD
 from tuilab.probes.core_work import OTHERS_SHARE
 from tuilab.record.events import CoresAwaited
-from tuilab.reports.plain import rss_peak_bytes
+from tuilab.reports.numbers import rss_peak_bytes
 from tuilab.reports.samples import pieces
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.call_times import CONFIDENCE, shift_between
@@ -44,18 +44,18 @@ class StepTimes:
     count: int
 
 
-def is_watched(look: Subject) -> bool:
+def is_watched(subject: Subject) -> bool:
     """Return whether a run is one of a command that was watched alone, as `tuilab exec` does."""
-    run = look.summary.run
-    return bool(run and run.command) and not look.summary.blocks
+    run = subject.summary.run
+    return bool(run and run.command) and not subject.summary.blocks
 
 
-def times_of_steps(look: Subject) -> dict[str, StepTimes]:
+def times_of_steps(subject: Subject) -> dict[str, StepTimes]:
     """Return, by the name of a process or nothing, how long the steps of a run took; nothing where none was timed."""
-    if not any(name == STEP for name, _, _ in look.summary.series):
+    if not any(name == STEP for name, _, _ in subject.summary.series):
         return {}
     curves: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for piece in pieces(look.run_dir, look.word):
+    for piece in pieces(subject.run_dir, subject.word):
         if piece.kind == "logged" and piece.name in _LABELS:
             finite = {at: value for at, value in zip(piece.steps, piece.values, strict=True) if math.isfinite(value)}
             curves[piece.arm][piece.name].update(finite)
@@ -83,7 +83,7 @@ def _stretches(times: Sequence[float]) -> tuple[float, ...]:
     return tuple(fmean(times[begin:end]) for begin, end in pairwise(ends))
 
 
-def shift_of_steps(looks: Sequence[Subject], first: StepTimes, other: StepTimes) -> Shift | None:
+def shift_of_steps(subjects: Sequence[Subject], first: StepTimes, other: StepTimes) -> Shift | None:
     """Return how the steps of the second run differ from those of the first; None where one of them has too few.
 
     The interval covers how the steps vary, how much a process is off by itself, and what other processes may have added.
@@ -92,30 +92,30 @@ def shift_of_steps(looks: Sequence[Subject], first: StepTimes, other: StepTimes)
     if by_steps is None:
         return None
     ratio = other.means[STEP] / first.means[STEP]
-    off = math.hypot(_luck(looks[0], first), _luck(looks[1], other))
+    off = math.hypot(_luck(subjects[0], first), _luck(subjects[1], other))
     by_processes = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * off
     shift = Shift.of_logs(math.log(ratio), math.hypot(math.log(by_steps.high / by_steps.ratio), by_processes))
-    lost_by_first, lost_by_other = (lost_to_others(look) or 0.0 for look in looks)
+    lost_by_first, lost_by_other = (lost_to_others(subject) or 0.0 for subject in subjects)
     return Shift(shift.ratio, shift.low * (1 - lost_by_other), shift.high / (1 - lost_by_first))
 
 
-def _luck(look: Subject, times: StepTimes) -> float:
+def _luck(subject: Subject, times: StepTimes) -> float:
     """Return how far off a process of a run is by itself, as a standard deviation of logarithms.
 
     Beside others even a step with a core of its own takes longer: they share its caches and its memory.
     """
-    luck = look.summary.run.luck if look.summary.run else None
+    luck = subject.summary.run.luck if subject.summary.run else None
     known = UNKNOWN_SD if luck is None else luck
     is_on_cpu = CPU in times.means
-    return max(known, DISTURBED_SD) if is_on_cpu and is_beside_others(look) else known
+    return max(known, DISTURBED_SD) if is_on_cpu and is_beside_others(subject) else known
 
 
-def lost_to_others(look: Subject) -> float | None:
+def lost_to_others(subject: Subject) -> float | None:
     """Return the share of the time of its steps that a command lost to other processes, at most; None if it is not known.
 
     A thread that waits for a core may wait for other threads of the command. So no more counts than others used of the cores.
     """
-    waits = core_waits(look)
+    waits = core_waits(subject)
     if waits is None:
         return None
     waited = waits.waited_s / waits.elapsed_s
@@ -123,15 +123,15 @@ def lost_to_others(look: Subject) -> float | None:
     return min(waited, others, _MOST_LOST)
 
 
-def is_beside_others(look: Subject) -> bool:
+def is_beside_others(subject: Subject) -> bool:
     """Return whether other processes used many of the cores while a command trained."""
-    waits = core_waits(look)
+    waits = core_waits(subject)
     return waits is not None and waits.others is not None and waits.others >= OTHERS_SHARE * waits.usable
 
 
-def core_waits(look: Subject) -> CoresAwaited | None:
+def core_waits(subject: Subject) -> CoresAwaited | None:
     """Return how long a command waited for cores, if its record says what can be true."""
-    waits = look.summary.core_waits
+    waits = subject.summary.core_waits
     if waits is None:
         return None
     numbers = [waits.elapsed_s, waits.waited_s, 0.0 if waits.others is None else waits.others]
@@ -139,17 +139,17 @@ def core_waits(look: Subject) -> CoresAwaited | None:
     return waits if is_possible else None
 
 
-def about_others(looks: Mapping[int, Subject]) -> str:
+def about_others(subjects: Mapping[int, Subject]) -> str:
     """Return in which runs, by their places, others used the cores, and where that is not known; nothing of a quiet machine."""
     sentences = []
-    for at, look in looks.items():
-        waits = core_waits(look)
-        lost = lost_to_others(look)
+    for at, subject in subjects.items():
+        waits = core_waits(subject)
+        lost = lost_to_others(subject)
         if waits is None or lost is None:
             continue
-        if is_beside_others(look) or lost >= _NOTABLE_LOST:
+        if is_beside_others(subject) or lost >= _NOTABLE_LOST:
             sentences.append(_about_waits(at, waits, lost))
-    unknown = [f"run {at}" for at, look in looks.items() if core_waits(look) is None]
+    unknown = [f"run {at}" for at, subject in subjects.items() if core_waits(subject) is None]
     if unknown:
         sentences.append(f"how long {join(unknown)} waited for a core was not recorded")
     return "; ".join(sentences)
@@ -173,35 +173,35 @@ class CommandRow:
     shifts: tuple[Shift | None, ...] = ()  # of each run after the first
 
 
-def rows_of_commands(looks: Sequence[Subject]) -> list[CommandRow]:
+def rows_of_commands(subjects: Sequence[Subject]) -> list[CommandRow]:
     """Return what watched commands cost: their steps and the parts of them, peak memory, the ends of their curves."""
-    if not all(map(is_watched, looks)):
+    if not all(map(is_watched, subjects)):
         return []
-    every = [times_of_steps(look) for look in looks]
+    every = [times_of_steps(subject) for subject in subjects]
     rows = []
     for arm in dict.fromkeys(arm for times in every for arm in times):
         for curve, label in _LABELS.items():
             means = tuple(times[arm].means.get(curve) if arm in times else None for times in every)
-            shifts = shifts_of_steps(looks, every, arm) if curve == STEP else ()
+            shifts = shifts_of_steps(subjects, every, arm) if curve == STEP else ()
             rows.append(CommandRow(f"{label} {arm}".strip(), means, _spell_ms, shifts))
-    peaks = tuple(rss_peak_bytes(look.summary) or None for look in looks)
+    peaks = tuple(rss_peak_bytes(subject.summary) or None for subject in subjects)
     rows.append(CommandRow("peak memory of all processes", peaks, size))
-    return [row for row in [*rows, *_ends(looks)] if any(value is not None for value in row.values)]
+    return [row for row in [*rows, *_ends(subjects)] if any(value is not None for value in row.values)]
 
 
-def shifts_of_steps(looks: Sequence[Subject], every: Sequence[dict[str, StepTimes]], arm: str) -> tuple[Shift | None, ...]:
+def shifts_of_steps(subjects: Sequence[Subject], every: Sequence[dict[str, StepTimes]], arm: str) -> tuple[Shift | None, ...]:
     """Return for each run after the first how the steps of a process differ from those of the first run."""
     shifts = []
-    for look, times in zip(looks[1:], every[1:], strict=True):
+    for subject, times in zip(subjects[1:], every[1:], strict=True):
         is_in_both = arm in every[0] and arm in times
-        shifts.append(shift_of_steps([looks[0], look], every[0][arm], times[arm]) if is_in_both else None)
+        shifts.append(shift_of_steps([subjects[0], subject], every[0][arm], times[arm]) if is_in_both else None)
     return tuple(shifts)
 
 
-def about_one_process(looks: Sequence[Subject]) -> str:
+def about_one_process(subjects: Sequence[Subject]) -> str:
     """Return what the intervals of the steps cover, and how to be sure, in sentences."""
-    known = {look.summary.run.luck for look in looks if look.summary.run} - {None}
-    off = max(_luck(look, times) for look in looks for times in times_of_steps(look).values())
+    known = {subject.summary.run.luck for subject in subjects if subject.summary.run} - {None}
+    off = max(_luck(subject, times) for subject in subjects for times in times_of_steps(subject).values())
     how = "measured by tuilab calibrate" if known else "assumed, because this machine is not calibrated"
     if off == DISTURBED_SD:
         how = "assumed, because other processes used the cores"
@@ -209,7 +209,7 @@ def about_one_process(looks: Sequence[Subject]) -> str:
         f"One process of each is not enough to decide. The intervals cover how the steps vary, and a variation of "
         f"{percent(off)} between processes ({how})."
     ]
-    if others := about_others(dict(enumerate(looks, 1))):
+    if others := about_others(dict(enumerate(subjects, 1))):
         sentences.append(f"{others[0].upper()}{others[1:]}.")
     sentences.append("To decide, compare both commands with `tuilab ab`.")
     return " ".join(sentences)
@@ -219,12 +219,12 @@ def _spell_ms(value: float) -> str:
     return seconds(value / 1e3)
 
 
-def _ends(looks: Sequence[Subject]) -> list[CommandRow]:
+def _ends(subjects: Sequence[Subject]) -> list[CommandRow]:
     """Return a row for each curve, but those of times, with its last value in each run."""
     columns: list[dict[str, float]] = []
-    for look in looks:
+    for subject in subjects:
         lasts: dict[str, float] = {}
-        for (name, arm, _), series in look.summary.series.items():
+        for (name, arm, _), series in subject.summary.series.items():
             if unit_of(name) != "ms" and series.count and math.isfinite(series.last):
                 lasts.setdefault(f"last {name} {arm}".strip(), series.last)
         columns.append(lasts)

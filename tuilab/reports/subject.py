@@ -10,11 +10,11 @@ from typing import Any
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import read_recorded
 from tuilab.errors import TuilabError
-from tuilab.record.digest import digest_of
 from tuilab.record.events import RunStarted, Scalar
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.reports.result import Result, result_of
 from tuilab.runs import earlier, notes, store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
@@ -63,9 +63,9 @@ class Subject:
         return self.private.word(text) if self.private else text
 
     @cached_property
-    def digest(self) -> str:
-        """The digest of the record, or why it has none; the whole record is read for it."""
-        return digest_of(self.run_dir, self.state)
+    def result(self) -> Result:
+        """What is known of the run, as every report says it; its digest is of the whole record, which is read for it."""
+        return result_of(self.summary, self.state, self.run_dir, self.path)
 
     @property
     def id(self) -> str:

@@ -39,12 +39,12 @@ def tell(run_dir: Path, summary: RunSummary, index: Index | None = None) -> dict
     for claim in claims:
         gpu = show(claim.gpu, 200)
         if verdicts := _verdicts(claim, same):
-            told[claim.claim_id] = in_words(verdicts, is_all=is_all, where=f"this GPU, {gpu}" if gpu else "this box")
+            told[claim.claim_id] = in_words(verdicts, is_all=is_all, where=f"this GPU, {gpu}" if gpu else "this machine")
     return told
 
 
-def in_words(verdicts: Sequence[str], *, is_all: bool = True, where: str = "this box") -> str:
-    """Return which run of a claim this is, and the verdicts before: `3rd run of this claim on this box; the others: ...`."""
+def in_words(verdicts: Sequence[str], *, is_all: bool = True, where: str = "this machine") -> str:
+    """Return which run of a claim this is, as `3rd run of this claim on this machine; the others: ...`."""
     which = f"{'' if is_all else 'at least the '}{_ordinal(len(verdicts) + 1)} run of this claim on {where}"
     if len(verdicts) > _NAMED:
         others = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())

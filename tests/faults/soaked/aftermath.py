@@ -11,7 +11,7 @@ from tests.faults.oracle import check, items_of, raw_records, view
 from tests.faults.soaked.place import Left, Place
 from tuilab.runs import store
 
-FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf")
+FORMATS = ("html", "md", "json", "csv", "junit", "trace")
 KEPT_RUNS = 40  # the folder holds no more, so that what is kept of each run by those who look on stays bounded
 
 

@@ -1,8 +1,6 @@
 """The documents about scenarios, and about the box."""
 
-from typing import Annotated, Literal, TypedDict
-
-from msgspec import Meta
+from typing import Literal, TypedDict
 
 from tuilab.cli.schemas.shared import Claim, ExitCode, Maybe, Path, Seconds
 from tuilab.doctor.facts import Fact
@@ -31,19 +29,23 @@ class Scenario(TypedDict):
     params: list[Param]
     arms: list[str]
     claims: list[Claim]
-    error: Annotated[str, Meta(description="why the scenario cannot be used; empty: it can")]
-    is_timed: Annotated[bool, Meta(description="true: it has claims about time, which need several processes")]
+    error: str
+    """why the scenario cannot be used; empty: it can"""
+    is_timed: bool
+    """true: it has claims about time, which need several processes"""
     builds_on: list[str]
 
 
-class Listed(Scenario):
-    last_verdict: Annotated[str | None, Meta(description="on this machine: verdict of its worst claim, or how its run ended")]
+class ListedScenario(Scenario):
+    last_verdict: str | None
+    """on this machine: verdict of its worst claim, or how its run ended"""
 
 
 class List(TypedDict):
     schema: Literal["tuilab.list/1"]
-    topics: Annotated[dict[str, str], Meta(description="what each topic is about")]
-    scenarios: list[Listed]
+    topics: dict[str, str]
+    """what each topic is about"""
+    scenarios: list[ListedScenario]
 
 
 class Lesson(Scenario):
@@ -52,7 +54,8 @@ class Lesson(Scenario):
 
 
 class Shown(Lesson, total=False):
-    source: Annotated[str | None, Meta(description="with --source; null: it cannot be read, and why has the reason")]
+    source: str | None
+    """with --source; null: it cannot be read, and why has the reason"""
     why: str
 
 
@@ -72,7 +75,8 @@ class Check(TypedDict):
     exit_code: ExitCode
     paths: list[str]
     findings: list[Finding]
-    warnings: Annotated[list[Finding], Meta(description="sentences of lessons that are hard to read; not in the exit code")]
+    warnings: list[Finding]
+    """sentences of lessons that are hard to read; not in the exit code"""
 
 
 class New(TypedDict):
@@ -127,17 +131,18 @@ class Doctor(TypedDict):
     wall_s: Seconds
     host: str
     exit_code: ExitCode
-    counts: Annotated[dict[str, int], Meta(description="number of checks by status")]
+    counts: dict[str, int]
+    """number of checks by status"""
     checks: list[Answer]
     facts: list[Fact]
 
 
 class Kept(TypedDict):
     wall_s: Seconds
-    luck: Annotated[
-        Maybe, Meta(description="standard deviation between processes, of the logarithm of the ratio of identical arms")
-    ]
-    ways: Annotated[dict[str, Trials], Meta(description="trials by way of judging, for example within one process")]
+    luck: Maybe
+    """standard deviation between processes, of the logarithm of the ratio of identical arms"""
+    ways: dict[str, Trials]
+    """trials by way of judging, for example within one process"""
 
 
 class KeptOfGpu(Kept):
@@ -150,51 +155,3 @@ class Calibrate(TypedDict):
     host: str
     cpu: Kept | None
     gpus: list[KeptOfGpu]
-
-
-class Other(TypedDict):
-    value: str
-    ratio: Maybe
-    low: Maybe
-    high: Maybe
-
-
-class Variable(TypedDict):
-    name: str
-    ranks: int | None
-    value: str | None
-    default: str
-    is_decided: bool
-    why: str
-    about: str
-    against: str | None
-    others: list[Other]
-    costs: dict[str, Maybe]
-    unit: str | None
-    run: str
-    started_wall_ns: int | None
-    command: list[str] | None
-
-
-class NotCounted(TypedDict):
-    name: str
-    run: str
-    why: str
-
-
-class NotKnown(TypedDict):
-    name: str
-    command: list[str]
-
-
-class Advice(TypedDict):
-    schema: Literal["tuilab.advice/1"]
-    ranks: int | None
-    box: dict[str, str]
-    settings: list[Variable]
-    left: Annotated[list[Variable], Meta(description="variables to leave unchanged: the default won, or nothing is decided")]
-    conflicts: list[Variable]
-    not_counted: list[NotCounted]
-    not_known: Annotated[
-        list[NotKnown], Meta(description="variables that were never compared here, and the command that compares them")
-    ]

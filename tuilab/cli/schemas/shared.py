@@ -16,7 +16,8 @@ Counts = dict[str, int]
 
 
 class Run(TypedDict):
-    run: Annotated[str, Meta(description="id of the run")]
+    run: str
+    """id of the run"""
     path: Path
 
 
@@ -31,7 +32,8 @@ class Claim(TypedDict):
 
 
 class Judged(Claim):
-    verdict: Annotated[Verdict | None, Meta(description="verdict; null: not judged")]
+    verdict: Verdict | None
+    """verdict; null: not judged"""
 
 
 class Gpu(TypedDict):

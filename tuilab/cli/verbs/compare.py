@@ -31,7 +31,9 @@ from tuilab.cli.gate import Gate, GateType, stopped_by, undecided_by
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.encoding import for_programs
-from tuilab.reports.compare_text import fields, going_on, render, width_here
+from tuilab.reports.compare_document import CompareDocument, compared_runs
+from tuilab.reports.compare_text import render, width_here
+from tuilab.reports.comparison_tables import going_on
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
@@ -93,11 +95,10 @@ def command(
     found = [sentence for _, sentence in stopped]
     undecided = [(gate, words) for gate in gates for looks, _ in compared for words in undecided_by(gate, looks)]
     code = ExitCode.REFUTED if found else ExitCode.DONE
-    document = (
-        for_programs(_document(compared, code, only, found, [words for _, words in undecided]))
-        if as_json or kind == "json"
-        else ""
-    )
+    document = ""
+    if as_json or kind == "json":
+        comparisons = [compared_runs(looks, result) for looks, result in compared]
+        document = for_programs(CompareDocument(int(code), comparisons, only, found, [words for _, words in undecided]))
     if target:
         from tuilab.reports import files
 
@@ -131,19 +132,6 @@ def _format(target: str) -> str:
 
 
 Compared = Sequence[tuple[Sequence[Subject], comparison.Comparison]]
-
-
-def _document(
-    compared: Compared, code: ExitCode, only: Sequence[str], found: Sequence[str], undecided: Sequence[str]
-) -> dict[str, object]:
-    return {
-        "schema": "tuilab.compare/1",
-        "exit_code": int(code),
-        "comparisons": [fields(looks, result) for looks, result in compared],
-        "not_in_all": only,
-        "found": found,
-        "undecided": undecided,
-    }
 
 
 def _print(compared: Compared, only: Sequence[str], *, has_chart: bool) -> None:

@@ -5,8 +5,8 @@ The extension of FILE sets the format:
 \b
   .html          one page                  .csv          every number
   .md            Markdown                  .trace.json   Chrome, Perfetto
-  .json          all data, raw samples     .pyperf.json  pyperf
-  .xml           JUnit                     .tfevents     a TensorBoard folder
+  .json          all data, raw samples     .tfevents     a TensorBoard folder
+  .xml           JUnit
 
 RUNS are runs or sweeps (default: the last run), or `all`: for each scenario its newest successful
 run, preferably one with default parameters, or else its newest run. Several runs make one report;
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tuilab.reports.subject import Subject
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
-_FORMATS = ("html", "md", "json", "csv", "junit", "trace", "pyperf", "tensorboard")
+_FORMATS = ("html", "md", "json", "csv", "junit", "trace", "tensorboard")
 
 
 @click.command(

@@ -148,11 +148,12 @@ def _show_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
 
     from tuilab.record.encoding import for_programs  # imported here: msgspec takes a tenth of the time of `tuilab runs`
     from tuilab.reports import claim_history_text
+    from tuilab.reports.compare_document import history_document
     from tuilab.runs.comparing.claim_history import history_of
 
     history = history_of([Path(folder) for folder in folders], claim)
     if as_json:
-        click.echo(for_programs(claim_history_text.fields(history)))
+        click.echo(for_programs(history_document(history)))
         return
     style = style_of(sys.stdout)
     width = shutil.get_terminal_size((100, 24)).columns

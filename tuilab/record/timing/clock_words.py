@@ -8,7 +8,7 @@ from tuilab.record.blocks import Measure
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clocks import CLOCK_NAMES, CPU, WALL, ArmTimes, arm_times, clock_of
-from tuilab.text import brief, show
+from tuilab.text import show
 from tuilab.words import number
 
 
@@ -78,19 +78,15 @@ def other_words(one: ArmTimes) -> str:
     return f"{CLOCK_NAMES[one.other_clock]} {number(median(one.others), 's', 3)}"
 
 
-def ratio_clock_words(claim: Claim, summary: RunSummary) -> str:
-    """Return on which clock a ratio was judged, and the ratio on the wall clock, if it was judged on CPU time.
-
-    Both are ratios of geometric means.
-    """
+def wall_ratio(claim: Claim, summary: RunSummary) -> float | None:
+    """Return the ratio of a claim that was judged on CPU time on the wall clock; both are ratios of geometric means."""
     if claim.declared is None or clock_of(claim) != CPU:
-        return ""
+        return None
     times = arm_times(summary)
     over, under = times.get(claim.declared.over), times.get(claim.declared.under)
     if over is None or under is None or not over.on(WALL) or not under.on(WALL):
-        return "in CPU time"
+        return None
     over_wall, under_wall = over.on(WALL), under.on(WALL)
     if min(*over_wall, *under_wall) <= 0:
-        return "in CPU time"
-    ratio = geometric_mean(over_wall) / geometric_mean(under_wall)
-    return f"in CPU time ({brief(ratio)} on the wall clock)"
+        return None
+    return geometric_mean(over_wall) / geometric_mean(under_wall)

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from tuilab import __version__
 from tuilab.catalogue.scenario import RANKS, Scenario
 from tuilab.judging.judgement import Judgement
-from tuilab.record.parts import RacedSetting
-from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clocks import CPU
 from tuilab.reports.advice.advised import Advice, Advised, Unused
 from tuilab.reports.advice.validity import Facts
-from tuilab.reports.advice.winner import choose
 from tuilab.runs import command_line
 from tuilab.text import brief, plural, show
 from tuilab.words import number, size
@@ -71,17 +68,6 @@ def _settings(advice: Advice, width: int) -> list[str]:
     refusal = shlex.quote(f"box.env sets nothing: it was measured on {show(host, 60)}")
     guard = f'if [ "$(uname -n)" != {shlex.quote(host)} ]; then\n    echo {refusal} >&2\nelse'
     return [guard, *blocks, "fi"]
-
-
-def in_short(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:
-    """Return a variable, and what came of its values in one run."""
-    said, choice = raced.said[0], choose(summary, raced)
-    name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
-    if choice.value:
-        return name, f"{show(choice.value, 200)} beat the default, {show(said.default, 200)}; to use it: tuilab advise"
-    if not choice.is_decided:
-        return name, f"not decided: {show(choice.why, 300)}"
-    return name, f"no value beat the default, {show(said.default, 200)}"
 
 
 def _reasons(one: Advised) -> list[str]:

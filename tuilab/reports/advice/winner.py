@@ -17,6 +17,7 @@ from tuilab.record.events import Candidate, ClaimDeclared, SettingRaced
 from tuilab.record.parts import RacedSetting
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
+from tuilab.text import plural, show
 
 PAYS = 1.05  # how many times as long a value has to take to be worse: less is not worth a variable
 _SELDOM_ASKED = Judgement(Verdict.INCONCLUSIVE, "its values were not timed")
@@ -54,6 +55,17 @@ def choose(summary: RunSummary, raced: RacedSetting) -> Choice:
         return Choice(won, against=against)
     why = _why_open(values, said.default, found)
     return Choice(is_decided=not why, why=why, against=against)
+
+
+def describe_setting(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:
+    """Return a variable, and what came of its values in one run."""
+    said, choice = raced.said[0], choose(summary, raced)
+    name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
+    if choice.value:
+        return name, f"{show(choice.value, 200)} beat the default, {show(said.default, 200)}; to use it: tuilab advise"
+    if not choice.is_decided:
+        return name, f"not decided: {show(choice.why, 300)}"
+    return name, f"no value beat the default, {show(said.default, 200)}"
 
 
 def _flaw(raced: RacedSetting) -> str:

@@ -82,7 +82,7 @@ def draw_spreads(
     base, band, words = base_of(known, noise), None, ""
     if base and noise:
         band = place(base.value * (1 - noise.share)), place(base.value * (1 + noise.share))
-        words = f"{noise_words(noise, 'noise floor')} (against itself)"
+        words = noise_words(noise)
     return Timings(tuple(rows), tuple(ticks), band, words, frame.height, title, measure.sample)
 
 

@@ -7,7 +7,7 @@ from tuilab.judging.prediction import find_answer
 from tuilab.record.events import BarsShown, ClaimMeasured, Event, TableShown
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import evidence
+from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
 from tuilab.words import unit_of
 
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 def findings(subject: Subject) -> Iterator[Finding]:
     """Yield every number of a run that is no sample, its verdicts first."""
     summary = subject.summary
-    yield from (_verdict(claim, summary) for claim in summary.claims.values())
+    yield from map(_verdict, subject.result.claims)
     for claim in summary.claims.values():
         yield from _of_claim(claim, summary.first_t)
     yield from _answer(summary)
@@ -44,12 +44,13 @@ def findings(subject: Subject) -> Iterator[Finding]:
     yield Finding("run", "elapsed", summary.elapsed_s, unit="s", note=subject.state)
 
 
-def _verdict(claim: Claim, summary: RunSummary) -> Finding:
+def _verdict(claim: ResultClaim) -> Finding:
     """Return the verdict with its estimate and interval."""
-    reached = claim.verdict
-    told = f"{claim.text}: {evidence(claim, summary)}" if claim.key else evidence(claim, summary)
-    estimate, low, high = (reached.estimate, reached.low, reached.high) if reached else (None, None, None)
-    return Finding("claim", claim.claim_id, estimate, _ratio(claim), low=low, high=high, verdict=claim.outcome, note=told)
+    note = f"{claim.text}: {claim.evidence}" if claim.key else claim.evidence
+    arms = claim.claimed.arms if claim.claimed else ""
+    return Finding(
+        "claim", claim.claim_id, claim.estimate, arms, low=claim.low, high=claim.high, verdict=claim.outcome, note=note
+    )
 
 
 def _ratio(claim: Claim) -> str:

@@ -13,13 +13,14 @@ from markupsafe import Markup
 from tuilab import __version__
 from tuilab.catalogue.lesson import code_parts, link_parts
 from tuilab.catalogue.scenario import Scenario
-from tuilab.reports.box import Opening, boxes_of, opening_of
+from tuilab.reports.box import boxes_of
 from tuilab.reports.charts.frame import colour, dash, letter
 from tuilab.reports.charts.geometry import Chart, draw
-from tuilab.reports.compared import SideBySide, groups_of, has_one_story, side_by_side
+from tuilab.reports.compared import SideBySide, side_by_side
+from tuilab.reports.outline import Outline, outline_of
 from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
 from tuilab.reports.subject import Subject
-from tuilab.reports.sweeps.swept import Swept, apart, readable, sweeps_of, swept
+from tuilab.reports.sweeps.swept import Swept
 from tuilab.text import shorten, show_lines
 
 _ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
@@ -32,39 +33,32 @@ def render(subjects: Sequence[Subject], known: Sequence[Scenario] = (), groups: 
 
     What does not fit into the size that a report should have is thinned or cut, and the page says so.
     """
-    is_many = len(subjects) != 1
-    rooms, limit = (BRIEF_ROOMS, _MANY_BYTES) if is_many else (ROOMS, _ONE_BYTES)
+    outline = outline_of(subjects, known, groups)
+    rooms, limit = (BRIEF_ROOMS, _MANY_BYTES) if outline.is_many else (ROOMS, _ONE_BYTES)
     page = ""
     for room in rooms:
-        page = _render(subjects, known, groups, room, is_many=is_many)
+        page = _render(subjects, outline, room)
         if len(page.encode(errors="replace")) <= limit:
             break
     return page
 
 
-def _render(
-    subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]], room: Room, *, is_many: bool
-) -> str:
-    pages = [page_of(subject, room, is_brief=is_many) for subject in subjects]
-    swept_subjects = [] if groups else sweeps_of(subjects)
-    chosen = groups or groups_of(apart(subjects, swept_subjects))
-    opening = (
-        opening_of(subjects, known) if is_many and not has_one_story(readable(subjects), [*chosen, *swept_subjects]) else None
-    )
-    sweeps = [(found := swept(group), _charts(found, room)) for group in swept_subjects]
-    compared = [side_by_side(group, room) for group in chosen]
+def _render(subjects: Sequence[Subject], outline: Outline, room: Room) -> str:
+    pages = [page_of(subject, room, is_brief=outline.is_many) for subject in subjects]
+    compared = [side_by_side(group, room) for group in outline.groups]
+    boxes = boxes_of(subjects) if outline.is_many else {}
     style, script = (Markup(_TO_STRIP.sub("", (_TEMPLATES / f"report.{kind}").read_text())) for kind in ("css", "js"))
     return (
         _environment()
         .get_template("report.html.jinja")
         .render(
-            title=_title(pages, opening, compared, [one for one, _ in sweeps]),
+            title=_title(pages, outline, compared),
             pages=pages,
-            opening=opening,
+            opening=outline.opening,
             compared=compared,
-            sweeps=sweeps,
-            is_brief=is_many,
-            environments=[(host, environment_of(group[0])) for host, group in boxes_of(subjects).items()] if is_many else [],
+            sweeps=[(sweep, _charts(sweep, room)) for sweep in outline.sweeps],
+            is_brief=outline.is_many,
+            environments=[(host, environment_of(group[0])) for host, group in boxes.items()],
             version=__version__,
             style=style,
             script=script,
@@ -80,13 +74,13 @@ def _charts(found: Swept, room: Room) -> list[Chart | None]:
     return [draw(panel, places=room.places) if panel else None for panel in panels]
 
 
-def _title(pages: Sequence[Page], opening: Opening | None, compared: Sequence[SideBySide], sweeps: Sequence[Swept]) -> str:
-    if opening is not None:
-        return opening.title
+def _title(pages: Sequence[Page], outline: Outline, compared: Sequence[SideBySide]) -> str:
+    if outline.opening:
+        return outline.opening.title
     if len(pages) == 1:
         return f"{pages[0].name}: {pages[0].title}"
-    if sweeps:
-        return f"{sweeps[0].name} {sweeps[0].title}"
+    if outline.sweeps:
+        return f"{outline.sweeps[0].name} {outline.sweeps[0].title}"
     return f"{compared[0].title}, side by side" if len(compared) == 1 else f"{len(compared)} scenarios, side by side"
 
 

@@ -9,14 +9,13 @@ import time
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as xml
 
-from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import evidence
 from tuilab.record.tracebacks import as_named
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.formats.names import marked, names_of, whole
 from tuilab.reports.gaps import damage
+from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.swept import telling
 from tuilab.runs import command_line
@@ -45,7 +44,7 @@ def _put_suite(root: xml.Element, subject: Subject, name: str, at: int) -> None:
     known = {"name": _name(name), "id": str(at), "time": elapsed, **_origin(subject.summary)}
     suite = xml.SubElement(root, "testsuite", known)
     _put_properties(suite, subject)
-    for claim in subject.summary.claims.values():
+    for claim in subject.result.claims:
         _put_case(suite, subject, name, claim)
     if subject.state != RunState.SUCCEEDED:
         case = _case(suite, name, "the run succeeds")
@@ -78,7 +77,7 @@ def _put_properties(suite: xml.Element, subject: Subject) -> None:
 def _properties(subject: Subject) -> Iterator[tuple[str, str]]:
     """Yield what is to be known of the run beside its claims."""
     summary, run = subject.summary, subject.summary.run
-    yield from (("run", subject.run_dir.name), ("state", subject.state), ("record", subject.digest))
+    yield from (("run", subject.run_dir.name), ("state", subject.state), ("record", subject.result.record.digest))
     if run is None:
         return
     yield from (("tuilab", run.tuilab), ("title", run.title), ("repeats", str(summary.planned_repeats)))
@@ -89,13 +88,13 @@ def _properties(subject: Subject) -> Iterator[tuple[str, str]]:
     yield from ((f"parameter {name}", str(value)) for name, value in run.params.items())
 
 
-def _put_case(suite: xml.Element, subject: Subject, name: str, claim: Claim) -> None:
+def _put_case(suite: xml.Element, subject: Subject, name: str, claim: ResultClaim) -> None:
     verdict = claim.outcome
     case = _case(suite, name, claim.claim_id)
-    if claim.declared and (seconds := _seconds_raced(subject.summary, {claim.declared.over, claim.declared.under})):
+    if claim.claimed and (seconds := _seconds_raced(subject.summary, {claim.claimed.over, claim.claimed.under})):
         case.set("time", f"{seconds:.3f}")
     said = f"{claim.text}: " if claim.key else ""
-    told = _told(f"{said}{verdict}: {evidence(claim, subject.summary)}")
+    told = _told(f"{said}{verdict}: {claim.evidence}")
     if claim.is_contradicted or (_is_strict(subject.summary) and verdict in _UNDECIDED):
         xml.SubElement(case, "failure", type=verdict, message=told)
     elif verdict in (Verdict.NOT_TESTABLE, *_UNDECIDED):

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tuilab.errors import CannotRecord
-from tuilab.record.encoding import spell_out
 from tuilab.record.events import TableShown
 from tuilab.record.states import RunState
-from tuilab.record.told import evidence
 from tuilab.reports.formats import event_file
-from tuilab.reports.formats.markdown import escape, fence
+from tuilab.reports.formats.markup import bullets, fence, table
 from tuilab.reports.formats.names import marked, whole
 from tuilab.reports.gaps import damage, gaps
 from tuilab.reports.png import png
@@ -143,9 +141,9 @@ def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:
         if summary.is_over or subject.state == RunState.LOST:
             yield event_file.ending(subject.state == RunState.SUCCEEDED, began_s + summary.elapsed_s)
     if problems := damage(subject):
-        yield event_file.text("THE RECORD IS DAMAGED", _list(problems), began_s)
+        yield event_file.text("THE RECORD IS DAMAGED", bullets(problems), began_s)
     if found := gaps(subject):
-        yield event_file.text("what is missing", _list(found), began_s)
+        yield event_file.text("what is missing", bullets(found), began_s)
     yield from _claims(subject, began_s)
     if names := _names(subject):
         yield event_file.text("names", names, began_s)
@@ -158,13 +156,14 @@ def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:
 
 def _claims(subject: Subject, began_s: float) -> Iterator[bytes]:
     """Yield the verdicts as a text, and each estimate with its interval as numbers, which are metrics of the run."""
-    claims = subject.summary.claims.values()
+    claims = subject.result.claims
     ended_s = began_s + subject.summary.elapsed_s
-    rows = [(claim.outcome, claim.text, evidence(claim, subject.summary)) for claim in claims]
-    yield event_file.text("verdicts", _table(("Verdict", "Claim", "Measured"), rows), ended_s)
+    rows = [(claim.outcome, claim.text, claim.evidence) for claim in claims]
+    yield event_file.text("verdicts", table(("Verdict", "Claim", "Measured"), rows), ended_s)
     for claim in claims:
         for what in ("estimate", "low", "high"):
-            if claim.verdict and (value := getattr(claim.verdict, what)) is not None:
+            value = getattr(claim, what)
+            if value is not None:
                 yield event_file.scalars(f"claim/{whole(claim.claim_id)}/{what}", [ended_s], [0], [value])
 
 
@@ -175,29 +174,14 @@ def _names(subject: Subject) -> str:
     names += [arm for _, arm in summary.blocks]
     names += [arm for _, arm in summary.images]
     rows = [(folder_of(name), name) for name in dict.fromkeys(names) if name and folder_of(name) != name]
-    return _table(("Folder", "What it is"), rows)
+    return table(("Folder", "What it is"), rows)
 
 
 def _figure(figure: object) -> str:
     if isinstance(figure, TableShown):
-        return _table(figure.head or [""] * max(map(len, figure.rows), default=1), figure.rows)
+        return table(figure.head or [""] * max(map(len, figure.rows), default=1), figure.rows)
     rows = zip(figure.names, figure.values, strict=True)  # type: ignore[attr-defined]
-    return _table(("", getattr(figure, "unit", "")), [*rows])
-
-
-def _list(sentences: Sequence[str]) -> str:
-    return "\n".join(f"- {escape(sentence)}" for sentence in sentences)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    if not rows:
-        return ""
-    lines = [[*map(_cell, heads)], ["---"] * len(heads), *([*map(_cell, row)] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(cell: object) -> str:
-    return escape(str(spell_out(cell))) or " "
+    return table(("", getattr(figure, "unit", "")), [*rows])
 
 
 def _wall_s(subject: Subject, t: int, began_s: float) -> float:

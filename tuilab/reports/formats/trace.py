@@ -2,6 +2,7 @@
 each picture of spans, whose clock may be its own, so that it begins at 0.
 """
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -20,6 +21,10 @@ _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0, "ns": 1e-3}  # of t
 _BEYOND = 1e15  # microseconds, some thirty years: viewers show nothing so long
 
 Event = dict[str, Any]
+
+
+def render(subjects: Sequence[Subject]) -> str:
+    return json.dumps(trace(subjects), indent=1, allow_nan=False) + "\n"
 
 
 def trace(subjects: Sequence[Subject]) -> dict[str, Any]:

@@ -2,11 +2,15 @@
 
 import math
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from tuilab.arrays import np
-from tuilab.drawings.lines import Line
-from tuilab.record.parts import Claim
+from tuilab.drawings.lines import Line, steps_of
+from tuilab.drawings.text_chart import line_chart
+from tuilab.record.events import AxesNamed
+from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
+from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import Point, curve_ends, groups_of, x_of
 from tuilab.text import show
@@ -14,11 +18,13 @@ from tuilab.words import unit_of
 
 _LOG_FROM = 20.0  # times the least value: then a linear axis has all but the last in one corner
 _MOST_CURVES = 6
+_WIDTH, _HEIGHT, _MOST = 78, 12, 120
+_LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
 
 
-def panel_of(judged: Sequence[tuple[Point, Claim]], axis: str, varied: Collection[str]) -> Panel | None:
+def panel_of(judged: Sequence[tuple[Point, ResultClaim]], axis: str, varied: Collection[str]) -> Panel | None:
     """Return the chart of a claim about a ratio: estimates with their intervals, and what is claimed."""
-    declared = judged[0][1].declared
+    declared = judged[0][1].claimed
     measured = [(point, found) for point, claim in judged if (found := _interval(claim))]
     if not axis or declared is None or len(measured) < 2:
         return None
@@ -30,8 +36,7 @@ def panel_of(judged: Sequence[tuple[Point, Claim]], axis: str, varied: Collectio
         for look, (words, at) in enumerate(groups.items())
     ]
     bound = (declared.bound,) * 3
-    claimed = f"claimed {declared.op.replace('_', ' ')} {declared.bound:g}"
-    lines.append(_line(claimed, [(min(xs), *bound), (max(xs), *bound)], len(groups), is_log=is_log))
+    lines.append(_line(f"claimed {declared.words}", [(min(xs), *bound), (max(xs), *bound)], len(groups), is_log=is_log))
     title = f"{show(declared.over, 40)} / {show(declared.under, 40)}"
     return Panel(title, tuple(lines), is_log=True, is_log_x=is_log, x_name=show(axis, 40))
 
@@ -61,11 +66,10 @@ def _curve_ends(name: str, ended: Sequence[tuple[Point, Subject]], axis: str, va
     return Panel(f"last {show(name, 60)}", tuple(lines), is_log_x=is_log, x_name=show(axis, 40))
 
 
-def _interval(claim: Claim) -> tuple[float, float, float] | None:
-    """Return the ends of an interval and the estimate in it; None where there is none that can be drawn."""
-    reached = claim.verdict
-    if reached and reached.estimate and reached.low and reached.high:
-        return reached.low, reached.estimate, reached.high
+def _interval(claim: ResultClaim) -> tuple[float, float, float] | None:
+    """Return the ends of an interval and the estimate in it; None if there is none that can be drawn."""
+    if claim.estimate and claim.low and claim.high:
+        return claim.low, claim.estimate, claim.high
     return None
 
 
@@ -89,4 +93,21 @@ def _line(
     breaks = np.diff(np.searchsorted(bad_xs, xs)) > 0
     return Line(
         label, xs, lows, highs, bad_xs, bad_values, breaks, look, len(bad), float(mids[-1]), float(xs[-1]), mids=mids
+    )  # fmt: skip
+
+
+def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
+    """Return the chart of a claim, or of where curves ended; nothing where it cannot be drawn."""
+    lines = [_series(panel, line) for line in panel.lines]
+    log = f"{'x' if panel.is_log_x else ''}{'y' if panel.is_log else ''}"
+    axes = AxesNamed(metric=panel.title, x=panel.x_name, log=_LOGS[log])
+    return line_chart(lines, min(width, _MOST), _HEIGHT, axes=axes, is_utf8=is_utf8)
+
+
+def _series(panel: Panel, line: Line) -> Series:
+    steps = steps_of(line.xs, is_log_x=panel.is_log_x).tolist()
+    mids = line.mids.tolist() if line.mids is not None else []  # the interval of each stands beside it in words
+    return Series(
+        panel.title, line.label, steps=steps, times=[0] * len(steps), lows=mids, highs=mids,
+        count=len(steps), last=line.last, last_step=steps[-1],
     )  # fmt: skip

@@ -3,17 +3,14 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from tuilab.catalogue import grid
 from tuilab.record.events import Sweep
-from tuilab.record.parts import Claim
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict, is_about_other_values
 from tuilab.reports.charts.panels import Panel
-from tuilab.reports.charts.spreads import Interval
-from tuilab.reports.pages import claim_row
-from tuilab.reports.plain import key_numbers
+from tuilab.reports.pages import ClaimRow, claim_row
+from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.panels import curves_of, panel_of
 from tuilab.reports.sweeps.points import (
@@ -43,25 +40,25 @@ class Told:
     point: Point
     words: str
     id: str  # of the run
-    verdict: str
-    mark: str
-    kind: str
-    found: str
-    interval: Interval | None
-    claim: Claim
+    row: ClaimRow
+    claim: ResultClaim
+
+    @property
+    def found(self) -> str:
+        """What was measured, or why there is no estimate."""
+        return self.row.estimate or self.row.why
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether the claim is about other values than this point has."""
-        reached = self.claim.verdict
-        return reached is not None and is_about_other_values(reached.verdict, reached.why)
+        return is_about_other_values(self.claim.outcome, self.claim.why)
 
     @property
     def holds(self) -> bool | None:
         """Whether the claim holds there; None where the measurement gives no answer."""
-        if self.verdict == Verdict.INVALID:
+        if self.claim.verdict == Verdict.INVALID:
             return None
-        return {"good": True, "bad": False, "fair": False}.get(self.kind)
+        return {"good": True, "bad": False, "fair": False}.get(self.row.kind)
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class Swept:
     @property
     def note(self) -> str:
         """What is to be known of many verdicts together that rest on intervals."""
-        judged = sum(told.interval is not None for claim in self.claims for told in claim.told)
+        judged = sum(told.row.interval is not None for claim in self.claims for told in claim.told)
         return f"{judged} verdicts, each judged separately: of many, some are wrong by chance." if judged > 10 else ""
 
 
@@ -110,17 +107,6 @@ def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
             found.setdefault(sweep.id if sweep else known.sweep if known else "", []).append(subject)
     groups = (group for group in found.values() if any(map(sweep_of, group)))
     return [group for group in groups if len(group) > 1 or group[0].of_sweep]
-
-
-def apart(subjects: Sequence[Subject], sweeps: Sequence[Sequence[Subject]]) -> list[Subject]:
-    """Return the runs that are of none of some sweeps."""
-    inside = {id(one) for group in sweeps for one in group}
-    return [one for one in subjects if id(one) not in inside]
-
-
-def readable(subjects: Sequence[Subject]) -> list[Subject]:
-    """Return the runs of which it can be told what they are of."""
-    return [one for one in subjects if one.summary.run]
 
 
 def sweep_of(subject: Subject) -> Sweep | None:
@@ -155,11 +141,18 @@ def swept(subjects: Sequence[Subject]) -> Swept:
 
 def _how(ended: Sequence[tuple[Point, Subject]]) -> str:
     """Return how much stands behind each point, where it is the same for all."""
-    found = {(one.summary.planned_repeats, run.quick, bool(run.command)) for _, one in ended if (run := one.summary.run)}
-    if len(found) != 1:
+    ways = set()
+    for _, subject in ended:
+        run = subject.summary.run
+        if run:
+            ways.add((subject.summary.planned_repeats, run.quick, bool(run.command)))
+    if len(ways) != 1:
         return ""
-    ((repeats, is_quick, is_command),) = found
-    return "" if is_command else f"; {plural(repeats, 'process', 'processes')} each{', with --quick' if is_quick else ''}"
+    repeats, is_quick, is_command = ways.pop()
+    if is_command:
+        return ""
+    words = f"; {plural(repeats, 'process', 'processes')} each"
+    return f"{words}, with --quick" if is_quick else words
 
 
 def _doubts(ended: Sequence[tuple[Point, Subject]]) -> Iterator[str]:
@@ -203,14 +196,14 @@ def _why_missing(subject: Subject | None) -> str:
     return f"{show(why, 200)} ({subject.id})"
 
 
-def _claims(subject: Subject) -> dict[str, Claim]:
+def _claims(subject: Subject) -> dict[str, ResultClaim]:
     """Return the claims of a run by what they are called at every point."""
-    return dict(islice(subject.summary.claims.items(), _MOST_CLAIMS))
+    return {claim.claim_id: claim for claim in subject.result.claims[:_MOST_CLAIMS]}
 
 
 def _along(
     key: str,
-    claims: Sequence[tuple[Point, Subject, dict[str, Claim]]],
+    claims: Sequence[tuple[Point, Subject, dict[str, ResultClaim]]],
     missing: Sequence[Point],
     axis: str,
     varied: Collection[str],
@@ -239,7 +232,7 @@ def _along(
 
 def _claimed_elsewhere(told: Sequence[Told]) -> str:
     """Return the sentence for a claim that is about none of the values of a sweep."""
-    reasons = [one.claim.verdict.why for one in told if one.is_elsewhere and one.claim.verdict]
+    reasons = [one.claim.why for one in told if one.is_elsewhere]
     return f"n/a: {reasons[0]}"
 
 
@@ -252,14 +245,16 @@ def _about(text: str, subject: Subject) -> str:
     return f"as written for {point_words(meant)}" if meant else ""
 
 
-def _told(point: Point, words: str, subject: Subject, claim: Claim) -> Told:
-    row = claim_row(claim, subject.summary, subject.before.get(claim.claim_id, ""))
-    return Told(point, words, subject.id, row.verdict, row.mark, row.kind, row.estimate or row.why, row.interval, claim)
+def _told(point: Point, words: str, subject: Subject, claim: ResultClaim) -> Told:
+    return Told(point, words, subject.id, claim_row(claim, subject.before.get(claim.claim_id, "")), claim)
 
 
 def _numbers(ended: Sequence[tuple[Point, Subject]], varied: Collection[str]) -> list[tuple[str, ...]]:
     """Return what else was measured, a row a point, beneath the names."""
-    rows = [(point, one, {**_steps(one), **dict(key_numbers(one.summary))}) for point, one in ended]
+    rows = []
+    for point, one in ended:
+        numbers = {number.name: number.words for number in one.result.numbers}
+        rows.append((point, one, {**_steps(one), **numbers}))
     names = list(dict.fromkeys(name for *_, found in rows for name in found))
     body = [(point_words(point, varied), *(found.get(name, "n/a") for name in names), one.id) for point, one, found in rows]
     return [("", *names, "run"), *body]

@@ -1,21 +1,14 @@
 """A sweep as plain text: each claim with a line a point, and from where on it holds."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from tuilab.drawings.glyphs import Style
-from tuilab.drawings.lines import Line, steps_of
-from tuilab.drawings.text_chart import line_chart
-from tuilab.record.events import AxesNamed
-from tuilab.record.series import Series
-from tuilab.reports.charts.panels import Panel
+from tuilab.reports.sweeps.panels import chart
 from tuilab.reports.sweeps.swept import Along, Swept
 from tuilab.text import show
 from tuilab.wrapping import cells, hung, wrap
 
-_WIDTH, _HEIGHT, _MOST = 78, 12, 120
 _LEAST = 24  # cells beside a verdict
-_LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
 
 
 def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
@@ -72,38 +65,26 @@ def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     return [part for block in stacked for line in block for part in hung(line, width)] + note
 
 
-def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
-    """Return the chart of a claim, or of where curves ended; nothing where it cannot be drawn."""
-    lines = [_series(panel, line) for line in panel.lines]
-    log = f"{'x' if panel.is_log_x else ''}{'y' if panel.is_log else ''}"
-    axes = AxesNamed(metric=panel.title, x=panel.x_name, log=_LOGS[log])
-    return line_chart(lines, min(width, _MOST), _HEIGHT, axes=axes, is_utf8=is_utf8)
-
-
-def _series(panel: Panel, line: Line) -> Series:
-    steps = steps_of(line.xs, is_log_x=panel.is_log_x).tolist()
-    mids = line.mids.tolist() if line.mids is not None else []  # the interval of each stands beside it in words
-    return Series(
-        panel.title, line.label, steps=steps, times=[0] * len(steps), lows=mids, highs=mids,
-        count=len(steps), last=line.last, last_step=steps[-1],
-    )  # fmt: skip
-
-
 def _claim(claim: Along, style: Style, width: int) -> list[str]:
     """Return a claim with a line a point; one that holds throughout, and was counted alike, in short."""
     heading = wrap(show(claim.text), width - 2) or [""]
     holds = [style.bold(line) for words in claim.holds for line in hung(f"  {words}", width)]
     about = [style.dim(line) for line in hung(f"  {claim.about}", width)] if claim.about else []
     is_alike = len({one.found for one in claim.told}) == 1
-    if len(claim.told) > 1 and is_alike and all(one.holds and not one.interval for one in claim.told):
-        return [f"{style.mark(claim.told[0].verdict)} {heading[0]}", *(f"  {line}" for line in heading[1:]), *about, *holds]
-    heads = columns([(one.words, one.verdict) for one in claim.told])
+    if len(claim.told) > 1 and is_alike and all(one.holds and not one.row.interval for one in claim.told):
+        return [
+            f"{style.mark(claim.told[0].claim.outcome)} {heading[0]}",
+            *(f"  {line}" for line in heading[1:]),
+            *about,
+            *holds,
+        ]
+    heads = columns([(one.words, one.claim.outcome) for one in claim.told])
     pad = max(map(cells, heads))
     rows = [_row(head.ljust(pad), show(one.found, 200), width - 4) for one, head in zip(claim.told, heads, strict=True)]
     marked = [
         line
         for one, (first, *rest) in zip(claim.told, rows, strict=True)
-        for line in (f"  {style.mark(one.verdict)} {first}", *(f"    {line}" for line in rest))
+        for line in (f"  {style.mark(one.claim.outcome)} {first}", *(f"    {line}" for line in rest))
     ]
     return [*heading, *about, *marked, *holds]
 

@@ -10,7 +10,7 @@ from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clocks import CPU, clock_of
 from tuilab.runs.comparing.differences import LENGTH
-from tuilab.text import brief, brief_beside, show
+from tuilab.text import brief, interval_words, show
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,8 @@ class Side:
             return ""
         if self.low is None or self.high is None:
             return f"{brief(self.estimate)}, no interval: {show(self.why.partition(';')[0], 100)}"
-        low, high = (brief(end) if self.bound is None else brief_beside(self.bound, end) for end in (self.low, self.high))
         on_clock = " in CPU time" if self.clock == CPU else ""
-        return f"{brief(self.estimate)} [{low}, {high}]{on_clock}"
+        return interval_words(self.estimate, self.low, self.high, self.bound) + on_clock
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,10 @@ class Shift:
         """Return the ratio whose logarithm is `middle`, give or take `half`."""
         ratio, low, high = (math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half))
         return cls(ratio, low, high, lone)
+
+    @property
+    def words(self) -> str:
+        return f"x{interval_words(self.ratio, self.low, self.high)}"
 
     @property
     def lone_words(self) -> str:

@@ -178,9 +178,8 @@ def slower(found: Comparison, share: float) -> list[str]:
             if row.values[at] is None:
                 sentences.append(f"run {at + 1}: a call of {row.arm} was not timed")
             elif shift is not None and shift.low > 1 + share:
-                change = f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]"
                 takes = f"takes {seconds(row.values[at] or 0)}{of_clock}"
-                sentences.append(f"run {at + 1}: a call of {row.arm} {takes} ({change})")
+                sentences.append(f"run {at + 1}: a call of {row.arm} {takes} ({shift.words})")
     return sentences
 
 
@@ -198,8 +197,7 @@ def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
         return ""
     if (shift.ratio < 1) != is_lower_worse:
         return ""
-    change = f"x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]"
-    return f"{brief(other.estimate or 0)}, was {brief(first.estimate or 0)} ({change})"
+    return f"{brief(other.estimate or 0)}, was {brief(first.estimate or 0)} ({shift.words})"
 
 
 def _medians(summary: RunSummary) -> dict[str, float]:

@@ -19,9 +19,9 @@ from tuilab.record.digest import digest_of
 from tuilab.record.events import VerdictReached
 from tuilab.record.timing.clocks import CPU
 from tuilab.record.verdicts import NOT_JUDGED, RULE
-from tuilab.reports.document import verdict_fields
+from tuilab.reports.result import verdict_of
 from tuilab.runs import store
-from tuilab.text import brief, join, plural, show
+from tuilab.text import interval_words, join, plural, show
 
 
 @click.command(
@@ -82,7 +82,7 @@ def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
     """Return what was found, with the verdicts as they stand and as this version reaches them."""
     about = {**store.fields(run_dir), "digest": digest_of(run_dir, found.state)}
     names = "records", "streams", "artifacts", "unknown", "state", "is_over", "wrong", "taken_out", "rules"
-    judged = {name: [verdict_fields(one) for one in getattr(found, name)] for name in ("recorded", "again")}
+    judged = {name: [verdict_of(one) for one in getattr(found, name)] for name in ("recorded", "again")}
     return {**about, **{name: getattr(found, name) for name in names}, "rule": RULE, **judged}
 
 
@@ -109,5 +109,5 @@ def _words(verdict: VerdictReached | None) -> str:
     interval = ""
     if verdict.estimate is not None and verdict.low is not None and verdict.high is not None:
         on_clock = " in CPU time" if verdict.measure == CPU else ""
-        interval = f"{brief(verdict.estimate)} [{brief(verdict.low)}, {brief(verdict.high)}]{on_clock}; "
+        interval = f"{interval_words(verdict.estimate, verdict.low, verdict.high)}{on_clock}; "
     return f"{verdict.verdict}  {interval}{show(verdict.why)}".rstrip()

@@ -1,23 +1,24 @@
 """A comparison of runs as sections of a sheet: each run is a number, and what differs comes first."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 
 from textual.content import Content
 
 from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
-from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, time_rows, verdict_words
+from tuilab.reports.comparison_tables import number_tables, shift_words
+from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
+from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
-from tuilab.text import brief, plural
+from tuilab.text import plural
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.looks.moments import ago, lasting
 from tuilab.tui.looks.reading import together
 from tuilab.tui.widgets.sheet import Section
-from tuilab.words import exactly, seconds, spell_of
+from tuilab.words import exactly
 
 _TITLES = {
     "run": "How it was run",
@@ -99,16 +100,11 @@ def number_sections(found: Comparison) -> list[Section]:
     """Return the times of a call and the measured sizes, each beside the first run's."""
     heads = (Content(""), *numbers(len(found.names), found.boxes))
     sections = []
-    if found.times:
-        title = Content.styled(
-            f"Time of a {found.of}, the median of all {'processes' if found.of == 'step' else 'blocks'}", "bold"
-        )
-        sections.append(
-            Section(title, [_numbers(row.label, row.values, seconds, found.lacks) for row in time_rows(found)], heads)
-        )
-    if found.sizes:
-        rows = [_numbers(name, values, spell_of(name), found.lacks) for name, values in found.sizes]
-        sections.append(Section(Content.styled("Measured with lab.memory", "bold"), rows, heads))
+    for table in number_tables(found):
+        rows = [(plain(name, 60, "dim"), *(plain(cell, _VALUE) for cell in cells)) for name, *cells in table.rows]
+        sections.append(Section(Content.styled(table.title, "bold"), rows, heads))
+        if table.note:
+            sections.append(Section(Content.styled(table.note, "dim"), []))
     return sections
 
 
@@ -123,7 +119,9 @@ def _changed(line: str) -> Content:
 
 def _claim(pair: ClaimPair) -> tuple[Content, ...]:
     words = [plain(told, None, "$text-warning") for told in (verdict_words(pair), key_words(pair)) if told]
-    words += [_shift(at, shift) for at, shift in enumerate(pair.shifts, 1) if shift is not None]
+    for number, shift in enumerate(pair.shifts, 2):
+        if shift:
+            words.append(Content.styled(shift_words(number, shift), "$text-warning" if shift.is_apart else "dim"))
     return (plain(pair.text, 300), *map(_side, pair.sides), Content("\n").join(words))
 
 
@@ -133,19 +131,3 @@ def _side(side: Side | None) -> Content:
     unjudged = NOT_DECIDED if side.is_open else NOT_JUDGED
     told = side.ratio_words or side.measured or side.why or (side.verdict.lower() or unjudged)
     return Content.assemble(mark(side.verdict or "pending"), " ", plain(told, _VALUE))
-
-
-def _shift(at: int, shift: Shift) -> Content:
-    words = f"{number(at)}/{number(0)}: x{brief(shift.ratio)} [{brief(shift.low)}, {brief(shift.high)}]{shift.lone_words}"
-    return Content.styled(words, "$text-warning" if shift.is_apart else "dim")
-
-
-def _numbers(
-    name: str, values: Sequence[float | None], spell: Callable[[float], str], lacks: Sequence[str]
-) -> tuple[Content, ...]:
-    first = values[0]
-    cells = []
-    for at, (value, lack) in enumerate(zip(values, lacks, strict=True)):
-        ratio = f"  x{brief(value / first)}" if at and value is not None and first else ""
-        cells.append(Content.styled(lack, "dim") if value is None else Content.assemble(spell(value), (ratio, "dim")))
-    return (plain(name, 60, "dim"), *cells)

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
-from tuilab.reports.compare_text import axes_of
+from tuilab.reports.comparison_tables import axes_of
 from tuilab.text import show
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves

@@ -9,8 +9,9 @@ from tuilab.judging.interim_results import InterimJudge, InterimResult, describe
 from tuilab.judging.judge_run import judge_without_times
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import evidence, reason_words, why_not_judged
+from tuilab.record.told import reason_words, why_not_judged
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
+from tuilab.reports.result import claim_of
 from tuilab.runs.command_line import deciding_line
 from tuilab.text import show
 from tuilab.tui.looks.marks import mark, plain
@@ -88,7 +89,7 @@ def _lines(text: str, verdict: str, words: str, before: str, width: int) -> list
 def _known(claim: Claim, summary: RunSummary, standing: InterimResult | None, *, is_over: bool) -> tuple[str, str]:
     """Return the verdict on a claim and what it rests on; while the run goes on, what there is so far."""
     if claim.verdict is not None:
-        return claim.verdict.verdict, evidence(claim, summary)
+        return claim.verdict.verdict, claim_of(claim, summary).evidence
     if standing is not None:
         return "", describe_interim_result(standing)
     if claim.measured or claim.needs:

@@ -1,6 +1,5 @@
 """The report as Markdown with plain-text charts; short enough for a comment on a code host when asked."""
 
-import re
 from collections.abc import Sequence
 
 from tuilab.catalogue.lesson import code_parts
@@ -13,26 +12,22 @@ from tuilab.drawings.table import told_cell
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
-from tuilab.record.series import siblings
-from tuilab.reports.box import opening_of
+from tuilab.record.series import first_of_each_arm, siblings
+from tuilab.reports.box import Opening
 from tuilab.reports.charts.panels import names_of
-from tuilab.reports.compare_text import axes_of, overlaid
-from tuilab.reports.compared import groups_of, has_one_story, side_by_side
+from tuilab.reports.compared import side_by_side
+from tuilab.reports.comparison_tables import axes_of, overlaid
+from tuilab.reports.formats.markup import bullets, escape, fence, table
+from tuilab.reports.outline import outline_of
 from tuilab.reports.pages import ROOMS, Page, page_of
-from tuilab.reports.plain import first_repeat
 from tuilab.reports.subject import Subject
-from tuilab.reports.sweeps.swept import Swept, apart, readable, sweeps_of, swept
-from tuilab.reports.sweeps.text import chart
-from tuilab.text import shorten, show, show_lines
+from tuilab.reports.sweeps.panels import chart
+from tuilab.reports.sweeps.swept import Swept
+from tuilab.text import shorten
 
 _WIDTH, _HEIGHT = 78, 12
 _FIGURES = 20
 _GPUS, _ROWS = 8, 8  # that are drawn, and so many rows more for the strips of each
-_ACTIVE = re.compile(r"([\\`*_\[\]<>|~$&#])")
-_BLOCK = re.compile(r"^(\s*\d*)([-+=>]|[.)](?=\s))")
-_AWAY = re.compile(r"(?i)(://|\bwww\.|@)")
-_NO_LINK = {"://": "\\:\\/\\/", "@": "@\u200b"}
-_TICKS = re.compile(r"`+")
 _PARTS = (
     "source",
     "environment",
@@ -61,20 +56,6 @@ def render(
     return text if not limit or len(text) <= limit else _cut(text, limit)
 
 
-def escape(text: object, limit: int = 2000) -> str:
-    """Return text that Markdown shows as it is: no markup, no link, no mention, in one line."""
-    line = _ACTIVE.sub(r"\\\1", show(text, limit))
-    line = _BLOCK.sub(r"\1\\\2", line)
-    return _AWAY.sub(lambda found: _NO_LINK.get(found[0], found[0].replace(".", "\\.")), line)
-
-
-def fence(text: str, kind: str = "") -> str:
-    """Return text as a block of code that nothing in it can end."""
-    shown = show_lines(text).rstrip("\n")
-    ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(shown)), default=0) + 1)
-    return f"{ticks}{kind}\n{shown}\n{ticks}"
-
-
 def _cut(text: str, limit: int) -> str:
     """Return whole lines of a text; a block of code that is open there is closed."""
     note = "\n\n_The report is cut off here; the .html report is complete._\n"
@@ -92,14 +73,14 @@ def _sections(
     subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]]
 ) -> list[dict[str, str]]:
     """Return what the report says, section by section; the parts of a section have names."""
-    is_many = len(subjects) != 1
-    sweeps = [] if groups else sweeps_of(subjects)
-    chosen = groups or groups_of(apart(subjects, sweeps))
-    is_one_story = has_one_story(readable(subjects), [*chosen, *sweeps])
-    found = [{"opening": _opening(subjects, known)}] if is_many and not is_one_story else []
-    found += [_swept(swept(group), "#" if is_one_story else "##") for group in sweeps]
-    found += [_compared(group, "#" if is_one_story else "##") for group in chosen]
-    return found + [_run(subject, is_many) for subject in subjects]
+    outline = outline_of(subjects, known, groups)
+    level = "##" if outline.opening else "#"
+    sections = []
+    if outline.opening:
+        sections.append({"opening": _opening(outline.opening)})
+    sections += [_swept(sweep, level) for sweep in outline.sweeps]
+    sections += [_compared(group, level) for group in outline.groups]
+    return sections + [_run(subject, outline.is_many) for subject in subjects]
 
 
 def _joined(sections: Sequence[dict[str, str]], left_out: Sequence[str]) -> str:
@@ -108,10 +89,8 @@ def _joined(sections: Sequence[dict[str, str]], left_out: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
-    opening = opening_of(subjects, known)
-    parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}"]
-    parts += [escape(opening.box)] if opening.box else []
+def _opening(opening: Opening) -> str:
+    parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}", escape(opening.box)]
     parts += [
         "## Recommended settings",
         fence(opening.env, "sh") if opening.has_env else "None: no value measurably beat the default on this machine.",
@@ -121,7 +100,7 @@ def _opening(subjects: Sequence[Subject], known: Sequence[Scenario]) -> str:
             (f.mark + " " + f.verdict, f.text, ", ".join(filter(None, (f.measured, f.details))), f"{f.name} {f.id}")
             for f in group.findings
         ]
-        parts += [f"## {group.heading}", group.about, _table(("Verdict", "Claim", "Measured", "Run"), rows)]
+        parts += [f"## {group.heading}", group.about, table(("Verdict", "Claim", "Measured", "Run"), rows)]
     if opening.not_run:
         parts += [
             "## Never run on this machine",
@@ -134,22 +113,22 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
     """Return each claim of a sweep with its points, and from where on it holds."""
     claims = []
     for claim in found.claims:
-        rows = [(f"{one.mark} {one.verdict}", one.words, f"{one.found} ({one.id})") for one in claim.told]
+        rows = [(f"{one.row.mark} {one.row.verdict}", one.words, f"{one.found} ({one.id})") for one in claim.told]
         drawn = chart(claim.panel) if claim.panel else ""
-        table = _table(("Verdict", "At", "Measured"), rows)
+        points = table(("Verdict", "At", "Measured"), rows)
         holds = "\n".join(f"- **{escape(words)}**" for words in claim.holds)
         claims.append(
             "\n\n".join(
-                filter(None, [f"{level}# {escape(claim.text)}", escape(claim.about), holds, table, drawn and fence(drawn)])
+                filter(None, [f"{level}# {escape(claim.text)}", escape(claim.about), holds, points, drawn and fence(drawn)])
             )
         )
     return {
         "head": f"{level} {escape(found.name)} {escape(found.title)}",
         "settings": f"{escape(found.id)}, {escape(found.counts)}: {escape('; '.join(found.settings))}",
-        "missing": _list("Without a result:", found.missing),
+        "missing": f"Without a result:\n\n{bullets(found.missing)}" if found.missing else "",
         "doubts": "\n\n".join(f"**{escape(words)}**" for words in found.doubts),
         "claims": "\n\n".join([*claims, *([escape(found.note)] if found.note else [])]),
-        "numbers": _table(found.numbers[0], found.numbers[1:]) if found.numbers else "",
+        "numbers": table(found.numbers[0], found.numbers[1:]) if found.numbers else "",
         "charts": "\n\n".join(fence(drawn) for panel in found.curves if (drawn := chart(panel))),
     }
 
@@ -165,12 +144,12 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
     charts = [line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines, axes=axes_of(summaries, lines[0].name)) for lines in curves]
     return {
         "head": f"{level} {escape(found.title)}, side by side",
-        "runs": _table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
-        "differences": _table(("What differs", *runs), [(f"{row.part} {row.name}", *row.values) for row in found.differences]),
+        "runs": table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
+        "differences": table(("What differs", *runs), [(f"{row.part} {row.name}", *row.values) for row in found.differences]),
         "same": f"{found.same} facts (parameters, source, environment) and {found.same_numbers} values are the same.",
         "source": fence("\n".join(found.changes), "diff") if found.changes else "",
-        "claims": _table(("Claim", *runs, "How they differ"), claims),
-        "numbers": _table(("Number", *runs), found.numbers),
+        "claims": table(("Claim", *runs, "How they differ"), claims),
+        "numbers": table(("Number", *runs), found.numbers),
         "charts": "\n\n".join(map(fence, filter(None, charts))),
     }
 
@@ -181,12 +160,12 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
     found = {
         "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
         f"**{escape(page.state)}** in {', '.join(filter(None, (page.elapsed, page.repeats)))}; digest {escape(page.digest)}",
-        "ways": "\n".join(f"- {escape(arm)}" for arm in page.arms),
+        "ways": bullets(page.arms),
         "notes": "\n\n".join([escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]).strip(),
         "claims": _claims(page),
         "arms": "" if is_many or not page.has_arms else _figures(subject),
         "failure": _failure(page),
-        "gaps": _list(f"{level}# What is missing", page.gaps),
+        "gaps": f"{level}# What is missing\n\n{bullets(page.gaps)}" if page.gaps else "",
         "charts": _charts(subject, 1 if is_many else 12),
         "figures": "" if is_many or page.has_arms else _figures(subject),
         "machine": "" if is_many else _gpus(subject, f"{level}# GPU"),
@@ -210,7 +189,7 @@ def _claims(page: Page) -> str:
     rows = [
         (f"{c.mark} {c.verdict}", c.text, "; ".join(filter(None, (c.estimate, c.claimed, c.why)))) for c in page.claims
     ]  # fmt: skip
-    return _table(("Verdict", "Claim", "Measured"), rows)
+    return table(("Verdict", "Claim", "Measured"), rows)
 
 
 def _again(page: Page, level: str) -> str:
@@ -232,7 +211,7 @@ def _charts(subject: Subject, most: int) -> str:
     found = []
     for name in names_of(subject.summary)[:most]:
         axes, kin = subject.summary.axes_of(name), siblings(subject.summary.series, name)
-        chart = line_chart(first_repeat(subject.summary, name), _WIDTH, _HEIGHT, whole=kin, axes=axes)
+        chart = line_chart(first_of_each_arm(subject.summary.series, name), _WIDTH, _HEIGHT, whole=kin, axes=axes)
         bad = sum(line.bad_count for line in kin if line.name == name)
         shown = fence(chart or f"{shorten(name, 60)}: nothing to draw")
         found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
@@ -244,8 +223,8 @@ def _figures(subject: Subject) -> str:
     found = []
     for figure in figures_of(subject.summary)[:_FIGURES]:
         if isinstance(figure, TableShown):
-            heads = [escape(name) for name in figure.head] or [""] * max(map(len, figure.rows), default=0)
-            found.append(f"**{escape(figure.title)}**\n\n{_table(heads, [[*map(told_cell, row)] for row in figure.rows])}")
+            heads = figure.head or [""] * max(map(len, figure.rows), default=0)
+            found.append(f"**{escape(figure.title)}**\n\n{table(heads, [[*map(told_cell, row)] for row in figure.rows])}")
         else:
             found.append(fence(draw_figure(figure, _WIDTH).text))
     return "\n\n".join(found)
@@ -269,13 +248,17 @@ def _pictures(subject: Subject) -> str:
 
 
 def _lesson(page: Page, level: str) -> str:
-    parts = [f"{level}# The lesson"] if page.lesson else []
+    if not page.lesson:
+        return ""
+    parts = [f"{level}# The lesson"]
     for heading, found in page.lesson:
-        parts += [f"**{escape(heading)}**"] if heading else []
+        if heading:
+            parts.append(f"**{escape(heading)}**")
         for kind, text in found:
             shown = fence(text) if kind == "code" else "".join(_inline(*part) for part in code_parts(text))
-            if kind == "note" and parts:
-                parts[-1] += f"\\\n{'  ' * parts[-1].startswith('- ')}{shown}"
+            if kind == "note":
+                indent = "  " if parts[-1].startswith("- ") else ""
+                parts[-1] += f"\\\n{indent}{shown}"
             elif kind in ("bullet", "item") and parts[-1].startswith("- "):
                 parts[-1] += f"\n- {shown}"
             else:
@@ -290,17 +273,8 @@ def _inline(is_code: bool, words: str) -> str:
 
 def _params(page: Page, level: str) -> str:
     rows = [(p.name, p.value, "changed" if p.is_changed else "default", p.label) for p in page.params]
-    return f"{level}# Parameters\n\n{_table(('Name', 'Value', '', 'What it is'), rows)}" if rows else ""
+    return f"{level}# Parameters\n\n{table(('Name', 'Value', '', 'What it is'), rows)}" if rows else ""
 
 
 def _facts(heading: str, rows: Sequence[tuple[str, str]]) -> str:
-    return f"{heading}\n\n{_table(('', ''), rows)}" if rows else ""
-
-
-def _list(heading: str, items: Sequence[str]) -> str:
-    return "\n".join([heading, "", *(f"- {escape(item)}" for item in items)]) if items else ""
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(escape(cell) for cell in row)} |" for row in rows)]) if rows else ""
+    return f"{heading}\n\n{table(('', ''), rows)}" if rows else ""

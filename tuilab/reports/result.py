@@ -1,0 +1,535 @@
+"""What is known of a run, as one tree: the JSON document of a run is this tree, and every other report is rendered from it.
+
+The text below a field is its description in the JSON Schema. A float of a document may be the text "nan", "inf" or "-inf".
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, field
+
+from tuilab.judging.prediction import Nearness, find_answer, rate_prediction
+from tuilab.record.blocks import Measure, NoiseFloor, counted, in_order, measure_of, noise_of, scale_of
+from tuilab.record.digest import digest_of
+from tuilab.record.encoding import spell_out
+from tuilab.record.events import CLAIM_LIMIT, BarsShown, Cell, TableShown, VerdictReached
+from tuilab.record.gpus.own_gpus import own_gpus
+from tuilab.record.parts import Block, Claim, Neighbours
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
+from tuilab.record.timing.clock_words import wall_ratio
+from tuilab.record.timing.clocks import CPU, cpu_times
+from tuilab.record.told import noise_words, reason_words, why_not_judged
+from tuilab.record.verdicts import NOT_JUDGED, Verdict, is_against
+from tuilab.reports.notices import notices_of
+from tuilab.reports.numbers import key_numbers
+from tuilab.text import brief, clip, interval_words, show
+
+T = TypeVar("T")
+
+_CLAIM_WIDTH = 600  # characters of a claim that is printed: reports have what is longer
+
+
+Key = Annotated[
+    str | None, Meta(description="key of the claim, the same in every run of the scenario; null in old records without keys")
+]
+StateWord = Annotated[str, Meta(extra_json_schema={"enum": list(RunState)})]
+VerdictWord = Annotated[str, Meta(extra_json_schema={"enum": list(Verdict)})]
+Writer = Annotated[str, Meta(description="process that wrote the values")]
+
+
+class DocumentPart(msgspec.Struct, frozen=True):
+    """A part of a document."""
+
+
+class ResultGpu(DocumentPart, frozen=True):
+    uuid: str
+    name: str
+
+
+class ResultRatio(DocumentPart, frozen=True):
+    """What a claim about a ratio claims."""
+
+    over: str
+    """arm in the numerator of the ratio"""
+    under: str
+    op: Annotated[str, Meta(extra_json_schema={"enum": ["equals", "at_most", "at_least", "between"]})]
+    bound: float
+    margin: float
+    confidence: float
+    cores: int
+
+    @property
+    def arms(self) -> str:
+        return f"{self.over}/{self.under}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.op.replace('_', ' ')} {self.bound:g}"
+
+
+class ResultVerdict(DocumentPart, frozen=True):
+    """A verdict with what it rests on."""
+
+    key: Key
+    text: str
+    verdict: VerdictWord | None
+    """verdict; null: not judged"""
+    why: str
+    """reason for the verdict, or why there is none"""
+    estimate: float | None
+    """claim about time: ratio of two arms; exact claim: the number that was judged"""
+    low: float | None
+    """lower end of the interval"""
+    high: float | None
+    """upper end of the interval"""
+    confidence: float | None
+    """confidence of the interval, such as 0.95"""
+    units: int | None
+    """number of units behind the interval"""
+    unit: str | None
+    """what a unit is: repeats, or rounds of one process"""
+    noise_floor: float | None
+    """how far the A/A control is from 1"""
+    smallest_effect: float | None
+    """smallest effect that this run can detect, as a ratio minus 1"""
+    more_repeats: int | None
+    """repeats still needed for an answer"""
+    rule: str | None
+    """rule by which the claim was judged"""
+    measure: str | None
+    """claim about time: the clock that judged, wall or cpu"""
+    gpu: ResultGpu | None
+    """GPU on which the claim was measured"""
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that there is none."""
+        return self.verdict or NOT_JUDGED
+
+
+class ResultValue(DocumentPart, frozen=True):
+    numbers: list[float]
+    words: str
+    """text, if there are no numbers"""
+    value: Any
+    """value as it was compared: a number, a text, true or false, or lists of these"""
+
+
+class ResultMeasured(DocumentPart, frozen=True):
+    got: ResultValue
+    op: str
+    want: ResultValue
+    tolerance: float
+    unit: str
+
+
+class ResultClaim(ResultVerdict, frozen=True):
+    """A claim, what was measured for it, and its verdict."""
+
+    measured: list[ResultMeasured]
+    """exact claim: what each repeat measured"""
+    claimed: ResultRatio | None
+    """claim about time: what was declared before it was measured"""
+    noise_arms: list[str]
+    """arms whose A/A controls the noise floor is from"""
+    wall_estimate: float | None
+    """claim about time, judged on CPU time: the same ratio on the wall clock"""
+
+    @property
+    def claim_id(self) -> str:
+        return self.key or self.text
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the verdict stands against the claim."""
+        return self.verdict is not None and is_against(self.verdict, self.claimed.bound if self.claimed else None)
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether a ratio was estimated."""
+        return self.claimed is not None and self.estimate is not None
+
+    @property
+    def noise(self) -> NoiseFloor | None:
+        if self.claimed is None or self.noise_floor is None:
+            return None
+        first, *others = self.noise_arms or [""]
+        return NoiseFloor(self.noise_floor, first, tuple(others))
+
+    def ratio_words(self, *, has_confidence: bool = False) -> str:
+        """Return the estimate of a ratio with its interval, and the clock if it is not the wall clock; else nothing."""
+        if self.claimed is None or self.estimate is None:
+            return ""
+        words = f"{self.claimed.arms} {interval_words(self.estimate, self.low, self.high, self.claimed.bound)}"
+        if has_confidence and self.confidence:
+            words += f" ({100 * self.confidence:.3g} %)"
+        if self.measure == CPU and self.verdict != Verdict.NOT_TESTABLE:
+            words += " in CPU time"
+            if self.wall_estimate is not None:
+                words += f" ({brief(self.wall_estimate)} on the wall clock)"
+        return words
+
+    @property
+    def evidence(self) -> str:
+        """The estimate with its interval, or what was measured, in one line."""
+        if self.verdict is None:
+            return self.why
+        ratio = self.ratio_words()
+        if not ratio or self.claimed is None:
+            return reason_words(self.verdict, self.why)
+        measured = f"{ratio}, claimed {self.claimed.words}"
+        return "; ".join(filter(None, (measured, self.why, noise_words(self.noise))))
+
+
+class ResultAnswer(DocumentPart, frozen=True):
+    value: float | None
+    claim: str | None
+    """key of the claim that measured the answer; null: not answered"""
+    predicted: float | None
+    nearness: Nearness | None
+    """right: within a factor of 1.1; near: within a factor of 2"""
+
+
+class ResultAxes(DocumentPart, frozen=True):
+    metric: str
+    x: str
+    y: str
+    log: Annotated[str | None, Meta(extra_json_schema={"enum": ["", "x", "y", "xy", None]})]
+
+
+class ResultSeries(DocumentPart, frozen=True):
+    """A summary of a curve."""
+
+    name: str
+    arm: str
+    writer: Writer
+    count: int
+    last: float | None
+    last_step: int | float | None
+    low: float | None
+    high: float | None
+    bad_count: int = field(name="not_finite")
+    """number of values that are NaN or infinite"""
+    first_bad_step: int | float | None = field(name="first_not_finite_step")
+
+
+class ResultMeasure(DocumentPart, frozen=True):
+    name: str
+    unit: str
+    values: list[float]
+
+
+class ResultRace(DocumentPart, frozen=True):
+    """The times of an arm in one process."""
+
+    writer: str
+    arm: str
+    step_s: list[float]
+    """seconds of a call on the wall clock, for each block that counts; empty if something else was measured"""
+    thread_s: list[float]
+    """the same in CPU time of the calling thread; empty if a block did not record it"""
+    measured: ResultMeasure | None
+    """what commands were compared by instead of the time of a step, for each process"""
+
+
+class ResultMemory(DocumentPart, frozen=True):
+    name: str
+    arm: str
+    values: dict[str, float]
+
+
+class ResultTenant(DocumentPart, frozen=True):
+    pid: int
+    user: str | None
+    most_bytes: int | None
+
+
+class ResultDevice(DocumentPart, frozen=True):
+    """A GPU of the machine."""
+
+    uuid: str
+    index: int
+    name: str
+    bytes: int | None
+    is_own: bool
+    """true: the run was given this GPU, timed on it, or was seen on it"""
+    others: list[ResultTenant]
+    """other processes that were seen on a GPU of the run"""
+
+
+class ResultText(DocumentPart, frozen=True):
+    title: str
+    text: str
+
+
+class ResultBars(DocumentPart, frozen=True):
+    title: str
+    unit: str
+    names: list[str]
+    values: list[float]
+
+
+class ResultTable(DocumentPart, frozen=True):
+    title: str
+    head: list[str]
+    rows: list[list[Cell]]
+
+
+class ResultSpan(DocumentPart, frozen=True):
+    arm: str
+    writer: str
+    lane: str
+    began: float
+    ended: float
+    name: str
+    unit: str
+
+
+class ResultAlert(DocumentPart, frozen=True):
+    what: str
+    text: str
+    arm: str
+
+
+class ResultFailure(DocumentPart, frozen=True):
+    type: str
+    message: str
+    traceback: str
+    hint: str
+
+
+class ResultRecord(DocumentPart, frozen=True):
+    records: int
+    corrupt: int
+    missing: int
+    lost: int
+    unknown: int
+    digest: str
+    """digest of the record on disk, which `verify` prints as well; or n/a with the reason"""
+
+
+class ResultNumber(DocumentPart, frozen=True):
+    name: str
+    words: str
+
+
+class Result(DocumentPart, frozen=True):
+    """One run."""
+
+    run: str
+    """id of the run"""
+    path: str
+    """folder of the run, on the machine that wrote the report"""
+    scenario: str | None
+    topic: str | None
+    title: str | None
+    params: dict[str, str | float | bool]
+    """parameters of the run"""
+    changed: list[str]
+    """parameters that differ from the defaults of the scenario"""
+    state: StateWord
+    reason: str
+    """why the run ended in this state"""
+    box_lacks: str
+    """what the run needs and the machine lacks; empty: nothing"""
+    node: str
+    """node of the cluster on which it ran; empty: the machine that recorded it"""
+    ranks: dict[str, str]
+    """node of each rank, if the ranks are on several nodes"""
+    retry_of: str
+    """run that was lost with its node, and that this run repeats; empty: none"""
+    elapsed_s: float
+    claims: list[ResultClaim]
+    answer: ResultAnswer
+    """answer to the question of the lesson, and the prediction of the user"""
+    axes: list[ResultAxes]
+    """names of the axes of a chart, and which of them are logarithmic; null: chosen by the values"""
+    series: list[ResultSeries]
+    """summary of each logged curve; a report has every value in samples"""
+    races: list[ResultRace]
+    memory: list[ResultMemory]
+    """measured with lab.memory"""
+    resources: list[ResultSeries]
+    """what the run used of the machine: a summary of each line"""
+    gpus: list[ResultDevice]
+    texts: list[ResultText]
+    bars: list[ResultBars]
+    tables: list[ResultTable]
+    spans: list[ResultSpan]
+    """bars in lanes along time; the spans of an arm are one picture"""
+    alerts: list[ResultAlert]
+    """alarms during the run, for example a stall or a NaN"""
+    unavailable: dict[str, str]
+    """what could not be measured, and why"""
+    environment: dict[str, Any]
+    """the machine, its software and its variables, as recorded"""
+    failure: ResultFailure | None
+    leftovers: list[str]
+    """processes that the run left behind, and that tuilab ended"""
+    record: ResultRecord
+    """whether the record is complete"""
+    notices: list[str]
+    """what is to be known before the result is read, as clauses"""
+    numbers: list[ResultNumber]
+    """the numbers beside the claims as reports show them, with units"""
+
+
+class Results(DocumentPart, tag_field="schema", tag="tuilab.result/1", frozen=True):
+    """What `tuilab run --json` prints."""
+
+    exit_code: int
+    """exit code of the command"""
+    runs: list[Result]
+
+
+def keyed(key: str | None, text: str) -> str:
+    """Return a claim as its lesson has it, behind its key if it has one."""
+    words = clip(show(text, CLAIM_LIMIT), _CLAIM_WIDTH)
+    return f"[{key}] {words}" if key else words
+
+
+def document(part: DocumentPart) -> dict[str, Any]:
+    """Return a document for JSON, in which numbers that are not finite are texts."""
+    fields: dict[str, Any] = spell_out(msgspec.to_builtins(part))
+    return fields
+
+
+def results_of(runs: Sequence[tuple[RunSummary, str, Path]], exit_code: int) -> Results:
+    """Return the document about runs that are given as summary, state and folder."""
+    return Results(int(exit_code), [result_of(summary, state, run_dir) for summary, state, run_dir in runs])
+
+
+def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") -> Result:
+    """Return what is known of a run; its `path` is that of its folder, unless the folder is called otherwise for others."""
+    run = summary.run
+    figures = summary.figures.values()
+    damage = summary.damage
+    return Result(
+        run=run_dir.name,
+        path=path or str(run_dir),
+        scenario=run.scenario if run else None,
+        topic=run.topic if run else None,
+        title=run.title if run else None,
+        params=run.params if run else {},
+        changed=run.changed if run else [],
+        state=state,
+        reason=summary.reason,
+        box_lacks=summary.box_lacks,
+        node=run.node if run else "",
+        ranks={str(placed.rank): placed.node for placed in summary.ranks.values()},
+        retry_of=run.retry_of if run else "",
+        elapsed_s=summary.elapsed_s,
+        claims=[claim_of(claim, summary) for claim in summary.claims.values()],
+        answer=_answer(summary),
+        axes=_each(ResultAxes, summary.axes.values()),
+        series=_each(ResultSeries, summary.series.values()),
+        races=_races(summary),
+        memory=_each(ResultMemory, summary.memory),
+        resources=_each(ResultSeries, summary.resources.values()),
+        gpus=_gpus(summary),
+        texts=_each(ResultText, summary.texts),
+        bars=_each(ResultBars, [figure for figure in figures if isinstance(figure, BarsShown)]),
+        tables=_each(ResultTable, [figure for figure in figures if isinstance(figure, TableShown)]),
+        spans=_spans(summary),
+        alerts=_each(ResultAlert, summary.alerts),
+        unavailable={**summary.unavailable, **summary.left_out},
+        environment=summary.environment,
+        failure=_each(ResultFailure, [summary.failure])[0] if summary.failure else None,
+        leftovers=summary.leftovers,
+        record=ResultRecord(
+            summary.records,
+            damage.corrupt_count,
+            damage.missing_count,
+            damage.lost_count,
+            damage.unknown_count,
+            digest_of(run_dir, state),
+        ),
+        notices=notices_of(summary),
+        numbers=[ResultNumber(name, words) for name, words in key_numbers(summary)],
+    )
+
+
+def _each(part: type[T], records: Iterable[object]) -> list[T]:
+    """Return a part for each of some records, made of those attributes that are its fields."""
+    return [msgspec.convert(record, part, from_attributes=True) for record in records]
+
+
+def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
+    """Return a claim with what is known of it."""
+    reached, noise = claim.verdict, noise_of(claim, summary)
+    if reached:
+        fields = _fields_of(reached)
+    else:
+        fields = {**dict.fromkeys(ResultVerdict.__struct_fields__), "why": why_not_judged(claim, summary)}
+    fields["key"] = claim.key or None
+    fields["text"] = claim.text
+    fields["measure"] = reached.measure if reached and claim.declared else None
+    return ResultClaim(
+        **fields,
+        measured=_each(ResultMeasured, claim.measured),
+        claimed=_each(ResultRatio, [claim.declared])[0] if claim.declared else None,
+        noise_arms=[arm for arm in (noise.arm, *noise.others) if arm] if noise else [],
+        wall_estimate=wall_ratio(claim, summary),
+    )
+
+
+def verdict_of(reached: VerdictReached) -> ResultVerdict:
+    """Return a verdict with what it rests on."""
+    return ResultVerdict(**_fields_of(reached))
+
+
+def _fields_of(reached: VerdictReached) -> dict[str, Any]:
+    fields = {name: getattr(reached, name) for name in ResultVerdict.__struct_fields__}
+    fields["key"] = reached.key or None
+    if reached.confidence is None:  # nothing was timed
+        fields["measure"] = None
+    fields["gpu"] = ResultGpu(reached.gpu, reached.gpu_name) if reached.gpu else None
+    return fields
+
+
+def _answer(summary: RunSummary) -> ResultAnswer:
+    """Return the answer to the lesson's question, by which claim, and what was predicted."""
+    answer = find_answer(summary.claims.values())
+    predicted = summary.run.prediction if summary.run else None
+    if answer is None:
+        return ResultAnswer(None, None, predicted, None)
+    near = None if predicted is None else rate_prediction(predicted, answer.value)
+    return ResultAnswer(answer.value, answer.claim.key or None, predicted, near)
+
+
+def _races(summary: RunSummary) -> list[ResultRace]:
+    measure = measure_of(summary)
+    return [_race(writer, arm, blocks, measure) for (writer, arm), blocks in in_order(summary).items()]
+
+
+def _race(writer: str, arm: str, blocks: Sequence[Block], measure: Measure) -> ResultRace:
+    """Return what was measured of an arm: the time of a step, or what commands are compared by instead."""
+    counting = counted(blocks)
+    values = [block.step_s * scale_of(measure.unit) for block in counting]
+    if measure.unit == "s":
+        return ResultRace(writer, arm, values, cpu_times(counting), None)
+    return ResultRace(writer, arm, [], [], ResultMeasure(measure.name, measure.unit, values))
+
+
+def _gpus(summary: RunSummary) -> list[ResultDevice]:
+    """Return the GPUs of the machine, which of them are the run's, and who else was seen on those."""
+    own = {gpu.nvmls for gpu in own_gpus(summary)}
+    devices = []
+    for gpu in summary.gpus.values():
+        tenants = [
+            ResultTenant(other.tenant.pid, other.tenant.user or None, other.most_bytes)
+            for other in summary.neighbours.get(gpu.uuid, Neighbours()).known.values()
+        ]
+        devices.append(ResultDevice(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.uuid in own, tenants))
+    return devices
+
+
+def _spans(summary: RunSummary) -> list[ResultSpan]:
+    return [
+        ResultSpan(arm, writer, span.lane, span.began, span.ended, span.name, span.unit)
+        for (arm, writer), spans in summary.spans.items()
+        for span in spans
+    ]
