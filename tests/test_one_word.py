@@ -30,7 +30,7 @@ OTHER_THINGS = {
     ("tui/widgets/lab/catalogue.py", "failed"): "what people read for FAILED",
     ("tui/widgets/lab/catalogue.py", "running"): "what people read for a run that goes on",
     ("tui/widgets/lab/catalogue.py", "queued"): "what people read for a run that waits",
-    ("scrub/fields.py", "failed"): "a value that is no secret",
+    ("scrub/secrecy.py", "failed"): "a value that is no secret",
 }
 
 
