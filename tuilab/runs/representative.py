@@ -5,7 +5,6 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from tuilab.errors import UsageError
@@ -146,11 +145,11 @@ def reference_for(run_dir: "Path", index: Index) -> Reference | None:
     if baseline != run_dir.name:
         return Reference(root / baseline, is_baseline=True)
     entry = index.entry(run_dir.name)
-    earlier = (run for run in _same_scenario(run_dir) if by_time(run) < by_time(run_dir.name))
-    for other in map(index.entry, islice(earlier, _BEFORE)):
-        if is_comparable(other, entry):
-            return Reference(root / other.run, is_baseline=False)
-    return None
+    earlier = [run for run in _same_scenario(run_dir) if by_time(run) < by_time(run_dir.name)]
+    comparable = (run for run in earlier[:_BEFORE] if is_comparable(index.entry(run), entry))
+    run = next(comparable, None)
+    index.save()
+    return Reference(root / run, is_baseline=False) if run else None
 
 
 def needed_reference(run_dir: "Path", index: Index) -> "Path":
