@@ -53,18 +53,20 @@ class FakeCuda:
             raise torch.AcceleratorError(self.broken)
 
     def work(self, nanoseconds: float, stream: Stream | None = None, host: float = LAUNCH) -> None:
-        """Tell a kernel to the current stream, or to another one."""
-        self.touch("a kernel")
+        """Tell a kernel to the current stream, or to another one; tests do this millions of times."""
+        if self.broken or not self.initialised_by:
+            self.touch("a kernel")
         self.now += host
-        self.tell()
-        (stream or self.current_stream()).add(nanoseconds)
+        gpu = self.tell()
+        (stream or gpu.current).add(nanoseconds)
 
-    def tell(self) -> None:
-        """Give something to the current GPU, which may refuse it: other GPUs go on as before."""
+    def tell(self) -> Gpu:
+        """Give something to the current GPU, and return it. It may refuse: other GPUs continue as before."""
         gpu = self.gpus[self.selected]
         gpu.is_touched = True
         if gpu.refuses:
             raise torch.AcceleratorError(gpu.refuses)
+        return gpu
 
     @contextmanager
     def on(self, index: int) -> Iterator[None]:

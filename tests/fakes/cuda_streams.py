@@ -22,12 +22,16 @@ class Stream:
 
     def add(self, nanoseconds: float) -> float:
         """Do something after all else, as soon as it has a place in the queue; return when it is done."""
-        while self._queue and self._queue[0] <= self.cuda.now:
-            self._queue.popleft()
-        if len(self._queue) >= QUEUE:
-            self.cuda.now = self._queue.popleft()
-        self.free_at = max(self.free_at, self.cuda.now) + nanoseconds
-        self._queue.append(self.free_at)
+        queue, now = self._queue, self.cuda.now
+        while queue and queue[0] <= now:
+            queue.popleft()
+        if len(queue) >= QUEUE:
+            now = self.cuda.now = queue.popleft()
+        begin = self.free_at
+        if begin < now:  # `max` takes longer, and this is done millions of times
+            begin = now
+        self.free_at = begin + nanoseconds
+        queue.append(self.free_at)
         return self.free_at
 
     def query(self) -> bool:
