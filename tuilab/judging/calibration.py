@@ -68,7 +68,8 @@ def _measure_process_sd(summary: RunSummary, claims: Sequence[events.ClaimDeclar
             variances.setdefault(kind, []).append(stats.sample_sd(units.values) ** 2)
     if not variances:
         return None
-    return math.sqrt(max(fmean(of_kind) for of_kind in variances.values()))
+    largest_mean = max(map(fmean, variances.values()))
+    return math.sqrt(largest_mean)
 
 
 def _kind_of_work(arm: str) -> str:

@@ -45,8 +45,12 @@ def compare_learning(claim: events.ClaimDeclared, summary: RunSummary) -> tuple[
     if not workers:
         return "", ""
     base = next(race.base for worker, race in summary.races if worker in workers)
-    results = [result for worker, result in summary.differences if worker in workers]
-    learned = [result.learned for result in results]
+    results = []
+    learned = []
+    for worker, result in summary.differences:
+        if worker in workers:
+            results.append(result)
+            learned.append(result.learned)
 
     chance = _difference_by_chance(learned, base)
     if chance is None:
