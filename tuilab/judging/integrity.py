@@ -1,12 +1,14 @@
-"""Checks that the record of a run is complete and unchanged: every line, stream and artifact, the source and every verdict.
+"""Check that the record of a run is complete and unchanged.
 
-What a kill, a full disk or a power cut leaves behind is lost, and nothing worse. An edit is found where it changes a verdict
-or a number, or how many records a stream has. To find every edit, compare the digest.
+The check covers every line, stream and artifact, the source and every verdict. A kill, a full disk
+or a power cut leaves lost records, and nothing worse. An edit is detected if a verdict or its
+numbers no longer follow from the measurements, or if a stream has more or fewer records than at
+the end of the run. To detect every edit, compare the digest.
 """
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,23 +25,26 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE
 from tuilab.text import join, plural, show
 
-Streams = dict[str, int | None]  # records by stream; None if some are lost, so that the length says nothing
+# The number of records by stream; None if some are lost, because the length then proves nothing.
+StreamLengths = dict[str, int | None]
 
 
 @dataclass
 class Findings:
-    """What the check found: counts, the verdicts, and a sentence for each thing that is wrong."""
+    """The result of the check: counts, the verdicts, and a sentence for each problem."""
 
     records: int = 0
     streams: int = 0
     artifacts: int = 0
     recorded: list[VerdictReached] = field(default_factory=list)
-    again: list[VerdictReached] = field(default_factory=list)  # the verdicts that this version reaches
+    again: list[VerdictReached] = field(default_factory=list)  # as this version judges the run
     unknown: int = 0  # records of kinds that this version does not know
     state: str = ""
     is_over: bool = False
-    wrong: list[str] = field(default_factory=list)
-    taken_out: int | None = None  # words of the source that its archive left out, as it says itself; None: it is as it ran
+    wrong: list[str] = field(default_factory=list)  # the sentences
+    # Words that an archive left out of the source, by its own account; None: the source is as it
+    # ran, or its change is a problem.
+    taken_out: int | None = None
 
     @property
     def rules(self) -> list[str]:
@@ -47,71 +52,116 @@ class Findings:
 
 
 def examine(run_dir: Path) -> Findings:
-    """Examine a run's folder."""
+    """Return what is wrong with the folder of a run."""
     findings = Findings()
-    summary, streams = _examine_journal(run_dir, findings)
+    summary, lengths = _examine_journal(run_dir, findings)
     _examine_ends(run_dir, summary, findings)
+    _examine_source(run_dir, summary, findings)
     _examine_artifacts(run_dir, summary, findings)
-    findings.wrong += _changed_lengths(streams, summary)
+    findings.wrong += _describe_changed_lengths(lengths, summary)
     findings.recorded = [claim.verdict for claim in summary.claims.values() if claim.verdict]
     findings.again = judge(summary)
-    if findings.state != RunState.LOST:  # the measurements behind a verdict may be lost as well
-        findings.wrong += _wrong_verdicts(findings, summary)
-        if _was_judged(streams, summary):
-            findings.wrong += _missing_verdicts(findings)
+    if findings.state != RunState.LOST:  # of a lost run, measurements may be lost as well
+        findings.wrong += _describe_wrong_verdicts(findings, summary)
+        if _has_to_have_verdicts(lengths, summary):
+            findings.wrong += _describe_missing_verdicts(findings)
     return findings
 
 
-def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, Streams]:
-    """Read the journal once; return its summary, and by stream its length, or None if records of it are lost."""
+# ---- the journal
+
+
+def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, StreamLengths]:
+    """Read the journal once, and return its summary and the lengths of its streams."""
     watch = Watch(run_dir)
     summary = watch.summary
-    streams: Streams = {path.stem: 0 for path in sorted((run_dir / "journal").glob("*.jsonl"))}
+    lengths: StreamLengths = {}
+    for path in sorted((run_dir / "journal").glob("*.jsonl")):
+        lengths[path.stem] = 0
     for portion in watch.portions():
         for name, items in portion.streams:
-            damage = [_damage(name, item) for item in items if type(item) in (Corrupt, Gap)]
-            findings.wrong += damage
-            last = items[-1] if items else None
-            if damage or streams.get(name, 0) is None:
-                streams[name] = None
-            elif last is not None and not isinstance(last, Corrupt | Gap):
-                streams[name] = last.n + 1
+            _examine_items(name, items, lengths, findings)
     if watch.pending_bytes and summary.is_over:
-        findings.wrong.append(f"{watch.pending_bytes} bytes after the last complete line: a record was cut off")
+        pending = f"{watch.pending_bytes} bytes after the last complete line"
+        findings.wrong.append(f"{pending}: a record was cut off")
     for name, why in watch.unreadable.items():
-        streams[name] = None
+        lengths[name] = None
         findings.wrong.append(f"{show(name)}: cannot be read: {why}")
     if summary.damage.lost_count:
-        findings.wrong.append(f"{plural(summary.damage.lost_count, 'record')} could not be written")
+        lost = plural(summary.damage.lost_count, "record")
+        findings.wrong.append(f"{lost} could not be written")
     watch.close()
     findings.records = summary.records
-    findings.streams = sum(count != 0 for count in streams.values())
+    findings.streams = len([length for length in lengths.values() if length != 0])
     findings.unknown = summary.damage.unknown_count
-    return summary, streams
+    return summary, lengths
 
 
-def _damage(stream: str, item: Item) -> str:
-    if isinstance(item, Corrupt):
-        return f"{show(stream)}: {item.reason} at byte {item.offset}"
-    assert isinstance(item, Gap)
-    return f"{show(stream)}: {plural(item.missing, 'record')} missing"
+def _examine_items(
+    name: str, items: Sequence[Item], lengths: StreamLengths, findings: Findings
+) -> None:
+    """Update the length of a stream by the next part of its items."""
+    is_damaged = False
+    for item in items:
+        if isinstance(item, Corrupt):
+            is_damaged = True
+            reason = f"{item.reason} at byte {item.offset}"
+            findings.wrong.append(f"{show(name)}: {reason}")
+        elif isinstance(item, Gap):
+            is_damaged = True
+            missing = plural(item.missing, "record")
+            findings.wrong.append(f"{show(name)}: {missing} missing")
+    if is_damaged or lengths.get(name, 0) is None:
+        lengths[name] = None
+    elif items and not isinstance(items[-1], Corrupt | Gap):
+        lengths[name] = items[-1].n + 1
 
 
 def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
+    """Check that the run has a record of its start and of its end, or is still running."""
     if summary.run is None:
         findings.wrong.append("the record of its start is missing")
     findings.is_over = summary.is_over
-    is_lost = not summary.is_over and presence(run_dir, summary) == "dead"
-    findings.state = RunState.LOST if is_lost else summary.state
-    if is_lost:
-        findings.wrong.append("the record of its end is missing: the run is lost")
-        for name, count in unwritten.left(run_dir).items():
-            findings.wrong.append(f"{show(name)}: {plural(count, 'record')} with values from a GPU could not be written")
-    _examine_source(run_dir, summary, findings)
+    findings.state = summary.state
+    if summary.is_over or presence(run_dir, summary) != "dead":
+        return
+    findings.state = RunState.LOST
+    findings.wrong.append("the record of its end is missing: the run is lost")
+    for name, count in unwritten.left(run_dir).items():
+        unwritten_records = f"{plural(count, 'record')} with values from a GPU"
+        findings.wrong.append(f"{show(name)}: {unwritten_records} could not be written")
+
+
+def _describe_changed_lengths(lengths: StreamLengths, summary: RunSummary) -> Iterator[str]:
+    """Yield the streams that were removed, added, cut or continued after the end of the run.
+
+    The last record of a run has the lengths of its streams.
+    """
+    if not summary.is_over or not summary.counted:
+        return
+    for name, count in summary.counted.items():
+        length = lengths.get(name, 0)
+        if name not in lengths:
+            yield f"{show(name)}: the stream is missing; it had {plural(count, 'record')}"
+        elif length is None:
+            continue
+        elif length < count:
+            missing = plural(count - length, "record")
+            yield f"{show(name)}: the last {missing} of {count} are missing"
+        elif length > count and summary.state != RunState.UNKILLABLE:
+            yield f"{show(name)}: {plural(length - count, 'record')} more than when the run ended"
+    for name in lengths.keys() - summary.counted.keys() - {"supervisor"}:
+        yield f"{show(name)}: the stream did not exist when the run ended"
+
+
+# ---- the files
 
 
 def _examine_source(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
-    """Compare the source with the one that ran, or with what an archive says to have left of it."""
+    """Compare the source with the one that ran.
+
+    An archive may have left words out of it. It says how many.
+    """
     path = run_dir / "scenario.py"
     if summary.run is None or _digest(path, SOURCE_LIMIT) == summary.run.source_sha256:
         return
@@ -125,71 +175,82 @@ def _examine_source(run_dir: Path, summary: RunSummary, findings: Findings) -> N
 
 
 def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
-    for saved in summary.artifacts:
+    for artifact in summary.artifacts:
         findings.artifacts += 1
-        path = run_dir / "artifacts" / saved.name
-        if saved.name != Path(saved.name).name or _digest(path, saved.bytes_total) != saved.sha256:
-            findings.wrong.append(f"artifact {show(saved.name)} is missing, or differs from what was saved")
+        path = run_dir / "artifacts" / artifact.name
+        is_file_name = artifact.name == Path(artifact.name).name  # not a path to another folder
+        if not is_file_name or _digest(path, artifact.bytes_total) != artifact.sha256:
+            problem = "is missing, or differs from what was saved"
+            findings.wrong.append(f"artifact {show(artifact.name)} {problem}")
 
 
-def _changed_lengths(streams: Streams, summary: RunSummary) -> Iterator[str]:
-    """Yield the streams that were removed, added, cut or continued after the run had ended, by the count at its end."""
-    if not summary.is_over or not summary.counted:
-        return
-    for name, count in summary.counted.items():
-        length = streams.get(name, 0)
-        if name not in streams:
-            yield f"{show(name)}: the stream is missing; it had {plural(count, 'record')}"
-        elif length is None:
-            continue
-        elif length < count:
-            yield f"{show(name)}: the last {plural(count - length, 'record')} of {count} are missing"
-        elif length > count and summary.state != RunState.UNKILLABLE:
-            yield f"{show(name)}: {plural(length - count, 'record')} more than when the run ended"
-    for name in streams.keys() - summary.counted.keys() - {"supervisor"}:
-        yield f"{show(name)}: the stream did not exist when the run ended"
+def _digest(path: Path, max_bytes: int) -> str:
+    """Return the SHA-256 of a file; empty if it is no regular file, unreadable or larger."""
+    try:
+        with open(open_regular(path), "rb") as file:
+            if os.fstat(file.fileno()).st_size > max_bytes:
+                return ""
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError):  # ValueError: the name holds what no file name can
+        return ""
 
 
-def _wrong_verdicts(findings: Findings, summary: RunSummary) -> Iterator[str]:
-    """Yield the verdicts by another rule than the run's, and those that do not follow from the measurements."""
-    rule = summary.run.rule if summary.run else ""
-    if rule:
-        others = [name for name in findings.rules if name != rule]
-        if others:
-            yield f"the run uses the rule {show(rule)}, but has verdicts by {join(others)}"
-    again = {verdict.claim_id: judged_fields(verdict) for verdict in findings.again}
+# ---- the verdicts
+
+
+def _describe_wrong_verdicts(findings: Findings, summary: RunSummary) -> Iterator[str]:
+    """Yield the verdicts that do not follow from the measurements, or are by another rule.
+
+    Only verdicts by the rule of this version are judged again.
+    """
+    run_rule = summary.run.rule if summary.run else ""
+    other_rules = [rule for rule in findings.rules if rule != run_rule]
+    if run_rule and other_rules:
+        yield f"the run uses the rule {show(run_rule)}, but has verdicts by {join(other_rules)}"
+    judged_again = {verdict.claim_id: judged_fields(verdict) for verdict in findings.again}
     for verdict in findings.recorded:
-        if verdict.rule == RULE and judged_fields(verdict) != again.get(verdict.claim_id):
+        fields = judged_fields(verdict)
+        if verdict.rule == RULE and fields != judged_again.get(verdict.claim_id):
             yield f"the verdict on “{show(verdict.text)}” does not follow from the measurements"
 
 
 def judged_fields(verdict: VerdictReached) -> tuple[str, ...]:
-    """Return the verdict and its numbers, without its sentence: another version may word the same verdict differently."""
+    """Return the verdict and its numbers as texts, in which NaN equals NaN.
+
+    The sentence is left out: another version may word the same verdict differently.
+    """
     numbers = (
-        verdict.estimate, verdict.low, verdict.high, verdict.noise_floor, verdict.smallest_effect, verdict.more_repeats,
-        verdict.units, verdict.confidence,
-    )  # fmt: skip
-    return verdict.verdict, verdict.measure, *map(repr, numbers)  # repr: nan differs from itself
+        verdict.estimate,
+        verdict.low,
+        verdict.high,
+        verdict.noise_floor,
+        verdict.smallest_effect,
+        verdict.more_repeats,
+        verdict.units,
+        verdict.confidence,
+    )
+    return verdict.verdict, verdict.measure, *map(repr, numbers)
 
 
-def _was_judged(streams: Streams, summary: RunSummary) -> bool:
-    """Say whether the run had claims and came to its end step by step: the output is recorded after the verdicts."""
-    is_claimed = any(claim.declared or claim.last or claim.needs for claim in summary.claims.values())
-    is_excused = "verdicts" in summary.unavailable or streams.get("judge", 0) is None or streams.get("supervisor") is None
-    return summary.is_over and bool(summary.outputs) and is_claimed and not is_excused
+def _has_to_have_verdicts(lengths: StreamLengths, summary: RunSummary) -> bool:
+    """Return whether the judge of the run must have reached and recorded verdicts.
+
+    It must have if the output was recorded, which happens after the verdicts. It is excused if the
+    run says why there are none, or if records of the streams that matter are lost.
+    """
+    has_output = summary.is_over and bool(summary.outputs)
+    if not has_output or "verdicts" in summary.unavailable:
+        return False
+    if lengths.get("judge", 0) is None or lengths.get("supervisor") is None:
+        return False
+    return any(claim.declared or claim.last or claim.needs for claim in summary.claims.values())
 
 
-def _missing_verdicts(findings: Findings) -> list[str]:
-    """Return which claims have no verdict although the run was judged."""
+def _describe_missing_verdicts(findings: Findings) -> list[str]:
+    """Return the claims that this version can judge, but that have no recorded verdict."""
     judged = {verdict.claim_id for verdict in findings.recorded}
-    return [f"the verdict on “{show(one.text)}” is missing" for one in findings.again if one.claim_id not in judged]
-
-
-def _digest(path: Path, most: int) -> str:
-    """Return the SHA-256 of a regular file of at most so many bytes; of anything else nothing."""
-    try:
-        with open(open_regular(path), "rb") as file:
-            is_larger = os.fstat(file.fileno()).st_size > most
-            return "" if is_larger else hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, ValueError):  # a name may hold what no file name can
-        return ""
+    sentences = []
+    for verdict in findings.again:
+        if verdict.claim_id not in judged:
+            sentences.append(f"the verdict on “{show(verdict.text)}” is missing")
+    return sentences
