@@ -88,8 +88,8 @@ def work() -> Callable[[], None]:
 
 class Lab:
     def begin(self, place: Path) -> Log:
+        from tuilab import Lab as RealLab
         from tuilab.engine import messages
-        from tuilab.lab import Lab as RealLab
         from tuilab.record.journal.writer import Writer
 
         (place / "journal").mkdir()

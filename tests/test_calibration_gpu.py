@@ -17,6 +17,7 @@ from tests.engine import read_stream
 from tests.fakes.cuda_tensors import SPEEDS, give_tensors
 from tests.test_calibration import trials
 from tests.tui.made_up import started
+from tuilab import Lab
 from tuilab.cli.verbs import calibrate
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
@@ -25,7 +26,7 @@ from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Trials
 from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.ratio import judge_ratio
-from tuilab.lab import Lab, calibration_scenario
+from tuilab.lab import calibration_scenario
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer

@@ -10,11 +10,11 @@ import torch
 
 from tests.engine import read_stream
 from tests.tui.made_up import make_run, started
+from tuilab import Lab
 from tuilab.cli.headless import news
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
-from tuilab.lab import Lab
 from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.folding.fold import fold

@@ -8,7 +8,7 @@ from tests.fakes.cuda_tensors import SPEEDS, give_tensors
 from tuilab.lab.bench.kernels import kernels_for
 from tuilab.lab.bench.latency import event_tick_s, launch_s
 from tuilab.lab.bench.rates import PRODUCTS, copy_rates, memory_rate, product_flops
-from tuilab.lab.device import Cuda
+from tuilab.lab.device.cuda import Cuda
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda

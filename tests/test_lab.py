@@ -19,9 +19,9 @@ import pytest
 import torch
 
 from tests.engine import read_stream
+from tuilab import Lab
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
-from tuilab.lab import Lab
 from tuilab.lab.races.race import base_of
 from tuilab.lab.races.timing import Pace
 from tuilab.record import events
@@ -724,7 +724,7 @@ from pathlib import Path
 from tuilab.engine import messages
 from tuilab.record.journal.writer import Writer
 from tuilab.record.order import CYCLE
-from tuilab.lab import Lab
+from tuilab import Lab
 from tuilab.lab.races.race import base_of
 from tuilab.lab.races.timing import Pace
 folder = Path(sys.argv[1])

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 from tests.engine import read_stream
 from tests.test_docs import PLUMBING
+from tuilab import Lab
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.errors import BoxLacks
-from tuilab.lab import Lab
 from tuilab.lab.races.race import Race
 from tuilab.probes.env import torch_facts
 from tuilab.record import events

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from tests.engine import read_stream
+from tuilab import Lab
 from tuilab.drawings.gpu_strips import held_words, version_of
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
-from tuilab.lab import Lab
 from tuilab.lab.worker import serve
 from tuilab.record import events
 from tuilab.record.events import (

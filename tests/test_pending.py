@@ -17,9 +17,9 @@ import torch
 
 from tests.conftest import CHECKOUT
 from tests.engine import read_stream
+from tuilab import Lab
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
-from tuilab.lab import Lab
 from tuilab.record import events, unwritten
 from tuilab.record.events import Logged
 from tuilab.record.journal.lines import Corrupt, Gap
@@ -508,7 +508,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.late import install
 from tuilab.engine import messages
-from tuilab.lab import Lab
+from tuilab import Lab
 from tuilab.record.journal.writer import Writer
 cuda = install(pytest.MonkeyPatch())
 cuda.gpus[0].pace = 3

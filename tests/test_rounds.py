@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from tests.raced import Recorder
-from tuilab.lab.device import Clock, Device, door
+from tuilab.lab.device.asked import Clock, Device
+from tuilab.lab.device.devices import door
 from tuilab.lab.races import rounds
 from tuilab.lab.races.rounds import Rounds, Slot, Timings, has_settled
 from tuilab.lab.races.sensors import Reading, Sensors

@@ -13,7 +13,8 @@ from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence
 from tuilab.judging.measure import host_bound_share
-from tuilab.lab.device import Cpu, Cuda
+from tuilab.lab.device.cpu import Cpu
+from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.races.ahead import gpu_ns
 from tuilab.lab.races.race import Race, run_race
 from tuilab.lab.races.timing import Timed, calibrate, known_delay, time_block

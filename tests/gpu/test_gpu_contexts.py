@@ -23,7 +23,7 @@ from tuilab.record.gpus.raced_gpu import nvml_uuid
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
-    from tuilab.lab.device import Cuda
+    from tuilab.lab.device.cuda import Cuda
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 Result = Callable[..., dict[str, Any]]

@@ -17,7 +17,7 @@ from tuilab.errors import BoxLacks
 from tuilab.probes.gpu.there import what_to_do
 
 if TYPE_CHECKING:
-    from tuilab.lab.device import Cuda
+    from tuilab.lab.device.cuda import Cuda
 
 Check = Callable[["Cuda"], Finding]
 
@@ -31,7 +31,7 @@ def kernel(gpu: "Cuda") -> Finding:
 def architecture(gpu: "Cuda") -> Finding:
     """Whether this build of torch has kernels for it."""
     from tuilab.lab.bench.kernels import kernels_for
-    from tuilab.lab.device import architectures
+    from tuilab.lab.device.torch_gpus import architectures
 
     name, built = gpu.architecture, architectures()
     found = f"{name}; torch is built for {', '.join(built) or 'n/a'}"

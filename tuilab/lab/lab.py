@@ -36,7 +36,6 @@ import torch
 
 from tuilab.engine.messages import ArmOrder, WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
-from tuilab.lab import device as devices
 from tuilab.lab.aids.complaints import raised_by, warned_by
 from tuilab.lab.aids.limit import find_limit
 from tuilab.lab.aids.neighbours import busy_neighbours
@@ -45,6 +44,7 @@ from tuilab.lab.arms import Arm, ArmFailed, arm_order
 from tuilab.lab.choice.handed_out import hand_out
 from tuilab.lab.claims.claimed import Bounds, Extras
 from tuilab.lab.claims.claims import Claims
+from tuilab.lab.device import precision, units
 from tuilab.lab.given import MOST_CORES, called, checked, flag, told, truth, whole, words
 from tuilab.lab.holdings import Holdings
 from tuilab.lab.meters.counted import Counted, count
@@ -230,9 +230,9 @@ class Lab:
         TF32 keeps 10 of the 23 bits of each factor, for Tensor Cores. By default torch uses it in convolutions, but not in
         matrix products.
         """
-        if words("name", name) not in devices.PRECISIONS:
-            raise ValueError(f"name takes {' or '.join(devices.PRECISIONS)}, not {told(name)}")
-        return devices.precision(name)
+        if words("name", name) not in precision.PRECISIONS:
+            raise ValueError(f"name takes {' or '.join(precision.PRECISIONS)}, not {told(name)}")
+        return precision.precision(name)
 
     def lacks_units(self, dtype: torch.dtype) -> str:
         """Return the hardware units for matrix products of a dtype that the device lacks, or "" if it has them.
@@ -242,9 +242,9 @@ class Lab:
         """
         if not isinstance(dtype, torch.dtype):
             raise TypeError(f"dtype takes a dtype of torch, not {told(dtype)}")
-        if dtype not in devices.DTYPES:
+        if dtype not in units.DTYPES:
             raise ValueError(f"dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not {told(dtype)}")
-        return devices.lacking_units(self._device or torch.device("cpu"), dtype)
+        return units.lacking_units(self._device or torch.device("cpu"), dtype)
 
     def race(
         self,

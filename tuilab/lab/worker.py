@@ -177,7 +177,7 @@ def load_scenario(path: Path, source_dir: str) -> ModuleType:
 
 def _keep_account_of_memory(lab: Any, writer: str) -> None:
     """Keep what torch knows of a GPU whose memory did not suffice, if that can be had."""
-    from tuilab.lab.device import memory_summary
+    from tuilab.lab.device.devices import memory_summary
 
     if text := memory_summary():
         with contextlib.suppress(OSError, ValueError):  # no room on the disk either, or the scenario took the name

@@ -6,7 +6,7 @@ from statistics import median
 
 import torch
 
-from tuilab.lab.device import Cuda
+from tuilab.lab.device.cuda import Cuda
 
 _LAUNCHES = 500  # fewer than wait in a queue: beyond that the host would wait for the GPU
 _TURNS = 5

@@ -6,7 +6,8 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 
-from tuilab.lab.device import Cuda, precision
+from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.precision import precision
 
 # How a product of matrices is computed: the type of the factors, and how float32 is multiplied.
 PRODUCTS = {

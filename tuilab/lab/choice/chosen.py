@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 
 from tuilab.errors import BoxLacks
-from tuilab.lab import device as devices
 from tuilab.lab.choice.order import asked_for, in_order, of_rank
+from tuilab.lab.device import torch_gpus
 from tuilab.probes.gpu.there import is_gpu_there, what_to_do
 
 ANY = ("auto", "cuda")
@@ -33,7 +33,7 @@ def choose(wanted: str, before: str = "", root: Path = Path("/"), rank: int | No
     """
     if wanted == "cpu":
         return Chosen(torch.device("cpu"), "asked for")
-    if reason := devices.why_no_cuda():
+    if reason := torch_gpus.why_no_cuda():
         return _without_gpu(wanted, reason, is_there=is_gpu_there(root))
     if rank is not None and wanted in ANY:
         return _for_rank(rank)

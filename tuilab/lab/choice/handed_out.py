@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 
 from tuilab.catalogue.params import is_gpu
-from tuilab.lab import device as devices
 from tuilab.lab.choice.chosen import ANY, Chosen, choose
+from tuilab.lab.device import devices, torch_gpus
 from tuilab.lab.given import told, words
 from tuilab.record.events import EnvironmentRecorded
 from tuilab.record.gpus.gpu_of_run import gpu_of_run
@@ -23,7 +23,7 @@ def hand_out(wanted: str, run_dir: Path, journal: Writer, *, is_rank: bool) -> t
     chosen = choose(wanted, before, rank=rank)
     journal.append(EnvironmentRecorded(part="device", facts=_facts(wanted, chosen, rank)))
     if chosen.device.type == "cuda":
-        facts = {**devices.facts(), "chosen": devices.door(chosen.device).uuid}
+        facts = {**torch_gpus.facts(), "chosen": devices.door(chosen.device).uuid}
         journal.append(EnvironmentRecorded(part="cuda", facts=facts))
     return chosen.device
 

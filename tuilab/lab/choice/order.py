@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from tuilab.errors import BoxLacks
-from tuilab.lab import device as devices
-from tuilab.lab.device import Cuda
+from tuilab.lab.device import devices, torch_gpus
+from tuilab.lab.device.cuda import Cuda
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.free_memory import free_bytes
 from tuilab.record.gpus.raced_gpu import nvml_uuid
@@ -14,7 +14,7 @@ from tuilab.words import size
 
 def asked_for(wanted: str) -> Iterator[tuple[Cuda, str]]:
     """Yield the GPU that was named, as `cuda:3`; BoxLacks where none has that number."""
-    number, count = int(wanted.removeprefix("cuda:")), devices.count()
+    number, count = int(wanted.removeprefix("cuda:")), torch_gpus.count()
     if number >= count:
         last = f", cuda:0 to cuda:{count - 1}" if count > 1 else ", cuda:0"
         raise BoxLacks(f"{wanted}: torch sees {plural(count, 'GPU')}{last}")
@@ -23,7 +23,7 @@ def asked_for(wanted: str) -> Iterator[tuple[Cuda, str]]:
 
 def of_rank(rank: int) -> Cuda:
     """Return the GPU of a rank, which has its number; BoxLacks where there are more ranks than GPUs."""
-    if rank >= (count := devices.count()):
+    if rank >= (count := torch_gpus.count()):
         seen = plural(count, "GPU")
         raise BoxLacks(f"a GPU for local rank {rank}: torch sees {seen}; start one rank per GPU (--nproc-per-node {count})")
     return devices.gpu(rank)
@@ -31,7 +31,7 @@ def of_rank(rank: int) -> Cuda:
 
 def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
     """Yield each GPU and why it comes next: the one that the run has used, then that with the most free memory."""
-    gpus = [devices.gpu(number) for number in range(devices.count())]
+    gpus = [devices.gpu(number) for number in range(torch_gpus.count())]
     if len(gpus) == 1:
         yield gpus[0], "the only GPU that torch sees"
         return

@@ -3,7 +3,8 @@
 import math
 import time
 
-from tuilab.lab.device import Cuda, Device
+from tuilab.lab.device.asked import Device
+from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.races.timing import Call
 
 _AHEAD_NS = 2_000_000  # of calls that are told together: so few that no queue is full

@@ -19,7 +19,9 @@ from typing import Any
 import torch
 
 from tuilab.judging import calibration_file
-from tuilab.lab.device import Cuda, Device, all_in_use, door
+from tuilab.lab.device.asked import Device
+from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.devices import all_in_use, door
 from tuilab.lab.given import MOST, checked, flag, number_in, told, words
 from tuilab.lab.races import switches
 from tuilab.lab.races.ahead import gpu_ns

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from tuilab.lab.device import Clock, Device
+from tuilab.lab.device.asked import Clock, Device
 from tuilab.lab.races.other_work import OtherWork
 from tuilab.lab.races.sensors import Sensors, is_disturbed, is_starved
 from tuilab.lab.races.timing import Call, time_block

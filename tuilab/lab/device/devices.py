@@ -9,7 +9,7 @@ import torch
 from tuilab.lab.device.asked import Device
 from tuilab.lab.device.cpu import Cpu
 from tuilab.lab.device.cuda import Cuda
-from tuilab.lab.device.found import count
+from tuilab.lab.device.torch_gpus import count
 
 _HOST = Cpu()
 gpu = functools.cache(Cuda)  # one of each, as its events are used again and again
