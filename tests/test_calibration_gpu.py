@@ -21,6 +21,7 @@ from tuilab import Lab
 from tuilab.cli.verbs import calibrate
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
+from tuilab.engine.spawn import socket_pair
 from tuilab.errors import BoxLacks, ScenarioError
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Trials
@@ -53,7 +54,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def lab(tmp_path: Path) -> Iterator[Lab]:
     (tmp_path / "scenario.py").write_text('"""A lesson."""\ndef run(lab): pass\n')
     (tmp_path / "journal").mkdir()
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path))
     with ours, theirs, closing(Writer(tmp_path / "journal" / "worker-0.jsonl")) as journal:
         yield Lab(journal, tmp_path, messages.WorkerLine(ours), order)

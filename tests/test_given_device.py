@@ -15,6 +15,7 @@ from tuilab.cli.headless import news
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
+from tuilab.engine.spawn import socket_pair
 from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
@@ -44,7 +45,7 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     with ExitStack() as stack:
 
         def make(writer: str, arm: ArmOrder | None = None) -> Lab:
-            ours, theirs = messages.pair()
+            ours, theirs = socket_pair()
             stack.enter_context(ours)
             stack.enter_context(theirs)
             order = WorkerOrder(run_dir=str(tmp_path), writer=writer, source_dir=str(tmp_path), arm=arm)

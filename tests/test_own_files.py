@@ -33,7 +33,7 @@ from tuilab.catalogue import catalog
 from tuilab.doctor import Box, bundle, lab
 from tuilab.engine import worker_records
 from tuilab.engine.spawn import Child
-from tuilab.engine.stream_counts import stream_counts
+from tuilab.engine.worker_records import stream_counts
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Trials

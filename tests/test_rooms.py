@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from tests.rooms import EXCEPTIONS, HOUSE, MODULES, ROOMS, arrows, imports, nodes, room_of, with_packages
+from tuilab.engine.engines import ENGINES
 
 MOST = 20  # modules in a folder that one still finds one's way in
 
@@ -48,6 +49,13 @@ def test_only_one_room_imports_what_is_heavy(library: str, room: str) -> None:
     knows = {name for name in MODULES if library in {other.split(".")[0] for other in imports(name)}}
 
     assert {room_of(name) for name in knows} == {room}
+
+
+def test_engines_are_reached_through_their_table_alone() -> None:
+    packages = tuple(module.rpartition(".")[0] for module in ENGINES.values() if module)
+    others = [name for name in MODULES if not name.startswith(packages)]
+
+    assert [name for name in others for other in imports(name) if other.startswith(packages)] == []
 
 
 def test_one_door_leads_to_numpy_and_none_from_the_process_of_a_scenario() -> None:

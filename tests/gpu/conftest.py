@@ -149,10 +149,11 @@ def lab(tmp_path: Path) -> Iterator["Lab"]:
     from tuilab import Lab
     from tuilab.engine import messages
     from tuilab.engine.messages import WorkerOrder
+    from tuilab.engine.spawn import socket_pair
     from tuilab.record.journal.writer import Writer
 
     (tmp_path / "scenario.py").write_text('"""A lesson."""\n')
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path))
     with ours, theirs, closing(Writer(tmp_path / "worker-0.jsonl")) as writer:
         yield Lab(writer, tmp_path, messages.WorkerLine(ours), order)

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from tuilab.engine.ends import pair as pair
 from tuilab.files import identity
 from tuilab.record.events import Scalar, Sweep
 

@@ -23,8 +23,8 @@ from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
 from tuilab.engine.spawn import Child, spawn_spare, spawn_worker, warm_up
-from tuilab.engine.stream_counts import stream_counts
 from tuilab.engine.turn import may_begin, take_ticket, why_not
+from tuilab.engine.worker_records import stream_counts
 from tuilab.errors import CannotRecord, TuilabError
 from tuilab.record import events
 from tuilab.record.hidden import secret_places
