@@ -45,8 +45,8 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     """Run a source with `params` besides its defaults, and return the exact claims that it made by their keys."""
     import torch
 
-    from tuilab.lab.aids.beginning import begin
     from tuilab.lab.lab import Lab
+    from tuilab.lab.worker import begin
 
     (folder / "scenario.py").write_text(source)
     journal = Writer(folder / "worker-0.jsonl")

@@ -9,8 +9,8 @@ import torch
 
 from tuilab.lab.device import devices, torch_gpus
 from tuilab.lab.device.asked import Held
-from tuilab.lab.device.cpu import Cpu
 from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.devices import Cpu
 from tuilab.lab.device.precision import precision
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from tuilab.fleet.rank_seat import RankSeat
 from tuilab.fleet.seat import Seat, Task
 from tuilab.fleet.travel import check_ranks, files_of
 from tuilab.fleet.wanted import Wanted, chosen
-from tuilab.lab.aids.group import _prefixes
 from tuilab.lab.arms import ArmFailed
+from tuilab.lab.group import _prefixes
 from tuilab.lab.ranks import _failed
 from tuilab.record import events, presence
 from tuilab.record.folding.fold import fold

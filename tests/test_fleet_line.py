@@ -194,7 +194,7 @@ def test_a_node_that_does_not_stop_is_given_up_after_the_third_interrupt(order: 
 
 def test_what_ray_gives_to_processes_of_its_own_is_no_part_of_a_run() -> None:
     """The parent stands for the process of Ray on a node, whose environment is looked at."""
-    told = "import json; from tuilab.fleet.surroundings import environment; print(json.dumps(environment()))"
+    told = "import json; from tuilab.fleet.host import environment; print(json.dumps(environment()))"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {told!r}], check=True)"
     given = {**os.environ, "RAY_CLIENT_MODE": "0", "KEPT": "yes", "LD_PRELOAD": "/none/ray/core/libjemalloc.so:libm.so.6"}
 

@@ -723,6 +723,7 @@ HOT_LOOP = """
 import sys
 from pathlib import Path
 from tuilab.engine import messages
+from tuilab.engine.spawn import socket_pair
 from tuilab.record.journal.writer import Writer
 from tuilab.record.order import CYCLE
 from tuilab import Lab

@@ -509,6 +509,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.late import install
 from tuilab.engine import messages
+from tuilab.engine.spawn import socket_pair
 from tuilab import Lab
 from tuilab.record.journal.writer import Writer
 cuda = install(pytest.MonkeyPatch())

@@ -13,10 +13,9 @@ from tests.raced import Recorder, gathered
 from tuilab.judging.controls import distrust, told
 from tuilab.judging.evidence import Evidence
 from tuilab.judging.measure import host_bound_share
-from tuilab.lab.device.cpu import Cpu
 from tuilab.lab.device.cuda import Cuda
-from tuilab.lab.races.ahead import gpu_ns
-from tuilab.lab.races.race import Race, run_race
+from tuilab.lab.device.devices import Cpu
+from tuilab.lab.races.race import Race, gpu_ns, run_race
 from tuilab.lab.races.timing import Timed, calibrate, known_delay, time_block
 from tuilab.record import events
 from tuilab.record.parts import Block

@@ -30,7 +30,7 @@ ORDER = [f"test_gpu_{name}" for name in ("scenarios", "trust", "times", "log", "
 LAST = "test_the_page"
 TRY_IT = """
 from tuilab.lab.device import devices, torch_gpus
-from tuilab.lab.choice.chosen import choose
+from tuilab.lab.choice import choose
 print(devices.door(choose("cuda").device).uuid, torch_gpus.count())
 """
 

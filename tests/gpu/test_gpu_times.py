@@ -15,7 +15,7 @@ import torch
 
 from tests.conftest import CHECKOUT, shown_gpus
 from tests.gpu.kernels import busy, cycles_per_us, each, warm_up
-from tuilab.lab.races.ahead import gpu_ns
+from tuilab.lab.races.race import gpu_ns
 from tuilab.lab.races.timing import Timed, calibrate, time_block
 
 if TYPE_CHECKING:

@@ -36,12 +36,9 @@ import torch
 
 from tuilab.engine.messages import ArmOrder, WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
-from tuilab.lab.aids.complaints import raised_by, warned_by
-from tuilab.lab.aids.limit import find_limit
-from tuilab.lab.aids.neighbours import busy_neighbours
-from tuilab.lab.aids.sweeps import swept
+from tuilab.lab.aids import busy_neighbours, find_limit, raised_by, swept, warned_by
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
-from tuilab.lab.choice.handed_out import hand_out
+from tuilab.lab.choice import hand_out
 from tuilab.lab.claims.claimed import Bounds, Extras
 from tuilab.lab.claims.claims import Claims
 from tuilab.lab.device import precision, units
@@ -54,11 +51,7 @@ from tuilab.lab.prefix import has_ranks
 from tuilab.lab.races.race import Race
 from tuilab.lab.races.races import Races
 from tuilab.lab.scalars.scalar_log import Scalar, ScalarLog
-from tuilab.lab.shown.artifacts import keep
-from tuilab.lab.shown.figures import Axis, Lanes, axes_named, bars_shown, table_shown
-from tuilab.lab.shown.images import image_shown
-from tuilab.lab.shown.progress import Progress
-from tuilab.lab.shown.texts import text_shown
+from tuilab.lab.shown import Axis, Lanes, Progress, axes_named, bars_shown, image_shown, keep, table_shown, text_shown
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import torch_facts
 from tuilab.record import events
@@ -297,7 +290,7 @@ class Lab:
         The group exists before the body is called, and ends after it. A rank that fails, or a `timeout` (in seconds), raises
         ArmFailed. If the run has several nodes (`--nnodes`), the processes are divided over them, beginning with its own node.
         """
-        from tuilab.lab.aids.group import ranks_order  # torch.distributed takes a while to load, and few need it
+        from tuilab.lab.group import ranks_order  # torch.distributed takes a while to load, and few need it
 
         found: list[Any] = self._arm_of(ranks_order(count, body, args, self._spread, timeout=timeout))()
         return found
@@ -307,7 +300,7 @@ class Lab:
 
         DDP and FSDP then work as among many, so buckets, calls and bytes can be counted without a second process.
         """
-        from tuilab.lab.aids.group import group_of_one  # as above
+        from tuilab.lab.group import group_of_one  # as above
 
         return group_of_one()
 
