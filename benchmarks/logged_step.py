@@ -88,13 +88,14 @@ def work() -> Callable[[], None]:
 
 class Lab:
     def begin(self, place: Path) -> Log:
+        from tuilab import Lab as RealLab
         from tuilab.engine import messages
-        from tuilab.lab import Lab as RealLab
+        from tuilab.engine.spawn import socket_pair
         from tuilab.record.journal.writer import Writer
 
         (place / "journal").mkdir()
         order = messages.WorkerOrder(run_dir=str(place), writer="worker-0", source_dir=str(place))
-        line = messages.WorkerLine(messages.pair()[0])
+        line = messages.WorkerLine(socket_pair()[0])
         lab = RealLab(Writer(place / "journal" / "worker-0.jsonl"), place, line, order)
         return lambda step, value: lab.log(step, loss=value)
 

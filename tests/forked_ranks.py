@@ -32,9 +32,9 @@ def ranks_in(run_dir: Path, journals: Path, line: Any) -> Ranks:
 
         def be_rank(rank: int) -> list[Any] | None:
             from tuilab.engine import messages
-            from tuilab.lab.aids.beginning import begin
-            from tuilab.lab.aids.group import call_in_group
+            from tuilab.lab.group import call_in_group
             from tuilab.lab.lab import Lab
+            from tuilab.lab.worker import begin
             from tuilab.record.journal.writer import Writer
 
             place = {

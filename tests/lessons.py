@@ -18,6 +18,7 @@ from tests.engine import read_stream
 from tests.forked_ranks import ranks_in
 from tuilab.catalogue import catalog
 from tuilab.engine import messages
+from tuilab.engine.spawn import socket_pair
 from tuilab.record import events
 from tuilab.record.holding import holds
 from tuilab.record.journal.writer import Writer
@@ -50,13 +51,13 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     """Run a source with `params` besides its defaults, and return the exact claims that it made by their keys."""
     import torch
 
-    from tuilab.lab.aids.beginning import begin
     from tuilab.lab.lab import Lab
+    from tuilab.lab.worker import begin
 
     (folder / "scenario.py").write_text(source)
     journal = Writer(folder / "worker-0.jsonl")
     threads = torch.get_num_threads()
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     spec = importlib.util.spec_from_file_location("scenario", folder / "scenario.py")
     assert spec is not None and spec.loader is not None
     module = sys.modules["scenario"] = importlib.util.module_from_spec(spec)  # torch.compile looks for it there

@@ -45,7 +45,7 @@ def body(lab):
     return "libnothing" in open("/proc/self/maps").read()
 """
 PRELOADING = """
-from tuilab.lab import ArmFailed
+from tuilab import ArmFailed
 try:
     lab.claim("the-library-is-loaded", lab.arm("preloaded", body, env={{"LD_PRELOAD": {path!r}}})())
 except ArmFailed as problem:
@@ -358,7 +358,7 @@ CATCHING = '''\
 """
 from typing import Literal
 from tuilab import Lab
-from tuilab.lab import ArmFailed
+from tuilab import ArmFailed
 
 
 def fail(lab):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.engine import look, newest, write_scenario
-from tuilab.lab.aids.beginning import begin
+from tuilab.lab.worker import begin
 
 
 @pytest.fixture(autouse=True)

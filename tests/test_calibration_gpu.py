@@ -17,15 +17,17 @@ from tests.engine import read_stream
 from tests.fakes.cuda_tensors import SPEEDS, give_tensors
 from tests.test_calibration import trials
 from tests.tui.made_up import started
+from tuilab import Lab
 from tuilab.cli.verbs import calibrate
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
+from tuilab.engine.spawn import socket_pair
 from tuilab.errors import BoxLacks, ScenarioError
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Trials
 from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.ratio import judge_ratio
-from tuilab.lab import Lab, calibration_scenario
+from tuilab.lab import calibration_scenario
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
@@ -52,7 +54,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def lab(tmp_path: Path) -> Iterator[Lab]:
     (tmp_path / "scenario.py").write_text('"""A lesson."""\ndef run(lab): pass\n')
     (tmp_path / "journal").mkdir()
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path))
     with ours, theirs, closing(Writer(tmp_path / "journal" / "worker-0.jsonl")) as journal:
         yield Lab(journal, tmp_path, messages.WorkerLine(ours), order)

@@ -224,7 +224,7 @@ def test_a_key_may_be_claimed_on_several_ways_through_the_code(tmp_path: Path, b
 
 
 def test_the_check_knows_the_arguments_of_every_call_that_claims() -> None:
-    from tuilab.lab import Lab
+    from tuilab import Lab
 
     calls = {name: inspect.signature(getattr(Lab, name)).parameters for name in TAKES}
     assert {name: {*list(found)[1:]} - {"old"} for name, found in calls.items()} == TAKES

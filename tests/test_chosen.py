@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tuilab.errors import BoxLacks
-from tuilab.lab.choice.chosen import Chosen, choose
+from tuilab.lab.choice import Chosen, choose
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.free_memory import free_bytes
 from tuilab.probes.gpu.there import driver_for, gpu_names, is_gpu_there, what_to_do

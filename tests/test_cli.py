@@ -270,7 +270,7 @@ def test_an_unknown_name_is_one_sentence(tuilab: Tuilab, name: str) -> None:
 
 def test_a_near_miss_is_told_the_name(tuilab: Tuilab) -> None:
     assert "softmax" in tuilab("run", "sofmax").stderr
-    assert tuilab("runn").stderr == "tuilab: no subcommand runn; did you mean run or runs? See `tuilab --help`\n"
+    assert tuilab("runn").stderr == "tuilab: no subcommand runn; did you mean run? See `tuilab --help`\n"
 
 
 @pytest.mark.parametrize("verb", ["attach", "stop", "verify", "rm"])

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from tuilab.errors import BoxLacks
-from tuilab.lab.aids.complaints import raised_by, warned_by
+from tuilab.lab.aids import raised_by, warned_by
 from tuilab.lab.arms import ArmFailed
 
 

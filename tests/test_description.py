@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine import look, newest, read_stream, write_scenario
 from tuilab.catalogue.scenario import Param, Scenario, Stated
 from tuilab.engine import launch
-from tuilab.engine.description import first_records
+from tuilab.engine.create_run import first_records
 from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.encoding import LINE_LIMIT, encode_anything

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from tuilab.lab import device as devices
-from tuilab.lab.device import Cpu, Cuda, Held
+from tuilab.lab.device import devices, torch_gpus
+from tuilab.lab.device.asked import Held
+from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.devices import Cpu
+from tuilab.lab.device.precision import precision
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -19,8 +22,8 @@ pytest_plugins = ["tests.fakes.cuda"]
 
 
 def test_what_only_looks_makes_no_context(unused_cuda: "FakeCuda") -> None:
-    assert devices.why_no_cuda() == ""
-    assert devices.count() == 2
+    assert torch_gpus.why_no_cuda() == ""
+    assert torch_gpus.count() == 2
     assert isinstance(devices.in_use(), Cpu)
     assert isinstance(devices.in_use(torch.device("cuda:1")), Cpu)
     assert list(devices.all_in_use()) == []
@@ -145,7 +148,7 @@ def test_a_stream_that_records_a_graph_is_known(cuda: "FakeCuda") -> None:
 
 
 def test_gpus_tell_what_they_are(cuda: "FakeCuda") -> None:
-    (_, second) = devices.facts()["devices"]
+    (_, second) = torch_gpus.facts()["devices"]
 
     assert second == {
         "name": "a fake GPU", "capability": "9.0", "uuid": Cuda(1).uuid, "memory_bytes": 80 << 30, "multiprocessors": 132,
@@ -157,8 +160,8 @@ def test_gpus_tell_what_they_are(cuda: "FakeCuda") -> None:
 def test_a_box_without_gpus_says_why(make_cuda: "Callable[..., FakeCuda]") -> None:
     make_cuda(0, initialised=False)
 
-    assert devices.count() == 0
-    assert devices.facts().keys() == {"missing"}
+    assert torch_gpus.count() == 0
+    assert torch_gpus.facts().keys() == {"missing"}
 
 
 @pytest.mark.parametrize(("version", "reason"), [(None, "is a build without CUDA"), ("13.0", "torch sees no CUDA device")])
@@ -168,7 +171,7 @@ def test_a_build_without_cuda_is_another_reason_than_a_driver(
     make_cuda(0, initialised=False)
     monkeypatch.setattr(torch.version, "cuda", version)
 
-    assert reason in devices.why_no_cuda()
+    assert reason in torch_gpus.why_no_cuda()
 
 
 def float32() -> tuple[bool, bool]:
@@ -180,7 +183,7 @@ def float32() -> tuple[bool, bool]:
 def test_a_precision_holds_for_its_block_and_touches_no_gpu(unused_cuda: "FakeCuda", name: str, allowed: bool) -> None:
     before = float32()
 
-    with pytest.raises(KeyError), devices.precision(name):
+    with pytest.raises(KeyError), precision(name):
         assert float32() == (allowed, allowed)
         raise KeyError
 
@@ -205,13 +208,13 @@ def test_a_precision_holds_beside_torchs_newer_switches_and_leaves_them_as_they_
                 one.fp32_precision = of_the_scenario
         before = [one.fp32_precision for one in NEWER]
 
-        with devices.precision(name):
+        with precision(name):
             assert {one.fp32_precision for one in NEWER} == {name}
 
         assert [one.fp32_precision for one in NEWER] == before
     finally:
-        for one, precision in zip(NEWER, at_first, strict=True):
-            one.fp32_precision = precision
+        for one, was in zip(NEWER, at_first, strict=True):
+            one.fp32_precision = was
 
 
 def test_what_is_held_is_not_asked_while_a_graph_is_recorded(cuda: "FakeCuda") -> None:
@@ -230,12 +233,12 @@ def test_why_there_is_no_cuda_is_told_in_torchs_own_words_and_with_what_may_hide
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     make_cuda(0, initialised=False).why_not = TOO_OLD
-    assert devices.why_no_cuda() == (
+    assert torch_gpus.why_no_cuda() == (
         "torch sees no CUDA device: The NVIDIA driver on your system is too old (found version 12020)"
     )
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert devices.why_no_cuda().endswith(" (CUDA_VISIBLE_DEVICES is empty)")
+    assert torch_gpus.why_no_cuda().endswith(" (CUDA_VISIBLE_DEVICES is empty)")
 
 
 def test_a_gpu_on_which_a_first_kernel_runs_is_usable_and_keeps_nothing(cuda: "FakeCuda") -> None:

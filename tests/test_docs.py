@@ -394,7 +394,7 @@ def test_every_python_block_of_the_documents_can_be_parsed(block: Block) -> None
 
 
 def test_the_reference_names_every_call_of_the_lab() -> None:
-    from tuilab.lab import Lab
+    from tuilab import Lab
 
     calls = [name for name in vars(Lab) if not name.startswith("_") and name not in PLUMBING]
 

@@ -19,7 +19,7 @@ from tuilab.doctor import gpu_speed
 from tuilab.doctor.asking import parse
 from tuilab.doctor.gpu_page import ask_about
 from tuilab.errors import BoxLacks
-from tuilab.lab.device import Cuda
+from tuilab.lab.device.cuda import Cuda
 from tuilab.probes.gpu.tenants import user_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.raced import Recorder
-from tuilab.lab.device import Cpu
+from tuilab.lab.device.devices import Cpu
 from tuilab.lab.races.first_calls import Same, first_calls
 from tuilab.lab.races.race import run_race
 from tuilab.lab.races.switches import watch

@@ -28,8 +28,8 @@ from tuilab.fleet.rank_seat import RankSeat
 from tuilab.fleet.seat import Seat, Task
 from tuilab.fleet.travel import check_ranks, files_of
 from tuilab.fleet.wanted import Wanted, chosen
-from tuilab.lab.aids.group import _prefixes
 from tuilab.lab.arms import ArmFailed
+from tuilab.lab.group import _prefixes
 from tuilab.lab.ranks import _failed
 from tuilab.record import events, presence
 from tuilab.record.folding.fold import fold
@@ -159,7 +159,7 @@ def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
 def test_a_sweep_has_one_result_a_point(tuilab: Tuilab, root: Path, words: list[str]) -> None:
     done = tuilab("sweep", "operator-table", "--set", "length=1,2", "--engine", "ray", *words)
 
-    assert done.returncode == 2 and f"{words[0]} runs the same on several nodes" in done.stderr
+    assert done.returncode == 2 and f"no option {words[0]}" in done.stderr
     assert store.list_runs(root) == []
     assert f"{words[0]} " not in tuilab("sweep", "--help").stdout
 
@@ -181,6 +181,26 @@ def test_without_ray_the_sentence_says_what_to_install(tuilab: Tuilab, tmp_path:
 
     assert done.returncode == 3 and "pip install 'tuilab[ray]'" in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert "ray" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("variable", "step"), [("RAY_AUTH_MODE", "copy ~/.ray/auth_token"), ("RAY_AUTH_TOKEN", "set RAY_AUTH_TOKEN to its token")]
+)
+def test_a_refused_token_is_reported_in_one_sentence(tuilab: Tuilab, tmp_path: Path, variable: str, step: str) -> None:
+    refuses = (
+        "import os\nfrom ray import exceptions\n"
+        "def init(**given):\n    os.write(2, b'RPC error: InvalidAuthToken\\n' * 20)\n    raise ConnectionError('Failed')\n"
+    )
+    (tmp_path / "ray" / "_private").mkdir(parents=True)
+    (tmp_path / "ray" / "__init__.py").write_text(refuses)
+    (tmp_path / "ray" / "exceptions.py").write_text("class RayError(Exception): pass\n")
+    (tmp_path / "ray" / "_private" / "utils.py").touch()
+    paths = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
+
+    done = tuilab("run", "xyy", "--engine", "ray", env={"PYTHONPATH": paths, variable: "token"})
+
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "did not accept the token" in done.stderr and step in done.stderr
 
 
 class Asks(Remote):

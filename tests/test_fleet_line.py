@@ -18,6 +18,7 @@ from tests.test_fleet import node
 from tuilab.catalogue import catalog
 from tuilab.cli import options
 from tuilab.engine import launch
+from tuilab.engine.engines import Done
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import ExitCode
 from tuilab.fleet.carry import Line
@@ -25,7 +26,7 @@ from tuilab.fleet.cluster import Asked, Cluster, HeadLost, Node, NodeFailed, Nod
 from tuilab.fleet.host import Reading
 from tuilab.fleet.pieces import Piece
 from tuilab.fleet.seat import Task
-from tuilab.fleet.wanted import Done, Wanted
+from tuilab.fleet.wanted import Wanted
 from tuilab.record.origin import carried
 
 RUN = "20260115T080000000Z-probe-{}"
@@ -193,7 +194,7 @@ def test_a_node_that_does_not_stop_is_given_up_after_the_third_interrupt(order: 
 
 def test_what_ray_gives_to_processes_of_its_own_is_no_part_of_a_run() -> None:
     """The parent stands for the process of Ray on a node, whose environment is looked at."""
-    told = "import json; from tuilab.fleet.surroundings import environment; print(json.dumps(environment()))"
+    told = "import json; from tuilab.fleet.host import environment; print(json.dumps(environment()))"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {told!r}], check=True)"
     given = {**os.environ, "RAY_CLIENT_MODE": "0", "KEPT": "yes", "LD_PRELOAD": "/none/ray/core/libjemalloc.so:libm.so.6"}
 
@@ -205,12 +206,15 @@ def test_what_ray_gives_to_processes_of_its_own_is_no_part_of_a_run() -> None:
 
 
 def test_what_is_given_when_a_sweep_goes_on_takes_the_place_of_what_was(tuilab: Callable[..., "CompletedProcess[str]"]) -> None:
-    begun = {"engine": "ray", "address": "a:1", "per_node": True, "count": None, "nnodes": None, "gpus": 1.0}
-    given: dict[str, Any] = {"engine": None, "address": None, "per_node": False, "count": 2, "nnodes": None, "gpus": 0.0}
+    begun = {"engine": "ray", "address": "a:1", "nnodes": 2, "gpus": 1.0}
+    given: dict[str, Any] = {"engine": None, "address": None, "nnodes": None, "gpus": 0.0}
+    here = {**given, "engine": "local"}
 
-    options.go_on_where_begun(given, begun)
+    options.continue_on_engine(given, begun)
+    options.continue_on_engine(here, begun)
 
-    assert given == {"engine": "ray", "address": "a:1", "per_node": False, "count": 2, "nnodes": None, "gpus": 0.0}
+    assert given == {"engine": "ray", "address": "a:1", "nnodes": 2, "gpus": 0.0}
+    assert here == {"engine": "local", "address": None, "nnodes": None, "gpus": 0.0}
     for words, said in (
         ("--gpus 0", "--gpus works only with --engine ray"),
         ("--engine ray --gpus 1.5", "is not possible with Ray"),

@@ -10,11 +10,12 @@ import torch
 
 from tests.engine import read_stream
 from tests.tui.made_up import make_run, started
+from tuilab import Lab
 from tuilab.cli.headless import news
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
-from tuilab.lab import Lab
+from tuilab.engine.spawn import socket_pair
 from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
@@ -45,7 +46,7 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     with ExitStack() as stack:
 
         def make(writer: str, arm: ArmOrder | None = None) -> Lab:
-            ours, theirs = messages.pair()
+            ours, theirs = socket_pair()
             stack.enter_context(ours)
             stack.enter_context(theirs)
             order = WorkerOrder(run_dir=str(tmp_path), writer=writer, source_dir=str(tmp_path), arm=arm)

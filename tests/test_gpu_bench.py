@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fakes.cuda_tensors import SPEEDS, give_tensors
-from tuilab.lab.bench.kernels import kernels_for
-from tuilab.lab.bench.latency import event_tick_s, launch_s
-from tuilab.lab.bench.rates import PRODUCTS, copy_rates, memory_rate, product_flops
-from tuilab.lab.device import Cuda
+from tuilab.doctor.gpu_speed import kernels_for
+from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.gpu_bench import PRODUCTS, copy_rates, event_tick_s, launch_s, memory_rate, product_flops
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda

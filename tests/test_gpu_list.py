@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu.cuda_numbers import cuda_numbers
+from tuilab.probes.gpu.listed import cuda_numbers
 from tuilab.probes.gpu.nvml import Gpu
 from tuilab.tui.state.gpus import GpuList, GpuQuestion, ListedGpu, listed
 

@@ -11,7 +11,7 @@ def test_the_group_is_there_in_the_block_and_gone_after_it(monkeypatch: pytest.M
     import torch
     import torch.distributed as dist
 
-    from tuilab.lab.aids.group import group_of_one
+    from tuilab.lab.group import group_of_one
 
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     for _ in range(2):
@@ -28,7 +28,7 @@ def test_the_group_is_there_in_the_block_and_gone_after_it(monkeypatch: pytest.M
 def test_what_fails_in_the_block_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch.distributed as dist
 
-    from tuilab.lab.aids.group import group_of_one
+    from tuilab.lab.group import group_of_one
 
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
     with pytest.raises(KeyError, match="mine"), group_of_one():
@@ -41,7 +41,7 @@ def test_what_fails_in_the_block_ends_it(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_there_is_one_group_at_a_time() -> None:
     import torch.distributed as dist
 
-    from tuilab.lab.aids.group import group_of_one
+    from tuilab.lab.group import group_of_one
 
     with group_of_one(), pytest.raises(ValueError, match="twice"), group_of_one():
         pass

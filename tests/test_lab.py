@@ -19,9 +19,10 @@ import pytest
 import torch
 
 from tests.engine import read_stream
+from tuilab import Lab
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
-from tuilab.lab import Lab
+from tuilab.engine.spawn import socket_pair
 from tuilab.lab.races.race import base_of
 from tuilab.lab.races.timing import Pace
 from tuilab.record import events
@@ -51,7 +52,7 @@ def run(lab): pass
 def lab(tmp_path: Path) -> Iterator[Lab]:
     (tmp_path / "artifacts").mkdir()
     (tmp_path / "scenario.py").write_text(LESSON)
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     params: dict[str, Any] = {"rows": 20, "fast": True, "scale": 2.0}
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True, params=params)
     with ours, theirs, closing(Writer(tmp_path / "worker-0.jsonl")) as writer:
@@ -704,14 +705,15 @@ HOT_LOOP = """
 import sys
 from pathlib import Path
 from tuilab.engine import messages
+from tuilab.engine.spawn import socket_pair
 from tuilab.record.journal.writer import Writer
 from tuilab.record.order import CYCLE
-from tuilab.lab import Lab
+from tuilab import Lab
 from tuilab.lab.races.race import base_of
 from tuilab.lab.races.timing import Pace
 folder = Path(sys.argv[1])
 order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder))
-lab = Lab(Writer(folder / "worker-0.jsonl"), folder, messages.WorkerLine(messages.pair()[0]), order)
+lab = Lab(Writer(folder / "worker-0.jsonl"), folder, messages.WorkerLine(socket_pair()[0]), order)
 step = 0
 while True:
     lab.log(step, loss=0.5)

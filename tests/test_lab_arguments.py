@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 from tests.engine import read_stream
 from tests.test_docs import PLUMBING
+from tuilab import Lab
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
+from tuilab.engine.spawn import socket_pair
 from tuilab.errors import BoxLacks
-from tuilab.lab import Lab
 from tuilab.lab.races.race import Race
 from tuilab.probes.env import torch_facts
 from tuilab.record import events
@@ -101,7 +102,7 @@ def new_lab() -> Iterator[tuple[Lab, Writer, Path]]:
     (folder / "artifacts").mkdir(exist_ok=True)
     for left in [folder / "worker-0.jsonl", *(folder / "artifacts").iterdir()]:
         left.unlink(missing_ok=True)
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     order = WorkerOrder(run_dir=PLACE.name, writer="worker-0", source_dir=PLACE.name, quick=True)
     writer = Writer(folder / "worker-0.jsonl")
     with ours, theirs:

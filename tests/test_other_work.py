@@ -6,7 +6,7 @@ import pytest
 
 from tests.commands.test_core_use import SPIN, running
 from tests.engine import until
-from tuilab.lab.races.other_work import OtherWork
+from tuilab.lab.races.rounds import OtherWork
 from tuilab.probes.core_work import Use, Work, read_work, usable_cores, use_between
 
 
@@ -30,8 +30,8 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
-    monkeypatch.setattr("tuilab.lab.races.other_work.usable_cores", lambda: {0, 1})
-    monkeypatch.setattr("tuilab.lab.races.other_work.read_work", machine.read)
+    monkeypatch.setattr("tuilab.lab.races.rounds.usable_cores", lambda: {0, 1})
+    monkeypatch.setattr("tuilab.lab.races.rounds.read_work", machine.read)
     return machine
 
 

@@ -33,7 +33,7 @@ from tuilab.catalogue import catalog
 from tuilab.doctor import Box, bundle, lab
 from tuilab.engine import worker_records
 from tuilab.engine.spawn import Child
-from tuilab.engine.stream_counts import stream_counts
+from tuilab.engine.worker_records import stream_counts
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Trials
@@ -342,15 +342,13 @@ WRITERS: dict[str, list[str] | str] = {
     "files.py": "what the others write with",
     "judging/calibration_file.py": ["calibration"],
     "user_data.py": "what the others write with",
-    "lab/shown/artifacts.py": ["artifact"],
-    "lab/warmup.py": "the name of a process",
+    "lab/shown.py": ["artifact"],
     "lab/worker.py": ["faults"],
     "record/folding/folded.py": ["folded"],
     "fleet/folders.py": "a folder on a node, locked: no file",
-    "fleet/host.py": "a folder on a node, which its keeper removes: tests/fleet",
+    "fleet/host.py": "a folder on a node, which its keeper removes (tests/fleet); how soon the kernel ends it: no file",
     "fleet/pieces.py": "what a node has of a run, as it is there",
     "fleet/rank_keeper.py": "what ranks print on a node, which goes to that of the run",
-    "fleet/surroundings.py": "how soon the kernel ends a process of ours: no file",
     "record/origin/carried.py": ["carrier", "word for the carrier"],
     "record/origin/imported.py": ["mark of an import"],
     "record/journal/writer.py": ["supervisor's stream", "worker's stream", "judge's stream", "sampler's stream"],

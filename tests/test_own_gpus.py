@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from tests.engine import read_stream
+from tuilab import Lab
 from tuilab.drawings.gpu_strips import held_words, version_of
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
-from tuilab.lab import Lab
+from tuilab.engine.spawn import socket_pair
 from tuilab.lab.worker import serve
 from tuilab.record import events
 from tuilab.record.events import (
@@ -56,7 +57,7 @@ def journal(tmp_path: Path) -> Iterator[Writer]:
 @pytest.fixture
 def make_lab(journal: Writer, tmp_path: Path) -> Iterator[Callable[..., Lab]]:
     words: dict[str, Any] = {"run_dir": str(tmp_path), "writer": "worker-0", "source_dir": str(tmp_path)}
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     with ours, theirs:
         yield lambda **more: Lab(journal, tmp_path, messages.WorkerLine(ours), WorkerOrder(**words, **more))
 
@@ -156,7 +157,7 @@ def test_a_worker_that_fails_tells_it_for_the_last_time(
     (tmp_path / "journal").mkdir()
     (tmp_path / "scenario.py").write_text(f'"""A lesson."""\ndef run(lab):\n lab.device("cuda:1")\n {failure}\n')
     cuda.gpus[1].allocate(3 * MIB)
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     with ours, theirs:
         order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), arm=arm)
         if not (child := os.fork()):

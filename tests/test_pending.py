@@ -17,9 +17,10 @@ import torch
 
 from tests.conftest import CHECKOUT
 from tests.engine import read_stream
+from tuilab import Lab
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
-from tuilab.lab import Lab
+from tuilab.engine.spawn import socket_pair
 from tuilab.record import events, unwritten
 from tuilab.record.events import Logged
 from tuilab.record.journal.lines import Corrupt, Gap
@@ -41,7 +42,7 @@ def journal(tmp_path: Path) -> Iterator[Writer]:
 
 @pytest.fixture
 def lab(journal: Writer, tmp_path: Path) -> Iterator[Lab]:
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path))
     with ours, theirs:
         yield Lab(journal, tmp_path, messages.WorkerLine(ours), order)
@@ -508,13 +509,14 @@ from pathlib import Path
 import pytest
 from tests.fakes.late import install
 from tuilab.engine import messages
-from tuilab.lab import Lab
+from tuilab.engine.spawn import socket_pair
+from tuilab import Lab
 from tuilab.record.journal.writer import Writer
 cuda = install(pytest.MonkeyPatch())
 cuda.gpus[0].pace = 3
 folder = Path(sys.argv[1])
 order = messages.WorkerOrder(run_dir=str(folder), writer="worker-0", source_dir=str(folder))
-lab = Lab(Writer(folder / "worker-0.jsonl"), folder, messages.WorkerLine(messages.pair()[0]), order)
+lab = Lab(Writer(folder / "worker-0.jsonl"), folder, messages.WorkerLine(socket_pair()[0]), order)
 step, loss = 0, cuda.tensor(0.5)
 while True:
     lab.log(step, loss=loss)

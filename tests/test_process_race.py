@@ -6,7 +6,7 @@ from typing import Self
 
 import pytest
 
-from tuilab.lab.races.process_race import run_process_race
+from tuilab.lab.races.races import run_process_race
 from tuilab.lab.races.sensors import Reading, Sensors
 from tuilab.record import events
 from tuilab.record.blocks import tick_ns
@@ -122,7 +122,7 @@ def test_block_of_a_throttled_or_robbed_process_is_disturbed(
     """The arms return at once, so two stolen ticks of 10 ms are more than 2 % of their time."""
     monkeypatch.setattr(FakeSensors, "throttled", throttled)
     monkeypatch.setattr(FakeSensors, "stolen", stolen)
-    monkeypatch.setattr("tuilab.lab.races.process_race.Sensors", FakeSensors)
+    monkeypatch.setattr("tuilab.lab.races.races.Sensors", FakeSensors)
 
     (block, _) = raced(0, one=0.25, two=1.0).blocks
 

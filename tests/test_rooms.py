@@ -6,7 +6,8 @@ from collections import defaultdict
 
 import pytest
 
-from tests.rooms import EXCEPTIONS, HOUSE, MODULES, ROOMS, arrows, imports, nodes, room_of
+from tests.rooms import EXCEPTIONS, HOUSE, MODULES, ROOMS, arrows, imports, nodes, room_of, with_packages
+from tuilab.engine.engines import ENGINES
 from tuilab.reports.files import ENDINGS
 
 MOST = 20  # modules in a folder that one still finds one's way in
@@ -18,11 +19,11 @@ def test_a_room_imports_only_what_stands_before_it() -> None:
     assert upward == EXCEPTIONS.keys()
 
 
-def test_modules_import_each_other_in_no_circle() -> None:
-    """Not for types and not late either; the public door, which everything stands behind, is left out."""
+def test_imports_of_modules_and_their_packages_make_no_cycle() -> None:
+    """Imports for types and within functions count as well; those of the public names of `tuilab` do not."""
     below = defaultdict(set)
-    for one, other in arrows() - EXCEPTIONS.keys():
-        below[one].add(other)
+    for name, other in with_packages():
+        below[name].add(other)
 
     left = set(MODULES)
     while ends := {name for name in left if not below[name] & left}:
@@ -49,6 +50,13 @@ def test_only_one_room_imports_what_is_heavy(library: str, room: str) -> None:
     knows = {name for name in MODULES if library in {other.split(".")[0] for other in imports(name)}}
 
     assert {room_of(name) for name in knows} == {room}
+
+
+def test_engines_are_reached_through_their_table_alone() -> None:
+    packages = tuple(module.rpartition(".")[0] for module in ENGINES.values() if module)
+    others = [name for name in MODULES if not name.startswith(packages)]
+
+    assert [name for name in others for other in imports(name) if other.startswith(packages)] == []
 
 
 def test_one_door_leads_to_numpy_and_none_from_the_process_of_a_scenario() -> None:

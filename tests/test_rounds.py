@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from tests.raced import Recorder
-from tuilab.lab.device import Clock, Device, door
+from tuilab.lab.device.asked import Clock, Device
+from tuilab.lab.device.devices import door
 from tuilab.lab.races import rounds
 from tuilab.lab.races.rounds import Rounds, Slot, Timings, has_settled
 from tuilab.lab.races.sensors import Reading, Sensors
@@ -59,8 +60,8 @@ def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
     def read_sensors(sensors: Sensors) -> Reading:
         return Reading(0, None, None, None, None, None, run_delay_ns=next(delays_ns))
 
-    monkeypatch.setattr("tuilab.lab.races.other_work.usable_cores", lambda: {0, 1})
-    monkeypatch.setattr("tuilab.lab.races.other_work.read_work", read_work)
+    monkeypatch.setattr("tuilab.lab.races.rounds.usable_cores", lambda: {0, 1})
+    monkeypatch.setattr("tuilab.lab.races.rounds.read_work", read_work)
     monkeypatch.setattr(Sensors, "read", read_sensors)
     lab = Recorder()
 

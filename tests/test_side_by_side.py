@@ -284,7 +284,7 @@ def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
 @pytest.mark.parametrize("is_timed", [True, False])
 @pytest.mark.parametrize("setting", ["gc.disable()", "gc.set_threshold(500, 5, 5)"])
 def test_the_collector_is_left_as_the_user_has_it(setting: str, is_timed: bool) -> None:
-    code = f"import gc; {setting}; before = gc.isenabled(), gc.get_threshold(); from tuilab.lab.warmup import warm_up"
+    code = f"import gc; {setting}; before = gc.isenabled(), gc.get_threshold(); from tuilab.lab.worker import warm_up"
     code += f"; warm_up(['tuilab.reports.plain'], is_timed={is_timed})"
     code += (
         "; assert (gc.isenabled(), gc.get_threshold()) == before; assert gc.get_freeze_count() == 0 and gc.get_count()[0] < 500"
@@ -296,7 +296,7 @@ def test_the_collector_is_left_as_the_user_has_it(setting: str, is_timed: bool) 
 
 def test_the_name_of_a_process_may_be_any_bytes() -> None:
     """It is cut short in the middle of a letter."""
-    code = "from pathlib import Path; from tuilab.lab.warmup import waiting; comm = Path('/proc/self/comm')"
+    code = "from pathlib import Path; from tuilab.lab.worker import waiting; comm = Path('/proc/self/comm')"
     code += "; comm.write_bytes('fourteen bytesé'.encode()); before = comm.read_bytes()"
     code += "\nwith waiting(): assert comm.read_text() == 'tuilab-waits\\n'\nassert comm.read_bytes() == before"
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from tuilab.lab.aids.limit import find_limit
-from tuilab.lab.aids.sweeps import swept
+from tuilab.lab.aids import find_limit, swept
 
 
 def told_of(values: Any) -> tuple[list[Any], list[tuple[int, int, str]]]:

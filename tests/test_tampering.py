@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.record_journals import JOURNALS
-from tuilab.engine.stream_counts import stream_counts
+from tuilab.engine.worker_records import stream_counts
 from tuilab.judging.integrity import examine
 from tuilab.judging.judge_run import judge
 from tuilab.record.encoding import spell_out

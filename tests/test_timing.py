@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tuilab.lab.device import Cpu
+from tuilab.lab.device.devices import Cpu
 from tuilab.lab.races import timing
 from tuilab.lab.races.timing import Pace, Timed, calibrate, known_delay, time_block, wait_for_pools
 

@@ -13,9 +13,9 @@ from tests.raced import Recorder, gathered
 from tuilab.judging.clock import host_bound_share
 from tuilab.judging.controls import describe_circumstances, describe_distrust
 from tuilab.judging.evidence import Evidence
-from tuilab.lab.device import Cpu, Cuda
-from tuilab.lab.races.ahead import gpu_ns
-from tuilab.lab.races.race import Race, run_race
+from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.devices import Cpu
+from tuilab.lab.races.race import Race, gpu_ns, run_race
 from tuilab.lab.races.timing import Timed, calibrate, known_delay, time_block
 from tuilab.record import events
 from tuilab.record.parts import Block

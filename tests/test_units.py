@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tests.test_lab import lab  # noqa: F401
-from tuilab.lab import Lab
-from tuilab.lab import device as devices
+from tuilab import Lab
+from tuilab.lab.device import units
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -41,9 +41,9 @@ def is_cpu(monkeypatch: pytest.MonkeyPatch, newer: Iterable[str] | None, older: 
         monkeypatch.setattr(torch.cpu, f"_is_{name}_supported", lambda: True, raising=False)
 
 
-def units(device: torch.device) -> set[str]:
+def dtypes_with_units(device: torch.device) -> set[str]:
     """Return the dtypes for which the device has units."""
-    return {str(dtype).removeprefix("torch.") for dtype in devices.DTYPES if not devices.lacking_units(device, dtype)}
+    return {str(dtype).removeprefix("torch.") for dtype in units.DTYPES if not units.lacking_units(device, dtype)}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_tensor_cores_come_with_the_generation_of_a_gpu(
 ) -> None:
     is_gpu(monkeypatch, cuda, capability, name)
 
-    assert units(GPU) == set(found.split())
+    assert dtypes_with_units(GPU) == set(found.split())
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_of_amd_the_name_of_the_architecture_counts_and_not_the_capability(
 ) -> None:
     is_gpu(monkeypatch, cuda, "9.0", arch=arch)
 
-    assert units(GPU) == set(found.split())
+    assert dtypes_with_units(GPU) == set(found.split())
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,20 @@ def test_of_a_cpu_its_instructions_count_as_far_as_this_torch_knows_them(
 ) -> None:
     is_cpu(monkeypatch, newer, older)
 
-    assert units(CPU) == set(found.split())
+    assert dtypes_with_units(CPU) == set(found.split())
 
 
 def test_what_is_missing_is_told_in_words(monkeypatch: pytest.MonkeyPatch, cuda: "FakeCuda") -> None:
     is_cpu(monkeypatch, [])
-    assert devices.lacking_units(CPU, torch.bfloat16) == "AVX512-BF16 or AMX"
-    assert devices.lacking_units(CPU, torch.float16) == "AVX512-FP16 or AMX-FP16"
-    assert devices.lacking_units(CPU, torch.float32) == "a GPU with units for TF32"
+    assert units.lacking_units(CPU, torch.bfloat16) == "AVX512-BF16 or AMX"
+    assert units.lacking_units(CPU, torch.float16) == "AVX512-FP16 or AMX-FP16"
+    assert units.lacking_units(CPU, torch.float32) == "a GPU with units for TF32"
 
     is_gpu(monkeypatch, cuda, "7.5", "Tesla T4")
-    lacks = devices.lacking_units(GPU, torch.bfloat16)
+    lacks = units.lacking_units(GPU, torch.bfloat16)
     assert lacks == "Tensor Cores for bfloat16, which Tesla T4 of capability 7.5 does not have"
     is_gpu(monkeypatch, cuda, "10.3", arch="gfx1030")
-    assert devices.lacking_units(GPU, torch.float32) == "Matrix Cores for TF32, which gfx1030 does not have"
+    assert units.lacking_units(GPU, torch.float32) == "Matrix Cores for TF32, which gfx1030 does not have"
 
 
 def test_the_lab_asks_the_device_that_it_handed_out(

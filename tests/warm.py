@@ -154,7 +154,7 @@ def load() -> None:
 
 
 def main() -> None:
-    import_module("tuilab.cli").main()
+    import_module("tuilab.cli.main").main()
 
 
 def become(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tuilab.lab.arms import ArmFailed as ArmFailed
     from tuilab.lab.lab import Lab as Lab
 
 _tell: Callable[[float, dict[str, Any]], None] | None = None
@@ -45,9 +46,13 @@ def _nobody(step: float, values: dict[str, Any]) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Hand out `Lab` on first use: `import tuilab` alone must not load torch."""
+    """Return `Lab` or `ArmFailed` on first use: `import tuilab` alone must not load torch."""
     if name == "Lab":
         from tuilab.lab.lab import Lab
 
         return Lab
+    if name == "ArmFailed":
+        from tuilab.lab.arms import ArmFailed
+
+        return ArmFailed
     raise AttributeError(f"module 'tuilab' has no attribute {name!r}")

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tuilab.commands.ab.settling import steady
+from tuilab.commands.ab.step_time import steady
 
 
 def test_slow_first_steps_are_cut() -> None:

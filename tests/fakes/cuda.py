@@ -20,7 +20,7 @@ import torch
 from tests.fakes.cuda_gpu import SEGMENT, Gpu
 from tests.fakes.cuda_installed import install
 from tests.fakes.cuda_streams import CREATE, LAUNCH, LOOK, QUERY, RECORD, STATS, WAIT, Stream
-from tuilab.lab import device as devices
+from tuilab.lab.device import devices
 
 CYCLES_PER_NS = 1.755
 

@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_map
 
-from tuilab.lab import device as devices
+from tuilab.lab.device import devices
 
 FRESH = -777.0
 _COUNTERS = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")

@@ -16,6 +16,7 @@ from tests.faults.sites import Site, reach_stage
 from tests.faults.victims import supervisor_of
 from tuilab.engine import messages
 from tuilab.engine.messages import Farewell, WorkerOrder
+from tuilab.engine.spawn import socket_pair
 
 pytestmark = pytest.mark.faults
 
@@ -69,7 +70,7 @@ def test_ranks_without_a_loopback_fail_at_once_with_what_to_do(tmp_path: Path) -
     alone = ["unshare", "--net"]
     if subprocess.run([*alone, "true"], capture_output=True).returncode:
         pytest.skip("a network namespace takes root")
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     with ours, theirs:
         messages.send(ours, WorkerOrder(run_dir=str(tmp_path), writer="worker-1", source_dir=str(tmp_path), params={}))
         launcher = [*alone, sys.executable, "-P", "-m", "tuilab.lab.ranks", "--", str(theirs.fileno())]

@@ -22,16 +22,16 @@ from tests.gpu.page import Page
 if TYPE_CHECKING:
     import torch
 
-    from tuilab.lab import Lab
-    from tuilab.lab.device import Cuda
+    from tuilab import Lab
+    from tuilab.lab.device.cuda import Cuda
     from tuilab.probes.gpu.nvml import Gpus
 
 ORDER = [f"test_gpu_{name}" for name in ("scenarios", "trust", "times", "log", "contexts", "failures", "nvml", "choice")]
 LAST = "test_the_page"
 TRY_IT = """
-from tuilab.lab import device
-from tuilab.lab.choice.chosen import choose
-print(device.door(choose("cuda").device).uuid, device.count())
+from tuilab.lab.device import devices, torch_gpus
+from tuilab.lab.choice import choose
+print(devices.door(choose("cuda").device).uuid, torch_gpus.count())
 """
 
 
@@ -120,7 +120,7 @@ def one_gpu(surroundings: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def gpu() -> "Cuda":
     """The door to the GPU, which has been used by no other test."""
-    from tuilab.lab.device import Cuda
+    from tuilab.lab.device.cuda import Cuda
 
     return Cuda(0)
 
@@ -146,13 +146,14 @@ def device() -> "torch.device":
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator["Lab"]:
     """The lab of a worker whose records are in `worker-0.jsonl`."""
+    from tuilab import Lab
     from tuilab.engine import messages
     from tuilab.engine.messages import WorkerOrder
-    from tuilab.lab import Lab
+    from tuilab.engine.spawn import socket_pair
     from tuilab.record.journal.writer import Writer
 
     (tmp_path / "scenario.py").write_text('"""A lesson."""\n')
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path))
     with ours, theirs, closing(Writer(tmp_path / "worker-0.jsonl")) as writer:
         yield Lab(writer, tmp_path, messages.WorkerLine(ours), order)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.engine import look, newest
-from tuilab.lab.choice.chosen import choose
+from tuilab.lab.choice import choose
 from tuilab.record.told import device_words
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tuilab.record.gpus.raced_gpu import nvml_uuid
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
-    from tuilab.lab.device import Cuda
+    from tuilab.lab.device.cuda import Cuda
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 Result = Callable[..., dict[str, Any]]
@@ -31,7 +31,7 @@ Result = Callable[..., dict[str, Any]]
 HELD = 'sorted({os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")})'
 WARM = f"""
 import os
-from tuilab.lab.warmup import warm_up
+from tuilab.lab.worker import warm_up
 warm_up(["torch.nn", "torch.utils.data"])
 import torch
 print(torch.cuda.is_initialized(), [path for path in {HELD} if "nvidia" in path])

@@ -16,7 +16,7 @@ from tuilab.record.events import Logged
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
-    from tuilab.lab import Lab
+    from tuilab import Lab
 
 STEPS = 1000
 

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from tests.engine import newest, read_stream, write_scenario
-from tuilab.lab import device as devices
+from tuilab.lab.device import devices, torch_gpus
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu.cuda_numbers import cuda_numbers
 from tuilab.probes.gpu.free_memory import free_bytes
+from tuilab.probes.gpu.listed import cuda_numbers
 from tuilab.probes.gpu.meters import METERS, METERS_OF_SLICE
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, Gpus, throttle_names
 from tuilab.record.events import RaceFinished, RaceStarted, Sampled, Unavailable
@@ -24,7 +24,7 @@ from tuilab.record.gpus.raced_gpu import nvml_uuid
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
-    from tuilab.lab.device import Cuda
+    from tuilab.lab.device.cuda import Cuda
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -56,7 +56,7 @@ def test_cudas_numbers_are_told_without_cuda(gpus: Gpus) -> None:
         told = cuda_numbers(gpus.found, os.environ)
     except NotKnown as problem:
         pytest.skip(str(problem))
-    torchs = [devices.gpu(number).uuid for number in range(devices.count())]
+    torchs = [devices.gpu(number).uuid for number in range(torch_gpus.count())]
 
     assert [nvml_uuid(uuid, [one.uuid for one in gpus.found]) for uuid in torchs] == [one.uuid for one in told]
 

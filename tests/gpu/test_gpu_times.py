@@ -15,12 +15,12 @@ import torch
 
 from tests.conftest import CHECKOUT, shown_gpus
 from tests.gpu.kernels import busy, cycles_per_us, each, warm_up
-from tuilab.lab.races.ahead import gpu_ns
+from tuilab.lab.races.race import gpu_ns
 from tuilab.lab.races.timing import Timed, calibrate, time_block
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page
-    from tuilab.lab.device import Cuda
+    from tuilab.lab.device.cuda import Cuda
 
 US = 1_000
 SHEET_TFLOPS = {  # by words of the name, of bfloat16 without sparsity
@@ -31,7 +31,7 @@ BOOST = 1.1  # a card may clock higher than its sheet says
 ON_THE_SECOND = """
 import torch
 from tests.gpu.kernels import cycles_per_us
-from tuilab.lab.device import Cuda
+from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.races.timing import time_block
 with torch.cuda.device(1):
     cycles = round(500 * cycles_per_us())
@@ -44,7 +44,7 @@ print(time_block(call, 200, Cuda(1)).wall_ns / 200 / 1000)
 
 COMPILED = """
 import torch
-from tuilab.lab.device import Cuda
+from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.races.timing import calibrate, time_block
 x = torch.randn(8192, 8192, device="cuda")
 compiled = torch.compile(lambda x: (x.sin() + x.cos()).relu().sum(), mode="reduce-overhead")

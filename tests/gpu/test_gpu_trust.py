@@ -12,7 +12,7 @@ from tests.gpu.kernels import cycles_per_us
 from tests.raced import Recorder, gathered
 from tuilab.judging.controls import describe_circumstances, describe_distrust
 from tuilab.judging.evidence import Evidence
-from tuilab.lab.device import Cuda
+from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.races.race import Race, run_race
 from tuilab.lab.races.timing import calibrate
 from tuilab.record import events

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tuilab import __version__
-from tuilab.lab import device as devices
+from tuilab.lab.device import torch_gpus
 from tuilab.probes.gpu.nvml import open_gpus
 from tuilab.text import show
 
@@ -26,7 +26,7 @@ def test_what_was_seen_is_written_down(
     page.note("box", "driver", driver)
     page.note("box", "torch", f"{torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}")
     page.note("box", "tuilab", __version__)
-    page.note("box", "facts", devices.facts())
+    page.note("box", "facts", torch_gpus.facts())
     page.note("tests", "failed", request.session.testsfailed)
     folder = Path(os.environ.get("TUILAB_GPU_PAGE") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tuilab.engine import messages
     from tuilab.engine.create_run import OpenRun
     from tuilab.engine.messages import RunOrder
+    from tuilab.engine.spawn import socket_pair
 
 ARMS = r"lab\.arm\("  # what a supervisor starts
 
@@ -80,7 +81,7 @@ def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
     from tuilab.record.events import WorkerExited, WorkerStarted
 
     run_dir = opened.run_dir
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     if not (pid := os.fork()):
         ours.close()
         for number, name in ((1, "stdout.log"), (2, "stderr.log")):

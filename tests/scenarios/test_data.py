@@ -86,6 +86,7 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
     from tests.engine import read_stream
     from tuilab.catalogue import catalog
     from tuilab.engine import messages
+    from tuilab.engine.spawn import socket_pair
     from tuilab.lab.lab import Lab
     from tuilab.record import events
     from tuilab.record.journal.writer import Writer
@@ -98,7 +99,7 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda *given: pytest.fail("CUDA was asked to pin"))
 
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     with ours, theirs:
         runpy.run_path(str(tmp_path / "scenario.py"))["run"](
             Lab(journal, tmp_path, messages.WorkerLine(ours), order, "cpu"), mb=1

@@ -1,4 +1,7 @@
-"""What a shell offers when tab is pressed: scenarios, runs, tags, files and folders; nothing that a terminal would obey."""
+"""What a shell offers when tab is pressed: scenarios, runs, tags, files and folders; nothing that a terminal would obey.
+
+What stands behind `--` is the user's own command: there each shell completes by itself, without asking tuilab.
+"""
 
 import os
 from collections.abc import Iterable
@@ -7,8 +10,51 @@ from typing import Any
 
 import click
 
+_VERBS = ("exec", "ab", "sweep")  # that take one
+
+_BASH = f"""
+    local at begun=${{COMP_WORDS[COMP_CWORD]}}
+    for ((at = 2; at < COMP_CWORD; at++)); do
+        if [[ ${{COMP_WORDS[at]}} == -- && ${{COMP_WORDS[1]}} == @({"|".join(_VERBS)}) ]]; then
+            if declare -F _command_offset >/dev/null; then
+                _command_offset $((at + 1))
+                return
+            fi
+            compopt -o default
+            [[ $at == $((COMP_CWORD - 1)) && $begun != */* ]] && mapfile -t COMPREPLY < <(compgen -c -- "$begun")
+            return 0
+        fi
+    done
+"""
+_ZSH = f"""
+    local at=${{words[(ie)--]}}
+    if (( at < CURRENT )) && [[ ${{words[2]}} == ({"|".join(_VERBS)}) ]]; then
+        shift $at words
+        (( CURRENT -= at ))
+        _normal
+        return
+    fi
+"""
+_FISH = f"""
+    set -l words (commandline -cpo);
+    if contains -- -- $words; and contains -- "$words[2]" {" ".join(_VERBS)};
+        complete -C (commandline -cp | string replace -r '^.*?\\s--\\s+' '');
+        return;
+    end;
+"""
+_OF = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+_BEGINS = ("%(complete_func)s() {\n", "function %(complete_func)s;\n")  # the function of click's that asks us
+
+
 _MOST = 50  # runs
 _SAFE_IN_BASH = "_@%+=:,./~-"  # besides letters and digits
+
+
+def with_own(template: str, shell: str) -> str:
+    """Return click's function for a shell, with what that does by itself before it asks."""
+    for begin in _BEGINS:
+        template = template.replace(begin, begin + _OF[shell].lstrip("\n"), 1)
+    return template
 
 
 def guard() -> None:
@@ -20,7 +66,6 @@ def guard() -> None:
 
 
 def _guarded(kind: type[Any]) -> type[Any]:
-    from tuilab.cli.shells import with_own
     from tuilab.text import show
 
     class Guarded(kind):  # type: ignore[misc]

@@ -11,6 +11,7 @@ from tuilab import __version__
 from tuilab.cli import front_page, options
 from tuilab.cli.front_page import VERBS
 from tuilab.errors import ExitCode, UsageError
+from tuilab.text import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,8 +25,18 @@ _MODULES = {
 }  # where they are not called as the verb is
 
 
-class _Verbs(click.Group):
-    """A group that knows its verbs' names and loads their files late."""
+class Subcommands(click.Group):
+    """A group that names its subcommands if it does not know one."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not (name.startswith("-") or ctx.resilient_parsing) and self.get_command(ctx, name) is None:
+            raise click.UsageError(f"no subcommand {name}{did_you_mean(name, self.list_commands(ctx))}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class _Verbs(Subcommands):
+    """A group that knows the names of its subcommands and loads their files late."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*VERBS]  # `list` is a verb's module here, once that is loaded
@@ -37,18 +48,6 @@ class _Verbs(click.Group):
         command: click.Command = import_module(f"tuilab.cli.verbs.{module}").command
         options.take_no_empty_words(command)
         return command
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; one that is mistyped is told with those that are near, as click does where it has them loaded."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as problem:
-            from difflib import get_close_matches
-
-            words = problem.format_message().replace("No such command", "No such subcommand")
-            if near := get_close_matches(args[0], VERBS):
-                words += f" Did you mean {' or '.join(map(repr, near))}?"
-            raise click.UsageError(words, ctx) from problem
 
     def get_help(self, ctx: click.Context) -> str:
         return front_page.page()
@@ -107,17 +106,29 @@ def _command_path(words: Sequence[str]) -> str:
     return f"tuilab {words[0]}" if words and words[0] in VERBS else "tuilab"
 
 
+def _describe(problem: click.ClickException) -> str:
+    """Return what is wrong with a command line; like all errors of tuilab, without a capital letter and a full stop."""
+    if isinstance(problem, click.NoSuchOption):
+        close = " or ".join(problem.possibilities or ())
+        return f"no option {problem.option_name}" + (f"; did you mean {close}?" if close else "")
+    param = problem.param if isinstance(problem, click.BadParameter) else None
+    if isinstance(problem, click.MissingParameter) and param:
+        name = param.get_error_hint(problem.ctx).strip("'")
+        return f"missing {param.param_type_name} {name}"
+    sentence = problem.message.removesuffix(".")
+    sentence = sentence[:1].lower() + sentence[1:]
+    return f"{param.opts[0]}: {sentence}" if isinstance(param, click.Option) else sentence
+
+
 def run() -> int:
-    """Do what the command line asks for; a word that no verb takes is told in one sentence."""
+    """Do what the command line asks for, and return the exit code."""
     try:
         return int(tuilab.main(prog_name="tuilab", standalone_mode=False) or 0)
     except click.ClickException as problem:
-        from tuilab.cli.parse_errors import plain
-
         context = getattr(problem, "ctx", None)
         command = context.command_path if context else _command_path(sys.argv[1:])
-        told = plain(problem.format_message())
-        step = " See" if told.endswith("?") else "; see"
-        raise UsageError(f"{told}{step} `{command} --help`") from problem
+        reason = _describe(problem)
+        step = " See" if reason.endswith("?") else "; see"
+        raise UsageError(f"{reason}{step} `{command} --help`") from problem
     except click.Abort:
         return ExitCode.INTERRUPTED

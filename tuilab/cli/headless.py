@@ -3,15 +3,17 @@
 import gc
 import os
 import select
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 import msgspec
 
-from tuilab.cli.ended_by_signal import says_that_it_continues
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch
 from tuilab.errors import ExitCode
@@ -27,7 +29,10 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import alert_words, device_notices, last_values, progress_words, reason_words, repeat_words
 from tuilab.record.verdicts import Verdict
+from tuilab.runs import store
+from tuilab.runs.command_line import hint
 from tuilab.runs.disk_room import DiskRoom
+from tuilab.runs.run_name import RunName
 from tuilab.text import show
 
 OnSummary = Callable[[RunSummary], object]
@@ -36,6 +41,9 @@ Pause = Callable[[float], object]
 _POLL_S = 0.1
 _PLAIN_PERIOD_S = 10.0
 _NOTICES = ("notice", "alert")  # kinds of news
+
+
+_SHOW_CURSOR = "\x1b[?25h"  # the live line hides it
 
 
 class Talk(Protocol):
@@ -303,3 +311,30 @@ def live_line(watch: Watch) -> str:
     parts += last_values(summary)
     parts.append(f"{max(watch.now_ns - summary.first_t, 0) / 1e9:.0f} s" if summary.first_t else "")
     return "  ".join(part for part in parts if part)
+
+
+@contextmanager
+def says_that_it_continues(run_dir: Path) -> Iterator[None]:
+    """Within, a signal that ends this process also prints how to come back to the run.
+
+    Signals that are ignored (nohup) or handled otherwise (exec passes SIGTERM on, in a container they stop the run) stay so.
+    """
+    name = RunName(run_dir.name)
+    command = hint(run_dir.parent, "attach", store.short_id(run_dir.name))
+    words = f"tuilab: {show(name.scenario or name.text)} continues; show it again: {command}\n"
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        with suppress(OSError):  # the terminal may be gone
+            start = f"{_SHOW_CURSOR}\n" if sys.stderr.isatty() else ""
+            os.write(sys.stderr.fileno(), f"{start}{words}".encode())
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    replaced = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in replaced:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)

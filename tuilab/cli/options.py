@@ -2,17 +2,21 @@
 
 import os
 import sys
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuilab import places
 from tuilab.cli import front_page
+from tuilab.engine import engines
 from tuilab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from tuilab.engine.engines import Engine
 
     ParamType = click.ParamType[Any]
 else:
@@ -22,10 +26,18 @@ else:
 class Number(click.FloatRange):
     """A number in a range; nan is in none, though it is beyond neither end."""
 
+    name = "number"  # click names it in its errors
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if (number := super().convert(value, param, ctx)) != number:
             self.fail(f"{value!r} is not a number", param, ctx)
         return number
+
+
+class Whole(click.IntRange):
+    """A whole number in a range."""
+
+    name = "whole number"  # click names it in its errors
 
 
 SCENARIOS = click.Option(
@@ -78,60 +90,58 @@ LANG = click.Option(
     metavar="CODE",
     help=front_page.LANG,
 )
-ENGINE: list[click.Option] = [
-    click.Option(
-        ["--engine"],
-        type=click.Choice(("local", "ray")),
-        help="Run on this machine (local) or on the nodes of a Ray cluster (default: local).",
-    ),
-    click.Option(
-        ["--address"],
-        metavar="HOST:PORT",
-        help="With Ray: address of the cluster (default: RAY_ADDRESS, else the cluster of this machine).",
-    ),
-    click.Option(["--per-node"], is_flag=True, help="With Ray: run on every node."),
-    click.Option(
-        ["--count"], type=click.IntRange(1, 10_000), metavar="N", help="With Ray: run on N nodes (default: on one free node)."
-    ),
-    click.Option(
-        ["--nnodes"], type=click.IntRange(2, 64), metavar="N", help="With Ray: divide the ranks of one run over N nodes."
-    ),
-    click.Option(["--gpus"], type=Number(0, 1000), metavar="N", help="With Ray: give a run N GPUs of its node (default: all)."),
-]
-_WHERE = ["per_node", "count", "nnodes"]
-_OF_RAY = ["address", *_WHERE, "gpus"]
 
 
-def is_afar(given: "Mapping[str, Any]") -> bool:
-    """Say whether runs are to happen on the nodes of a cluster; what is for that alone is refused here."""
-    if given["engine"] == "ray":
-        gpus = given["gpus"] or 0
-        if gpus != round(gpus, 4) or (gpus > 1 and gpus % 1):
-            raise UsageError(f"--gpus {gpus:g} is not possible with Ray; use a whole number, or a share below 1 such as 0.5")
-        if given["per_node"] and given["count"]:
-            raise UsageError("--per-node runs on every node, --count on some nodes; use only one of them")
-        if given["nnodes"] and (given["per_node"] or given["count"]):
-            other = "--per-node" if given["per_node"] else "--count"
-            raise UsageError(f"--nnodes divides one run over nodes, {other} starts a run on each node; use only one of them")
-        return True
-    if odd := next((name for name in _OF_RAY if given[name] is not None and given[name] is not False), ""):
-        raise UsageError(
-            f"--{odd.replace('_', '-')} works only with --engine ray; add --engine ray or drop --{odd.replace('_', '-')}"
+def engine_options(*, has_several: bool = True) -> list[click.Option]:
+    """Return `--engine` and the options of each engine, with or without those that start a run on several machines."""
+    places = [f"{engine.WHERE} ({name})" for name, engine in engines.remote()]
+    found = [
+        click.Option(
+            ["--engine"],
+            type=click.Choice(tuple(engines.ENGINES)),
+            help=f"Run on this machine ({engines.LOCAL}) or {' or '.join(places)} (default: {engines.LOCAL}).",
         )
-    return False
+    ]
+    for _, engine in engines.remote():
+        for option in engine.OPTIONS:
+            if has_several or option.name not in engine.SEVERAL:
+                found.append(option)
+    return found
 
 
-def go_on_where_begun(given: "dict[str, Any]", begun: "Mapping[str, Any]") -> None:
-    """Have what goes on happen where it was begun, unless the words say otherwise; what is not given again is as it was."""
-    if begun["engine"] == "ray" and given["engine"] != "local":
-        if not given["engine"]:
-            click.echo(
-                "tuilab: continuing with --engine ray, as the sweep was started; --engine local runs the rest here", err=True
-            )
-        kept = ["engine", "address", "gpus"]
-        if not any(given[name] for name in _WHERE):
-            kept += _WHERE
-        given |= {name: begun[name] for name in kept if given[name] is None or given[name] is False}
+def remote_engine(given: "Mapping[str, Any]") -> "Engine | None":
+    """Return the engine that is to carry out the runs, or None for this machine; refuse the options of other engines."""
+    wanted = engines.load(given["engine"] or engines.LOCAL)
+    for name, engine in engines.remote():
+        for option in engine.OPTIONS:
+            if engine is not wanted and _is_given(given, option):
+                flag = option.opts[0]
+                raise UsageError(f"{flag} works only with --engine {name}; add --engine {name} or drop {flag}")
+    if wanted:
+        wanted.check(given)
+    return wanted
+
+
+def _is_given(given: "Mapping[str, Any]", option: click.Option) -> bool:
+    value = given.get(option.name or "")
+    return value is not None and value is not False
+
+
+def continue_on_engine(given: "dict[str, Any]", begun: "Mapping[str, Any]") -> None:
+    """Continue a sweep on the engine that it was started on, with its options, unless other ones are given."""
+    name = begun["engine"] or engines.LOCAL
+    engine = engines.load(name)
+    if engine is None or given["engine"] not in (None, name):
+        return
+    if not given["engine"]:
+        click.echo(
+            f"tuilab: continuing with --engine {name}, as the sweep was started; --engine {engines.LOCAL} runs the rest here",
+            err=True,
+        )
+    given["engine"] = name
+    for option in engine.OPTIONS:
+        if option.name in given and not _is_given(given, option):
+            given[option.name] = begun[option.name]
 
 
 def check_detached(where: "Path", given: "Mapping[str, Any]", reported: str = "last") -> None:
@@ -285,6 +295,64 @@ class Since(ParamType):
         if found is None:
             self.fail(f"'{str(value)[:60]}' is not a time; use {TIMES}", param, ctx)
         return found
+
+
+# Options that several of `run`, `sweep`, `exec` and `ab` have, with the help of most of them.
+_SHARED = (
+    click.Option(["--name"], metavar="NAME", help="Name of the run (default: the name of the script, module or program)."),
+    click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
+    click.Option(["--detach"], is_flag=True, help="Start the run, print its id and return at once."),
+    click.Option(["--beside"], is_flag=True, help="With --detach: start immediately instead of queueing."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
+    click.Option(
+        ["--jsonl", "as_jsonl"],
+        is_flag=True,
+        help="Print every record as one line of JSON, as it is written. Implies --headless.",
+    ),
+    click.Option(["--quick"], is_flag=True, help="Use smaller sizes, for an answer in seconds."),
+    click.Option(
+        ["--repeat"],
+        type=Whole(1, 1000),
+        metavar="N",
+        help="Run in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
+    ),
+    click.Option(
+        ["--budget"], type=Duration(), help="Repeat until the claims are decided or this time is over, for example 10m."
+    ),
+    click.Option(
+        ["--timeout"],
+        type=Duration(),
+        help="Stop the run after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
+    ),
+    click.Option(
+        ["--metric", "metrics"],
+        multiple=True,
+        metavar="NAME=PATTERN",
+        help="Read a metric from the output, for example 'acc=acc ([0-9.]+)'; may be repeated.",
+    ),
+    click.Option(
+        ["--step-of"],
+        metavar="OPTIMIZER",
+        help="Optimizer whose step ends a training step, for example AdamW or 'optimizer 2' "
+        "(default: the one that steps least often).",
+    ),
+    click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
+    click.Option(
+        ["--report"],
+        type=click.Path(readable=False),
+        metavar="FILE",
+        help="Write a report at the end, even if the run failed; the extension of FILE sets the format. Implies --headless.",
+    ),
+    click.Option(["--quiet"], is_flag=True, help="Print no progress and no chart. Implies --headless."),
+)
+_BY_FLAG = {option.opts[0]: option for option in _SHARED}
+
+
+def shared(flag: str, help: str = "") -> click.Option:
+    """Return an option that several of `run`, `sweep`, `exec` and `ab` have; `help` replaces its usual help."""
+    option = copy(_BY_FLAG[flag])
+    option.help = help or option.help
+    return option
 
 
 def root(given: str | None) -> "Path":

@@ -5,11 +5,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,15 +32,14 @@ from tuilab.runs.entry import RunEntry
 from tuilab.scrub import words_for_record
 from tuilab.text import GONE, plural, show
 
-if TYPE_CHECKING:
-    from tuilab.fleet.wanted import Wanted
-
 _LOOK_S = 0.2
 _NEXT_S = 3.0  # in which a front begins the next point
 
 
-def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: "Wanted | None" = None) -> ExitCode:
-    """Run the points one after another, or on the nodes of a cluster; what was run before an interrupt is told and kept."""
+def go_through(
+    orders: Sequence[RunOrder], root: Path, outcome: Outcome, run_remotely: Callable[[list[RunOrder]], None] | None = None
+) -> ExitCode:
+    """Run the points one after another, or all on other machines; the results before an interrupt are printed and kept."""
     orders = _begun_by_us(orders)
     sweep = orders[0].sweep
     assert sweep is not None
@@ -50,10 +48,8 @@ def go_through(orders: Sequence[RunOrder], root: Path, outcome: Outcome, where: 
             f"{sweep.id}: {plural(len(orders), 'point')}; {_step(sweep, root, 'if it is interrupted, continue')}",
             file=sys.stderr,
         )
-    if where:
-        from tuilab.cli.afar import run_afar
-
-        run_afar([msgspec.structs.replace(order, waits=False) for order in orders], where, outcome)
+    if run_remotely:
+        run_remotely([msgspec.structs.replace(order, waits=False) for order in orders])
         return _finish(sweep.id, root, outcome)
     numbers = count(1)
 

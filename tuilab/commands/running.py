@@ -22,7 +22,7 @@ from tuilab.commands.output.passing import Passing
 from tuilab.commands.output.printed import Printed
 from tuilab.commands.started import start
 from tuilab.commands.watched import Watched
-from tuilab.engine.messages import CommandArm, CommandOrder
+from tuilab.engine.messages import CommandArm, CommandOrder, LeftProcess
 from tuilab.engine.processes import ended_by, name_of, printing_into
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
     watched: Watched
     last_line: str = ""  # that it printed where a command tells why it failed; nothing where it left a traceback
     lost_rank: str = ""  # of torchrun: which rank a signal ended
-    left: Sequence[str] = ()  # processes that still print
+    left: Sequence[LeftProcess] = ()
 
 
 def stay_when_stopped() -> None:
@@ -82,7 +82,7 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
         watched.why_blind = why_blind
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
-        left = [name_of(pid) for pid in printing_into(_descriptors(child))]
+        left = [LeftProcess(pid, name_of(pid)) for pid in printing_into(_descriptors(child))]
         Turns(lambda: watched.finish(code), journal).take()
         failure = failure_of(said.text(), command.words, command.folder) if code else None
         if failure:

@@ -17,7 +17,10 @@ from tuilab.errors import BoxLacks
 from tuilab.probes.gpu.there import what_to_do
 
 if TYPE_CHECKING:
-    from tuilab.lab.device import Cuda
+    from tuilab.lab.device.cuda import Cuda
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
 
 Check = Callable[["Cuda"], Finding]
 
@@ -30,8 +33,7 @@ def kernel(gpu: "Cuda") -> Finding:
 
 def architecture(gpu: "Cuda") -> Finding:
     """Whether this build of torch has kernels for it."""
-    from tuilab.lab.bench.kernels import kernels_for
-    from tuilab.lab.device import architectures
+    from tuilab.lab.device.torch_gpus import architectures
 
     name, built = gpu.architecture, architectures()
     found = f"{name}; torch is built for {', '.join(built) or 'n/a'}"
@@ -47,7 +49,7 @@ def architecture(gpu: "Cuda") -> Finding:
 
 
 def launch(gpu: "Cuda") -> Finding:
-    from tuilab.lab.bench.latency import launch_s
+    from tuilab.lab.gpu_bench import launch_s
 
     found = f"{1e6 * launch_s(gpu):.3g} us to launch a small kernel from torch"
     if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
@@ -59,7 +61,7 @@ def launch(gpu: "Cuda") -> Finding:
 
 
 def event_clock(gpu: "Cuda") -> Finding:
-    from tuilab.lab.bench.latency import event_tick_s
+    from tuilab.lab.gpu_bench import event_tick_s
 
     tick_s = event_tick_s(gpu)
     if tick_s is None:
@@ -70,7 +72,7 @@ def event_clock(gpu: "Cuda") -> Finding:
 
 
 def copies(gpu: "Cuda", *, is_pinned: bool) -> Finding:
-    from tuilab.lab.bench.rates import copy_rates
+    from tuilab.lab.gpu_bench import copy_rates
 
     there, back = copy_rates(gpu, is_pinned=is_pinned)
     memory = "pinned" if is_pinned else "pageable"
@@ -78,13 +80,13 @@ def copies(gpu: "Cuda", *, is_pinned: bool) -> Finding:
 
 
 def product(gpu: "Cuda", *, kind: str) -> Finding:
-    from tuilab.lab.bench.rates import product_flops
+    from tuilab.lab.gpu_bench import product_flops
 
     return passed(f"{product_flops(gpu, kind) / 1e12:.3g} TFLOP/s")
 
 
 def bandwidth(gpu: "Cuda") -> Finding:
-    from tuilab.lab.bench.rates import memory_rate
+    from tuilab.lab.gpu_bench import memory_rate
 
     return passed(f"{memory_rate(gpu) / 1e9:.4g} GB/s read and written")
 
@@ -107,7 +109,7 @@ CHECKS: dict[str, Check] = {
 def main(wanted: str) -> None:
     """Answer for the GPU that is meant, one line each."""
     os.write(1, b"\n")  # loading torch takes nothing from the time of the first question
-    from tuilab.lab.choice.usable import usable
+    from tuilab.lab.choice import usable
 
     try:
         gpu, why = usable(wanted)
@@ -134,6 +136,45 @@ def _ask(check: Check, gpu: "Cuda", box: Box) -> Finding:
 
 def _say(what: dict[str, str]) -> None:
     os.write(1, json.dumps(what).encode() + b"\n")
+
+
+class _Target(NamedTuple):
+    """What something was compiled for: sm_90a for (9, 0) and nothing else."""
+
+    is_machine_code: bool
+    version: tuple[int, int]
+    is_special: bool  # it runs there and nowhere else
+
+
+def kernels_for(architecture: str, built: Iterable[str]) -> str:
+    """Return `machine code` or `translated by the driver`, or nothing where a GPU such as sm_86 has neither.
+
+    Machine code runs on its generation, but not on an older minor version of it: of sm_80 on sm_86. A driver translates for
+    whatever is newer.
+    """
+    version = _version(architecture.removeprefix("sm_"))
+    targets = [target for name in built if (target := _target(name))]
+    if any(target.is_machine_code and _runs(target, version) for target in targets):
+        return "machine code"
+    can_translate = any(
+        not one.is_machine_code and one.version <= version and (not one.is_special or one.version == version) for one in targets
+    )
+    return "translated by the driver" if can_translate else ""
+
+
+def _runs(target: _Target, version: tuple[int, int]) -> bool:
+    if target.is_special:
+        return target.version == version
+    return target.version[0] == version[0] and target.version[1] <= version[1]
+
+
+def _target(name: str) -> _Target | None:
+    found = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", name)
+    return _Target(found[1] == "sm", _version(found[2]), found[3] == "a") if found else None
+
+
+def _version(digits: str) -> tuple[int, int]:
+    return divmod(int(digits), 10)
 
 
 if __name__ == "__main__":

@@ -10,24 +10,60 @@ import select
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from tuilab.doctor import DO_NOT_TRAIN, OTHER_GPU, WHY_SLOW, Box, Finding, Group, answer, failed, gpus, passed, unknown, warn
 from tuilab.doctor.asking import tell
-from tuilab.doctor.gpu_seen import Seen
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu.board import Links, width_of_card
+from tuilab.probes.gpu.board import LINK, Links, width_of_card
 from tuilab.probes.gpu.meters import METERS
-from tuilab.probes.gpu.nvml import PROCESSES, SHARE, open_gpus, throttle_names
+from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, Gpus, open_gpus, throttle_names
 from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.text import plural
+
+_REACHED = ("sm_mhz", "memory_mhz", "power_w", "throttle_mask")
+
 
 _PERIOD_S = 0.2
 _QUESTIONS = (*METERS, PROCESSES, SHARE)
 _DEAR_S = 0.01  # of a question: four are asked every half second
 _USUAL = {"idle", "clocks set by the user", "power cap"}  # under load: a GPU at work is held by its power limit
+
+
+@dataclass
+class Seen:
+    """A GPU, and the most of everything that it reached while it was looked at."""
+
+    gpus: Gpus
+    gpu: Gpu
+    most: dict[str, float] = field(default_factory=dict)
+    mask: int = 0
+    missing: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Read once what changes with the load."""
+        reading = self.gpus.read(self.gpu, _REACHED)
+        link = self.gpus.settings(self.gpu, LINK)
+        self.missing |= {**reading.missing, **link.pop("missing", {})}
+        self.mask |= int(reading.values.get("throttle_mask", 0))
+        for name, value in {**reading.values, **link}.items():
+            self.most[name] = max(self.most.get(name, 0), value)
+
+    def reached(self, name: str) -> float:
+        """Return the most that something reached; NotKnown with the reason."""
+        if name not in self.most:
+            raise NotKnown(self.missing.get(name, "the driver does not report it for a slice (MIG)"))
+        return self.most[name]
+
+    def setting(self, name: str) -> Any:
+        if name not in self.settings:
+            raise NotKnown(self.settings.get("missing", {}).get(name, "not asked"))
+        return self.settings[name]
 
 
 def link(seen: Seen, box: Box) -> Finding:

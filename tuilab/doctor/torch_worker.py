@@ -146,11 +146,11 @@ def instructions(box: Box) -> Finding:
 def cuda(box: Box) -> Finding:
     """Whether torch can use the GPUs, in the words in which a run says it; nothing is run on one."""
     torch = _torch()
-    from tuilab.lab import device  # which imports torch, and would wait for it when this file is read
+    from tuilab.lab.device import torch_gpus  # which imports torch, and would wait for it when this file is read
 
-    if found := device.count():
-        return passed(f"torch sees {plural(found, 'GPU')}; `auto` uses the one with the most free memory that works")
-    reason = device.why_no_cuda()
+    if gpu_count := torch_gpus.count():
+        return passed(f"torch sees {plural(gpu_count, 'GPU')}; `auto` uses the one with the most free memory that works")
+    reason = torch_gpus.why_no_cuda()
     if not is_gpu_there(box.root) and not (torch.version.hip and (box.root / "dev/kfd").exists()):
         return unknown(f"{reason}, and /dev has no GPU")
     judge = warn if torch.version.cuda is None else failed

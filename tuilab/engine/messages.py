@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from tuilab.engine.ends import pair as pair
 from tuilab.files import identity
 from tuilab.record.events import Scalar, Sweep
 
@@ -185,6 +184,13 @@ class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     place: Place | None = None  # of a rank, if not all are on one node
 
 
+class LeftProcess(msgspec.Struct):
+    """A process that a command left behind and that still prints: it may end when nobody reads it."""
+
+    pid: int
+    name: str
+
+
 class Farewell(msgspec.Struct, tag=True):
     """A worker's last message: how its part ended. None at all means that it died."""
 
@@ -194,7 +200,7 @@ class Farewell(msgspec.Struct, tag=True):
     rank: int = 0  # whose it is, under torchrun; or TORCHRUN
     failed_ns: int = 0  # when, by the clock of the run: of ranks on several nodes the first is told
     lacks: str = ""  # what this box has not: the run is over, and has not failed
-    left: list[str] = []  # processes that a command left behind and that still print: they may end when nobody reads them
+    left: list[LeftProcess] = []
 
 
 class ArmReply(msgspec.Struct, tag=True):

@@ -15,8 +15,8 @@ from resource import struct_rusage
 from typing import TYPE_CHECKING
 
 from tuilab.engine import processes
-from tuilab.engine.ends import pair
 from tuilab.engine.exiting import is_doomed
+from tuilab.files import set_apart
 from tuilab.record import presence
 from tuilab.record.states import RunState
 
@@ -28,6 +28,12 @@ BOX_TOLD = b"!"  # among the heartbeats of a sampler: it has told of the box
 
 # What a worker's environment gets unless the user has set it: silence for a C++ library that prints on its own.
 _WORKER_DEFAULTS = {"KINETO_LOG_LEVEL": "99"}
+
+
+def socket_pair() -> tuple[socket.socket, socket.socket]:
+    """Return the ends of a new line for messages: ours, and that of a worker, which has a high number."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return ours, socket.socket(fileno=set_apart(theirs.detach()))
 
 
 class Child:
@@ -120,7 +126,7 @@ def spawn_worker(writer: str, run: str, arm: "ArmOrder | None" = None, command: 
 
     It runs a scenario, or an arm of one, or a command of the user's, whose environment is the front's.
     """
-    ours, theirs = pair()
+    ours, theirs = socket_pair()
     module = "tuilab.commands.worker" if command else "tuilab.lab.worker"
     words = [*(arm.prefix if arm else []), sys.executable, "-P", "-m", module, str(theirs.fileno())]
     environment = {**worker_environment(run, is_plain=command is not None), **(arm.env if arm else {})}

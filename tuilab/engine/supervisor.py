@@ -21,10 +21,10 @@ from tuilab.engine.attendants import Attendants, has_claims, has_races
 from tuilab.engine.capture import Capture
 from tuilab.engine.children import Crew
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
-from tuilab.engine.messages import ArmOrder, ArmReply, Receipt, RunOrder, WorkerOrder
+from tuilab.engine.messages import ArmOrder, ArmReply, LeftProcess, Receipt, RunOrder, WorkerOrder
 from tuilab.engine.spawn import Child, spawn_spare, spawn_worker, warm_up
-from tuilab.engine.stream_counts import stream_counts
 from tuilab.engine.turn import may_begin, take_ticket, why_not
+from tuilab.engine.worker_records import stream_counts
 from tuilab.errors import CannotRecord, TuilabError
 from tuilab.record import events
 from tuilab.record.hidden import secret_places
@@ -318,13 +318,13 @@ class Supervisor:
             self.journal.append(events.StopRequested(how=reason))
             self._enter(RunState.STOPPING, reason)
 
-    def _end_others(self, spare: set[int], printed: Sequence[str] = ()) -> list[str]:
-        """Write down what a worker left behind and end it, but not `spare`; return the names of those that would not go.
+    def _end_others(self, spare: set[int], printed: Sequence[LeftProcess] = ()) -> list[str]:
+        """Record what a worker left behind and end it, but not `spare`; return the names of those that would not end.
 
-        `printed` are processes that printed for the worker: some end as soon as nobody reads that.
+        Of `printed`, some may have ended already, as nobody reads what they print.
         """
         left = processes.living({*spare, *self._crew.children, *self._given_up})
-        ended = [name for name in printed if int(name.split()[0]) not in left]
+        ended = [process.name for process in printed if process.pid not in left]
         if (left or ended) and not self._stop:
             names = [*(processes.name_of(pid) for pid in left[:20]), *ended[:20]]
             self.journal.append(events.LeftoversEnded(processes=names, count=len(left) + len(ended)))

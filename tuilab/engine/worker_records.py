@@ -1,15 +1,18 @@
-"""The records that a supervisor writes of a worker: how it started and how it ended."""
+"""The records that a supervisor writes of a worker, how it started and how it ended, and of the streams at the end."""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from tuilab.engine.messages import ArmOrder
 from tuilab.engine.spawn import Child, worker_environment
 from tuilab.files import open_regular
 from tuilab.record import events, presence, unwritten
+from tuilab.record.journal.lines import last_number
 from tuilab.scrub import environment_for_record, words_for_record
 
 FAULT_LIMIT = 4096  # bytes
+_TOGETHER = 500  # streams that one record counts
 
 
 def started(child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool) -> events.WorkerStarted:
@@ -62,3 +65,19 @@ def _take_fault(log: Path) -> str:
             return text
         log.unlink()
     return ""
+
+
+def stream_counts(journal: Path) -> Iterator[events.StreamsCounted]:
+    """Yield how many records each stream holds; the supervisor's is left out, because it continues.
+
+    The counts are taken when every process that wrote a stream has ended. A stream that is cut later differs from its count;
+    one that a killed worker or sampler left does not.
+    """
+    counts = {}
+    with contextlib.suppress(OSError):
+        for path in sorted(journal.glob("*.jsonl")):
+            with contextlib.suppress(OSError):
+                counts[path.stem] = last_number(path) + 1
+    names = [name for name in counts if name != "supervisor"]
+    for at in range(0, len(names), _TOGETHER):
+        yield events.StreamsCounted(records={name: counts[name] for name in names[at : at + _TOGETHER]})

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from tuilab.engine.engines import Done, Take, Tell
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
 from tuilab.fleet.cluster import Cluster, HeadLost, Node, NodeLost
 from tuilab.fleet.gang import Gang
 from tuilab.fleet.seat import END_S, Seat, Task, hear, ourselves
 from tuilab.fleet.travel import check_ranks, files_of
-from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
+from tuilab.fleet.wanted import Wanted, chosen
 from tuilab.interrupts import OneByOne
 from tuilab.record.origin import carried
 from tuilab.text import join, plural, show

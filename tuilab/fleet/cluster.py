@@ -7,6 +7,8 @@ import logging
 import os
 import re
 import socket
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +27,8 @@ _FACTS_S = 120.0  # for the first process of a node: Ray starts it, and it impor
 _PINGS = 9
 _PAUSE_S = 0.05  # where nothing is asked: soon something is due
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # to which whoever speaks gRPC says something
+_MOST_PRINTED = 1 << 20  # bytes of what Ray prints while it joins
+_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")  # that Ray reads before the file ~/.ray/auth_token
 _PLAIN = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
 
 
@@ -75,17 +79,16 @@ class Cluster:
         self._ray: Any = ray
         _check_answers(address or os.environ.get("RAY_ADDRESS", ""))
         _hide_command_line()
-        try:
-            with contextlib.chdir(
-                "/"
-            ):  # in the current folder Python would look for modules on the nodes, whosever that is there
-                ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
-        except (ConnectionError, ValueError, RuntimeError, OSError) as problem:
-            where = f"at {show(address, 80)}" if address else "on this machine"
-            reason = str(problem).strip() or type(problem).__name__
-            why = show(reason.splitlines()[0].partition(". ")[0].rstrip("."), 200)
-            step = "start a cluster with `ray start --head`, or name one with --address HOST:PORT"
-            raise UsageError(f"cannot join a Ray cluster {where}: {why}; {step}") from problem
+        with tempfile.TemporaryFile() as printed:
+            try:
+                # In the current folder Python would look for modules on the nodes, whosever folder that is there.
+                with contextlib.chdir("/"), _stderr_into(printed.fileno()):
+                    ray.init(
+                        address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
+                    )
+            except (ConnectionError, ValueError, RuntimeError, OSError, ray.exceptions.RayError) as problem:
+                printed.seek(0)
+                raise _cannot_join(address, problem, printed.read(_MOST_PRINTED)) from problem
         plain = address.removeprefix("ray://")
         host, _, port = (plain if _PLAIN.fullmatch(plain) else ray.get_runtime_context().gcs_address).rpartition(":")
         self._head, self._missed, self._look_at = (host.strip("[]"), int(port)), 0, 0.0
@@ -177,6 +180,34 @@ class Cluster:
             return replace(node, lacks=f"the node did not answer ({show(type(problem).__name__)})")
         tuilab, python, torch = (show(str(facts.get(name, "")), 40) for name in ("tuilab", "python", "torch"))  # or anything
         return replace(node, tuilab=tuilab, python=python, torch=torch)
+
+
+@contextlib.contextmanager
+def _stderr_into(file: int) -> Iterator[None]:
+    """Redirect stderr to a file: Ray's C++ code prints there a line for each second in which it could not join."""
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def _cannot_join(address: str, problem: Exception, printed: bytes) -> UsageError:
+    """Return why a cluster cannot be joined, and the next step; `printed` is what Ray wrote to stderr meanwhile."""
+    where = f"at {show(address, 80)}" if address else "on this machine"
+    reason = str(problem).strip() or type(problem).__name__
+    if b"AuthToken" in printed or type(problem).__name__ == "AuthenticationError":
+        variable = next((name for name in _TOKENS if os.environ.get(name)), "")
+        step = f"set {variable} to its token" if variable else "copy ~/.ray/auth_token from its head node to this machine"
+        return UsageError(
+            f"the Ray cluster {where} did not accept the token of this machine; {step}, and set RAY_AUTH_MODE=token"
+        )
+    why = show(reason.splitlines()[0].partition(". ")[0].rstrip("."), 200)
+    step = "start a cluster with `ray start --head`, or name one with --address HOST:PORT"
+    return UsageError(f"cannot join a Ray cluster {where}: {why}; {step}")
 
 
 class Group:

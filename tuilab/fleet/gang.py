@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from tuilab.engine.engines import Done, Take, Tell
 from tuilab.engine.messages import Place, RankNode, Spread
 from tuilab.errors import BoxLacks, ExitCode, UsageError
 from tuilab.fleet.cluster import Cluster, Group, HeadLost, Node, NodeLost, Remote
 from tuilab.fleet.rank_seat import RankSeat
 from tuilab.fleet.seat import END_S, Seat, Task, hear, ourselves
-from tuilab.fleet.wanted import Done, Take, Tell, Wanted, chosen
+from tuilab.fleet.wanted import Wanted, chosen
 from tuilab.interrupts import OneByOne
 from tuilab.record.origin import carried
 from tuilab.text import join, plural, show

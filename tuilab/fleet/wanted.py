@@ -1,9 +1,9 @@
-"""Where runs are wanted, which nodes can be used for that, and what is told of a run that is over."""
+"""Where runs are wanted, and which nodes can be used for that."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from tuilab.engine.engines import Tell
 from tuilab.errors import BoxLacks, UsageError
 from tuilab.fleet.cluster import Node
 from tuilab.text import plural, show
@@ -18,21 +18,6 @@ class Wanted:
     is_per_node: bool = False  # on all
     nnodes: int = 0  # that the ranks of each run are divided over, all of them held at once; 0: a run is on one node
     gpus: float | None = None  # that a run gets; None: all of its node
-
-
-@dataclass(frozen=True)
-class Done:
-    """A run that is over, or could not begin."""
-
-    node: str
-    run_dir: Path | None
-    problem: str = ""
-    code: int = 0
-    is_tried_again: bool = False  # on another node: what comes of that counts
-
-
-Tell = Callable[[str], None]
-Take = Callable[[Done], None]
 
 
 def chosen(nodes: Sequence[Node], wanted: Wanted, tell: Tell) -> list[Node]:

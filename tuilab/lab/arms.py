@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuilab.engine.messages import ArmOrder, ArmReply, WorkerLine, pack_message
-from tuilab.lab.device import give_back
+from tuilab.lab.device.devices import give_back
 from tuilab.lab.given import checked, number_in, told, words
 from tuilab.lab.prefix import complete
 from tuilab.record import events

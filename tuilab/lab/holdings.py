@@ -6,7 +6,8 @@ from contextlib import contextmanager, suppress
 
 import torch
 
-from tuilab.lab.device import Cuda, door
+from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.devices import door
 from tuilab.record.events import Event, GpuHeld
 
 _PERIOD_S = 0.5

@@ -36,15 +36,12 @@ import torch
 
 from tuilab.engine.messages import ArmOrder, WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
-from tuilab.lab import device as devices
-from tuilab.lab.aids.complaints import raised_by, warned_by
-from tuilab.lab.aids.limit import find_limit
-from tuilab.lab.aids.neighbours import busy_neighbours
-from tuilab.lab.aids.sweeps import swept
+from tuilab.lab.aids import busy_neighbours, find_limit, raised_by, swept, warned_by
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
-from tuilab.lab.choice.handed_out import hand_out
+from tuilab.lab.choice import hand_out
 from tuilab.lab.claims.claimed import Bounds
 from tuilab.lab.claims.claims import Claims
+from tuilab.lab.device import precision, units
 from tuilab.lab.given import MOST_CORES, called, checked, flag, told, truth, whole, words
 from tuilab.lab.holdings import Holdings
 from tuilab.lab.meters.counted import Counted, count
@@ -54,11 +51,7 @@ from tuilab.lab.prefix import has_ranks
 from tuilab.lab.races.race import Race
 from tuilab.lab.races.races import Races
 from tuilab.lab.scalars.scalar_log import Scalar, ScalarLog
-from tuilab.lab.shown.artifacts import keep
-from tuilab.lab.shown.figures import Axis, Lanes, axes_named, bars_shown, table_shown
-from tuilab.lab.shown.images import image_shown
-from tuilab.lab.shown.progress import Progress
-from tuilab.lab.shown.texts import text_shown
+from tuilab.lab.shown import Axis, Lanes, Progress, axes_named, bars_shown, image_shown, keep, table_shown, text_shown
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import torch_facts
 from tuilab.record import events
@@ -230,9 +223,9 @@ class Lab:
         TF32 keeps 10 of the 23 bits of each factor, for Tensor Cores. By default torch uses it in convolutions, but not in
         matrix products.
         """
-        if words("name", name) not in devices.PRECISIONS:
-            raise ValueError(f"name takes {' or '.join(devices.PRECISIONS)}, not {told(name)}")
-        return devices.precision(name)
+        if words("name", name) not in precision.PRECISIONS:
+            raise ValueError(f"name takes {' or '.join(precision.PRECISIONS)}, not {told(name)}")
+        return precision.precision(name)
 
     def lacks_units(self, dtype: torch.dtype) -> str:
         """Return the hardware units for matrix products of a dtype that the device lacks, or "" if it has them.
@@ -242,9 +235,9 @@ class Lab:
         """
         if not isinstance(dtype, torch.dtype):
             raise TypeError(f"dtype takes a dtype of torch, not {told(dtype)}")
-        if dtype not in devices.DTYPES:
+        if dtype not in units.DTYPES:
             raise ValueError(f"dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not {told(dtype)}")
-        return devices.lacking_units(self._device or torch.device("cpu"), dtype)
+        return units.lacking_units(self._device or torch.device("cpu"), dtype)
 
     def race(
         self,
@@ -297,7 +290,7 @@ class Lab:
         The group exists before the body is called, and ends after it. A rank that fails, or a `timeout` (in seconds), raises
         ArmFailed. If the run has several nodes (`--nnodes`), the processes are divided over them, beginning with its own node.
         """
-        from tuilab.lab.aids.group import ranks_order  # torch.distributed takes a while to load, and few need it
+        from tuilab.lab.group import ranks_order  # torch.distributed takes a while to load, and few need it
 
         found: list[Any] = self._arm_of(ranks_order(count, body, args, self._spread, timeout=timeout))()
         return found
@@ -307,7 +300,7 @@ class Lab:
 
         DDP and FSDP then work as among many, so buckets, calls and bytes can be counted without a second process.
         """
-        from tuilab.lab.aids.group import group_of_one  # as above
+        from tuilab.lab.group import group_of_one  # as above
 
         return group_of_one()
 

@@ -20,6 +20,7 @@ from tempfile import gettempdir
 
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import TORCHRUN, Farewell, Place, WorkerLine, WorkerOrder
+from tuilab.engine.spawn import socket_pair
 from tuilab.files import set_apart
 from tuilab.scratch import scratch
 
@@ -57,7 +58,7 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
 def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[Farewell | None, int]:
     """Run torchrun, and return what its ranks said and how it ended."""
     command = [sys.executable, "-P", "-m", "tuilab.lab.torchrun", *options, "--no-python"]
-    ours, theirs = messages.pair()
+    ours, theirs = socket_pair()
     with ours, theirs:
         messages.send(ours, order)
         rank = [sys.executable, "-P", "-m", "tuilab.lab.ranks", _RANK]

@@ -6,6 +6,8 @@ farewell and leaves. When its supervisor dies, the kernel ends it.
 
 import contextlib
 import faulthandler
+import gc
+import importlib
 import importlib.util
 import inspect
 import io
@@ -14,7 +16,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -22,12 +24,11 @@ from typing import Any, NoReturn
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Place, Ready, WarmUp, WorkerLine, WorkerOrder
 from tuilab.files import set_apart
-from tuilab.lab.aids.servers import end_servers
 from tuilab.lab.failures.failure import describe, exit_code_of, is_of_full_gpu, reason_of, text_of
-from tuilab.lab.forks import ForksEnd, flush_prints, follow_to_death
+from tuilab.lab.forks import ForksEnd, end_servers, flush_prints, follow_to_death
 from tuilab.lab.prefix import has_ranks
-from tuilab.lab.warmup import waiting, warm_up
 from tuilab.probes import preload
+from tuilab.probes.tree import WAITING
 from tuilab.record import events, unwritten
 from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
@@ -37,6 +38,9 @@ from tuilab.text import plural
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
 _ORDERLY_EXIT_S = 50  # seconds
 _LONGEST_CODE = 64  # bits: Python does not tell a number of any length
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # in which the user, or an arm, says how many
+_SEED = 0
+_NAME = Path("/proc/self/comm")
 _MESSAGE_LIMIT = 2_000  # characters; one may take six bytes in a record, and a record has a limit
 
 
@@ -111,7 +115,6 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
     try:
         with ForksEnd(run_dir / "scenario.py"):
             module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
-            from tuilab.lab.aids.beginning import begin
             from tuilab.lab.lab import Lab
 
             begin(is_placed=order.arm is not None and bool(order.arm.prefix) and not has_ranks(order.arm.prefix))
@@ -157,7 +160,7 @@ def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
     preload.check(order.arm.env.get("LD_PRELOAD", ""))
     body: Callable[..., Any] = getattr(module, order.arm.function)
     if order.arm.has_group:
-        from tuilab.lab.aids.group import call_in_group
+        from tuilab.lab.group import call_in_group
 
         return call_in_group(body, lab, order.arm.args, order.arm.timeout_s)
     return body(lab, *order.arm.args)
@@ -177,7 +180,7 @@ def load_scenario(path: Path, source_dir: str) -> ModuleType:
 
 def _keep_account_of_memory(lab: Any, writer: str) -> None:
     """Keep what torch knows of a GPU whose memory did not suffice, if that can be had."""
-    from tuilab.lab.device import memory_summary
+    from tuilab.lab.device.devices import memory_summary
 
     if text := memory_summary():
         with contextlib.suppress(OSError, ValueError):  # no room on the disk either, or the scenario took the name
@@ -231,6 +234,54 @@ def _leave(line: WorkerLine, farewell: Farewell, code: int) -> NoReturn:
         signal.alarm(_ORDERLY_EXIT_S)
         sys.exit(code & 0xFF)
     os._exit(code & 0xFF)
+
+
+def begin(*, is_placed: bool) -> None:
+    """Let torch use one thread, as with more a busy machine waits for itself, and seed every generator that is loaded.
+
+    A process that its prefix (numactl, taskset) placed on cores keeps the threads that torch finds for it.
+    """
+    import random  # imported here, as torch: a worker that is started ahead loads them when it is told to get ready
+
+    import torch
+
+    if not is_placed and not any(os.environ.get(name) for name in _THREADS):
+        torch.set_num_threads(1)
+    torch.manual_seed(_SEED)
+    random.seed(_SEED)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(_SEED)
+
+
+def warm_up(modules: Iterable[str], *, is_timed: bool = True) -> None:
+    """Load the lab and what the scenario will import; it cannot tell, because its own imports would do the same."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(0)  # the collector would look through all that is being loaded, again and again, and find nothing
+    for module in ["tuilab.lab.lab", *modules]:
+        importlib.import_module(module)
+    if is_timed:
+        gc.collect()  # else it does so once more in the middle of what is then measured
+    else:  # that takes a tenth of the whole: all is taken for old without a look
+        gc.freeze()
+        gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Bear a name meanwhile that tells other users of the box, and our sampler, that this process only waits."""
+    name = _call_yourself(WAITING.encode())
+    yield
+    _call_yourself(name)
+
+
+def _call_yourself(name: bytes) -> bytes:
+    """Change the name of this process, where the system lets it, and return the one before."""
+    with contextlib.suppress(OSError):
+        before = _NAME.read_bytes().removesuffix(b"\n")
+        _NAME.write_bytes(name)
+        return before
+    return name
 
 
 if __name__ == "__main__":

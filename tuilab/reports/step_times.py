@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist, fmean
+from typing import NamedTuple
 
 from tuilab.commands.parts import CPU, CURVES, STEP, first_usual
 from tuilab.judging.units import DISTURBED_SD, UNKNOWN_SD
@@ -92,22 +93,32 @@ def shift_of_steps(subjects: Sequence[Subject], first: StepTimes, other: StepTim
     if by_steps is None:
         return None
     ratio = other.means[STEP] / first.means[STEP]
-    off = math.hypot(_luck(subjects[0], first), _luck(subjects[1], other))
+    off = math.hypot(_variation(subjects[0], first).sd, _variation(subjects[1], other).sd)
     by_processes = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * off
     shift = Shift.of_logs(math.log(ratio), math.hypot(math.log(by_steps.high / by_steps.ratio), by_processes))
     lost_by_first, lost_by_other = (lost_to_others(subject) or 0.0 for subject in subjects)
     return Shift(shift.ratio, shift.low * (1 - lost_by_other), shift.high / (1 - lost_by_first))
 
 
-def _luck(subject: Subject, times: StepTimes) -> float:
-    """Return how far off a process of a run is by itself, as a standard deviation of logarithms.
+class ProcessVariation(NamedTuple):
+    """How much a process of a run differs from others of the same command, and where that number is from."""
 
-    Beside others even a step with a core of its own takes longer: they share its caches and its memory.
+    sd: float  # standard deviation of logarithms
+    source: str
+
+
+def _variation(subject: Subject, times: StepTimes) -> ProcessVariation:
+    """Return how much a process of a run varies.
+
+    While other processes run, even a step with a core of its own takes longer: they share its caches and its memory.
     """
-    luck = subject.summary.run.luck if subject.summary.run else None
-    known = UNKNOWN_SD if luck is None else luck
+    measured = subject.summary.run.luck if subject.summary.run else None
     is_on_cpu = CPU in times.means
-    return max(known, DISTURBED_SD) if is_on_cpu and is_beside_others(subject) else known
+    if is_on_cpu and is_beside_others(subject) and (measured is None or measured < DISTURBED_SD):
+        return ProcessVariation(DISTURBED_SD, "assumed, because other processes used the cores")
+    if measured is None:
+        return ProcessVariation(UNKNOWN_SD, "assumed, because this machine is not calibrated")
+    return ProcessVariation(measured, "measured by tuilab calibrate")
 
 
 def lost_to_others(subject: Subject) -> float | None:
@@ -200,14 +211,11 @@ def shifts_of_steps(subjects: Sequence[Subject], every: Sequence[dict[str, StepT
 
 def about_one_process(subjects: Sequence[Subject]) -> str:
     """Return what the intervals of the steps cover, and how to be sure, in sentences."""
-    known = {subject.summary.run.luck for subject in subjects if subject.summary.run} - {None}
-    off = max(_luck(subject, times) for subject in subjects for times in times_of_steps(subject).values())
-    how = "measured by tuilab calibrate" if known else "assumed, because this machine is not calibrated"
-    if off == DISTURBED_SD:
-        how = "assumed, because other processes used the cores"
+    variations = [_variation(subject, times) for subject in subjects for times in times_of_steps(subject).values()]
+    largest = max(variations, key=lambda variation: variation.sd)
     sentences = [
         f"One process of each is not enough to decide. The intervals cover how the steps vary, and a variation of "
-        f"{percent(off)} between processes ({how})."
+        f"{percent(largest.sd)} between processes ({largest.source})."
     ]
     if others := about_others(dict(enumerate(subjects, 1))):
         sentences.append(f"{others[0].upper()}{others[1:]}.")

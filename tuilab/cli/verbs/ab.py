@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from tuilab.cli import completion, options
+from tuilab.cli import options
 from tuilab.commands import arms, order
 from tuilab.commands.ab.foresight import foresee
 from tuilab.engine.messages import CommandOrder, RunOrder
@@ -37,28 +37,19 @@ _OPTIONS: list[click.Parameter] = [
         help="Claim that ARM is at least 1.3 times faster than OTHER (default: each arm is faster than the first). "
         "May be repeated.",
     ),
-    click.Option(
-        ["--repeat"], type=click.IntRange(1, 1000), metavar="N", help="Run each arm in N fresh processes (default: 6)."
-    ),
-    click.Option(
-        ["--budget"], type=options.Duration(), help="Repeat until the claims are decided or this time is over, for example 10m."
-    ),
+    options.shared("--repeat", "Run each arm in N fresh processes (default: 6)."),
+    options.shared("--budget"),
     click.Option(
         ["--measure"],
         metavar="WHAT",
         help="Compare memory, or the last value of a curve such as acc (default: the time of a step).",
     ),
-    click.Option(
-        ["--metric", "metrics"],
-        multiple=True,
-        metavar="NAME=PATTERN",
-        help="Read a metric from the output, for example 'acc=acc ([0-9.]+)'; may be repeated.",
-    ),
+    options.shared("--metric"),
     click.Option(["--different-learning"], is_flag=True, help="Do not check that all arms learn the same."),
-    click.Option(["--name"], metavar="NAME", help="Name of the run (default: the name of the script, module or program)."),
-    click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-    click.Option(["--detach"], is_flag=True, help="Queue the run, print its id and return at once."),
-    click.Option(["--beside"], is_flag=True, help="With --detach: start immediately instead of queueing."),
+    options.shared("--name"),
+    options.shared("--headless"),
+    options.shared("--detach", "Queue the run, print its id and return at once."),
+    options.shared("--beside"),
     click.Option(
         ["--watch"],
         type=click.Choice(("all", "steps")),
@@ -66,30 +57,13 @@ _OPTIONS: list[click.Parameter] = [
         show_default=True,
         help="Watch where the time of each step goes (all), or only the steps.",
     ),
-    click.Option(
-        ["--step-of"],
-        metavar="OPTIMIZER",
-        help="Optimizer whose step ends a training step, for example AdamW (default: the one that steps least often).",
-    ),
-    click.Option(
-        ["--timeout"],
-        type=options.Duration(),
-        help="Stop the run after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
-    ),
-    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
-    click.Option(
-        ["--jsonl", "as_jsonl"],
-        is_flag=True,
-        help="Print every record as one line of JSON, as it is written. Implies --headless.",
-    ),
-    click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
-    click.Option(
-        ["--report"],
-        metavar="FILE",
-        shell_complete=completion.files,
-        help="Write a report at the end, even if the run failed; the extension of FILE sets the format. Implies --headless.",
-    ),
-    click.Option(["--quiet"], is_flag=True, help="Print no progress and no chart. Implies --headless."),
+    options.shared("--step-of"),
+    options.shared("--timeout"),
+    options.shared("--json"),
+    options.shared("--jsonl"),
+    options.shared("--strict"),
+    options.shared("--report"),
+    options.shared("--quiet"),
     options.FPS,
     options.ROOT,
 ]

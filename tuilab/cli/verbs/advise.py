@@ -37,7 +37,7 @@ if TYPE_CHECKING:
             shell_complete=completion.files,
         ),
         click.Option(
-            ["--ranks"], type=click.IntRange(1, 4096), default=None, metavar="N",
+            ["--ranks"], type=options.Whole(1, 4096), default=None, metavar="N",
             help="Advise for N ranks on this machine, as `torchrun --nproc-per-node N` starts them (default: for one program).",
         ),
         options.AS_JSON,

@@ -50,9 +50,9 @@ _OPTIONS: list[click.Parameter] = [
         type=click.UNPROCESSED,
         shell_complete=completion.files,
     ),
-    click.Option(["--name"], metavar="NAME", help="Name of the run (default: the name of the script, module or program)."),
-    click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the output of the command here."),
-    click.Option(["--detach"], is_flag=True, help="Start the run, print its id and return at once."),
+    options.shared("--name"),
+    options.shared("--headless", "Do not open the screens; print the output of the command here."),
+    options.shared("--detach"),
     click.Option(
         ["--watch"],
         type=click.Choice(orders.WATCH),
@@ -60,42 +60,19 @@ _OPTIONS: list[click.Parameter] = [
         show_default=True,
         help="Watch where the time of each step goes (all), only the steps, or nothing.",
     ),
-    click.Option(
-        ["--metric", "metrics"],
-        multiple=True,
-        metavar="NAME=PATTERN",
-        help="Read a metric from the output, for example 'acc=acc ([0-9.]+)'; may be repeated.",
+    options.shared("--metric"),
+    options.shared("--step-of"),
+    options.shared("--timeout"),
+    options.shared(
+        "--json",
+        "Print the result as one JSON document on stdout, and the output of the command on stderr. Implies --headless.",
     ),
-    click.Option(
-        ["--step-of"],
-        metavar="OPTIMIZER",
-        help="Optimizer whose step ends a training step, for example AdamW or 'optimizer 2' "
-        "(default: the one that steps least often).",
+    options.shared(
+        "--jsonl",
+        "Print every record as one line of JSON on stdout, and the output of the command on stderr. Implies --headless.",
     ),
-    click.Option(
-        ["--timeout"],
-        type=options.Duration(),
-        help="Stop the run after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
-    ),
-    click.Option(
-        ["--json", "as_json"],
-        is_flag=True,
-        help="Print the result as one JSON document on stdout, and the output of the command on stderr. Implies --headless.",
-    ),
-    click.Option(
-        ["--jsonl", "as_jsonl"],
-        is_flag=True,
-        help="Print every record as one line of JSON on stdout, and the output of the command on stderr. Implies --headless.",
-    ),
-    click.Option(
-        ["--report"],
-        metavar="FILE",
-        shell_complete=completion.files,
-        help="Write a report at the end, even if the run failed; the extension of FILE sets the format. Implies --headless.",
-    ),
-    click.Option(
-        ["--quiet"], is_flag=True, help="Print only the output of the command: no alerts, no result. Implies --headless."
-    ),
+    options.shared("--report"),
+    options.shared("--quiet", "Print only the output of the command: no alerts, no result. Implies --headless."),
     options.FPS,
     options.ROOT,
 ]

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from tuilab.cli import completion, options
+from tuilab.cli.group import Subcommands
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.errors import UsageError
 from tuilab.record.states import RunState
@@ -37,15 +38,8 @@ def _with_root(act: Callable[..., None]) -> Callable[..., None]:
     return with_root
 
 
-class _Queue(click.Group):
+class _Queue(Subcommands):
     """A group that calls its members subcommands, as `tuilab --help` does."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as problem:
-            words = problem.format_message().replace("No such command", "No such subcommand")
-            raise click.UsageError(words, ctx) from problem
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Subcommands"):

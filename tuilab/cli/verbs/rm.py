@@ -34,7 +34,7 @@ from tuilab.words import size
             metavar="AGE",
             help="Delete runs that started longer ago than this: 12h, 30d, 2w.",
         ),
-        click.Option(["--keep"], type=click.IntRange(0), metavar="N", help="Keep the newest N runs, whatever their age."),
+        click.Option(["--keep"], type=options.Whole(0), metavar="N", help="Keep the newest N runs, whatever their age."),
         click.Option(
             ["--yes"],
             is_flag=True,

@@ -21,57 +21,38 @@ from tuilab.errors import ExitCode, UsageError
 from tuilab.text import show
 
 if TYPE_CHECKING:
+    from tuilab.engine.engines import Engine
     from tuilab.engine.messages import RunOrder
     from tuilab.engine.spare import Spare
     from tuilab.record.events import Scalar
 
 _BASE: list[click.Parameter] = [
     click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=completion.scenarios),
-    click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-    click.Option(["--detach"], is_flag=True, help="Queue the runs, print their ids and return at once."),
-    click.Option(["--beside"], is_flag=True, help="With --detach: start the runs immediately instead of queueing them."),
-    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
-    click.Option(
-        ["--jsonl", "as_jsonl"],
-        is_flag=True,
-        help="Print every record as one line of JSON, as it is written. Implies --headless.",
-    ),
-    click.Option(["--quick"], is_flag=True, help="Use smaller sizes, for an answer in seconds."),
-    click.Option(
-        ["--repeat"],
-        type=click.IntRange(1, 1000),
-        metavar="N",
-        help="Run in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
-    ),
-    click.Option(
-        ["--budget"], type=options.Duration(), help="Repeat until the claims are decided or this time is over, for example 10m."
-    ),
-    click.Option(
-        ["--timeout"],
-        type=options.Duration(),
-        help="Stop the run after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
-    ),
+    options.shared("--headless"),
+    options.shared("--detach", "Queue the runs, print their ids and return at once."),
+    options.shared("--beside", "With --detach: start the runs immediately instead of queueing them."),
+    options.shared("--json"),
+    options.shared("--jsonl"),
+    options.shared("--quick"),
+    options.shared("--repeat"),
+    options.shared("--budget"),
+    options.shared("--timeout"),
     click.Option(
         ["--predict"],
         type=options.Prediction(),
         help="Your answer to the lesson's question; the result shows how close it was.",
     ),
-    click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
-    click.Option(
-        ["--report"],
-        metavar="FILE",
-        shell_complete=completion.files,
-        help="Write a report at the end, even if the run failed; the extension of FILE sets the format. Implies --headless.",
-    ),
+    options.shared("--strict"),
+    options.shared("--report"),
     click.Option(
         ["--verbose"],
         is_flag=True,
         help="Print the whole result of each of several runs (default: a summary). Implies --headless.",
     ),
     click.Option(["--plot"], is_flag=True, help="Print the chart even if stdout is not a terminal. Implies --headless."),
-    click.Option(["--quiet"], is_flag=True, help="Print no progress, and no chart without --plot. Implies --headless."),
+    options.shared("--quiet", "Print no progress, and no chart without --plot. Implies --headless."),
     options.FPS,
-    *options.ENGINE,
+    *options.engine_options(),
     *options.FOLDERS,
 ]
 
@@ -204,10 +185,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
     if given["plot"]:
         options.refuse_without_effect("--plot", {name: given[key] for name, key in _CHARTLESS.items()})
-    if given["engine"] != "ray":
+    engine = options.remote_engine(given)
+    if engine is None:
         options.refuse_beside(given)
     is_headless = any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "plot", "report", "verbose"))
-    spare = _prepare(chosen[0], given) if is_headless and not given["detach"] and given["engine"] != "ray" else None
+    spare = _prepare(chosen[0], given) if is_headless and not given["detach"] and engine is None else None
     from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
 
     values = values_of(ctx, given)
@@ -234,8 +216,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     for scenario in chosen:
         if scenario not in runnable:
             print(f"tuilab: skipped {scenario.id}: {scenario.error}", file=sys.stderr)
-    if options.is_afar(given):
-        return _afar(orders, given)
+    if engine:
+        return _run_remotely(engine, orders, given)
     if given["detach"]:
         options.check_detached(options.root(given["root"]), given)
         return detach(orders, as_json=given["as_json"])
@@ -273,29 +255,32 @@ def _prepare(scenario: Scenario, given: Mapping[str, Any]) -> "Spare | None":
     return prepare(is_timed=scenario.wants_quiet)
 
 
-def _afar(orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
-    """Run them on the nodes of a cluster, and print what came of them."""
-    from tuilab.cli import afar
+def _run_remotely(engine: "Engine", orders: "list[RunOrder]", given: Mapping[str, Any]) -> int:
+    """Run the orders on other machines, and print their results."""
+    from tuilab.cli import remote
     from tuilab.cli.follow import Outcome
 
-    if odd := next((name for name in ("detach", "beside", "as_jsonl", "predict") if given[name]), ""):
-        raise UsageError(f"--{odd.removeprefix('as_')} works only on this machine; drop it, or drop --engine ray")
+    for name in ("detach", "beside", "as_jsonl", "predict"):
+        if given[name]:
+            flag = f"--{name.removeprefix('as_')}"
+            raise UsageError(f"{flag} works only on this machine; drop it, or drop --engine {given['engine']}")
+    has_several = engine.has_several(given)
     outcome = Outcome(
         as_json=given["as_json"],
         is_strict=given["strict"],
         is_quiet=given["quiet"],
-        is_silent=len(orders) > 1 or given["per_node"] or (given["count"] or 1) > 1,
+        is_silent=len(orders) > 1 or has_several,
         has_chart=options.has_chart(plot=given["plot"], quiet=given["quiet"]),
         report=given["report"] or "",
     )
     options.check_report(outcome.report)
-    afar.run_afar(orders, afar.wanted(given), outcome)
+    remote.run_remotely(engine, orders, given, outcome)
     if outcome.is_silent and len(outcome.watched) == 1:  # of several that were wanted: it is told like one
         outcome.is_silent = False
         outcome.take(*outcome.watched.pop())
     code = outcome.finish()
-    if not outcome.as_json and (given["per_node"] or given["count"]):
-        afar.print_boxes(outcome)
+    if not outcome.as_json and has_several:
+        remote.print_boxes(outcome)
     return code
 
 

@@ -58,7 +58,7 @@ class Wanted(NamedTuple):
     params=[
         click.Argument(["words"], nargs=-1, metavar="[FILTER]..."),
         click.Option(
-            ["--limit"], type=click.IntRange(1), metavar="N", default=LIMIT, show_default=True, help="Show at most N runs."
+            ["--limit"], type=options.Whole(1), metavar="N", default=LIMIT, show_default=True, help="Show at most N runs."
         ),
         click.Option(
             ["--scenario"],

@@ -12,7 +12,6 @@ curves. Ctrl-C stops the sweep; --resume continues it.
 """
 
 import sys
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +26,8 @@ if TYPE_CHECKING:
     from tuilab.cli.follow import Outcome
     from tuilab.engine.messages import RunOrder
 
-_SEVERAL = "per_node", "count"  # that have the same run on several boxes, where a sweep has one result a point
 _MOST_DETACHED = 100  # points
 _MOST_BYTES = 6000  # of its command line, which stands in the first record of each run
-
-
-def _hidden(option: click.Option) -> click.Option:
-    """Return an option that is not told of: who gives it is told why it is not for a sweep."""
-    found = copy(option)
-    found.hidden = True
-    return found
 
 
 _OPTIONS: list[click.Parameter] = [
@@ -53,40 +44,19 @@ _OPTIONS: list[click.Parameter] = [
         shell_complete=completion.sweeps,
         help="Run the points of SWEEP that have no result yet; `last` is the newest sweep.",
     ),
-    click.Option(["--quick"], is_flag=True, help="Use smaller sizes, for an answer in seconds."),
-    click.Option(
-        ["--repeat"],
-        type=click.IntRange(1, 1000),
-        metavar="N",
-        help="Run each point in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
+    options.shared("--quick"),
+    options.shared(
+        "--repeat", "Run each point in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick)."
     ),
-    click.Option(
-        ["--budget"],
-        type=options.Duration(),
-        help="For each point: repeat until its claims are decided or this time is over, for example 10m.",
-    ),
-    click.Option(
-        ["--timeout"],
-        type=options.Duration(),
-        help="Stop a point after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
-    ),
-    click.Option(
-        ["--metric", "metrics"],
-        multiple=True,
-        metavar="NAME=PATTERN",
-        help="Read a metric from the output of a command, for example 'acc=acc ([0-9.]+)'; may be repeated.",
-    ),
-    click.Option(["--detach"], is_flag=True, help="Queue all points, print the ids of their runs and return at once."),
-    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document."),
-    click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
-    click.Option(
-        ["--report"],
-        metavar="FILE",
-        shell_complete=completion.files,
-        help="Write a report at the end; the extension of FILE sets the format.",
-    ),
-    click.Option(["--quiet"], is_flag=True, help="Print no progress and no chart."),
-    *(_hidden(one) if one.name in _SEVERAL else one for one in options.ENGINE),
+    options.shared("--budget", "For each point: repeat until its claims are decided or this time is over, for example 10m."),
+    options.shared("--timeout", "Stop a point after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit)."),
+    options.shared("--metric", "Read a metric from the output of a command, for example 'acc=acc ([0-9.]+)'; may be repeated."),
+    options.shared("--detach", "Queue all points, print the ids of their runs and return at once."),
+    options.AS_JSON,
+    options.shared("--strict"),
+    options.shared("--report", "Write a report at the end; the extension of FILE sets the format."),
+    options.shared("--quiet", "Print no progress and no chart."),
+    *options.engine_options(has_several=False),
     *options.FOLDERS,
 ]
 
@@ -122,13 +92,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         from tuilab.cli.sweeping import tell_result
 
         return tell_result(given["resume"], root, _outcome(given))
-    is_afar = options.is_afar(given)
-    if several := next((f"--{name.replace('_', '-')}" for name in _SEVERAL if given[name]), ""):
-        raise UsageError(
-            f"{several} runs the same on several nodes, but a sweep needs one result for each point; drop {several}"
-        )
-    if given["detach"] and is_afar:
-        raise UsageError("--detach works only on this machine; drop it, or drop --engine ray")
+    engine = options.remote_engine(given)
+    if given["detach"] and engine:
+        raise UsageError(f"--detach works only on this machine; drop it, or drop --engine {given['engine']}")
     if given["detach"]:
         from tuilab.cli.verbs.run import detach
 
@@ -143,10 +109,10 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     from tuilab.cli.sweeping import go_through
 
     outcome = _outcome(given)
-    if is_afar:
-        from tuilab.cli.afar import wanted as where
+    if engine:
+        from tuilab.cli.remote import run_remotely
 
-        return go_through(orders, root, outcome, where(given))
+        return go_through(orders, root, outcome, lambda orders: run_remotely(engine, orders, given, outcome))
     return go_through(orders, root, outcome)
 
 
@@ -194,6 +160,6 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
     with sweeps.as_begun(found):
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)
-    options.go_on_where_begun(given, {**ctx.params, **dict.fromkeys(_SEVERAL)})
+    options.continue_on_engine(given, ctx.params)
     points = [order.sweep for order in orders if order.sweep]
     return [replace(orders[at], sweep=replace(points[at], id=found.sweep.id)) for at in sweeps.missing(found, points)]

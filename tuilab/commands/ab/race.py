@@ -7,19 +7,27 @@ import os
 import time
 from hashlib import sha256
 from pathlib import Path
+from statistics import fmean
 
-from tuilab.commands.ab.account import account_of
 from tuilab.commands.ab.measured import Measured, measured, name_of, unit_of
-from tuilab.commands.ab.step_time import helpers_of
+from tuilab.commands.ab.step_time import cpu_of, helpers_of, slowest, steady_of
+from tuilab.commands.parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST, lacking, parts_of
 from tuilab.commands.running import Ended, how_it_ended, run_watched
 from tuilab.commands.started import CannotStart
-from tuilab.commands.watched import ROOT
+from tuilab.commands.watched import ROOT, Lane
 from tuilab.engine.messages import CommandOrder, Farewell
 from tuilab.lab.races.sensors import Seen, Sensors, is_robbed
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.order import order_of_round
 from tuilab.record.told import PROCESSES
+
+_NAMES = {
+    DATA: "data_s",
+    BACKWARD: "backward_s",
+    OPTIMIZER: "optimizer_s",
+    REST: "rest_s",
+}  # the rest has the forward and logging in it
 
 
 def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal: Writer) -> tuple[Farewell, int]:
@@ -90,3 +98,29 @@ def _block(
     block.pressure_us, block.steal_ticks, block.throttled = seen.pressure_us, seen.steal_ticks, seen.throttled
     block.is_disturbed = bool(seen.throttled) or is_robbed(seen.steal_ticks, took_ns, os.cpu_count() or 1)
     return block
+
+
+def account_of(ended: Ended) -> dict[str, float]:
+    """Return the account of a process, or of several that of the slowest: seconds and counts a step, and totals.
+
+    What was not seen is not in it.
+    """
+    whole = {"cpu_s": ended.cpu_s, "peak_bytes": float(ended.peak_bytes)}
+    lane = slowest(ended)
+    return {**_of_steps(lane), **whole} if lane else whole
+
+
+def _of_steps(lane: Lane) -> dict[str, float]:
+    found = steady_of(lane)
+    assert found is not None
+    steps = [step for step in lane.last if step.took_ns][-found.count :]
+    account = {"step_s": found.step_s, "steps": float(found.count)}
+    if cpu := cpu_of(lane, found):
+        account["step_cpu_s"] = cpu.whole_ns / 1e9
+    lacks = lacking(lane.steps)
+    parts = [parts_of(step) for step in steps]
+    for one in parts:
+        one[REST] += one[FORWARD] + one[LOGGING]
+    account |= {told: fmean(one[name] for one in parts) / 1e9 for name, told in _NAMES.items() if name not in lacks}
+    counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
+    return account | {told: fmean(getattr(step, name) for step in steps) for name, told in counts.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tuilab.lab.device.asked import Clock, Held
-from tuilab.lab.device.found import first_sentence
+from tuilab.lab.device.torch_gpus import first_sentence
 from tuilab.text import show
 
 Event = torch.cuda.Event

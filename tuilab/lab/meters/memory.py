@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from tuilab.lab import device as devices
+from tuilab.lab.device import asked, devices
 from tuilab.lab.given import checked, flag, told
 from tuilab.lab.meters.meter import Meter
 from tuilab.lab.recorder import Recorder
@@ -76,7 +76,7 @@ class Memory(Meter):
         """Begin the peak anew from what lives now."""
         self.peak_bytes = self.live_bytes
 
-    def _ask(self, device: devices.Device) -> None:
+    def _ask(self, device: asked.Device) -> None:
         device.wait()
         held = device.held()
         if held and held.allocated_peak:

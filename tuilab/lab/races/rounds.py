@@ -1,17 +1,23 @@
 """The rounds of a race: each has one block of every slot, in an order drawn at random, until the time is used up."""
 
+import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from tuilab.lab.device import Clock, Device
-from tuilab.lab.races.other_work import OtherWork
+from tuilab.lab.device.asked import Clock, Device
 from tuilab.lab.races.sensors import Sensors, is_disturbed, is_starved
 from tuilab.lab.races.timing import Call, time_block
 from tuilab.lab.recorder import RaceRecorder
+from tuilab.probes.core_work import Work, read_work, usable_cores, use_between
 from tuilab.record import events
 from tuilab.record.order import CYCLE, order_of_round
+
+_WINDOW_S = 0.25  # that a look covers at the least; a tick of the kernel is 10 ms
+_SHORT_WINDOW_S = 0.05  # that is taken instead for a block whose thread had to wait
+
 
 _MOST_ROUNDS = 200
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
@@ -20,6 +26,40 @@ _DRIFT = 0.03
 _LAST = {"cpu": 3, "cuda": 2}  # blocks of an arm that are held against as many before: of a GPU they are longer, and fewer
 _LEAST_WARM = {"cpu": 0, "cuda": 8}  # rounds that the times are given to settle in, a second or two: a GPU's clocks ramp
 _ON_CORE_SHARE = 0.9  # CPU time of wall time, of an arm that does not wait
+
+
+class OtherWork:
+    """The work of other processes between one look and the next.
+
+    A thread that waits for a core may wait for another process of its own run, for example for the workers of its DataLoader.
+    That is what the arm does, and no disturbance of it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._cores = usable_cores()
+        self._last = self._read()
+        self._share: float | None = None
+
+    def look(self, window_s: float = _WINDOW_S) -> None:
+        """Look again, if the last look was so long ago."""
+        if self._last is not None and self._clock() - self._last.at < window_s:
+            return  # before anything is read: a reading asks for every process of the run
+        work = self._read()
+        if work is None:
+            return
+        use = use_between(self._last, work)
+        # Both are counted in ticks, so that their difference may come out a little below 0.
+        self._share = None if use is None else round(max(use.others, 0.0) / len(self._cores), 3)
+        self._last = work
+
+    def share(self) -> float | None:
+        """Return the share of the usable cores that others used around now; None if it is not known."""
+        self.look(_SHORT_WINDOW_S)
+        return self._share
+
+    def _read(self) -> Work | None:
+        return read_work(os.getpid(), self._cores)
 
 
 @dataclass(frozen=True)

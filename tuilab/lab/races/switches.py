@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tuilab.lab.device import in_use
+from tuilab.lab.device.devices import in_use
 
 _backends: Any = torch.backends  # torch does not tell the types of its switches
 

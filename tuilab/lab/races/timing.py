@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tuilab.lab.device import Clock, Device
+from tuilab.lab.device.asked import Clock, Device
 
 Call = Callable[[], object]
 

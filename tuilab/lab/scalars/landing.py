@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from tuilab.lab.device import Cuda, Event
+from tuilab.lab.device.cuda import Cuda, Event
 
 _BATCH = 256  # slots that are made at a time
 

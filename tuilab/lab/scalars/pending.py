@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tuilab.lab.device import gpu
+from tuilab.lab.device.devices import gpu
 from tuilab.lab.scalars.landing import Flight, Landing, Slot
 from tuilab.record.events import Logged
 from tuilab.record.unwritten import Unwritten

@@ -1,7 +1,14 @@
 """Scalars of a step: written at once, but behind what was logged under the same name and is still on a GPU."""
 
+import _thread
 import functools
+import os
+import signal
 import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +17,6 @@ import torch
 from tuilab.lab.given import LEAST, MOST, number, place, words
 from tuilab.lab.holdings import Holdings
 from tuilab.lab.scalars.pending import Pending
-from tuilab.lab.scalars.sigterm import before_sigterm
 from tuilab.record.encoding import encode_exactly, encode_finite
 from tuilab.record.events import Logged
 from tuilab.record.journal.writer import Writer
@@ -19,6 +25,10 @@ _PATIENCE_S = 20.0  # with a GPU that computes nothing of what was logged
 _LAST_PATIENCE_S = 1.0  # the same, while a supervisor waits that stops the run
 
 Scalar = float | int | torch.Tensor
+
+
+_AGAIN_S = 0.005
+_signals = import_module("_signal")  # what `signal` asks, before it looks for a member of an enum: for a function in vain
 
 
 @functools.lru_cache(maxsize=256)
@@ -104,3 +114,27 @@ class ScalarLog:
     def _save(self) -> bool:
         """Bring over what one can before SIGTERM ends the process; False where this interrupts the writing of a record."""
         return not self._journal.is_busy and self._pending.save(_LAST_PATIENCE_S)
+
+
+def before_sigterm(act: Callable[[], bool]) -> None:
+    """Have `act` called before SIGTERM ends this process; where it returns False, it is called again in a moment.
+
+    A scenario that handles the signal itself, from before or from now on, does. One that keeps its main thread in a call of C
+    is ended by the SIGKILL that follows.
+    """
+    if _signals.getsignal(signal.SIGTERM) != signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+        return
+    owner = os.getpid()
+
+    def send_again() -> None:
+        time.sleep(_AGAIN_S)
+        os.kill(owner, signal.SIGTERM)
+
+    def end(number: int, frame: object) -> None:
+        if os.getpid() == owner and not act():
+            _thread.start_new_thread(send_again, ())  # a thread of `threading` waits for locks that this may have interrupted
+            return
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)

@@ -6,7 +6,7 @@ known by its UUID: NVML's index is not CUDA's. A slice of a GPU (MIG) is one of 
 
 import contextlib
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 from tuilab.probes import NotKnown, gather
 from tuilab.probes.gpu.board import BOARD
 from tuilab.probes.gpu.meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
-from tuilab.probes.gpu.slices import slices
 from tuilab.probes.gpu.tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
-from tuilab.probes.gpu.xids import Errors
 from tuilab.text import show
 from tuilab.words import gpu_label
 
@@ -55,6 +53,10 @@ _THROTTLES = {
     0x200: "board limit",
     0x400: "reliability",
 }
+
+
+_TIMEOUT_CODE = 10
+_MOST = 16  # at once
 
 
 class GpuLost(Exception):
@@ -286,3 +288,57 @@ def _import_nvml() -> Any:
     if hasattr(pynvml, "__path__") or not hasattr(pynvml, "nvmlDeviceGetComputeRunningProcesses_v3"):  # NVIDIA's is one file
         return "the module pynvml is not from NVIDIA: pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py"
     return pynvml
+
+
+def slices(nvml: Any, handle: Any) -> Iterator[tuple[str, Any]]:
+    """Yield `MIG 1g.10gb Device 0` and NVML's handle of each slice of a GPU; one that is whole has none."""
+    try:
+        most = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
+    except (AttributeError, nvml.NVMLError):
+        return  # it cannot be cut, or this driver does not know how
+    for number in range(most):
+        try:
+            piece = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+            profile = name_of(nvml, piece).rpartition(" MIG ")[2] if " MIG " in name_of(nvml, piece) else ""
+        except nvml.NVMLError:  # nothing has this number
+            continue
+        yield " ".join(word for word in ("MIG", profile, "Device", str(number)) if word), piece
+
+
+class Errors:
+    """Listens to GPUs, each known by its UUID; the driver has their errors in a queue, so that no GPU is asked for them."""
+
+    def __init__(self, nvml: Any) -> None:
+        self.deaf: dict[str, str] = {}  # uuid -> why its errors are not heard
+        self._nvml = nvml
+        self._events: dict[str, Any] = {}  # uuid -> a set of events of this one GPU
+        self._last: dict[str, int] = {}
+
+    def listen(self, uuid: str, handle: Any) -> None:
+        nvml = self._nvml
+        try:
+            events = nvml.nvmlEventSetCreate()
+            nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, events)
+        except (AttributeError, nvml.NVMLError) as problem:
+            self.deaf[uuid] = str(problem)
+        else:
+            self._events[uuid] = events
+
+    def next(self, uuid: str) -> list[int]:
+        """Return the numbers of the errors that came since this was asked last."""
+        found: list[int] = []
+        while uuid in self._events and len(found) < _MOST:
+            try:
+                found.append(int(self._nvml.nvmlEventSetWait_v2(self._events[uuid], 0).eventData))
+            except self._nvml.NVMLError as problem:
+                if problem.value != _TIMEOUT_CODE:
+                    self.deaf[uuid] = str(problem)
+                    del self._events[uuid]
+                break
+        if found:
+            self._last[uuid] = found[-1]
+        return found
+
+    def after(self, uuid: str) -> str:
+        """Return ` after Xid 79` where that was the last error, to be put behind a sentence."""
+        return f" after Xid {self._last[uuid]}" if uuid in self._last else ""

@@ -1,6 +1,5 @@
-"""Runs on the nodes of a Ray cluster, as `run` and `sweep` have them."""
+"""Runs that an engine carries out on other machines, as `run` and `sweep` print them."""
 
-import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,11 +8,9 @@ from typing import Any
 
 from tuilab.cli.follow import Outcome, print_result
 from tuilab.drawings.glyphs import style_of
+from tuilab.engine.engines import Done, Engine
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode, TuilabError
-from tuilab.fleet.carry import carry
-from tuilab.fleet.cluster import Cluster
-from tuilab.fleet.wanted import Done, Wanted
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.reports.compare_text import render_boxes, width_here
@@ -23,13 +20,8 @@ from tuilab.runs.comparing.differences import box_of
 from tuilab.text import show
 
 
-def wanted(given: Mapping[str, Any]) -> Wanted:
-    """Return where runs are to happen."""
-    return Wanted(given["address"] or "", given["count"] or 0, given["per_node"], given["nnodes"] or 0, given["gpus"])
-
-
 def print_boxes(outcome: Outcome) -> None:
-    """Print, of each scenario that ran on several boxes, which claims hold on which of them."""
+    """Print, for each scenario that ran on several machines, which claims hold on which of them."""
     style, width = style_of(sys.stdout), width_here()
     by_scenario: dict[str, list[RunSummary]] = {}
     for watch, _ in outcome.watched:
@@ -42,7 +34,7 @@ def print_boxes(outcome: Outcome) -> None:
 
 
 def _check_root(root: Path) -> None:
-    """Refuse a folder in which nothing can be recorded before a node begins to run something for it."""
+    """Refuse a folder in which nothing can be recorded before a node starts a run for it."""
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as problem:
@@ -51,22 +43,22 @@ def _check_root(root: Path) -> None:
         raise store.cannot_write(root, "no permission to write there")
 
 
-def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> None:
-    """Have orders carried out and keep their results, each told when it is over."""
+def run_remotely(engine: Engine, orders: Sequence[RunOrder], given: Mapping[str, Any], outcome: Outcome) -> None:
+    """Have an engine carry out the orders, and keep their results; each is printed when its run has ended."""
     style = style_of(sys.stderr)
 
     def tell(words: str) -> None:
         if not outcome.is_quiet:
             print(style.fit(words), file=sys.stderr, flush=True)
 
-    def take(one: Done) -> None:
-        if one.problem:
-            outcome.codes.append(ExitCode(one.code or ExitCode.FAILED))
-            print(style.fit(f"tuilab: {show(one.node, 60)}: {show(one.problem, 500)}"), file=sys.stderr)
-        if one.run_dir is None:
+    def take(done: Done) -> None:
+        if done.problem:
+            outcome.codes.append(ExitCode(done.code or ExitCode.FAILED))
+            print(style.fit(f"tuilab: {show(done.node, 60)}: {show(done.problem, 500)}"), file=sys.stderr)
+        if done.run_dir is None:
             return
         try:
-            watch = Watch(one.run_dir)
+            watch = Watch(done.run_dir)
             watch.catch_up()
         except TuilabError as problem:  # its folder was removed
             outcome.codes.append(problem.exit_code)
@@ -74,21 +66,14 @@ def run_afar(orders: Sequence[RunOrder], where: Wanted, outcome: Outcome) -> Non
             return
         state = watch.state()
         marks = style.tally(claim.outcome for claim in watch.summary.claims.values())
-        name = store.short_id(one.run_dir.name)
-        tell(f"{show(one.node, 60)}: {name} {state}  {marks}  {watch.summary.elapsed_s:.1f} s")
-        if not one.is_tried_again:
+        name = store.short_id(done.run_dir.name)
+        tell(f"{show(done.node, 60)}: {name} {state}  {marks}  {watch.summary.elapsed_s:.1f} s")
+        if not done.is_tried_again:
             outcome.take(watch, state)
         watch.close()
 
     for root in {order.root for order in orders}:
         _check_root(Path(root))
-    outcome.result = outcome.result or sys.stdout
-    nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    with nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints there what nodes say
-        cluster = Cluster(where.address)
-        try:
-            is_interrupted = carry(orders, cluster, where, tell, take)
-        finally:
-            cluster.close()
-    if is_interrupted:
+    outcome.result = outcome.result or sys.stdout  # kept here: an engine may redirect sys.stdout
+    if engine.carry(orders, given, tell, take):
         outcome.codes.append(ExitCode.INTERRUPTED)

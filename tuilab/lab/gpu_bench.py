@@ -1,12 +1,19 @@
-"""What a GPU gets done in a second: products of matrices, copies within its memory, copies from the host and back."""
+"""How fast a GPU is at what training does; `tuilab doctor --gpu` measures it.
+
+That is what it gets done in a second (products of matrices, copies within its memory, copies from the host and back), and the
+cost of small things: how long a kernel takes to launch, and how fine the clock of its events is.
+"""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
+from statistics import median
 
 import torch
 
-from tuilab.lab.device import Cuda, precision
+from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.precision import precision
 
 # How a product of matrices is computed: the type of the factors, and how float32 is multiplied.
 PRODUCTS = {
@@ -21,6 +28,12 @@ _WITHIN_BYTES = 512 << 20  # more than any cache of a GPU holds
 _ACROSS_BYTES = 64 << 20  # more than any cache of a core holds
 _LONG_ENOUGH_S = 0.25
 _MOST_CALLS = 2_000
+
+
+_LAUNCHES = 500  # fewer than wait in a queue: beyond that the host would wait for the GPU
+_TURNS = 5
+_SPANS = 200
+_LEAST_NS = 50_000.0  # of a span: longer than it takes to tell of its end
 
 
 def product_flops(gpu: Cuda, kind: str) -> float:
@@ -72,3 +85,36 @@ def _seconds(gpu: Cuda, call: Callable[[], object], calls: int) -> float:
         call()
     gpu.wait()
     return (time.perf_counter_ns() - began) / 1e9
+
+
+def launch_s(gpu: Cuda) -> float:
+    """Return how long the host takes to tell it one small operator, until the call returns."""
+    number = torch.zeros(10, device=gpu.torch_device)
+    took = []
+    with gpu.selected(), torch.no_grad():
+        for _ in range(_TURNS):
+            gpu.wait()
+            began = time.perf_counter_ns()
+            for _ in range(_LAUNCHES):
+                number.add_(1)
+            took.append((time.perf_counter_ns() - began) / _LAUNCHES / 1e9)
+            gpu.wait()
+    return median(took[1:])  # the first has loaded the kernel
+
+
+def event_tick_s(gpu: Cuda) -> float | None:
+    """Return the least by which two spans between events differ; None where none do.
+
+    Each is longer than the one before, by a little more each time: else a fine clock would tell by how much that was.
+    """
+    gpu.make_ready()
+    spans = sorted({_span_ns(gpu, _LEAST_NS + turn * turn) for turn in range(_SPANS)})
+    return min((b - a for a, b in pairwise(spans)), default=0) / 1e9 or None
+
+
+def _span_ns(gpu: Cuda, nanoseconds: float) -> int:
+    gpu.begin()
+    gpu.delay(nanoseconds, time.perf_counter_ns)
+    gpu.end()
+    gpu.wait()
+    return gpu.stream_ns()

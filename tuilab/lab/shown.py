@@ -1,18 +1,44 @@
-"""Bars, tables and lanes as records: small enough to be taken in at a glance, or refused with what would be."""
+"""What a scenario shows besides curves, as records: bars, tables, lanes, texts, images, artifacts and its progress.
 
+Each is small enough to be taken in at a glance; what is not is refused, with what would be.
+"""
+
+import base64
+import hashlib
 import math
+import os
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
 from tuilab.lab.given import LEAST, bare_number, checked, is_array, number, told, whole, words
-from tuilab.record.events import SPAN_LIMIT, AxesNamed, BarsShown, Cell, SpanShown, TableShown
+from tuilab.record.events import (
+    SPAN_LIMIT,
+    ArtifactSaved,
+    AxesNamed,
+    BarsShown,
+    Cell,
+    ImageShown,
+    Progressed,
+    SpanShown,
+    TableShown,
+    TextShown,
+)
 from tuilab.words import number as in_words
 
 Axis = Literal["", "x", "y", "xy"]
 
 _MOST_BARS, _MOST_ROWS, _MOST_COLUMNS, _MOST_LANES = 40, 40, 8, 32
 _NAME_LIMIT, _CELL_LIMIT, _UNIT_LIMIT = 100, 400, 20  # characters
+
+
+_TEXT_LIMIT = 8_000  # characters
+_PERIOD_S = 0.1
+_IMAGE_CELLS = 128  # rows, and columns
 
 
 def axes_named(metric: str, x: str, y: str, log: Axis | None) -> AxesNamed:
@@ -109,3 +135,91 @@ def _finite(name: str, value: Any) -> float:
     if not math.isfinite(found):
         raise ValueError(f"{name} takes a finite number, not {told(value)}")
     return found
+
+
+def text_shown(text: str, title: str) -> TextShown:
+    """Return the record of a text; of a long one its beginning, and how much is missing."""
+    text = words("text", text)
+    if len(text) > _TEXT_LIMIT:
+        text = text[:_TEXT_LIMIT] + f"\n… {len(text) - _TEXT_LIMIT} characters more"
+    return TextShown(text=text, title=title)
+
+
+class Progress:
+    """When it was written last how far the scenario is."""
+
+    def __init__(self) -> None:
+        self._written = 0.0
+
+    def due(self, done: int, total: int, unit: str) -> Progressed | None:
+        """Return what is to be written at this moment, if it is time again or all is done."""
+        done, total, unit = whole("done", done), whole("total", total), words("unit", unit)
+        now = time.monotonic()
+        if now - self._written < _PERIOD_S and done < total:
+            return None
+        self._written = now
+        return Progressed(done=done, total=total, unit=unit)
+
+
+def image_shown(title: str, cells: Any, arm: str, step: int) -> ImageShown:
+    """Return the record of an array as a picture, with one byte for each cell; of a large array, every n-th cell."""
+    array = _array(cells)
+    stride = [math.ceil(size / _IMAGE_CELLS) or 1 for size in array.shape]
+    array = array[:: stride[0], :: stride[1]]
+    finite = array[array.isfinite()]
+    low, high = (finite.min().item(), finite.max().item()) if finite.numel() else (0.0, 0.0)
+    unit = 2.0 if high - low == math.inf else 1.0  # so that the difference is a number
+    span = high / unit - low / unit
+    scaled = (array / unit - low / unit) / span * 254 if span > 0 else array * 0
+    levels = torch.where(array.isfinite(), scaled, 255).to(torch.uint8)
+    return ImageShown(
+        title=title,
+        rows=levels.shape[0],
+        cols=levels.shape[1],
+        cells=base64.b64encode(bytes(levels.flatten().tolist())).decode(),
+        low=low,
+        high=high,
+        arm=arm,
+        step=step,
+    )
+
+
+def _array(cells: Any) -> torch.Tensor:
+    """Return the cells as numbers in rows and columns."""
+    try:
+        array = torch.as_tensor(cells).detach()
+        if array.is_complex():
+            raise TypeError("they are complex")
+        array = array.to("cpu", torch.float64)
+    except Exception as problem:
+        raise TypeError(f"cells takes rows of numbers, not {told(cells)}: {problem}") from problem
+    if array.ndim != 2 or array.layout is not torch.strided:
+        raise ValueError(f"cells takes an image of 2 dimensions, not of {array.ndim}")
+    return array
+
+
+def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSaved]:
+    """Write a new file into a folder; return where it is and the record of it."""
+    name = words("name", name)
+    if not name or name != Path(name).name or name.startswith(".") or "\0" in name or len(os.fsencode(name)) > 255:
+        raise ValueError(f"name takes a plain file name, not {told(name)}")
+    content = _content(data)
+    digest = hashlib.sha256(content).hexdigest()
+    record = checked(ArtifactSaved(name=name, bytes_total=len(content), sha256=digest))
+    try:
+        descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError as problem:
+        raise ValueError(f"the artifact {told(name)} exists already; choose another name") from problem
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return folder / name, record
+
+
+def _content(data: bytes | str) -> bytes:
+    """Return what an artifact is to hold."""
+    if not isinstance(data, str | bytes | bytearray):
+        raise TypeError(f"data takes bytes or a text, not {told(data)}")
+    try:
+        return data.encode() if isinstance(data, str) else bytes(data)
+    except UnicodeEncodeError as problem:
+        raise ValueError(f"data takes a text that can be written as UTF-8: {problem}") from problem

@@ -1,18 +1,64 @@
-"""What to ask of a torch.device, and which GPUs this process uses."""
+"""The CPU as a device, what to ask of a torch.device, and which GPUs this process uses."""
 
+import contextlib
 import functools
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from typing import Any
 
 import torch
 
-from tuilab.lab.device.asked import Device
-from tuilab.lab.device.cpu import Cpu
+from tuilab.lab.device.asked import Clock, Device, Held
 from tuilab.lab.device.cuda import Cuda
-from tuilab.lab.device.found import count
+from tuilab.lab.device.torch_gpus import count
+
+gpu = functools.cache(Cuda)  # one of each, as its events are used again and again
+
+
+class Cpu:
+    """The host: what it was told is done when the call returns."""
+
+    type = "cpu"
+    index = None
+    uuid = ""
+
+    def wait(self) -> None:
+        pass
+
+    def selected(self) -> AbstractContextManager[Any]:
+        return contextlib.nullcontext()
+
+    def make_ready(self) -> None:
+        pass
+
+    def begin(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def stream_ns(self) -> int | None:
+        return None
+
+    def is_idle(self) -> bool:
+        return True
+
+    def delay(self, nanoseconds: float, clock: Clock) -> None:
+        until = clock() + nanoseconds
+        while clock() < until:  # sleeping would give the core away
+            pass
+
+    def is_capturing(self) -> bool:
+        return False
+
+    def held(self) -> Held | None:
+        return None
+
+    def reset_peak(self) -> None:
+        pass
+
 
 _HOST = Cpu()
-gpu = functools.cache(Cuda)  # one of each, as its events are used again and again
 
 
 def door(device: torch.device) -> Device:

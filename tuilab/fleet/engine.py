@@ -1,0 +1,83 @@
+"""The engine `ray`: its options, what they refuse, and how it carries out runs. Ray itself is loaded for the last only."""
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuilab.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuilab.engine.engines import Take, Tell
+    from tuilab.engine.messages import RunOrder
+
+WHERE = "on the nodes of a Ray cluster"
+OPTIONS = (
+    click.Option(
+        ["--address"],
+        metavar="HOST:PORT",
+        help="With Ray: address of the cluster (default: RAY_ADDRESS, else the cluster of this machine).",
+    ),
+    click.Option(["--per-node"], is_flag=True, help="With Ray: run on every node."),
+    click.Option(
+        ["--count"],
+        type=click.IntRange(1, 10_000),
+        metavar="N",
+        help="With Ray: run on N nodes (default: on one free node).",
+    ),
+    click.Option(
+        ["--nnodes"],
+        type=click.IntRange(2, 64),
+        metavar="N",
+        help="With Ray: divide the ranks of one run over N nodes.",
+    ),
+    click.Option(
+        ["--gpus"],
+        type=click.FloatRange(0, 1000),
+        metavar="N",
+        help="With Ray: give a run N GPUs of its node (default: all).",
+    ),
+)
+SEVERAL = ("per_node", "count")
+
+
+def check(given: Mapping[str, Any]) -> None:
+    """Raise UsageError if the options cannot be combined, or if Ray cannot give that share of GPUs."""
+    gpus = given["gpus"] or 0
+    if gpus != round(gpus, 4) or (gpus > 1 and gpus % 1):
+        raise UsageError(f"--gpus {gpus:g} is not possible with Ray; use a whole number, or a share below 1 such as 0.5")
+    is_per_node, count = given.get("per_node"), given.get("count")
+    if is_per_node and count:
+        raise UsageError("--per-node runs on every node, --count on some nodes; use only one of them")
+    if given["nnodes"] and (is_per_node or count):
+        other = "--per-node" if is_per_node else "--count"
+        raise UsageError(f"--nnodes divides one run over nodes, {other} starts a run on each node; use only one of them")
+
+
+def has_several(given: Mapping[str, Any]) -> bool:
+    """Return whether each order runs on several nodes."""
+    return bool(given.get("per_node")) or (given.get("count") or 1) > 1
+
+
+def carry(orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: "Tell", take: "Take") -> bool:
+    """Carry out the orders on the nodes of the cluster; return whether Ctrl-C ended it."""
+    from tuilab.fleet import carry as carrying
+    from tuilab.fleet.cluster import Cluster
+    from tuilab.fleet.wanted import Wanted
+
+    wanted = Wanted(
+        address=given["address"] or "",
+        count=given.get("count") or 0,
+        is_per_node=bool(given.get("per_node")),
+        nnodes=given["nnodes"] or 0,
+        gpus=given["gpus"],
+    )
+    nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    with nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints there what the nodes print
+        cluster = Cluster(wanted.address)
+        try:
+            return carrying.carry(orders, cluster, wanted, tell, take)
+        finally:
+            cluster.close()

@@ -1,1 +1,0 @@
-"""Which device a scenario gets."""

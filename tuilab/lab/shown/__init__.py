@@ -1,1 +1,0 @@
-"""What a scenario shows beside numbers."""
