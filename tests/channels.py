@@ -18,13 +18,13 @@ import pyte
 
 from tests.test_archive import make_run as make_tour
 from tests.tui.made_up import identity, make_run
-from tuilab.files import sealed
 from tuilab.record import events
 from tuilab.record.states import RunState
 from tuilab.runs import queue
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import FILE
 from tuilab.runs.queue import Ticket
+from tuilab.storage.files import sealed
 
 # What a terminal obeys (in seven bits and in eight), what turns lines around or breaks them, and what HTML, Markdown,
 # a spreadsheet, a shell and our own markup take for theirs.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.harms import HARMS, harm, makes_nodes
-from tuilab.files import sealed
+from tuilab.storage.files import sealed
 
 ESCAPES = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\x08"
 NEWER = b'{"format": 99, "tuilab": "9.9", "text": [], "run": {}, "HOST": []}'

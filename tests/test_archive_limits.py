@@ -14,7 +14,6 @@ import pytest
 from tests.harms import obeying_permissions
 from tests.test_archive import RUN, archive_of, make_run, member
 from tuilab.errors import UsageError
-from tuilab.files import new_file, replace
 from tuilab.record import events
 from tuilab.record.hidden import Clean, clean_bytes
 from tuilab.record.journal.writer import Writer
@@ -22,7 +21,8 @@ from tuilab.runs.archive import pack as packing
 from tuilab.runs.archive import unpack as unpacking
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.archive.unpack import Refused, unpack
-from tuilab.scratch import scratch
+from tuilab.storage.files import new_file, replace
+from tuilab.storage.scratch import scratch
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 WORDS = events.Measured(words="a")

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab import places
 from tuilab.catalogue import catalog, lesson, source
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.cli.listing import render
 from tuilab.cli.verbs.list import listed
 from tuilab.errors import UsageError
-from tuilab.files import sealed, unsealed
-from tuilab.wrapping import flow
+from tuilab.storage import places
+from tuilab.storage.files import sealed, unsealed
+from tuilab.text.wrapping import flow
 
 GOOD = '''\
 """One operator, not five hundred slices.

@@ -20,7 +20,7 @@ from tuilab.drawings.table import draw_table
 from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import BarsShown, ImageShown, TableShown
 from tuilab.record.series import Series
-from tuilab.words import clock, number, unit_of
+from tuilab.text.words import clock, number, unit_of
 
 CHECKS = [[0, 254, 0, 254], [254, 0, 254, 255]]
 

@@ -18,7 +18,7 @@ from tuilab.drawings.units import labels
 from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import ImageShown
 from tuilab.record.series import Series
-from tuilab.words import number
+from tuilab.text.words import number
 
 ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 1.7976931348623157e308, 5e-324, -5e-324, 0.0, -0.0, 1.0, 65504.0]
 numbers = st.one_of(st.sampled_from(ODD), st.floats())

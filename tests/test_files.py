@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.harms import harm, obeying_permissions
-from tuilab.files import Fault, Unusable, json_as, read_small, replace
+from tuilab.storage.files import Fault, Unusable, json_as, read_small, replace
 
 LIMIT = 4096
 

@@ -11,9 +11,9 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.test_archive import make_run
-from tuilab import filetree
 from tuilab.errors import UsageError
 from tuilab.runs import store
+from tuilab.storage import filetree
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 RUN = "20270115T080000000Z-tour-abc123"

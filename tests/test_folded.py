@@ -11,13 +11,13 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tuilab.errors import UsageError
-from tuilab.files import sealed, unsealed
 from tuilab.record.folding import folded
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import Watch, read_run
 from tuilab.record.summary import RunSummary
 from tuilab.runs import reading
 from tuilab.runs.archive.names import left_out, names
+from tuilab.storage.files import sealed, unsealed
 
 RUN = "20260101T000000000Z-tour-abcdef"
 

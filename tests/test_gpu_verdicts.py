@@ -28,7 +28,7 @@ from tuilab.runs import earlier, reading
 from tuilab.runs.comparing import comparison
 from tuilab.runs.filters import words_of
 from tuilab.runs.notes import Notes
-from tuilab.words import gpu_words
+from tuilab.text.words import gpu_words
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 H100: dict[str, Any] = {"gpu": "aaaaaaaa-1111", "gpu_name": "NVIDIA H100"}

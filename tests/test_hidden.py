@@ -15,7 +15,7 @@ from tuilab.record import events
 from tuilab.record.events import BlockTimed, Event, Logged, Progressed, TextShown
 from tuilab.record.hidden import Hiding
 from tuilab.record.journal.writer import Writer
-from tuilab.text import GONE
+from tuilab.text.display import GONE
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 

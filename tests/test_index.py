@@ -10,11 +10,11 @@ from zlib import crc32
 import pytest
 
 from tests.tui.made_up import finished, make_run, started
-from tuilab.files import sealed
 from tuilab.record.events import StateChanged
 from tuilab.runs import past_runs, reading, store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import FILE, Index
+from tuilab.storage.files import sealed
 
 
 def complete_index(root: Path) -> Index:

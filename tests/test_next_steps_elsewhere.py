@@ -18,7 +18,7 @@ from tuilab.record.events import StateChanged, VerdictReached
 from tuilab.record.folding.fold import fold
 from tuilab.runs import queue, store
 from tuilab.runs.command_line import deciding_line, hint
-from tuilab.text import GONE
+from tuilab.text.display import GONE
 from tuilab.tui.goodbye import farewell
 from tuilab.tui.state.session import Desk
 from tuilab.tui.state.settings import Settings

@@ -28,7 +28,6 @@ from tests.nonsense import WHOLE, kept_somewhere, put, spoilt
 from tests.test_tampering import read, write
 from tests.transcripts import FORMAT_1
 from tests.tui.made_up import finished, identity, make_run, started
-from tuilab import places, user_data
 from tuilab.catalogue import catalog
 from tuilab.doctor import Box, bundle, lab
 from tuilab.engine import worker_records
@@ -50,6 +49,7 @@ from tuilab.runs.archive.pack import pack
 from tuilab.runs.index import FILE as INDEX
 from tuilab.runs.queue import Ticket
 from tuilab.runs.score import Learned
+from tuilab.storage import places, user_data
 from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.state import printed, settings
 from tuilab.tui.state.settings import Settings

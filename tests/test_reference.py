@@ -84,7 +84,7 @@ def test_files_of_a_recorded_run_are_on_the_page(root: Path, tuilab: Any) -> Non
 
 
 def test_folders_on_the_page_are_those_that_the_code_uses(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tuilab import places
+    from tuilab.storage import places
 
     for variable in ("TUILAB_ROOT", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)

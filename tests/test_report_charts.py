@@ -21,7 +21,7 @@ from tuilab.reports.charts.letters import End, letters, spread
 from tuilab.reports.charts.panels import Panel, series_panels, spreads
 from tuilab.reports.formats import html, md
 from tuilab.reports.subject import Subject, read_subject
-from tuilab.text import shorten, told_apart
+from tuilab.text.display import shorten, told_apart
 
 LONG = "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_"
 ONE, TWO = LONG + "one", LONG + "two"

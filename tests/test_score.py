@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.report_aids import described
-from tuilab import places
 from tuilab.judging.prediction import Nearness, find_answer, rate_prediction
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.runs import score
 from tuilab.runs.score import Learned
+from tuilab.storage import places
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 

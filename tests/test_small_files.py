@@ -12,11 +12,10 @@ import pytest
 
 from tests.harms import HARMS, harm, obeying_permissions
 from tests.tui.made_up import finished
-from tuilab import config, filetree
+from tuilab import config
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import UsageError
-from tuilab.files import sealed, unsealed
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.runs import notes
@@ -24,6 +23,8 @@ from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import FILE, Index
 from tuilab.runs.notes import Notes
 from tuilab.runs.representative import verdict_of
+from tuilab.storage import filetree
+from tuilab.storage.files import sealed, unsealed
 from tuilab.tui.state import settings
 from tuilab.tui.state.settings import Settings
 

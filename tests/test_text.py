@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.text import brief_beside, has_colour, join_first, percent, plural, show, show_lines
+from tuilab.text.display import brief_beside, has_colour, join_first, percent, plural, show, show_lines
 
 
 def test_what_could_steer_a_terminal_is_replaced() -> None:
@@ -47,7 +47,7 @@ def test_a_long_name_is_cut() -> None:
 )
 def test_a_terminal_shows_ascii_alone_where_its_locale_or_its_kind_says_so(variables: dict[str, str], why: str) -> None:
     """Asked in a process of its own: in a C locale Python gives itself a locale with UTF-8 before anybody can ask."""
-    command = [sys.executable, "-c", "from tuilab.text import why_ascii; print(why_ascii())"]
+    command = [sys.executable, "-c", "from tuilab.text.display import why_ascii; print(why_ascii())"]
     done = subprocess.run(command, env={"PYTHONPATH": os.pathsep.join(sys.path), **variables}, capture_output=True, text=True)
 
     assert (done.stdout, done.stderr) == (f"{why}\n", "")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.tui.made_up import identity, make_run, started
-from tuilab import places, user_data
 from tuilab.doctor import Box, lab
 from tuilab.engine.requeue import queue_again
 from tuilab.errors import CannotRecord, UsageError
@@ -21,6 +20,7 @@ from tuilab.record.events import StateChanged
 from tuilab.runs import notes, queue, score
 from tuilab.runs.queue import Ticket
 from tuilab.runs.score import Learned
+from tuilab.storage import places, user_data
 from tuilab.tui.state import settings
 from tuilab.tui.state.settings import Settings
 

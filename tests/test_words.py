@@ -28,8 +28,8 @@ from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, md
 from tuilab.reports.subject import Subject, read_subject
 from tuilab.reports.sweeps.points import curve_ends
+from tuilab.text.words import extent, seconds, size, spell_of
 from tuilab.tui.state.run_source import note_arms
-from tuilab.words import extent, seconds, size, spell_of
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
 TOUR = ["66 KiB", "17.5 KiB", "32 KiB", "257 KiB", "0 B", "128 KiB", "236.7 MiB", "2.794 GiB"]

@@ -15,8 +15,8 @@ from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.reports.plain import render
 from tuilab.reports.subject import read_subject
+from tuilab.text.wrapping import cells, flow, hung, wrap
 from tuilab.tui.looks.reading import fold
-from tuilab.wrapping import cells, flow, hung, wrap
 
 MIXED = st.text(alphabet="ab -，。（）数值稳定性é", max_size=60)
 

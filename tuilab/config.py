@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from tuilab import places
 from tuilab.errors import TuilabError, UsageError
-from tuilab.files import Fault, Unusable, read_small
-from tuilab.text import did_you_mean, show
+from tuilab.storage import places
+from tuilab.storage.files import Fault, Unusable, read_small
+from tuilab.text.display import did_you_mean, show
 
 FPS = 2.0
 DEVICE = "auto"

@@ -11,7 +11,7 @@ import torch
 from tuilab import __version__
 from tuilab.lab.device import torch_gpus
 from tuilab.probes.gpu.nvml import open_gpus
-from tuilab.text import show
+from tuilab.text.display import show
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page

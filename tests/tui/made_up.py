@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from tuilab import places
 from tuilab.record import events, presence
 from tuilab.record.journal.writer import Writer
+from tuilab.storage import places
 
 HOSTILE = "[/b][red]x[/]\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\ud800 $(reboot) [@click=app.leave]y[/]"
 FAST = '''"""A fast sum.

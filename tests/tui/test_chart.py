@@ -21,13 +21,13 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.spreads import Spread, draw_spreads
 from tuilab.drawings.symbols import ALL, BRAILLE, Symbols
 from tuilab.record.series import Series
+from tuilab.text.words import number
 from tuilab.tui.looks import themes
 from tuilab.tui.state.view import View
 from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.drawing import Drawing
-from tuilab.words import number
 
 LOSSES = [2 * math.exp(-step / 8) + 0.5 for step in range(40)]
 

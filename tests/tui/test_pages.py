@@ -13,12 +13,12 @@ from textual.pilot import Pilot
 from tests.tui.made_up import FAST, HOSTILE, PLAIN, identity, make_run, started, write
 from tests.tui.pictures import compare, picture, recorded, text_of
 from tests.tui.screens import UNSAFE, opened, press, text
-from tuilab import places
 from tuilab.catalogue import catalog
 from tuilab.cli.front_page import VERBS
 from tuilab.record import events, presence
 from tuilab.runs import queue
 from tuilab.runs.queue import Ticket
+from tuilab.storage import places
 from tuilab.tui.screens.page import Page
 from tuilab.tui.terminal.textual_parts import Part, rendered, rendered_parts
 from tuilab.tui.widgets.stopping import StopQuestion

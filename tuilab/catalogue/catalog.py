@@ -13,12 +13,13 @@ from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
-from tuilab import __version__, places
+from tuilab import __version__
 from tuilab.catalogue import course
 from tuilab.catalogue.scenario import Param, Scenario, Stated
 from tuilab.errors import TuilabError, UsageError
-from tuilab.files import Fault, Unusable, read_small, replace, sealed, unsealed
-from tuilab.text import did_you_mean, join, show
+from tuilab.storage import places
+from tuilab.storage.files import Fault, Unusable, read_small, replace, sealed, unsealed
+from tuilab.text.display import did_you_mean, join, show
 
 _CACHE_LIMIT = 16 * 1024 * 1024
 _CACHED_FILES = 500  # if the cache holds more files, only those that were listed last are kept

@@ -11,7 +11,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, literal_text, parse_source, race_arms, read_text
 from tuilab.catalogue.stated import SECTIONS
 from tuilab.probes.settings import VARIABLES
-from tuilab.text import show
+from tuilab.text.display import show
 
 _ERROR_LINE = re.compile(r"line (\d+): (.*)", re.DOTALL)
 _QUESTION = re.compile(r"\b(?:how (?!do|does|did|is|are|can|will|would|to)\w+|what|which|[0-9]+)\b[^?]{0,300}\?", re.IGNORECASE)

@@ -10,7 +10,7 @@ from tuilab.catalogue.params import option_of, spell
 from tuilab.catalogue.scenario import Value
 from tuilab.catalogue.source import CLAIMING, called_method, is_about_ratio, literal_text, race_arms, text_of
 from tuilab.catalogue.stated import KEY_RULE, SECTION, bullets, changes_of, fits, is_key, match, stated, why_unknown
-from tuilab.text import did_you_mean, show
+from tuilab.text.display import did_you_mean, show
 
 _OF_BOTH = {"key", "at_most", "at_least", "lacks", "at", "answers"}
 TAKES = {  # the arguments of a call that claims

@@ -11,7 +11,7 @@ from tuilab.catalogue.lesson import blocks
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import Broken, read_text
 from tuilab.catalogue.stated import intro_of
-from tuilab.text import show
+from tuilab.text.display import show
 
 LONGEST = 25  # words of a sentence
 _SHOWN = 60  # characters of a sentence in its warning

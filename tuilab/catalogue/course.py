@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.files import Fault, Unusable, read_small
-from tuilab.text import show
+from tuilab.storage.files import Fault, Unusable, read_small
+from tuilab.text.display import show
 
 FILE = "course.txt"
 BUILDS_ON = 2  # lessons, at most

@@ -7,7 +7,7 @@ from math import prod
 
 from tuilab.catalogue.scenario import Value
 from tuilab.errors import UsageError
-from tuilab.text import show
+from tuilab.text.display import show
 
 MOST = 1000  # points: each is a run of its own, and a report tells of all
 

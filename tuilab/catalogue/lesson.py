@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from tuilab.text import show_lines
-from tuilab.wrapping import flow
+from tuilab.text.display import show_lines
+from tuilab.text.wrapping import flow
 
 _FLOWING = ("text", "bullet", "item", "note")  # goes on in the next line; a note only behind a comma
 _LONGEST = 60_000  # characters; what is longer is no lesson

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from tuilab.catalogue.scenario import Param, Value
 from tuilab.errors import UsageError
-from tuilab.text import GONE, did_you_mean, join, show
+from tuilab.text.display import GONE, did_you_mean, join, show
 
 DEVICE = Param("device", "choice", "auto", ("auto", "cpu", "cuda"), "where the tensors live")  # of all that call lab.device()
 

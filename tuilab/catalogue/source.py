@@ -16,8 +16,8 @@ from tuilab.catalogue.quiet import wants_quiet
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
 from tuilab.catalogue.stated import claims_of, sections_of
 from tuilab.errors import UsageError
-from tuilab.files import read_regular
-from tuilab.text import show
+from tuilab.storage.files import read_regular
+from tuilab.text.display import show
 
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
 CLAIMING = ("claim", "claim_ratio")  # calls that name a claim first

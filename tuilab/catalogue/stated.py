@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tuilab.catalogue.scenario import Stated
-from tuilab.text import show
-from tuilab.wrapping import flow
+from tuilab.text.display import show
+from tuilab.text.wrapping import flow
 
 SECTION = "Look for"
 SECTIONS = ("Predict", SECTION, "Try next", "Source")  # of a lesson, in their order

@@ -4,7 +4,7 @@ import os
 import re
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.files import Unusable, read_small
+from tuilab.storage.files import Unusable, read_small
 
 ENGLISH = "en"
 

@@ -66,7 +66,7 @@ def guard() -> None:
 
 
 def _guarded(kind: type[Any]) -> type[Any]:
-    from tuilab.text import show
+    from tuilab.text.display import show
 
     class Guarded(kind):  # type: ignore[misc]
         source_template = with_own(kind.source_template, kind.name)

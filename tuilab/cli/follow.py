@@ -29,7 +29,7 @@ from tuilab.reports.result import results_of
 from tuilab.reports.several import Finished, line_of, overview
 from tuilab.runs import earlier, queue, store
 from tuilab.runs.command_line import hint
-from tuilab.text import show
+from tuilab.text.display import show
 
 _AHEAD = 4  # runs that torch is loaded for ahead of their turn, at most: each takes 150 MB for itself
 

@@ -6,7 +6,7 @@ The page names all subcommands without loading them: to load them all would take
 from collections.abc import Iterable
 
 from tuilab.errors import MEANINGS
-from tuilab.wrapping import columns, wrap
+from tuilab.text.wrapping import columns, wrap
 
 # The subcommands of `tuilab --help` by heading, each with its summary; the file of one is loaded only when it is used.
 GROUPS = {

@@ -15,7 +15,7 @@ from tuilab.runs.comparing.call_times import times_of_processes
 from tuilab.runs.comparing.claim_pairs import Shift
 from tuilab.runs.comparing.comparison import Comparison, regressions, slower, verdict_words
 from tuilab.runs.comparing.differences import facts_of
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 _SLOWER = re.compile(r"slower:(\d{1,4}(?:\.\d{1,3})?)%?")
 _BOX = ("environment", "model"), ("environment", "usable cores"), ("environment", "GPU of the run")

@@ -11,7 +11,7 @@ from tuilab import __version__
 from tuilab.cli import front_page, options
 from tuilab.cli.front_page import VERBS
 from tuilab.errors import ExitCode, UsageError
-from tuilab.text import did_you_mean
+from tuilab.text.display import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -33,7 +33,7 @@ from tuilab.runs import store
 from tuilab.runs.command_line import hint
 from tuilab.runs.disk_room import DiskRoom
 from tuilab.runs.run_name import RunName
-from tuilab.text import show
+from tuilab.text.display import show
 
 OnSummary = Callable[[RunSummary], object]
 Pause = Callable[[float], object]

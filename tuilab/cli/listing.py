@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Mapping, Sequence
 
-from tuilab import places
 from tuilab.catalogue.scenario import Scenario
 from tuilab.drawings.glyphs import style_of
 from tuilab.runs import representative
 from tuilab.runs.index import Index
-from tuilab.text import show
-from tuilab.wrapping import columns, wrap
+from tuilab.storage import places
+from tuilab.text.display import show
+from tuilab.text.wrapping import columns, wrap
 
 
 def tell(scenarios: Sequence[Scenario], topics: Mapping[str, str], root: str | None = None) -> None:

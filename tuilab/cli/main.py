@@ -10,8 +10,9 @@ import os
 import sys
 from typing import NoReturn
 
-from tuilab import places, text
 from tuilab.errors import ExitCode, TuilabError
+from tuilab.storage import places
+from tuilab.text import display as text
 
 _OF_THE_DISK = {errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN, errno.ETIMEDOUT}
 
@@ -44,7 +45,7 @@ def main() -> NoReturn:
         else:
             _say(f"tuilab: cannot write the result: {problem.strerror}")
             code = ExitCode.CANNOT_RECORD
-    user_data = sys.modules.get("tuilab.user_data")  # loaded by who reads such a file
+    user_data = sys.modules.get("tuilab.storage.user_data")  # loaded by who reads such a file
     for complaint in user_data.complaints() if user_data else ():
         _say(f"tuilab: {complaint}")
     _leave(code)

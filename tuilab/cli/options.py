@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuilab import places
 from tuilab.cli import front_page
 from tuilab.engine import engines
 from tuilab.errors import UsageError
+from tuilab.storage import places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

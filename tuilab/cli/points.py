@@ -17,7 +17,7 @@ from tuilab.errors import UsageError
 from tuilab.record.events import Sweep
 from tuilab.runs.command_line import option_words
 from tuilab.scrub import is_secret_value, words_for_record
-from tuilab.text import GONE, did_you_mean, show
+from tuilab.text.display import GONE, did_you_mean, show
 
 Given = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from tuilab.reports.compare_text import render_boxes, width_here
 from tuilab.runs import store
 from tuilab.runs.comparing.comparison import compare
 from tuilab.runs.comparing.differences import box_of
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 def print_boxes(outcome: Outcome) -> None:

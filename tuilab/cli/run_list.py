@@ -13,8 +13,8 @@ from tuilab.runs.entry import WAITS, RunEntry, changed_words, own_words
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName, by_time
-from tuilab.text import plural, show
-from tuilab.words import size
+from tuilab.text.display import plural, show
+from tuilab.text.words import size
 
 LIMIT = 20  # runs, where nobody says how many
 _READ_MISSING_S = 0.05  # seconds in which a list reads runs for the next one

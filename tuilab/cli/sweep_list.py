@@ -10,8 +10,8 @@ from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint, short
 from tuilab.runs.run_name import RunName
 from tuilab.runs.sweeps import Begun
-from tuilab.text import plural, shorten, show
-from tuilab.wrapping import columns, wrap
+from tuilab.text.display import plural, shorten, show
+from tuilab.text.wrapping import columns, wrap
 
 _MOST = 20
 

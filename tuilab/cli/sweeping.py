@@ -30,7 +30,7 @@ from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import RunEntry
 from tuilab.scrub import words_for_record
-from tuilab.text import GONE, plural, show
+from tuilab.text.display import GONE, plural, show
 
 _LOOK_S = 0.2
 _NEXT_S = 3.0  # in which a front begins the next point

@@ -10,8 +10,8 @@ from itertools import pairwise
 from statistics import median
 
 from tuilab.commands.steps import Step
-from tuilab.text import join
-from tuilab.words import seconds, size
+from tuilab.text.display import join
+from tuilab.text.words import seconds, size
 
 _USUAL_OF = 5  # steps, before a usual one is known
 _STALL_TIMES, _STALL_S = 10, 5.0

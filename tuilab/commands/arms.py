@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tuilab.engine.messages import ArmClaim, CommandArm
 from tuilab.errors import UsageError
-from tuilab.text import did_you_mean, show
+from tuilab.text.display import did_you_mean, show
 
 BASE = "base"
 _VARIABLE = re.compile(r"(?a:[A-Za-z_]\w*)=")

@@ -9,7 +9,7 @@ from datetime import datetime
 from tuilab.commands.order import script_of
 from tuilab.lab.lost_rank import Ended, lost_of
 from tuilab.record.events import ScenarioFailed
-from tuilab.text import show
+from tuilab.text.display import show
 
 _KEPT = 64 * 1024  # bytes at the end of what was printed
 _TRACEBACK_LIMIT = 8_000  # characters, as of a scenario's

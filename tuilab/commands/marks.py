@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tuilab.commands.cpu.core_time import Reading
 from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.files import open_regular
+from tuilab.storage.files import open_regular
 
 _MOST_PROCESSES = 10_000  # of one command
 _TEXT_LIMIT = 4_000

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from tuilab.commands.parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST, WITH_FORWARD
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 LEAST = 20  # steps: a loader with workers brings batches in bursts, so that the mean of few says little
 _WAITING = 10  # percent: without any waits a step is then 1.1 times as fast, which a race of a few processes can still tell

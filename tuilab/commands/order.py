@@ -16,7 +16,7 @@ from tuilab.errors import UsageError
 from tuilab.judging.interim_analyses import PLANNED_ANALYSES
 from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.scrub import words_for_record
-from tuilab.text import show
+from tuilab.text.display import show
 
 TOPIC = "exec"
 RACE_TOPIC = "ab"

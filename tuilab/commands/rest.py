@@ -17,7 +17,7 @@ from tuilab.record import events
 from tuilab.record.hidden import Hiding
 from tuilab.record.journal.reader import Reader
 from tuilab.record.journal.writer import Writer
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from tuilab.engine.processes import ended_by, name_of, printing_into
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.scrub import words_for_record
-from tuilab.text import show
+from tuilab.text.display import show
 
 _TURN_S = 0.05
 _AS_IT_IS = CommandArm(name="")

@@ -12,7 +12,7 @@ from tuilab.commands import inside
 from tuilab.commands.inside._tuilab_watch import HOW, VARIABLE
 from tuilab.engine import processes
 from tuilab.errors import TuilabError
-from tuilab.text import show
+from tuilab.text.display import show
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
 OURS = 125  # the exit code if tuilab itself failed, as of env, nohup and timeout

@@ -8,8 +8,8 @@ from tuilab.commands.marks import Process
 from tuilab.commands.next_step import Loading, next_step
 from tuilab.commands.parts import SEVERAL_THREADS, UNTOLD, lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
-from tuilab.text import percent, plural
-from tuilab.words import seconds
+from tuilab.text.display import percent, plural
+from tuilab.text.words import seconds
 
 _EVEN = 0.2  # of a mean, by which a median may be off
 _CLEAR = 0.1  # of a step, by which its CPU time differs from it

@@ -7,7 +7,7 @@ from tuilab.commands.marks import Marks, Process
 from tuilab.commands.ran import Program, Ran, version_of_torch
 from tuilab.commands.started import INSIDE
 from tuilab.commands.steps import Steps
-from tuilab.text import join, plural, show
+from tuilab.text.display import join, plural, show
 
 _OFF = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _OLDEST = (2, 5)  # torch that loads what watches by itself

@@ -26,8 +26,8 @@ from tuilab.engine.messages import CommandOrder
 from tuilab.judging.learning import COMPARED_VALUES
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
-from tuilab.text import join, plural, show
-from tuilab.words import size
+from tuilab.text.display import join, plural, show
+from tuilab.text.words import size
 
 _TELL_S = 2.0  # between two accounts of where the time goes, and of how many steps there were
 _KEPT = 5_000  # of the last steps, for these accounts

@@ -11,7 +11,7 @@ from typing import Literal
 
 from tuilab.errors import TuilabError
 from tuilab.probes import NotKnown
-from tuilab.text import show
+from tuilab.text.display import show
 
 Status = Literal["pass", "warn", "fail", "n/a"]
 

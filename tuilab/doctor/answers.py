@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from tuilab.doctor import Finding
 from tuilab.doctor.facts import Fact
 from tuilab.drawings.glyphs import Style
-from tuilab.text import plural, show
-from tuilab.wrapping import wrap
+from tuilab.text.display import plural, show
+from tuilab.text.wrapping import wrap
 
 _MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x", 31), "n/a": ("–", "-", 2)}
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 from tuilab.doctor import Box, Finding, Group, answer, unknown
 from tuilab.doctor.facts import Fact
 from tuilab.doctor.hearing import Forked, Process, hear, may_fork, start, to_its_end
-from tuilab.text import show
+from tuilab.text.display import show
 
 T = TypeVar("T")
 

@@ -14,9 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tuilab import places
 from tuilab.errors import CannotRecord, TuilabError
-from tuilab.files import open_regular, replace
 from tuilab.probes.env import environment_facts
 from tuilab.record.encoding import spell_out
 from tuilab.record.hidden import without_places
@@ -26,7 +24,9 @@ from tuilab.runs import store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.scrub import scrub
-from tuilab.text import show, show_lines
+from tuilab.storage import places
+from tuilab.storage.files import open_regular, replace
+from tuilab.text.display import show, show_lines
 
 _FAILURES = 5
 _LOOKED_AT = 200  # runs, the newest

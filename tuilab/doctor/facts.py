@@ -11,7 +11,6 @@ from typing import Any
 
 import psutil
 
-from tuilab.files import read_regular
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown, gather
@@ -19,8 +18,9 @@ from tuilab.probes.cpu import cpu_facts
 from tuilab.probes.env import environment_facts
 from tuilab.probes.numa import numa_facts
 from tuilab.probes.settings import VARIABLES
-from tuilab.text import plural, show
-from tuilab.words import gpu_label, size
+from tuilab.storage.files import read_regular
+from tuilab.text.display import plural, show
+from tuilab.text.words import gpu_label, size
 
 SECTIONS = ("Machine", "Processor", "Memory", "NUMA", "GPUs", "torch", "Packages", "Variables", "Libraries", "Calibration")
 _LIMIT = 64 * 1024

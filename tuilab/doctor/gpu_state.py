@@ -23,7 +23,7 @@ from tuilab.probes.gpu.board import LINK, Links, width_of_card
 from tuilab.probes.gpu.meters import METERS
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, Gpus, open_gpus, throttle_names
 from tuilab.record.gpus.raced_gpu import nvml_uuid
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 _REACHED = ("sm_mhz", "memory_mhz", "power_w", "throttle_mask")
 

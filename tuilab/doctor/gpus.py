@@ -14,8 +14,8 @@ from tuilab.probes.gpu.nvml import Gpu, GpuLost, Gpus, open_gpus, throttle_names
 from tuilab.probes.gpu.tenants import Other
 from tuilab.probes.gpu.there import is_gpu_there, mend_driver
 from tuilab.record.gpus.raced_gpu import nvml_uuid
-from tuilab.text import plural
-from tuilab.words import size
+from tuilab.text.display import plural
+from tuilab.text.words import size
 
 _NO_GPU = ("no NVIDIA driver", "sees no GPU", "not loaded")
 _HARMLESS = {"idle", "clocks set by the user"}

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from tuilab import config, places, user_data
+from tuilab import config
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.errors import TuilabError
 from tuilab.judging import calibration, calibration_file
@@ -14,7 +14,8 @@ from tuilab.record.states import RunState
 from tuilab.runs import store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
-from tuilab.text import join_first, plural
+from tuilab.storage import places, user_data
+from tuilab.text.display import join_first, plural
 
 _STALE_S = 90 * 86400
 _LOOKED_AT = 200  # runs, the newest

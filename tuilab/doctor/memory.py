@@ -5,7 +5,7 @@ import resource
 
 from tuilab.doctor import FREE_MEMORY, Box, Finding, failed, passed, unknown, warn
 from tuilab.probes.cpu import cpu_facts
-from tuilab.words import size
+from tuilab.text.words import size
 
 _SMALL_BYTES = 2e9
 _TOO_SMALL_BYTES = 0.5e9

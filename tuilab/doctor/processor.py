@@ -8,7 +8,7 @@ from tuilab.probes.cores import measure_cores
 from tuilab.probes.cpu import cpu_facts, cpu_throttled_share, parse_cpu_list
 from tuilab.probes.numa import numa_facts
 from tuilab.probes.processes import why_hidden
-from tuilab.text import percent, plural
+from tuilab.text.display import percent, plural
 
 _SPIN_S = 0.3
 _MOST_SPINNING = 64

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.probes import NotKnown
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 
 def python(box: Box) -> Finding:

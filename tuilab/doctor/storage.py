@@ -5,11 +5,11 @@ import stat
 import tempfile
 from pathlib import Path
 
-from tuilab import places
 from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
 from tuilab.errors import TuilabError
 from tuilab.probes import NotKnown
-from tuilab.words import size
+from tuilab.storage import places
+from tuilab.text.words import size
 
 _SMALL_BYTES = 1e9
 _TOO_SMALL_BYTES = 50e6

@@ -7,7 +7,7 @@ import sys
 
 from tuilab.doctor import Box, Finding, passed, unknown, warn
 from tuilab.probes import textual_version
-from tuilab.text import is_monochrome, why_ascii
+from tuilab.text.display import is_monochrome, why_ascii
 
 _TMUX_PATIENCE_S = 1.0
 _NONE = "no terminal: stdout is a file or a pipe"

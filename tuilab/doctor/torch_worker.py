@@ -18,7 +18,7 @@ from tuilab.doctor.storage import REMOTE, mounted
 from tuilab.probes import NotKnown
 from tuilab.probes.cpu import cpu_facts
 from tuilab.probes.gpu.there import is_gpu_there, what_to_do
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 _RUNTIMES = {"GNU OpenMP": r"libgomp[\w.-]*\.so", "Intel OpenMP": r"libiomp5[\w.-]*\.so", "LLVM OpenMP": r"libomp[\w.-]*\.so"}
 _ALLOCATORS = {"jemalloc": r"libjemalloc", "tcmalloc": r"libtcmalloc", "mimalloc": r"libmimalloc"}

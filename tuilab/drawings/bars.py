@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.events import BarsShown
-from tuilab.text import show
-from tuilab.words import number
+from tuilab.text.display import show
+from tuilab.text.words import number
 
 DIGITS = 5  # of a value: what a bar cannot show
 _NAME_SHARE = 0.4  # of the width that names take at most

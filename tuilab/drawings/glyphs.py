@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, TextIO
 
 from tuilab.record.verdicts import FAILED, Verdict
-from tuilab.text import has_colour, is_utf8_terminal
+from tuilab.text.display import has_colour, is_utf8_terminal
 
 Kind = Literal["good", "fair", "bad", "open", "none"]  # how a claim came out: what gives it its colour in every view
 

@@ -11,8 +11,8 @@ from tuilab.record.events import GpuFound
 from tuilab.record.gpus.own_gpus import Throttled, Throttling, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import others_words
-from tuilab.text import show
-from tuilab.words import seconds
+from tuilab.text.display import show
+from tuilab.text.words import seconds
 
 Held = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
 

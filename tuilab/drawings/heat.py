@@ -8,8 +8,8 @@ from tuilab.arrays import NDArray, np
 from tuilab.drawings.picture import TONES, Canvas, Picture, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.events import ImageShown
-from tuilab.text import show
-from tuilab.words import number
+from tuilab.text.display import show
+from tuilab.text.words import number
 
 _QUARTERS = " ▗▄▘▚▙▀▜█"  # by three tones of the upper half, each with three of the lower
 _LEAST_FOLDED = 5  # rows, of which two may be words

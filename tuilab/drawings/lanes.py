@@ -9,7 +9,7 @@ from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.events import SpanShown
 from tuilab.record.summary import RunSummary
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 _FILLS, _PLAIN_FILLS = "█▒░▓▚▞", "#=+~%o"  # colour is not the only carrier
 _LANE_SHARE = 0.3  # of the width that their names take at most

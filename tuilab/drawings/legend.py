@@ -12,8 +12,8 @@ from tuilab.arrays import np
 from tuilab.drawings.lines import Line, by_look, is_untold, lasts, reading_at, step_at
 from tuilab.drawings.picture import ARMS, Canvas, cells, fit
 from tuilab.drawings.symbols import Symbols, plain
-from tuilab.text import show, told_apart
-from tuilab.words import clock, extent
+from tuilab.text.display import show, told_apart
+from tuilab.text.words import clock, extent
 
 _LEAST_PLOT = 7  # rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf
 _HIGH = 16  # rows of a chart that has many

@@ -13,8 +13,8 @@ from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, by_look, 
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.raster import Ints, column_of, raster
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.text import show
-from tuilab.words import clock, number
+from tuilab.text.display import show
+from tuilab.text.words import clock, number
 
 LEAST_WIDTH, LEAST_HEIGHT = 20, 5  # below it there are only numbers
 _AT_ONCE = 16  # lines, so that what is computed of them stays in the caches

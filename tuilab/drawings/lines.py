@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tuilab.arrays import NDArray, np
 from tuilab.record.series import Series
-from tuilab.text import show
+from tuilab.text.display import show
 
 Floats = NDArray[np.float64]
 Known = dict[tuple[int, str], tuple[Sequence[float], Floats]]

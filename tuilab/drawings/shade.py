@@ -4,7 +4,7 @@ import base64
 import binascii
 
 from tuilab.record.events import ImageShown
-from tuilab.text import shorten
+from tuilab.text.display import shorten
 
 _SHADES = (" ░▒▓█", " .:*#")
 _NOT_FINITE = ("×", "X")

@@ -11,8 +11,8 @@ from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.blocks import NoiseFloor
 from tuilab.record.series import wants_log
 from tuilab.record.told import noise_words
-from tuilab.text import show, told_apart
-from tuilab.words import number
+from tuilab.text.display import show, told_apart
+from tuilab.text.words import number
 
 _NAME_SHARE = 3  # names take at most a third of the width
 _GAP = 2  # columns between a value and what stands behind it

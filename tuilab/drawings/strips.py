@@ -12,8 +12,8 @@ from tuilab.drawings.axis import x_axis
 from tuilab.drawings.lines import PATIENCE, Line, point_at
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
-from tuilab.text import show
-from tuilab.words import clock, number
+from tuilab.text.display import show
+from tuilab.text.words import clock, number
 
 _MOST_ROWS = 6  # of one strip
 _LEAST_ROOM = 8  # columns, below which there are only names and values

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from tuilab.drawings.picture import Canvas, Picture, cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, plain
 from tuilab.record.events import Cell, TableShown
-from tuilab.text import show
-from tuilab.words import number
+from tuilab.text.display import show
+from tuilab.text.words import number
 
 _GAP = 2
 _LEAST = 6  # columns that a text is folded to

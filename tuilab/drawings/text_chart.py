@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from tuilab.drawings.units import labels, log_label
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, ends_of, is_log_x, is_log_y
-from tuilab.text import shorten, show, told_apart
-from tuilab.words import scale_of, unit_of
+from tuilab.text.display import shorten, show, told_apart
+from tuilab.text.words import scale_of, unit_of
 
 _MARKERS = ("braille", "hd", "•", "×", "+", "o")
 _PLAIN_MARKERS = ("*", "o", "+", "x", "#", "@")

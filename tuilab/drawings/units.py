@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from tuilab.words import clock, decimals_of, number, scale_of, short_exponent, trimmed
+from tuilab.text.words import clock, decimals_of, number, scale_of, short_exponent, trimmed
 
 _LONG = 1e7  # from here on labels have a power of ten
 _THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

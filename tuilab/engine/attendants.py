@@ -10,9 +10,9 @@ from pathlib import Path
 from tuilab.engine import processes
 from tuilab.engine.children import Crew
 from tuilab.engine.spawn import Child, has_rest, spawn_judge, spawn_rest, spawn_sampler
-from tuilab.files import open_regular
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.storage.files import open_regular
 
 SAMPLER_SILENCE_S = 10.0
 SAMPLER_END_S = 2.0  # nobody waits for its readings any more

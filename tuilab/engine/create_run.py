@@ -18,7 +18,6 @@ from tuilab.engine import messages
 from tuilab.engine.capture import Capture
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import BoxLacks, CannotRecord, UsageError
-from tuilab.files import read_regular
 from tuilab.record import events, presence
 from tuilab.record.events import Event, RunDescribed, RunStarted
 from tuilab.record.hidden import Hiding, cleaner
@@ -27,7 +26,8 @@ from tuilab.record.verdicts import RULE
 from tuilab.runs import store
 from tuilab.runs.run_name import kind_of_run
 from tuilab.scrub import GONE, words_for_record
-from tuilab.text import clip, show
+from tuilab.storage.files import read_regular
+from tuilab.text.display import clip, show
 
 _PORTION = 40 * 1024  # bytes of a record, beside what is always short
 _LONG = ("params", "changed", "claims", "claim_keys", "argv", "command")

@@ -28,7 +28,7 @@ from tuilab.runs import elsewhere, store
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import is_newborn
 from tuilab.scrub import is_secret_value
-from tuilab.text import show
+from tuilab.text.display import show
 
 _CHUNK = 4096  # bytes of a receipt
 _PATIENCE_S = 5.0  # for the last words of a supervisor that has ended

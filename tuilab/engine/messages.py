@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from tuilab.files import identity
 from tuilab.record.events import Scalar, Sweep
+from tuilab.storage.files import identity
 
 RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
 GO = b"!"  # the front has heard of its run

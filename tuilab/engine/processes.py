@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tuilab.engine.exiting import is_exiting, why_it_stays
 from tuilab.record.presence import GONE, LOOKS, MARK, descendants, marked, search, start_time, stat_fields
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
 

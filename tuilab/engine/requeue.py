@@ -11,7 +11,7 @@ from tuilab.engine.messages import RunOrder
 from tuilab.errors import UsageError
 from tuilab.runs import queue, store
 from tuilab.runs.command_line import hint
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str, Path]]:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from tuilab.engine import processes
 from tuilab.engine.exiting import is_doomed
-from tuilab.files import set_apart
 from tuilab.record import presence
 from tuilab.record.states import RunState
+from tuilab.storage.files import set_apart
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import ArmOrder, CommandOrder, Farewell

@@ -31,7 +31,7 @@ from tuilab.record.hidden import secret_places
 from tuilab.record.states import RunState
 from tuilab.runs import queue
 from tuilab.scrub import words_for_record
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 GRACE_S = 3.0
 INTERRUPT_S = 30.0  # that a command has after SIGINT, as to save what it has learned

@@ -17,7 +17,7 @@ from tuilab.record import presence
 from tuilab.record.events import Scalar
 from tuilab.runs import queue, store
 from tuilab.scrub import words_for_record
-from tuilab.text import show
+from tuilab.text.display import show
 
 CORES = "cores"  # all of them are one device
 _NAMED = 3  # runs that one waits for

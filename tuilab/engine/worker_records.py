@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tuilab.engine.messages import ArmOrder
 from tuilab.engine.spawn import Child, worker_environment
-from tuilab.files import open_regular
 from tuilab.record import events, presence, unwritten
 from tuilab.record.journal.lines import last_number
 from tuilab.scrub import environment_for_record, words_for_record
+from tuilab.storage.files import open_regular
 
 FAULT_LIMIT = 4096  # bytes
 _TOGETHER = 500  # streams that one record counts

@@ -17,7 +17,7 @@ from tuilab.fleet.travel import check_ranks, files_of
 from tuilab.fleet.wanted import Wanted, chosen
 from tuilab.interrupts import OneByOne
 from tuilab.record.origin import carried
-from tuilab.text import join, plural, show
+from tuilab.text.display import join, plural, show
 
 _MOST_TRIES = 3
 _POLL_S = 0.1

@@ -18,7 +18,7 @@ from typing import Any
 from tuilab.errors import BoxLacks, UsageError
 from tuilab.fleet.host import Host
 from tuilab.interrupts import OneByOne
-from tuilab.text import show
+from tuilab.text.display import show
 
 _PATIENCE_S = 5.0  # for an address to answer
 _LOOK_S = 5.0  # between two looks whether the head of the cluster is there

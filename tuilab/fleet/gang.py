@@ -17,7 +17,7 @@ from tuilab.fleet.seat import END_S, Seat, Task, hear, ourselves
 from tuilab.fleet.wanted import Wanted, chosen
 from tuilab.interrupts import OneByOne
 from tuilab.record.origin import carried
-from tuilab.text import join, plural, show
+from tuilab.text.display import join, plural, show
 
 _POLL_S = 0.1
 _LOOK_S = 5.0

@@ -10,7 +10,7 @@ from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
 from tuilab.runs import store
 from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
-from tuilab.words import size
+from tuilab.text.words import size
 
 _FAULT = "fault-"  # begin the names of what is removed where nothing crashed
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.files import open_regular
 from tuilab.runs.archive.names import is_of_a_run, names
+from tuilab.storage.files import open_regular
 
 _PORTION = 4 << 20  # bytes that are handed over at a time
 _PIECE = 1 << 20

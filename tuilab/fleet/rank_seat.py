@@ -10,7 +10,7 @@ from tuilab.engine.messages import Farewell, Place, Receipt
 from tuilab.fleet.cluster import Asked, Node, NodeFailed, Remote
 from tuilab.fleet.host import Reading
 from tuilab.fleet.seat import PATIENCE_S
-from tuilab.text import show
+from tuilab.text.display import show
 
 _EVERY_S = 0.1  # that ranks are asked for news, at most: those of other nodes wait for them
 

@@ -20,7 +20,7 @@ from tuilab.record.events import Identity
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
 from tuilab.runs.run_name import RunName
-from tuilab.text import show
+from tuilab.text.display import show
 
 _EVERY_S = 0.25  # that a run is asked for news, at most
 END_S = 10.0  # that a node has to stop what was told to stop at once

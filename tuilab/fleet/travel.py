@@ -8,8 +8,8 @@ from pathlib import Path
 from tuilab.catalogue.imports import SOURCE_LIMIT, parsed
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import UsageError
-from tuilab.files import read_regular
-from tuilab.text import show
+from tuilab.storage.files import read_regular
+from tuilab.text.display import show
 
 _MOST = 200  # files that lie beside a scenario and are imported
 

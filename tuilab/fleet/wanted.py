@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tuilab.engine.engines import Tell
 from tuilab.errors import BoxLacks, UsageError
 from tuilab.fleet.cluster import Node
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 @dataclass(frozen=True)

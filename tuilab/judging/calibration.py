@@ -20,7 +20,7 @@ from tuilab.judging.units import make_units
 from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
-from tuilab.text import percent, plural, show
+from tuilab.text.display import percent, plural, show
 
 USUAL_MINUTES = {"cpu": 2.0, "cuda": 5.0}  # that a calibration takes, by device
 _GROUP = 6  # processes of one trial, as many as a run has repeats

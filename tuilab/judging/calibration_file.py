@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tuilab import files, places, user_data
 from tuilab.errors import CannotRecord
 from tuilab.record import presence
 from tuilab.record.events import Count
-from tuilab.text import show
+from tuilab.storage import files, places, user_data
+from tuilab.text.display import show
 
 _MAX_BYTES = 1024 * 1024
 _LOCK_TIMEOUT_S = 5.0  # other calibrations hold the lock only for a moment

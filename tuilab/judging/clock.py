@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from tuilab.judging import stats
 from tuilab.record.parts import CALM_SHARE, Block
-from tuilab.text import percent, show
+from tuilab.text.display import percent, show
 
 ClockKind = Literal["wall", "cpu"]
 

@@ -11,7 +11,7 @@ from tuilab.judging import stats
 from tuilab.judging.evidence import MIN_UNITS, Evidence
 from tuilab.judging.units import make_units
 from tuilab.record import events
-from tuilab.text import percent, plural
+from tuilab.text.display import percent, plural
 
 _MAX_DISTURBED_SHARE = 0.3  # of the blocks
 _MAX_UNKNOWN_SHARE = 0.3  # of the blocks on a GPU

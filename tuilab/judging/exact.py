@@ -15,7 +15,7 @@ from tuilab.record.holding import is_as_claimed
 from tuilab.record.parts import Claim
 from tuilab.record.plain_value import Leaf, Value, is_number, leaves
 from tuilab.record.verdicts import Verdict
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 _MAX_PARTS = 8  # a longer list is cut
 _MAX_CHARACTERS = 200  # a longer text is cut

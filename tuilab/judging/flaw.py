@@ -6,7 +6,7 @@ Every worker checks its claims, so this module imports nothing that is slow to l
 import math
 
 from tuilab.record import events
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 def find_flaw(claim: events.ClaimDeclared) -> str:

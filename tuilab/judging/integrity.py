@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuilab.catalogue.imports import SOURCE_LIMIT
-from tuilab.files import open_regular, read_regular
 from tuilab.judging.judge_run import judge
 from tuilab.record import unwritten
 from tuilab.record.events import VerdictReached
@@ -23,7 +22,8 @@ from tuilab.record.origin.taken_out import words_taken_from_source
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE
-from tuilab.text import join, plural, show
+from tuilab.storage.files import open_regular, read_regular
+from tuilab.text.display import join, plural, show
 
 # The number of records by stream; None if some are lost, because the length then proves nothing.
 StreamLengths = dict[str, int | None]

@@ -18,7 +18,7 @@ from tuilab.judging.evidence import MIN_UNITS
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 PLANNED_ANALYSES = (6, 8, 12, 16, 24, 40)  # repeats after which a run with a budget is analysed
 _MAX_REPEATS = 1000  # that `tuilab run` accepts

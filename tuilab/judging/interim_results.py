@@ -19,7 +19,7 @@ from tuilab.judging.judgement import Judgement
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
-from tuilab.text import brief, interval_words, plural
+from tuilab.text.display import brief, interval_words, plural
 
 
 @dataclass(frozen=True)

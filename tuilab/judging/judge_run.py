@@ -17,7 +17,7 @@ from tuilab.record.gpus.own_gpus import gpu_of_claim
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import RULE, Verdict
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 
 def judge(summary: RunSummary) -> list[events.VerdictReached]:

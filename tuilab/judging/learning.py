@@ -12,7 +12,7 @@ from statistics import fmean
 
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
-from tuilab.text import percent
+from tuilab.text.display import percent
 
 COMPARED_VALUES = 10  # the first values that an arm called backward() on
 _ROUNDING_TOLERANCES = {  # share of a value, by the dtype that arms compute in

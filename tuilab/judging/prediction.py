@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tuilab.record.events import RunStarted
 from tuilab.record.parts import Claim
-from tuilab.words import number
+from tuilab.text.words import number
 
 _RIGHT_FACTOR = 1.1
 _NEAR_FACTOR = 2.0

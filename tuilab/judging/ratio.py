@@ -31,7 +31,7 @@ from tuilab.judging.significance import (
 from tuilab.judging.units import REPEATS, ROUNDS, Units, is_machine_disturbed, make_units
 from tuilab.record import events
 from tuilab.record.verdicts import DECISIONS, Verdict
-from tuilab.text import percent
+from tuilab.text.display import percent
 
 _MAX_LOG = 700  # the exponential of a larger number is no float
 # An inconclusive ratio is called far from its bound only if the whole interval is further away

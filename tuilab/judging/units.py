@@ -10,7 +10,7 @@ from statistics import fmean
 from tuilab.judging import stats
 from tuilab.judging.evidence import MIN_UNITS, Evidence
 from tuilab.record.parts import CALM_SHARE
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 UNKNOWN_SD = 0.05  # between processes, on a machine that was never calibrated
 DISTURBED_SD = 0.25  # of one process on a disturbed machine: its rounds are all wrong together

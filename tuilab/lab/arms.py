@@ -9,7 +9,7 @@ from tuilab.lab.given import checked, number_in, told, words
 from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
-from tuilab.text import shorten
+from tuilab.text.display import shorten
 
 _NAME_LIMIT = 1_000  # of an arm that others tell of, too
 _NAME_SHOWN = 60  # of it where it failed: what failed is to be told, too

@@ -22,8 +22,8 @@ from tuilab.record.events import EnvironmentRecorded
 from tuilab.record.gpus.gpu_of_run import gpu_of_run
 from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.record.journal.writer import Writer
-from tuilab.text import plural
-from tuilab.words import size
+from tuilab.text.display import plural
+from tuilab.text.words import size
 
 ANY = ("auto", "cuda")
 

@@ -16,7 +16,7 @@ from tuilab.lab.arms import ArmFailed, arm_order, function_name
 from tuilab.lab.given import whole
 from tuilab.lab.prefix import complete
 from tuilab.probes.interfaces import network_of
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 _MOST = 64  # ranks: each loads a torch of its own
 # By its address the box is found even where nobody knows its name; the port is a free one.

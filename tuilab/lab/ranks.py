@@ -21,8 +21,8 @@ from tempfile import gettempdir
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import TORCHRUN, Farewell, Place, WorkerLine, WorkerOrder
 from tuilab.engine.spawn import socket_pair
-from tuilab.files import set_apart
-from tuilab.scratch import scratch
+from tuilab.storage.files import set_apart
+from tuilab.storage.scratch import scratch
 
 _RANK = "rank"  # the word that tells a rank from the launcher
 _PATIENCE_S = 10.0  # with ranks of other nodes: who failed first, or that a node is lost, may be heard later

@@ -28,7 +28,7 @@ from tuilab.record.events import (
     TableShown,
     TextShown,
 )
-from tuilab.words import number as in_words
+from tuilab.text.words import number as in_words
 
 Axis = Literal["", "x", "y", "xy"]
 

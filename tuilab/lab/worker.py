@@ -23,7 +23,6 @@ from typing import Any, NoReturn
 
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Farewell, Place, Ready, WarmUp, WorkerLine, WorkerOrder
-from tuilab.files import set_apart
 from tuilab.lab.failures.failure import describe, exit_code_of, is_of_full_gpu, reason_of, text_of
 from tuilab.lab.forks import ForksEnd, end_servers, flush_prints, follow_to_death
 from tuilab.lab.prefix import has_ranks
@@ -33,7 +32,8 @@ from tuilab.record import events, unwritten
 from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
 from tuilab.runs.store import cannot_write
-from tuilab.text import plural
+from tuilab.storage.files import set_apart
+from tuilab.text.display import plural
 
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
 _ORDERLY_EXIT_S = 50  # seconds

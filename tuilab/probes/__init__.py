@@ -6,7 +6,7 @@ Imports the ground and `record`.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 class NotKnown(Exception):

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 from tuilab.probes import NotKnown, gather
-from tuilab.text import show
+from tuilab.text.display import show
 
 _NO_LIMIT_BYTES = 1 << 60  # cgroup v1 spells "no limit" as a number close to 2**63
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tuilab.probes import NotKnown, gather
 from tuilab.probes.settings import VARIABLES
-from tuilab.text import show
+from tuilab.text.display import show
 
 PACKAGES = ("tuilab", "torch", "numpy", "triton", "nvidia-ml-py", "textual", "plotext", "psutil")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tuilab.probes.gpu.tenants import user_of, why_pids_mean_nothing
 from tuilab.scrub import words_for_record
-from tuilab.text import show
+from tuilab.text.display import show
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

@@ -10,9 +10,9 @@ import hashlib
 import os
 from pathlib import Path
 
-from tuilab.files import open_regular
 from tuilab.record.states import FINAL_STATES, RunState
-from tuilab.text import show
+from tuilab.storage.files import open_regular
+from tuilab.text.display import show
 
 _DIGITS = 16
 _LIMIT = 64 << 30  # bytes of a stream: reading so many takes a minute, and nobody logs them

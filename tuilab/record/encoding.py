@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tuilab.record.events import Event
-from tuilab.text import clip
+from tuilab.text.display import clip
 
 LINE_LIMIT = 64 * 1024
 _BODY_LIMIT = LINE_LIMIT - 10  # beside the checksum, a space and the line feed

@@ -11,8 +11,8 @@ import msgspec
 
 from tuilab.record import plain_value
 from tuilab.record.plain_value import DEEPEST, Value
-from tuilab.text import show
-from tuilab.words import gpu_label
+from tuilab.text.display import show
+from tuilab.text.words import gpu_label
 
 FORMAT = 1  # major version of the journal; a reader refuses a newer one
 

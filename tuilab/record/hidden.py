@@ -23,7 +23,7 @@ from tuilab.record.events import (
     Unknown,
     tag_of,
 )
-from tuilab.text import GONE
+from tuilab.text.display import GONE
 
 Clean = Callable[[Any], Any]  # of plain data
 

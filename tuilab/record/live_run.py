@@ -18,7 +18,7 @@ from tuilab.record.presence import Presence, has_our_clock
 from tuilab.record.presence import presence as presence_of
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 class Watch:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tuilab.record import events
 from tuilab.record.verdicts import NOT_JUDGED, is_against
-from tuilab.words import gpu_words
+from tuilab.text.words import gpu_words
 
 CALM_SHARE = 0.05  # of the blocks or steps that may be disturbed before the wall clock is left
 

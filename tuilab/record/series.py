@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from tuilab.record.events import AxesNamed, Logged
-from tuilab.words import unit_of
+from tuilab.text.words import unit_of
 
 LIMIT = 4096  # buckets; reached, neighbours are merged and each bucket covers twice the points
 BAD_LIMIT = 1000  # non-finite points kept with their place; all are counted

@@ -13,8 +13,8 @@ from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict, is_about_other_values
-from tuilab.text import join, join_first, percent, plural, shorten, show
-from tuilab.words import clock, extent, number, size, unit_of
+from tuilab.text.display import join, join_first, percent, plural, shorten, show
+from tuilab.text.words import clock, extent, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
 PROCESSES = "processes"  # what a repeat of a race of commands counts: too few and too long for a rate

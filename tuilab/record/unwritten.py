@@ -8,7 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from tuilab.files import open_regular, set_apart
+from tuilab.storage.files import open_regular, set_apart
 
 _PREFIX = "unwritten-"
 _MOST = 10**12  # more than any run writes, and less than a record of the loss may say

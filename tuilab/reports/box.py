@@ -16,7 +16,7 @@ from tuilab.reports.charts.spreads import Interval
 from tuilab.reports.pages import ClaimRow, claim_row
 from tuilab.reports.subject import Subject
 from tuilab.runs.command_line import changes
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 _EXACT = "Holds exactly"
 _NOT_TESTED = "not testable here"

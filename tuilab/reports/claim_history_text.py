@@ -10,7 +10,7 @@ from tuilab.reports.result import keyed
 from tuilab.runs.comparing.claim_history import ClaimHistory, Moment
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
-from tuilab.text import brief, show
+from tuilab.text.display import brief, show
 
 _CHANGES = 4  # that are told of one run
 _VALUE = 40  # characters of what changed

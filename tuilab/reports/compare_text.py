@@ -24,8 +24,8 @@ from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, no_claims, verdict_words
 from tuilab.runs.comparing.differences import box_of
 from tuilab.runs.run_name import RunName
-from tuilab.text import brief, plural, shorten, show
-from tuilab.wrapping import cells, wrap
+from tuilab.text.display import brief, plural, shorten, show
+from tuilab.text.wrapping import cells, wrap
 
 _CURVES = 4
 _LINES = 6  # of one chart

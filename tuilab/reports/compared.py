@@ -25,7 +25,7 @@ from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import Comparison, verdict_words
 from tuilab.runs.comparing.differences import Difference, box_of
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 _MOST_CHARTS, _MOST_ROWS = 8, 60
 _FEW_POINTS = 0.4  # of what a chart alone may have

@@ -16,8 +16,8 @@ from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, key_words, time_rows, verdict_words
 from tuilab.runs.comparing.differences import Difference
-from tuilab.text import brief, plural, shorten, show
-from tuilab.words import seconds, spell_of
+from tuilab.text.display import brief, plural, shorten, show
+from tuilab.text.words import seconds, spell_of
 
 _PARTS = ("parameter", "source", "run", "environment", "conditions")
 

@@ -9,8 +9,8 @@ from tuilab.drawings.lanes import Lanes
 from tuilab.drawings.table import is_number_column, told_cell
 from tuilab.record.events import BarsShown, TableShown
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
-from tuilab.text import show, told_apart
-from tuilab.words import number
+from tuilab.text.display import show, told_apart
+from tuilab.text.words import number
 
 _LEFT, _RIGHT = 150, 540  # of bars; names are before them, values behind
 _LANES_LEFT, _LANES_RIGHT = 90, 626

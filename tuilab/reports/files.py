@@ -11,9 +11,9 @@ from typing import Any
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import replace
 from tuilab.reports.subject import Subject, read_each
-from tuilab.text import show
+from tuilab.storage.files import replace
+from tuilab.text.display import show
 
 ENDINGS = {  # how a file's name ends -> the format: a module of `formats`; the longest ending that fits is taken
     ".html": "html",

@@ -5,7 +5,7 @@ from tuilab.record.told import unmeasured
 from tuilab.reports.notices import as_sentence, damage_of, ending_of
 from tuilab.reports.subject import Subject
 from tuilab.runs.private import words_of, words_of_packed
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 def gaps(subject: Subject) -> list[str]:

@@ -3,7 +3,7 @@
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import alert_words, device_notices, dropped_words, gpu_errors, leftover_words, lost_words
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 def ending_of(summary: RunSummary, state: str) -> str:

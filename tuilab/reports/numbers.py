@@ -10,8 +10,8 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clock_words import time_words
 from tuilab.record.timing.clocks import WALL, arm_times
 from tuilab.record.told import device_words, ends_of_curves, gpu_rows, node_words, ranks_words
-from tuilab.text import plural, show, told_apart
-from tuilab.words import seconds, size, spell_of
+from tuilab.text.display import plural, show, told_apart
+from tuilab.text.words import seconds, size, spell_of
 
 Row = tuple[str, str]  # a name and its value in words
 _MOST_ROWS = 12  # arms, and measurements of memory

@@ -26,7 +26,7 @@ from tuilab.reports.result import ResultClaim, ResultRatio
 from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
-from tuilab.text import plural, show, told_apart
+from tuilab.text.display import plural, show, told_apart
 
 _STYLE = Style()
 _MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40

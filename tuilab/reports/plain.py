@@ -20,8 +20,8 @@ from tuilab.record.verdicts import Verdict
 from tuilab.reports.notices import ending_of
 from tuilab.reports.result import Result, keyed, result_of
 from tuilab.runs import command_line, store
-from tuilab.text import plural, show, show_lines, told_apart
-from tuilab.wrapping import cells, spans, wrap
+from tuilab.text.display import plural, show, show_lines, told_apart
+from tuilab.text.wrapping import cells, spans, wrap
 
 _TEXT_LINES = 30
 _FRAME_LINES = 12

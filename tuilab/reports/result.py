@@ -25,7 +25,7 @@ from tuilab.record.told import noise_words, reason_words, why_not_judged
 from tuilab.record.verdicts import NOT_JUDGED, Verdict, is_against
 from tuilab.reports.notices import notices_of
 from tuilab.reports.numbers import key_numbers
-from tuilab.text import brief, clip, interval_words, show
+from tuilab.text.display import brief, clip, interval_words, show
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Item
 from tuilab.record.series import by_arm, columns
 from tuilab.record.usage import usage_of, why_untold
-from tuilab.text import show
+from tuilab.text.display import show
 
 _HELD = 65_536  # numbers that are gathered at a time: what a run of any length takes of memory
 

@@ -15,9 +15,9 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.result import ResultClaim, claim_of, keyed
 from tuilab.runs import command_line, store
-from tuilab.text import plural, show
-from tuilab.words import seconds
-from tuilab.wrapping import wrap
+from tuilab.text.display import plural, show
+from tuilab.text.words import seconds
+from tuilab.text.wrapping import wrap
 
 MOST_LINES = 40
 _MOST_RUNS = 20  # more runs than this have one line for each topic

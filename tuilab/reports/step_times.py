@@ -25,8 +25,8 @@ from tuilab.reports.samples import pieces
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.call_times import CONFIDENCE, shift_between
 from tuilab.runs.comparing.claim_pairs import Shift
-from tuilab.text import join, percent, plural
-from tuilab.words import seconds, size, unit_of
+from tuilab.text.display import join, percent, plural
+from tuilab.text.words import seconds, size, unit_of
 
 LEAST = 20  # steps, from which on there is an interval
 _STRETCHES = 10

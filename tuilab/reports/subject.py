@@ -20,7 +20,7 @@ from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
 from tuilab.runs.private import Private
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tuilab import places
 from tuilab.errors import TuilabError
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
-from tuilab.text import GONE, show
+from tuilab.storage import places
+from tuilab.text.display import GONE, show
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, Scalar

@@ -9,7 +9,7 @@ from tuilab.record.states import RunState
 from tuilab.runs import elsewhere, queue, reading, store
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import RunEntry
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 def why_not(run_dir: Path, entry: RunEntry, *, is_given_up: bool = False) -> str:

@@ -19,7 +19,7 @@ from tuilab.runs.entry import RunEntry
 from tuilab.runs.folders import run_names
 from tuilab.runs.index import Index
 from tuilab.runs.run_name import RunName
-from tuilab.text import show
+from tuilab.text.display import show
 
 MOST_READ = 5  # runs that the index does not have yet; it keeps them, and the next question reads the next ones
 _NAMED = 5  # verdicts that are listed; more are counted

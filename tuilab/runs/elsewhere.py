@@ -11,7 +11,7 @@ from tuilab.record import presence
 from tuilab.record.events import Identity
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
-from tuilab.text import show
+from tuilab.text.display import show
 
 SILENCE_S = 300.0  # a run that goes on writes twice a second, and a disk that boxes share shows it a minute later at most
 

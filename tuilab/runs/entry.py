@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.runs.run_name import RunName
-from tuilab.text import show
-from tuilab.words import gpu_words
+from tuilab.text.display import show
+from tuilab.text.words import gpu_words
 
 WAITS = "waits"  # shown instead of a duration while a run is queued
 NEWBORN_S = 10.0  # so long may the first record of a run be missing

@@ -14,8 +14,8 @@ from tuilab.record.verdicts import Verdict
 from tuilab.runs.entry import RunEntry, changed_words, own_words, sweeps_among
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
-from tuilab.text import join, show
-from tuilab.words import exactly
+from tuilab.text.display import join, show
+from tuilab.text.words import exactly
 
 VERDICTS = {
     "supported": Verdict.SUPPORTED,

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from tuilab.errors import UsageError
 from tuilab.runs.run_name import RunName, by_time
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 def run_names(root: str) -> list[str]:

@@ -16,9 +16,9 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tuilab.files import Unusable, read_small, replace, sealed, unsealed
 from tuilab.runs.entry import RunEntry, from_fields, may_change
 from tuilab.runs.folders import run_names
+from tuilab.storage.files import Unusable, read_small, replace, sealed, unsealed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tuilab import user_data
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.text import show
+from tuilab.storage import user_data
+from tuilab.text.display import show
 
 FILE = "notes.jsonl"
 _LIMIT = 256 * 1024

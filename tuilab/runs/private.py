@@ -18,7 +18,7 @@ from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.origin.taken_out import SOURCE
 from tuilab.scrub import scrubber
 from tuilab.scrub.source import clean_source
-from tuilab.text import GONE, join, plural, show
+from tuilab.text.display import GONE, join, plural, show
 
 _SOURCE = "scenario.py"
 _PLACES = {  # what people call the records in which secrets stand

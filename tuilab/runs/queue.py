@@ -15,15 +15,15 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from tuilab import user_data
 from tuilab.errors import CannotRecord, TuilabError, UsageError
-from tuilab.files import Unusable, locked, read_regular, replace
 from tuilab.record import presence
 from tuilab.record.events import Count, Identity
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.runs import reading, store
 from tuilab.runs.command_line import hint
-from tuilab.text import show
+from tuilab.storage import user_data
+from tuilab.storage.files import Unusable, locked, read_regular, replace
+from tuilab.text.display import show
 
 FOLDER = ".queue"
 _PAUSED = "paused"

@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 
-from tuilab import filetree
 from tuilab.errors import TuilabError
 from tuilab.record.events import GpuFound, GpuHeld, is_newer, newer_words
 from tuilab.record.folding import folded
@@ -21,6 +20,7 @@ from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.runs.entry import RunEntry, from_name, is_newborn
+from tuilab.storage import filetree
 
 _STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _PORTION = 1024 * 1024

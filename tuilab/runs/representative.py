@@ -14,7 +14,7 @@ from tuilab.runs import folders, notes
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.runs.run_name import RunName, by_time, is_watched
-from tuilab.text import show
+from tuilab.text.display import show
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,14 +11,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tuilab import places, user_data
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.judging.prediction import NEARNESS_TEXTS, Nearness, describe_unscored, find_answer, rate_prediction
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.representative import has_other_values
-from tuilab.text import plural
+from tuilab.storage import places, user_data
+from tuilab.text.display import plural
 
 _LIMIT = 4 * 1024 * 1024
 _MOST = 10**300  # a larger number is none of ours, and a whole one no float

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tuilab import filetree
 from tuilab.errors import CannotRecord, UsageError
 from tuilab.runs import folders
 from tuilab.runs.command_line import hint
 from tuilab.runs.run_name import RunName, by_time, new_name
-from tuilab.text import plural, show
+from tuilab.storage import filetree
+from tuilab.text.display import plural, show
 
 _LAST = re.compile(r"last(?:~([0-9]{1,6}))?")
 _SURE = 4  # characters: fewer are as easily a slip, or half a variable, as the name of a run

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tuilab.catalogue.grid import MOST
 from tuilab.errors import TuilabError, UsageError
-from tuilab.files import can_only_be_ours
 from tuilab.record import presence
 from tuilab.record.events import Identity, RunStarted, Sweep
 from tuilab.record.origin.imported import is_imported
@@ -20,7 +19,8 @@ from tuilab.runs import reading, store
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import RunEntry, sweeps_among
 from tuilab.runs.index import Index
-from tuilab.text import GONE, did_you_mean, plural, show
+from tuilab.storage.files import can_only_be_ours
+from tuilab.text.display import GONE, did_you_mean, plural, show
 
 PREFIX = "sweep-"  # of the id of each: no run is called so
 _LAST = re.compile(rf"(?:{PREFIX})?last(?:~([0-9]{{1,6}}))?")

@@ -20,7 +20,7 @@ from tuilab.scrub.forms import remove_forms, remove_random_words
 from tuilab.scrub.names import is_certain, is_counted, is_secret
 from tuilab.scrub.secrecy import hides, hides_option, is_count, is_harmless, is_word_of_model
 from tuilab.scrub.values import pieces, remover, removing
-from tuilab.text import GONE as GONE
+from tuilab.text.display import GONE as GONE
 
 Clean = Callable[[str], str]
 

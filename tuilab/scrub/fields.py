@@ -6,7 +6,7 @@ from functools import cache
 
 from tuilab.scrub.names import is_secret
 from tuilab.scrub.secrecy import hides, hides_option, is_harmless
-from tuilab.text import GONE
+from tuilab.text.display import GONE
 
 _QUOTE = r"\\?['\"]"  # with a backslash before it within another quoted text
 _KIND = r"(?:[bBfFrRuU]{1,2}(?=['\"]))?"  # of a string in Python

@@ -4,7 +4,7 @@ import re
 from functools import cache
 from itertools import pairwise
 
-from tuilab.text import GONE
+from tuilab.text.display import GONE
 
 _TOKENS = (  # whole words
     r"gh[opsur]_[A-Za-z0-9]{16,}",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tuilab.scrub.named_values import named_values, starts_of_lines
-from tuilab.text import GONE
+from tuilab.text.display import GONE
 
 Clean = Callable[[str], str]
 

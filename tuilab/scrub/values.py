@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus, unquote
 from tuilab.scrub.forms import is_opaque
 from tuilab.scrub.names import is_place, is_secret
 from tuilab.scrub.secrecy import is_harmless, is_word_of_model
-from tuilab.text import GONE
+from tuilab.text.display import GONE
 
 _SHORTEST = 6  # characters; a shorter value stands in ordinary text as well
 _WORD_LIMIT = 12  # characters; a shorter value of letters alone, or of digits, is only removed as a whole word

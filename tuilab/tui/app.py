@@ -17,7 +17,7 @@ from tuilab import first_process
 from tuilab.errors import TuilabError
 from tuilab.runs import store
 from tuilab.runs.run_name import RunName
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 from tuilab.tui.keys import READ_ONLY, bindings
 from tuilab.tui.looks import themes
 from tuilab.tui.screens.lab import LabPage

@@ -15,7 +15,7 @@ from tuilab.record.states import RUNNING_STATES
 from tuilab.record.summary import RunSummary
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
-from tuilab.text import is_utf8_terminal, plural
+from tuilab.text.display import is_utf8_terminal, plural
 from tuilab.tui.state.session import Desk
 from tuilab.tui.terminal.guardian import open_again
 

@@ -13,7 +13,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import BEGINNING, WHOLE, fit
 from tuilab.errors import TuilabError
 from tuilab.runs.command_line import hint
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.keys import BY_NAME, KEYS, Key
 from tuilab.tui.looks import themes
 from tuilab.tui.navigator import Navigator

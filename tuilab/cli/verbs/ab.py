@@ -19,7 +19,7 @@ from tuilab.cli import options
 from tuilab.commands import arms, order
 from tuilab.commands.ab.foresight import foresee
 from tuilab.engine.messages import CommandOrder, RunOrder
-from tuilab.text import show
+from tuilab.text.display import show
 
 _OPTIONS: list[click.Parameter] = [
     click.Argument(["command"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED),

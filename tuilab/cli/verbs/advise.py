@@ -22,7 +22,7 @@ import click
 
 from tuilab.cli import completion, options
 from tuilab.record.encoding import for_programs
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 if TYPE_CHECKING:
     pass

@@ -21,8 +21,8 @@ from tuilab.judging import calibration, calibration_file
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.runs.command_line import hint
-from tuilab.text import show as shown
-from tuilab.wrapping import hung
+from tuilab.text.display import show as shown
+from tuilab.text.wrapping import hung
 
 _UNBOUNDED = 10_000  # columns, where there is no terminal
 

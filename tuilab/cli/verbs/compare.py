@@ -41,7 +41,7 @@ from tuilab.runs.comparing import comparison
 from tuilab.runs.entry import from_name
 from tuilab.runs.index import Index
 from tuilab.runs.representative import needed_reference, representative_runs
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 Chosen = Path | dict[str, Path]  # a run, or the run that represents each scenario in a folder of runs
 

@@ -23,11 +23,12 @@ import os
 
 import click
 
-from tuilab import config, places
+from tuilab import config
 from tuilab.cli import options
 from tuilab.config import SETTINGS, Value
 from tuilab.errors import UsageError
-from tuilab.text import plural, show
+from tuilab.storage import places
+from tuilab.text.display import plural, show
 
 
 @click.command(

@@ -27,7 +27,7 @@ from tuilab.doctor.asking import Asked, ask_all, document
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import UsageError
 from tuilab.record.encoding import for_programs
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 @click.command(

@@ -35,7 +35,7 @@ from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.text import show
+from tuilab.text.display import show
 
 if TYPE_CHECKING:
     from tuilab.cli.follow import Outcome

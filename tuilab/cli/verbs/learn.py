@@ -16,8 +16,8 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import options
 from tuilab.runs import score
 from tuilab.runs.score import Learned
-from tuilab.text import show
-from tuilab.wrapping import flow, wrap
+from tuilab.text.display import show
+from tuilab.text.wrapping import flow, wrap
 
 
 @click.command(

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from tuilab import places
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import listing, options
 from tuilab.runs import representative
 from tuilab.runs.index import Index
+from tuilab.storage import places
 
 _UNTOLD = ("id", "settings", "lesson", "sections", "imports", "wants_quiet")
 

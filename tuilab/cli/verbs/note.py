@@ -11,7 +11,7 @@ import click
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
 from tuilab.runs import notes, store
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 @click.command(

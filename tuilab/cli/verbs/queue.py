@@ -21,7 +21,7 @@ from tuilab.errors import UsageError
 from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.runs.command_line import hint
-from tuilab.text import show
+from tuilab.text.display import show
 
 _RUN = click.Argument(["run"], shell_complete=completion.going_on)
 _RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=completion.going_on)

@@ -27,7 +27,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
 from tuilab.runs import store
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 if TYPE_CHECKING:
     from tuilab.reports.subject import Subject

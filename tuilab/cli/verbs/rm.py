@@ -20,8 +20,8 @@ from tuilab.runs import deleting, store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.runs.run_name import RunName
-from tuilab.text import plural, show
-from tuilab.words import size
+from tuilab.text.display import plural, show
+from tuilab.text.words import size
 
 
 @click.command(

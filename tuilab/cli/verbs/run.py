@@ -18,7 +18,7 @@ from tuilab.catalogue.params import describe, has_gpus, parse
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.cli import completion, options
 from tuilab.errors import ExitCode, UsageError
-from tuilab.text import show
+from tuilab.text.display import show
 
 if TYPE_CHECKING:
     from tuilab.engine.engines import Engine

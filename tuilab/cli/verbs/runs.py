@@ -24,7 +24,7 @@ from tuilab.runs.entry import RunEntry
 from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, with_sweeps, words_of
 from tuilab.runs.folders import count_closed, has_spoilt_journal
 from tuilab.runs.run_name import RunName
-from tuilab.text import join, plural, show
+from tuilab.text.display import join, plural, show
 
 _ALL = Filter()
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import click
 
-from tuilab import wrapping
 from tuilab.catalogue import catalog
 from tuilab.catalogue.arms_code import arms_code
 from tuilab.catalogue.lesson import notes_apart
@@ -18,7 +17,8 @@ from tuilab.catalogue.stated import intro_of
 from tuilab.catalogue.translation import ENGLISH, chosen, translated
 from tuilab.cli import completion, options
 from tuilab.cli.verbs.list import fields_of
-from tuilab.text import show, show_lines
+from tuilab.text import wrapping
+from tuilab.text.display import show, show_lines
 
 _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
 

@@ -45,7 +45,7 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
     """Stop who begins the points of a sweep, and those that run or wait, the last first: else the next would begin."""
     from tuilab.engine import launch
     from tuilab.runs import store, sweeps
-    from tuilab.text import plural
+    from tuilab.text.display import plural
 
     found = sweeps.find(reference, root)
     front = found.front

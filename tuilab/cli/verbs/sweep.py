@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 if TYPE_CHECKING:
     from tuilab.cli.follow import Outcome

@@ -20,8 +20,8 @@ from tuilab.record.summary import RunSummary
 from tuilab.runs.past_runs import runs_of
 from tuilab.runs.run_name import kind_of_run
 from tuilab.scrub import words_for_record
-from tuilab.text import percent, plural
-from tuilab.words import clock
+from tuilab.text.display import percent, plural
+from tuilab.text.words import clock
 
 _CONFIDENCE = 0.95
 _CONTROL = 1.2  # by which the control makes that larger: a third of the time it is off by more than its error (simulated)

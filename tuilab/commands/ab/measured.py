@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from tuilab.commands.ab.step_time import StepCpu, cpu_of, slowest, steady_of
 from tuilab.commands.running import Ended
-from tuilab.text import join, plural
+from tuilab.text.display import join, plural
 
 MEMORY = "memory"
 _BILLIONTHS = 1e9

@@ -8,7 +8,7 @@ from tuilab.commands.cpu.core_time import CoreTime, total
 from tuilab.commands.running import Ended
 from tuilab.commands.watched import Lane
 from tuilab.judging.clock import is_single_threaded
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 _MOST_UNREAD = 0.1  # of the steady steps
 

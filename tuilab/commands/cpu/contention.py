@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tuilab.commands.cpu.core_use import CoreUse, Threads
 from tuilab.probes.core_work import OTHERS_SHARE, Use, Work, read_work, usable_cores, use_between
 from tuilab.record.events import CoresAwaited
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 _LEAST_S = 2.0  # on a core: a command that works less, such as a shell, is too short to judge
 _WAITED_SHARE = 0.2  # of the time in which a core was wanted: from there on times are a quarter longer than they need to be

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from tuilab.errors import UsageError
-from tuilab.text import show
+from tuilab.text.display import show
 
 _PATIENCE_S = 0.1  # with one line
 _LITERAL, _MAX_REPEAT, _SUBPATTERN = "LITERAL", "MAX_REPEAT", "SUBPATTERN"

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tuilab.files import open_regular
 from tuilab.record import events
 from tuilab.record.gpus.raced_gpu import torch_uuid
+from tuilab.storage.files import open_regular
 
 _MARKS = (b'"k":"race_started"', b'"k":"race_finished"', b'"k":"environment_recorded"')
 _PORTION = 4 * 1024 * 1024

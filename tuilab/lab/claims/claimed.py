@@ -10,7 +10,7 @@ from tuilab.lab.claims.measured import claimed_bound, measured, two_arms
 from tuilab.lab.given import MOST_CORES, checked, number, told, whole, words
 from tuilab.record import events
 from tuilab.record.verdicts import CLAIMED_FOR
-from tuilab.text import did_you_mean
+from tuilab.text.display import did_you_mean
 
 Record = events.ClaimMeasured | events.ClaimDeclared | events.ClaimNotTestable
 

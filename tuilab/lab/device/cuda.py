@@ -9,7 +9,7 @@ import torch
 
 from tuilab.lab.device.asked import Clock, Held
 from tuilab.lab.device.torch_gpus import first_sentence
-from tuilab.text import show
+from tuilab.text.display import show
 
 Event = torch.cuda.Event
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from tuilab.probes import NotKnown, gather
-from tuilab.text import show
+from tuilab.text.display import show
 
 
 def why_no_cuda() -> str:

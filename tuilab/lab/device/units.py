@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tuilab.text import show
+from tuilab.text.display import show
 
 _OLD_FLOAT8 = (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)  # with other bits, of one generation of AMD alone
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.nvml import GpuLost, Gpus, open_gpus
-from tuilab.text import show
+from tuilab.text.display import show
 
 _PATIENCE_WITH_THE_KILLED_S = 1.0
 _PATIENCE_S = 10.0  # NVML wakes each GPU where no driver keeps them awake

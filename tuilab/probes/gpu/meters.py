@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tuilab.text import show
+from tuilab.text.display import show
 
 IMPOSSIBLE_BYTES = 1 << 50
 # Codes of nvml.h. After one of these a GPU is left alone, because asking on may crash the process: uninitialised, driver

@@ -16,8 +16,8 @@ from tuilab.probes import NotKnown, gather
 from tuilab.probes.gpu.board import BOARD
 from tuilab.probes.gpu.meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
 from tuilab.probes.gpu.tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
-from tuilab.text import show
-from tuilab.words import gpu_label
+from tuilab.text.display import show
+from tuilab.text.words import gpu_label
 
 # Beside the meters: how busy processes of others keep it, and one list that tells how many there are, and the run's own memory.
 SHARE, PROCESSES = "foreign_percent", "processes"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuilab.probes.gpu.meters import IMPOSSIBLE_BYTES
-from tuilab.text import show
+from tuilab.text.display import show
 
 _FIRST_NAMESPACE = "pid:[4026531836]"  # of pids, as the kernel numbers the one that it starts with
 _NOBODY = {0, 6}  # success without a sample, as the module tells it, and nvml.h's "not found"

@@ -8,8 +8,8 @@ from tuilab.record.blocks import is_on_cpu, measure_of, scale_of
 from tuilab.record.events import RaceFinished, TableShown
 from tuilab.record.parts import Block
 from tuilab.record.summary import RunSummary
-from tuilab.text import plural
-from tuilab.words import number, seconds, size
+from tuilab.text.display import plural
+from tuilab.text.words import number, seconds, size
 
 ARMS = "arms"  # under which the table is kept
 _STEP, _PEAK = "a step", "peak memory"

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from tuilab import __version__
-from tuilab.files import read_regular, replace, sealed, unsealed
 from tuilab.record.parts import Few
 from tuilab.record.summary import RunSummary
+from tuilab.storage.files import read_regular, replace, sealed, unsealed
 
 FILE = ".folded.bin"
 _LEAST = 2 << 20  # bytes of a journal: fewer are read in a moment

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from tuilab.files import open_regular
 from tuilab.record.events import EnvironmentRecorded
+from tuilab.storage.files import open_regular
 
 _MOST = 1024 * 1024  # bytes of a stream that are looked through: a device is chosen before anything runs on it
 _MARKS = (b'"k":"environment_recorded"', b'"chosen"')

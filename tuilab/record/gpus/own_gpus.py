@@ -11,7 +11,7 @@ from tuilab.record.gpus.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.parts import Claim, GpuState
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
-from tuilab.text import show
+from tuilab.text.display import show
 
 # Of nvml.h: hardware slowdown, software and hardware thermal slowdown, power brake. Not idle, nor clocks set by the user, nor
 # the power cap: an arm that works a GPU to its cap is measured as it is.

@@ -8,9 +8,9 @@ from zlib import crc32
 
 import msgspec
 
-from tuilab.files import open_regular
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import Record, Unknown, is_shallow
+from tuilab.storage.files import open_regular
 
 _decode_record = msgspec.json.Decoder(Record, strict=False).decode
 decode_records = msgspec.json.Decoder(list[Record], strict=False).decode

@@ -4,10 +4,10 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from tuilab.files import identity, open_seen
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import KINDS, Unknown, is_newer
 from tuilab.record.journal.lines import NOT_A_RECORD, Corrupt, Gap, Item, are_intact, decode_records, parse
+from tuilab.storage.files import identity, open_seen
 
 _CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
 _BARREN_LIMIT = 64 * 1024 * 1024  # a stream with so many bytes and no record is not read on

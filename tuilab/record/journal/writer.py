@@ -14,10 +14,10 @@ from pathlib import Path
 from time import monotonic_ns
 from zlib import crc32
 
-from tuilab.files import identity, open_regular, set_apart
 from tuilab.record.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.record.events import Event
 from tuilab.record.journal.lines import last_number
+from tuilab.storage.files import identity, open_regular, set_apart
 
 _APART = 980  # behind the other descriptors of tuilab that stand apart: a crash is told to a number, whoever has it by then
 _MOST = 2**63 - 1

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from tuilab.files import Unusable, json_as, read_small, replace
 from tuilab.record.events import Identity
+from tuilab.storage.files import Unusable, json_as, read_small, replace
 
 FILE = "carried.json"
 AT_ONCE = "at once"

@@ -8,8 +8,8 @@ import os
 import stat
 from pathlib import Path
 
-from tuilab.files import can_only_be_ours, identity
 from tuilab.record.presence import GONE, start_time, stat_fields
+from tuilab.storage.files import can_only_be_ours, identity
 
 _RECORD = "supervisor.jsonl"
 _WRITABLE = 0o200  # in the mode of a link in /proc/PID/fd: the file is open for writing

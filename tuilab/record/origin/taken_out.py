@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from tuilab import user_data
 from tuilab.record.events import Count
 from tuilab.record.origin.imported import is_imported
-from tuilab.text import GONE
+from tuilab.storage import user_data
+from tuilab.text.display import GONE
 
 FILE = "taken-out.json"  # of an archive, and of the run that came out of it
 SOURCE = "source"  # what the source is called among the places

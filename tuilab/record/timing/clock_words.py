@@ -8,8 +8,8 @@ from tuilab.record.blocks import Measure
 from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clocks import CLOCK_NAMES, CPU, WALL, ArmTimes, arm_times, clock_of
-from tuilab.text import show
-from tuilab.words import number
+from tuilab.text.display import show
+from tuilab.text.words import number
 
 
 class ChartRow(NamedTuple):

@@ -11,9 +11,9 @@ from tuilab.record.timing.clocks import CPU
 from tuilab.reports.advice.advised import Advice, Advised, Unused
 from tuilab.reports.advice.validity import Facts
 from tuilab.runs import command_line
-from tuilab.text import brief, plural, show
-from tuilab.words import number, size
-from tuilab.wrapping import wrap
+from tuilab.text.display import brief, plural, show
+from tuilab.text.words import number, size
+from tuilab.text.wrapping import wrap
 
 _WIDTH = 110
 

@@ -16,7 +16,7 @@ from tuilab.runs.index import Index
 from tuilab.runs.representative import is_with_defaults
 from tuilab.runs.run_name import RunName
 from tuilab.runs.store import list_runs
-from tuilab.text import plural
+from tuilab.text.display import plural
 
 _LOOKED_AT = 2000  # runs of a folder, the newest
 _READ = 3  # of a scenario

@@ -12,7 +12,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.reports.subject import Subject
 from tuilab.runs.command_line import changes, option_words
 from tuilab.runs.representative import is_with_defaults
-from tuilab.text import join, show
+from tuilab.text.display import join, show
 
 Facts = dict[str, str]
 

@@ -17,7 +17,7 @@ from tuilab.record.events import Candidate, ClaimDeclared, SettingRaced
 from tuilab.record.parts import RacedSetting
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import DECISIONS, Verdict
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 PAYS = 1.05  # how many times as long a value has to take to be worse: less is not worth a variable
 _SELDOM_ASKED = Judgement(Verdict.INCONCLUSIVE, "its values were not timed")

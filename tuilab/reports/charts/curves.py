@@ -7,7 +7,7 @@ from tuilab.arrays import np
 from tuilab.drawings.axis import Axis
 from tuilab.drawings.lines import Floats, Line, bad_points, steps_of, stretches, thinned
 from tuilab.reports.charts.frame import BOTTOM, TOP, letter, px, py
-from tuilab.words import number
+from tuilab.text.words import number
 
 _MARK_EVERY = 3  # pixels; nearer ones would be drawn on each other
 Points = list[tuple[float, float]]

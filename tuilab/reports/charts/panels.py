@@ -16,8 +16,8 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clock_words import chart_rows, clock_title
 from tuilab.record.timing.clocks import arm_times
 from tuilab.record.usage import IDLE, UNCOUNTED
-from tuilab.text import show
-from tuilab.words import unit_of
+from tuilab.text.display import show
+from tuilab.text.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
 _NO_MEMORY = f"n/a where {IDLE}"

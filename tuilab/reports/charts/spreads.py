@@ -9,8 +9,8 @@ from tuilab.drawings.spreads import Spread, base_of, spread_axis
 from tuilab.record.blocks import Measure, NoiseFloor
 from tuilab.record.told import noise_words
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
-from tuilab.text import told_apart
-from tuilab.words import number
+from tuilab.text.display import told_apart
+from tuilab.text.words import number
 
 _TIME = Measure()
 _NAME_WIDTH = 56  # characters that have room above a row

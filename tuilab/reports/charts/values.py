@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from tuilab.arrays import np
 from tuilab.drawings.lines import Line, step_at, values_at
 from tuilab.reports.charts.frame import letter
-from tuilab.text import plural
-from tuilab.words import number
+from tuilab.text.display import plural
+from tuilab.text.words import number
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tuilab.reports.gaps import damage
 from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import number_of
-from tuilab.text import show
+from tuilab.text.display import show
 
 COLUMNS = ("run", "scenario", "kind", "name", "arm", "writer", "place", "time_s", "value", "note",
            "low", "high", "unit", "verdict", "record")  # fmt: skip

@@ -9,7 +9,7 @@ from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
-from tuilab.words import unit_of
+from tuilab.text.words import unit_of
 
 
 class Finding(NamedTuple):

@@ -21,7 +21,7 @@ from tuilab.reports.outline import Outline, outline_of
 from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.swept import Swept
-from tuilab.text import shorten, show_lines
+from tuilab.text.display import shorten, show_lines
 
 _ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
 _TEMPLATES = Path(__file__).with_name("templates")

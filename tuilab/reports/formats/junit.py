@@ -19,7 +19,7 @@ from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.swept import telling
 from tuilab.runs import command_line
-from tuilab.text import show, show_lines
+from tuilab.text.display import show, show_lines
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _UNDECIDED = (Verdict.INCONCLUSIVE, NOT_JUDGED)

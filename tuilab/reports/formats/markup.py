@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from tuilab.text import show, show_lines
+from tuilab.text.display import show, show_lines
 
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$&#])")
 _BLOCK = re.compile(r"^(\s*\d*)([-+=>]|[.)](?=\s))")

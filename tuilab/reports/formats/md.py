@@ -23,7 +23,7 @@ from tuilab.reports.pages import ROOMS, Page, page_of
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.panels import chart
 from tuilab.reports.sweeps.swept import Swept
-from tuilab.text import shorten
+from tuilab.text.display import shorten
 
 _WIDTH, _HEIGHT = 78, 12
 _FIGURES = 20

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tuilab.reports.subject import Subject
-from tuilab.text import show
+from tuilab.text.display import show
 
 _DIGITS = 10
 _MARKED = re.compile(rf"[#-][0-9a-f]{{{_DIGITS}}}\Z")  # what a name ends in that was not written as it is

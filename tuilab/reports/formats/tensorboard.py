@@ -21,8 +21,8 @@ from tuilab.reports.gaps import damage, gaps
 from tuilab.reports.png import png
 from tuilab.reports.samples import Piece, pieces
 from tuilab.reports.subject import Subject
-from tuilab.scratch import scratch
-from tuilab.text import show, show_lines
+from tuilab.storage.scratch import scratch
+from tuilab.text.display import show, show_lines
 
 _OURS = re.compile(r"events\.out\.tfevents\.\d+\.tuilab")
 _LONGEST = 200  # bytes of the name of a folder, beside its digest: file systems take 255

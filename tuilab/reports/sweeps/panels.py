@@ -13,8 +13,8 @@ from tuilab.reports.charts.panels import Panel
 from tuilab.reports.result import ResultClaim
 from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import Point, curve_ends, groups_of, x_of
-from tuilab.text import show
-from tuilab.words import unit_of
+from tuilab.text.display import show
+from tuilab.text.words import unit_of
 
 _LOG_FROM = 20.0  # times the least value: then a linear axis has all but the last in one corner
 _MOST_CURVES = 6

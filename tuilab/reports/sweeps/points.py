@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tuilab.catalogue.params import spell
 from tuilab.record.events import Scalar, Sweep
 from tuilab.record.summary import RunSummary
-from tuilab.text import join, show
+from tuilab.text.display import join, show
 
 Point = Mapping[str, Scalar]
 

@@ -25,7 +25,7 @@ from tuilab.reports.sweeps.points import (
     x_of,
 )
 from tuilab.runs.sweeps import sweep_in
-from tuilab.text import join, plural, show
+from tuilab.text.display import join, plural, show
 
 _MOST_CLAIMS = 100
 _NUMBER = re.compile(r"\d(?:\d|,\d{3})*(?:\.\d+)?")

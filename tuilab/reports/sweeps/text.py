@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from tuilab.drawings.glyphs import Style
 from tuilab.reports.sweeps.panels import chart
 from tuilab.reports.sweeps.swept import Along, Swept
-from tuilab.text import show
-from tuilab.wrapping import cells, hung, wrap
+from tuilab.text.display import show
+from tuilab.text.wrapping import cells, hung, wrap
 
 _LEAST = 24  # cells beside a verdict
 

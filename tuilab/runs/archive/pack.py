@@ -21,7 +21,6 @@ import msgspec
 
 from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import new_file, open_regular
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import LINE_LIMIT, encode_anything
 from tuilab.record.events import Unknown
@@ -34,8 +33,9 @@ from tuilab.record.states import RunState
 from tuilab.runs import notes
 from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, names
 from tuilab.runs.private import Private
-from tuilab.text import plural, show
-from tuilab.words import size
+from tuilab.storage.files import new_file, open_regular
+from tuilab.text.display import plural, show
+from tuilab.text.words import size
 
 _IN_MEMORY = 16 << 20  # bytes of a file
 _SOURCE = "scenario.py"

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.files import open_regular
 from tuilab.record import presence
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import RunStarted, ScenarioFinished, StateChanged, WorkerExited
@@ -25,9 +24,10 @@ from tuilab.record.live_run import Watch
 from tuilab.record.origin.imported import mark_imported
 from tuilab.record.summary import RunSummary
 from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
-from tuilab.scratch import scratch
-from tuilab.text import plural, show
-from tuilab.words import size
+from tuilab.storage.files import open_regular
+from tuilab.storage.scratch import scratch
+from tuilab.text.display import plural, show
+from tuilab.text.words import size
 
 _NAME_BYTES = 4096  # of a name too long for a header
 _BLOCK = 512

@@ -11,7 +11,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.runs.command_line import hint
 from tuilab.runs.comparing.claim_pairs import Side, side_of
 from tuilab.runs.comparing.differences import ABSENT, Difference, facts_of
-from tuilab.text import join, join_first, plural, show
+from tuilab.text.display import join, join_first, plural, show
 
 # What changes a result most often comes first, and what follows from it last.
 _TELLING = ("scenario.py", "GPU of the run", "host", "model", "torch version", "driver", "kernel", "checkout commit")

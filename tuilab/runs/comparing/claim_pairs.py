@@ -10,7 +10,7 @@ from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clocks import CPU, clock_of
 from tuilab.runs.comparing.differences import LENGTH
-from tuilab.text import brief, interval_words, show
+from tuilab.text.display import brief, interval_words, show
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from tuilab.record.verdicts import Verdict
 from tuilab.runs.comparing.call_times import shifts_of, times_of_processes
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side, are_apart, pairs_of
 from tuilab.runs.comparing.differences import ABSENT, Difference, absent, box_of, differing
-from tuilab.text import brief, plural
-from tuilab.words import seconds
+from tuilab.text.display import brief, plural
+from tuilab.text.words import seconds
 
 _CHANGED_LINES = 200  # of two sources
 _RANKS: dict[str, int] = {

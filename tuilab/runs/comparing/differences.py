@@ -12,8 +12,8 @@ from tuilab.record.gpus.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import ends_of_curves
 from tuilab.runs import command_line
-from tuilab.text import plural
-from tuilab.words import gpu_words, size
+from tuilab.text.display import plural
+from tuilab.text.words import gpu_words, size
 
 ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from textual.content import Content
 
-from tuilab.text import show_lines
+from tuilab.text.display import show_lines
 
 _KEYWORD, _TEXT, _COMMENT, _NUMBER, _NAME = "$text-primary", "$text-success", "$text-muted italic", "$text-warning", "bold"
 _STRINGS = {"STRING", "FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END"}  # the latter from Python 3.12 on

@@ -8,7 +8,7 @@ from tuilab.drawings.glyphs import VERDICT_MARKS, Kind
 from tuilab.drawings.glyphs import tally as count_marks
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import QUEUED, RUNNING
-from tuilab.text import show
+from tuilab.text.display import show
 
 _COLOURS: dict[Kind, str] = {
     "good": "$text-success",

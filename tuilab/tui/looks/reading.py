@@ -7,7 +7,7 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.catalogue.stated import key_of
-from tuilab.wrapping import TIE, spans, tied
+from tuilab.text.wrapping import TIE, spans, tied
 
 _WIDEST = 88  # columns that are pleasant to read
 _SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![A-Za-z0-9_*])\*([^*\s][^*\n]{0,300})\*(?![A-Za-z0-9_*])")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from rich.color import Color, ColorSystem
 from textual.content import Content
 
-from tuilab.text import show_lines
+from tuilab.text.display import show_lines
 
 _SEQUENCE = re.compile(
     r"\x1b\[(?P<sgr>[0-9;:]*)m"

@@ -8,12 +8,13 @@ from textual import work
 from textual.app import ComposeResult
 from textual.content import Content
 
-from tuilab import places
 from tuilab.judging.calibration import USUAL_MINUTES
 from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.runs import queue
 from tuilab.runs.command_line import root_option
-from tuilab.text import plural
+from tuilab.storage import places
+from tuilab.text.display import plural
+from tuilab.text.words import clock
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold
@@ -22,7 +23,6 @@ from tuilab.tui.screens.page import Page
 from tuilab.tui.state.subcommand import Subcommand
 from tuilab.tui.widgets.question import Question
 from tuilab.tui.widgets.search import SearchedLines
-from tuilab.words import clock
 
 _POLL_S = 0.1
 _DEVICES = {"cpu": "this machine", "cuda": "the GPU with the most free memory"}

@@ -14,13 +14,13 @@ from textual.message import Message
 
 from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.errors import TuilabError
-from tuilab.files import read_regular
 from tuilab.record.live_run import Watch
 from tuilab.runs import reading, store
 from tuilab.runs.command_line import root_option
 from tuilab.runs.comparing import comparison
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.representative import is_baseline
+from tuilab.storage.files import read_regular
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.screens.page import Page

@@ -16,7 +16,7 @@ from tuilab.catalogue.scenario import Scenario, Value
 from tuilab.record.states import RunState
 from tuilab.runs.past_runs import PastRun
 from tuilab.runs.store import short_id
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.screens.page import Page

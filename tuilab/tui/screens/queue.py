@@ -13,7 +13,7 @@ from tuilab.record.states import RunState
 from tuilab.runs import queue, store
 from tuilab.runs.command_line import root_option
 from tuilab.runs.entry import RunEntry
-from tuilab.text import plural
+from tuilab.text.display import plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.page import Page
 from tuilab.tui.widgets.question import Question

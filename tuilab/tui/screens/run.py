@@ -10,7 +10,7 @@ from tuilab.record import tracebacks
 from tuilab.record.gpus.own_gpus import other_gpus
 from tuilab.runs import store
 from tuilab.runs.command_line import root_option, why_not_again
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.following import DELETED, FollowingPage
 from tuilab.tui.state import printed

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from tuilab.probes.gpu.there import is_driver_of_windows
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 def box_line(root: Path = Path("/")) -> str:

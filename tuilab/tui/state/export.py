@@ -8,7 +8,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import CannotRecord
 from tuilab.runs.command_line import hint
 from tuilab.runs.run_name import RunName
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from tuilab.probes.gpu.own_process import Apart
 from tuilab.probes.gpu.there import is_gpu_there
-from tuilab.text import plural, show
-from tuilab.words import size
+from tuilab.text.display import plural, show
+from tuilab.text.words import size
 
 _AGAIN_S = 5.0
 

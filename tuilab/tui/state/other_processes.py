@@ -8,7 +8,7 @@ from contextlib import suppress
 from tuilab.probes.processes import Busy, Process
 from tuilab.record import presence
 from tuilab.record.events import Identity
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 _LEAST_CORES = 0.25  # that a process has to keep busy to be named
 _SHARE = 0.005  # of a core at most, while something is timed: with thousands of processes a poll takes a tenth of a second

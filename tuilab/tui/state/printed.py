@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuilab.engine.capture import HEAD, TAIL
-from tuilab.files import open_regular
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import dropped_words
-from tuilab.words import size
+from tuilab.storage.files import open_regular
+from tuilab.text.words import size
 
 STREAMS = ("stdout", "stderr")
 _TAIL = 16 * 1024  # bytes of each stream that a pane looks at

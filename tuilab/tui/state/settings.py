@@ -9,9 +9,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuilab import places, user_data
 from tuilab.errors import TuilabError
-from tuilab.files import Unusable, locked, read_small
+from tuilab.storage import places, user_data
+from tuilab.storage.files import Unusable, locked, read_small
 
 _LIMIT = 64 * 1024
 _NOT_KEPT = ("is_zoomed", "found")  # whoever comes back wants to see that there are other panes; `found` is what was read

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from tuilab.errors import UsageError
-from tuilab.text import join, show, why_ascii
+from tuilab.text.display import join, show, why_ascii
 
 KINDS = ("bell", "notification", "title")
 SAVE_TITLE, RESTORE_TITLE = "\x1b[22;2t", "\x1b[23;2t"

@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Callable
 
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 def copy(text: str, write: Callable[[str], None]) -> str:

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 
 from tuilab.errors import UsageError
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.terminal.foreground import lend_terminal
 
 _TAKES_LINE = {

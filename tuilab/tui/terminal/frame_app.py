@@ -21,7 +21,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
-from tuilab.text import is_utf8_terminal, show_lines
+from tuilab.text.display import is_utf8_terminal, show_lines
 from tuilab.tui.terminal.driver import Terminal
 from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.later import later

@@ -12,7 +12,7 @@ from textual import events
 from textual.message import Message
 from textual.messages import InBandWindowResize
 
-from tuilab.text import show_lines
+from tuilab.text.display import show_lines
 from tuilab.tui.terminal.textual_parts import KeyParser
 
 _TOKEN = re.compile(

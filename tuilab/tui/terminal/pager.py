@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import tempfile
 
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.terminal.foreground import lend_terminal
 
 

@@ -18,7 +18,7 @@ from textual.filter import LineFilter, NoColor
 from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import OptionList
 
-from tuilab.text import has_colour, is_utf8_terminal
+from tuilab.text.display import has_colour, is_utf8_terminal
 from tuilab.tui.terminal.frames import to_ascii
 from tuilab.tui.terminal.steady_screen import SteadyPalette, SteadyScreen
 from tuilab.tui.terminal.typed_app import TypedApp

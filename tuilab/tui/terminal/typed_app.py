@@ -15,7 +15,7 @@ from textual.events import Event, Key, Paste
 from textual.screen import Screen
 from textual.worker import Worker
 
-from tuilab.text import has_colour
+from tuilab.text.display import has_colour
 from tuilab.tui.terminal.pager import show_in_pager
 from tuilab.tui.terminal.typeahead import TypeAhead, passed
 

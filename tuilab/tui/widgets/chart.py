@@ -14,7 +14,7 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, can_be_log_x, is_log_x, is_log_y, wants_log_y
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.state.beside.behind import Curve
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
-from tuilab.text import is_utf8_terminal
+from tuilab.text.display import is_utf8_terminal
 from tuilab.tui.looks.styles import looks_on, own_looks
 
 Paint = Callable[[int, int, Symbols, bool], Picture]

@@ -10,11 +10,11 @@ from textual.content import Content
 from tuilab.drawings.bars import bar_of
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu.nvml import throttle_names
-from tuilab.text import is_utf8_terminal
+from tuilab.text.display import is_utf8_terminal
+from tuilab.text.words import size
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.lines import Lines
-from tuilab.words import size
 
 _HISTORY = 60  # readings of the share of cores that was busy
 _NUMBERED = 8  # so many cores have their percents beside them

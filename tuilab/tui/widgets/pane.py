@@ -8,10 +8,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tuilab.text.wrapping import has_units
 from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.drawing import Drawing
 from tuilab.tui.widgets.search import SEARCHES, Searched
-from tuilab.wrapping import has_units
 
 if TYPE_CHECKING:
     from tuilab.tui.state.run_source import RunSource

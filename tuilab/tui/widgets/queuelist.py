@@ -7,10 +7,10 @@ from textual.content import Content
 
 from tuilab.runs import queue, store
 from tuilab.runs.entry import RunEntry
+from tuilab.text.words import clock
 from tuilab.tui.looks.marks import plain, state_words
 from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.lines import PickList
-from tuilab.words import clock
 
 
 class QueueList(PickList):

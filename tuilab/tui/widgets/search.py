@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.widgets.lines import Lines
 
 SEARCHES: list[BindingType] = [

@@ -16,7 +16,7 @@ from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.findings import Finding
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import completion, options
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 
 
 @click.command(

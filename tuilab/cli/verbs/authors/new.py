@@ -11,7 +11,7 @@ import click
 
 from tuilab.cli import completion, options
 from tuilab.errors import CannotRecord, UsageError
-from tuilab.text import show
+from tuilab.text.display import show
 
 _NAME = re.compile(r"(?!all$)[a-z][a-z0-9-]{0,59}")
 

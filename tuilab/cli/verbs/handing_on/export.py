@@ -14,8 +14,8 @@ from tuilab.runs import reading, store
 from tuilab.runs.archive import pack
 from tuilab.runs.archive.names import left_out
 from tuilab.runs.private import words_of
-from tuilab.text import join_first, plural, show
-from tuilab.words import size
+from tuilab.text.display import join_first, plural, show
+from tuilab.text.words import size
 
 
 @click.command(

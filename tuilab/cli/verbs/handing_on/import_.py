@@ -15,7 +15,7 @@ from tuilab.runs import store
 from tuilab.runs.archive import unpack
 from tuilab.runs.command_line import hint
 from tuilab.runs.private import words_of_packed
-from tuilab.text import join_first, plural
+from tuilab.text.display import join_first, plural
 
 
 @click.command(

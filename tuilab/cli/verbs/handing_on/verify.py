@@ -21,7 +21,7 @@ from tuilab.record.timing.clocks import CPU
 from tuilab.record.verdicts import NOT_JUDGED, RULE
 from tuilab.reports.result import verdict_of
 from tuilab.runs import store
-from tuilab.text import interval_words, join, plural, show
+from tuilab.text.display import interval_words, join, plural, show
 
 
 @click.command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.runs.command_line import line, short, verb_of, why_not_again
 from tuilab.runs.run_name import RunName, kind_of_run
-from tuilab.text import show
+from tuilab.text.display import show
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tuilab.catalogue.params import parse_duration
 from tuilab.errors import UsageError
 from tuilab.runs.command_line import line, root_option
-from tuilab.text import GONE
+from tuilab.text.display import GONE
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import CommandArm, RunOrder

@@ -13,12 +13,12 @@ from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
-from tuilab.text import plural
+from tuilab.text.display import plural
+from tuilab.text.words import exactly
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.looks.moments import ago, lasting
 from tuilab.tui.looks.reading import together
 from tuilab.tui.widgets.sheet import Section
-from tuilab.words import exactly
 
 _TITLES = {
     "run": "How it was run",

@@ -10,11 +10,11 @@ from textual.content import Content
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.reports.comparison_tables import axes_of
-from tuilab.text import show
+from tuilab.text.display import show
+from tuilab.text.words import unit_of
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.compare.compared import number
-from tuilab.words import unit_of
 
 _CHARTS = 4  # that are shown at once, where there is room
 _ROWS = 12  # of a chart

@@ -4,9 +4,9 @@ from textual.content import Content
 
 from tuilab.runs.command_line import hint
 from tuilab.runs.filters import HINT
+from tuilab.text.words import size
 from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.history.ordering import ORDERS
-from tuilab.words import size
 
 
 def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, order: str) -> Content:

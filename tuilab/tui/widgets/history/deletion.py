@@ -7,10 +7,10 @@ from pathlib import Path
 from tuilab.errors import TuilabError
 from tuilab.runs import deleting
 from tuilab.runs.entry import RunEntry
-from tuilab.text import plural
+from tuilab.text.display import plural
+from tuilab.text.words import size
 from tuilab.tui.widgets.history.runline import named
 from tuilab.tui.widgets.question import Question
-from tuilab.words import size
 
 
 def why_not(root: Path, entries: Sequence[RunEntry]) -> str:

@@ -8,11 +8,11 @@ from tuilab.record.states import RunState
 from tuilab.runs.entry import RunEntry, changed_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
-from tuilab.text import show
+from tuilab.text.display import show
+from tuilab.text.words import exactly, size
 from tuilab.tui.looks.marks import mark, plain, verdict_words
 from tuilab.tui.looks.reading import fold
 from tuilab.tui.widgets.history.runline import noted
-from tuilab.words import exactly, size
 
 
 def details(entry: RunEntry, notes: Notes, width: int, *, is_long: bool) -> list[Content]:

@@ -9,10 +9,10 @@ from tuilab.runs.entry import WAITS, RunEntry, changed_words, own_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
-from tuilab.text import shorten, show
+from tuilab.text.display import shorten, show
+from tuilab.text.words import exactly, size
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.looks.moments import ago, lasting
-from tuilab.words import exactly, size
 
 _LEAST_PARAMS = 12
 _WITH_ALL = 128  # cells of a table that has every column

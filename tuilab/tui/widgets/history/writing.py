@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 from tuilab.errors import UsageError
 from tuilab.runs import notes, store
 from tuilab.runs.entry import RunEntry
-from tuilab.text import join, plural
+from tuilab.text.display import join, plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.history_reader import HistoryReader

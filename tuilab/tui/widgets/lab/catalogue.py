@@ -11,7 +11,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import matching
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.representative import ScenarioStatus
-from tuilab.text import show, told_apart
+from tuilab.text.display import show, told_apart
 from tuilab.tui.looks.marks import mark, plain, state_words, tally
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import PickList

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from tuilab.text import show
+from tuilab.text.display import show
 
 _LONGEST = 40
 

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from tuilab.catalogue.params import describe, has_gpus, is_gpu, spell
 from tuilab.catalogue.scenario import Param
 from tuilab.probes.gpu.there import gpu_names
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option

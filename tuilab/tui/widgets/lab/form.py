@@ -13,7 +13,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tuilab.runs.past_runs import PastRun
-from tuilab.text import show
+from tuilab.text.display import show
+from tuilab.text.wrapping import flow
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
@@ -22,7 +23,6 @@ from tuilab.tui.state.presets import Preset, presets
 from tuilab.tui.widgets.lab.choice import Choice
 from tuilab.tui.widgets.lab.field import Field
 from tuilab.tui.widgets.paragraph import Paragraph
-from tuilab.wrapping import flow
 
 _VALUES = "preset"
 

@@ -13,7 +13,7 @@ from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.past_runs import PastRun, began, representative_past_run, verdict_on
 from tuilab.runs.representative import ScenarioStatus
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
 from tuilab.tui.looks.reading import fold, hang, heading, lay_out
 from tuilab.tui.state.command_line import check_words

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
-from tuilab.text import join
+from tuilab.text.display import join
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.state import drafts
 from tuilab.tui.state.draft import Draft
@@ -18,13 +18,13 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Input, Static
 
+from tuilab.text.wrapping import flow
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.reading import inline
 from tuilab.tui.state.draft import GUESS
 from tuilab.tui.widgets.dialog import Dialog
 from tuilab.tui.widgets.keybar import answers
 from tuilab.tui.widgets.paragraph import Paragraph
-from tuilab.wrapping import flow
 
 
 class Starter:

@@ -14,7 +14,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.translation import translated
 from tuilab.runs.past_runs import PastRun
 from tuilab.runs.representative import ScenarioStatus
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.own.own_commands import OwnCommand

@@ -13,7 +13,7 @@ from tuilab.record.told import reason_words, why_not_judged
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.result import claim_of
 from tuilab.runs.command_line import deciding_line
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.looks.marks import mark, plain
 from tuilab.tui.looks.reading import hang
 from tuilab.tui.state.run_source import RunSource

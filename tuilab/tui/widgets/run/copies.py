@@ -8,14 +8,14 @@ from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.runs import store
 from tuilab.runs.command_line import rerun_line
-from tuilab.text import show
+from tuilab.text.display import show
+from tuilab.text.words import number, unit_of
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.menu import Item
 from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run.claims import against_first, in_a_line
 from tuilab.tui.widgets.run.panes import Panes
-from tuilab.words import number, unit_of
 
 _LONGEST = 100_000  # characters of a command
 

@@ -6,7 +6,7 @@ from textual.content import Content
 
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import Frame, file_of, own_frame, parts_of
-from tuilab.text import plural, show_lines
+from tuilab.text.display import plural, show_lines
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View

@@ -11,7 +11,7 @@ from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import GpuFound
 from tuilab.record.gpus.own_gpus import Throttling, other_gpus, own_gpus
 from tuilab.record.summary import RunSummary
-from tuilab.text import show
+from tuilab.text.display import show
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import DrawingPane

@@ -12,10 +12,10 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.told import cut_words, device_notices, done_words, gpu_errors, rate_words, repeat_words, seconds_left
 from tuilab.runs import store
 from tuilab.runs.command_line import short
-from tuilab.text import show
+from tuilab.text.display import show
+from tuilab.text.words import clock, size
 from tuilab.tui.looks.marks import state_words, tally
 from tuilab.tui.state.run_source import Replay, RunSource
-from tuilab.words import clock, size
 
 _GAP = 2  # cells between two words of a heading
 _LEAST_MORE = 6  # cells for what may be cut; where there are less, the cut would eat what must not be

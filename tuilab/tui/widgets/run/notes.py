@@ -9,7 +9,7 @@ from tuilab.catalogue.lesson import blocks
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import alert_words, gpu_errors, neighbour_notes
 from tuilab.runs.command_line import arms_of, short
-from tuilab.text import plural
+from tuilab.text.display import plural
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.reading import fold, heading, inline
 from tuilab.tui.looks.sgr import coloured

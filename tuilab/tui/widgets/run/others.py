@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tuilab.text import join
+from tuilab.text.display import join
 from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.widgets.run.panes import Panes
 from tuilab.tui.widgets.run.view_controller import ViewController

@@ -6,14 +6,14 @@ from textual.content import Content
 
 from tuilab.record.events import StageEntered
 from tuilab.record.summary import RunSummary
-from tuilab.text import plural
+from tuilab.text.display import plural
+from tuilab.text.words import size
 from tuilab.tui.looks.marks import plain
 from tuilab.tui.looks.sgr import coloured
 from tuilab.tui.state.printed import STREAMS, seam_of, tail
 from tuilab.tui.state.run_source import Replay, RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
-from tuilab.words import size
 
 _MOST = 600  # lines
 

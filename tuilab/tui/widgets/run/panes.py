@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tuilab.text import plural
+from tuilab.text.display import plural
 from tuilab.tui.state.beside.behind import Behind
 from tuilab.tui.state.next_steps import NextSteps
 from tuilab.tui.state.run_source import RunSource

@@ -10,13 +10,13 @@ from tuilab.record.gpus.own_gpus import memory_lines, memory_title, other_gpus
 from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
 from tuilab.record.usage import IDLE
-from tuilab.text import plural, show
+from tuilab.text.display import plural, show
+from tuilab.text.words import size, unit_of
 from tuilab.tui.state.beside.behind import Behind, Curve
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.pane import Pane
-from tuilab.words import size, unit_of
 
 _LEARNED = "backward root"  # what a command of the user's learns from
 MEMORY = "memory"  # the chart of it: its seconds are those of the other things that have no steps

@@ -10,7 +10,7 @@ from tuilab.drawings.symbols import Symbols
 from tuilab.record.blocks import measure_of, noise_floor
 from tuilab.record.timing.clock_words import ChartRow, chart_rows, clock_title
 from tuilab.record.timing.clocks import arm_times
-from tuilab.text import plural, shorten, show
+from tuilab.text.display import plural, shorten, show
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import DrawingPane

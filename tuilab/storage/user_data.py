@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tuilab.errors import CannotRecord
-from tuilab.files import Fault, Unusable, read_small, replace
-from tuilab.text import plural, show
+from tuilab.storage.files import Fault, Unusable, read_small, replace
+from tuilab.text.display import plural, show
 
 FORMAT = 1
 _TOLD = 5  # files, one by one

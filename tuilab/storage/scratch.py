@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from tuilab import filetree
+from tuilab.storage import filetree
 
 _PREFIX = ".tuilab-scratch-"
 
