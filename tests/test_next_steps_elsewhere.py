@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms import MODULES
+from tests.packages import MODULES
 from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, press, text
 from tuilab.errors import UsageError

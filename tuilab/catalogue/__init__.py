@@ -1,4 +1,4 @@
 """What scenario files say, read without importing them: lesson, form, claims, and what is missing.
 
-Imports the ground, `record` and `probes`.
+Imports the shared modules, `record` and `probes`.
 """

@@ -1,6 +1,6 @@
 """What `tuilab doctor` looks at, one file a group: a question has an id that stays, and its answer says what to do next.
 
-Imports the ground and the rooms before it, but neither `lab` nor `reports`.
+Imports the shared modules and the packages before it, but neither `lab` nor `reports`.
 """
 
 import os

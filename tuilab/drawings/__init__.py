@@ -1,4 +1,4 @@
 """Charts and pictures for the screen, drawn by pure functions: data in, rows of characters with the names of styles out.
 
-Imports the ground and `record` alone, and no library of screens.
+Imports the shared modules and `record` alone, and no library of screens.
 """

@@ -1,6 +1,6 @@
 """What this box is, one file per part of it. A fact that cannot be learnt is left out, and `missing` says why.
 
-Imports the ground and `record`.
+Imports the shared modules and `record`.
 """
 
 from collections.abc import Callable, Mapping

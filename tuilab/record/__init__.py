@@ -1,4 +1,4 @@
 """What a run leaves behind and what it amounts to: records, the files they are kept in, and their summary.
 
-Imports the ground alone: errors, text, files and the like, which stand beside the rooms.
+Imports only the shared modules: errors, text, storage, scrub and the like.
 """

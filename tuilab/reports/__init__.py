@@ -1,4 +1,4 @@
 """What reports say about runs: their pages, charts and advice; the formats stand in `formats`, one file each.
 
-Imports the ground and the rooms before it, but neither `lab` nor `engine`.
+Imports the shared modules and the packages before it, but neither `lab` nor `engine`.
 """

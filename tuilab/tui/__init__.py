@@ -1,6 +1,6 @@
 """The screens: `start` opens them in this terminal and returns when the user leaves.
 
-The only room that imports textual; it may import all before it but `lab`.
+The only package that imports textual; it may import all before it but `lab`.
 """
 
 import gc

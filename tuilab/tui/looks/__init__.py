@@ -1,4 +1,4 @@
 """How things look in a terminal: themes, styles, marks of verdicts, times, lessons and code.
 
-Imports the rooms before `tui`, and no other part of it.
+Imports the packages before `tui`, and no other part of it.
 """

@@ -1,4 +1,4 @@
 """The terminal under the screens: what is drawn when, which keys came, and giving it back.
 
-Imports the ground, and no other part of `tui`.
+Imports the shared modules, and no other part of `tui`.
 """

@@ -1,28 +1,40 @@
-"""The rooms of tuilab stand in one order, and each imports only what stands before it."""
+"""The packages of tuilab have one order, and each imports only packages before it."""
 
 import ast
-import runpy
 from collections import defaultdict
 
 import pytest
 
-from tests.rooms import EXCEPTIONS, HOUSE, MODULES, ROOMS, arrows, imports, nodes, room_of, with_packages
+from tests.packages import (
+    EXCEPTIONS,
+    HOUSE,
+    MODULES,
+    PACKAGES,
+    import_pairs,
+    import_pairs_with_packages,
+    imports,
+    nodes,
+    package_of,
+)
 from tuilab.engine.engines import ENGINES
 from tuilab.reports.files import ENDINGS
 
-MOST = 20  # modules in a folder that one still finds one's way in
+MOST = 20  # modules in a folder; in a longer list a newcomer does not find a file
 
 
-def test_a_room_imports_only_what_stands_before_it() -> None:
-    upward = {arrow for arrow in arrows() if ROOMS.index(room_of(arrow[1])) > ROOMS.index(room_of(arrow[0]))}
+def test_package_imports_only_packages_before_it() -> None:
+    wrong_way = set()
+    for module, imported in import_pairs():
+        if PACKAGES.index(package_of(imported)) > PACKAGES.index(package_of(module)):
+            wrong_way.add((module, imported))
 
-    assert upward == EXCEPTIONS.keys()
+    assert wrong_way == EXCEPTIONS.keys()
 
 
 def test_imports_of_modules_and_their_packages_make_no_cycle() -> None:
     """Imports for types and within functions count as well; those of the public names of `tuilab` do not."""
     below = defaultdict(set)
-    for name, other in with_packages():
+    for name, other in import_pairs_with_packages():
         below[name].add(other)
 
     left = set(MODULES)
@@ -32,24 +44,24 @@ def test_imports_of_modules_and_their_packages_make_no_cycle() -> None:
     assert left == set()
 
 
-def test_every_room_says_what_lives_in_it() -> None:
+def test_every_package_has_a_docstring() -> None:
     inits = [path for name, path in MODULES.items() if path.name == "__init__.py"]
 
-    assert {room_of(".".join(path.relative_to(HOUSE.parent).parts)) for path in inits} == set(ROOMS)
+    assert {package_of(".".join(path.relative_to(HOUSE.parent).parts)) for path in inits} == set(PACKAGES)
     assert [path for path in inits if not ast.get_docstring(ast.parse(path.read_text()))] == []
 
 
-def test_no_folder_holds_more_than_one_can_look_through() -> None:
+def test_no_folder_has_too_many_modules() -> None:
     folders = {path.parent for path in MODULES.values()}
 
     assert [folder for folder in folders if len([*folder.glob("[!_]*.py")]) > MOST] == []
 
 
-@pytest.mark.parametrize(("library", "room"), [("torch", "lab"), ("textual", "tui")])
-def test_only_one_room_imports_what_is_heavy(library: str, room: str) -> None:
-    knows = {name for name in MODULES if library in {other.split(".")[0] for other in imports(name)}}
+@pytest.mark.parametrize(("library", "package"), [("torch", "lab"), ("textual", "tui")])
+def test_only_one_package_imports_a_heavy_library(library: str, package: str) -> None:
+    importers = {name for name in MODULES if library in {other.split(".")[0] for other in imports(name)}}
 
-    assert {room_of(name) for name in knows} == {room}
+    assert {package_of(name) for name in importers} == {package}
 
 
 def test_engines_are_reached_through_their_table_alone() -> None:
@@ -62,7 +74,7 @@ def test_engines_are_reached_through_their_table_alone() -> None:
 def test_one_door_leads_to_numpy_and_none_from_the_process_of_a_scenario() -> None:
     """Where it is loaded through ours it computes with one thread, which is not for what a user measures."""
     knows = {name for name in MODULES if {"numpy", "scipy"} & {other.split(".")[0] for other in imports(name)}}
-    known = [name for name in MODULES if room_of(name) == "lab"]
+    known = [name for name in MODULES if package_of(name) == "lab"]
     for name in known:  # grows
         known += sorted({other for other in imports(name) if other in MODULES} - {*known})
 
@@ -85,17 +97,10 @@ def _dotted(module: str) -> set[str]:
     return used | {f"{source}.{name}" for source, name in imported}
 
 
-def test_the_picture_of_the_rooms_is_as_the_imports_are() -> None:
-    """`python docs/rooms.py` draws it again."""
-    script = runpy.run_path(str(HOUSE.parent / "docs" / "rooms.py"))
-
-    assert script["PICTURE"].read_text() == script["draw"]()
-
-
 def test_no_renderer_of_reports_imports_another_one() -> None:
     terminal = {f"tuilab.reports.{name}" for name in ("plain", "several", "compare_text", "claim_history_text", "sweeps.text")}
     formats = {f"tuilab.reports.formats.{kind}" for kind in ENDINGS.values()}
     renderers = terminal | formats
 
     assert renderers <= MODULES.keys()
-    assert {arrow for arrow in arrows() if renderers.issuperset(arrow)} == set()
+    assert {pair for pair in import_pairs() if renderers.issuperset(pair)} == set()

@@ -1,4 +1,4 @@
-"""The rooms of tuilab as its imports have them: who imports whom, read from the source."""
+"""The packages of tuilab and their imports, read from the source."""
 
 import ast
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from functools import cache
 from tests.conftest import CHECKOUT
 
 HOUSE = CHECKOUT / "tuilab"
-ROOMS = [
-    "ground", "record", "probes", "catalogue", "judging", "runs", "engine", "fleet", "lab",
+PACKAGES = [  # each imports only those before it
+    "shared", "record", "probes", "catalogue", "judging", "runs", "engine", "fleet", "lab",
     "commands", "drawings", "reports", "doctor", "tui", "cli",
 ]  # fmt: skip
 MODULES = {".".join(path.relative_to(HOUSE.parent).with_suffix("").parts): path for path in HOUSE.rglob("*.py")}
 MODULES = {name.removesuffix(".__init__"): path for name, path in MODULES.items()}
 
-# Who may import what stands above it, and why.
+# Imports against that order, and why they are allowed.
 EXCEPTIONS = {
     ("tuilab", "tuilab.lab.arms"): "the public `from tuilab import ArmFailed`, loaded when it is asked for",
     ("tuilab", "tuilab.lab.lab"): "the public `from tuilab import Lab`, loaded when it is asked for",
@@ -49,30 +49,27 @@ def _imports(module: str) -> Iterator[str]:
                 yield name if (name := f"{source}.{alias.name}") in MODULES else source
 
 
-def room_of(module: str) -> str:
-    """Return the room that a module stands in; what stands in none is the ground."""
-    return next((part for part in module.split(".")[1:2] if part in ROOMS), "ground")
+def package_of(module: str) -> str:
+    """Return the package that a module belongs to; `shared` for modules that all packages may import."""
+    parts = module.split(".")
+    if len(parts) > 1 and parts[1] in PACKAGES:
+        return parts[1]
+    return "shared"
 
 
-def arrows() -> set[tuple[str, str]]:
-    """Return who imports whom, within tuilab."""
+def import_pairs() -> set[tuple[str, str]]:
+    """Return pairs of modules of tuilab: the first one imports the second one."""
     return {(name, other) for name in MODULES for other in imports(name) if other.split(".")[0] == "tuilab"}
 
 
-def with_packages() -> set[tuple[str, str]]:
-    """Return `arrows`, and from each module to the packages of what it imports, whose `__init__` runs first."""
-    known = arrows() - EXCEPTIONS.keys()
-    found = set(known)
-    for name, other in known:
+def import_pairs_with_packages() -> set[tuple[str, str]]:
+    """Return `import_pairs`, and a pair for each package of an imported module, because its `__init__` runs first."""
+    modules = import_pairs() - EXCEPTIONS.keys()
+    pairs = set(modules)
+    for name, other in modules:
         package = other.rpartition(".")[0]
         while "." in package:
             if package not in {name, *FACADES}:
-                found.add((name, package))
+                pairs.add((name, package))
             package = package.rpartition(".")[0]
-    return found
-
-
-def arrows_of_rooms() -> set[tuple[str, str]]:
-    """Return which room imports which other one, without the exceptions."""
-    rooms = {(room_of(one), room_of(other)) for one, other in arrows() - EXCEPTIONS.keys()}
-    return {(one, other) for one, other in rooms if one != other}
+    return pairs
