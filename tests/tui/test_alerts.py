@@ -65,7 +65,7 @@ def test_an_alert_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
 
 async def test_the_first_nan_and_the_end_of_a_run_call_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    monkeypatch.setattr(TuilabApp, "_write_to_terminal", lambda self, data: sent.append(data))
+    monkeypatch.setattr(TuilabApp, "write_to_terminal", lambda self, data: sent.append(data))
     run_dir = make_run(root, started(is_alive=True), StateChanged(state="running"), Logged(s=0, v={"loss": 1.0}))
     async with opened(app_on(root)) as pilot:
         page = await open_run(pilot, run_dir)
