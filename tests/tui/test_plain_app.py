@@ -26,6 +26,7 @@ from tuilab.tui.terminal.plain_app import Cleaner
 
 INSTALLED = Path(textual.__file__).parent
 FUTURE = "8.3.0"
+SEARCH = "Search for commands"
 FOUND_BY_PREFIX = {"_action_command_list"}  # Textual builds this name from the name of the action
 
 
@@ -67,30 +68,34 @@ def screens(tmp_path: Path, packages: Path, *words: str, **more: Any) -> Iterato
         yield term
 
 
-def visit_pages_and_quit(term: Terminal) -> None:
-    """Open pages and dialogs, resize the terminal, draw again and quit."""
-    count = len(catalog.load())
-    term.type("?")
-    term.wait_for("keys of lab")
+def leave(term: Terminal, shown: str, below: str) -> None:
+    """Press escape, and wait until words are gone and the Lab is there."""
+
+    def is_left() -> bool:
+        text = term.text
+        return shown not in text and below in text
+
     term.type("\x1b")
-    term.wait_for(f"Scenarios {count} ")
-    term.type("h")
-    term.wait_for("No runs yet.")
-    term.type("\x1b")
-    term.wait_for(f"Scenarios {count} ")
-    term.type("/softmax")
-    term.wait_for(f" of {count} ")
-    term.type("\x1b")
-    term.wait_for(f"Scenarios {count} ")
-    term.type("\x10")
-    term.wait_for("Search for commands")
-    term.type("\x1b")
-    until(lambda: "Search for commands" not in term.text)
-    term.resize(100, 30)
-    until(lambda: "quit" in term.text.splitlines()[-1])
+    until(is_left)
+
+
+def is_drawn_again_down_to_the_last_line(term: Terminal) -> bool:
+    """Draw a picture over nothing; return whether it has the size of the terminal, which the screens may not know yet."""
     term.wipe()
     term.type("\x0c")
     term.wait_for("softmax", "quit")
+    return "quit" in term.text.splitlines()[-1]
+
+
+def visit_pages_and_quit(term: Terminal) -> None:
+    """Open pages and dialogs, resize the terminal, draw again and quit."""
+    count = len(catalog.load())
+    for keys, shown in (("?", "keys of lab"), ("h", "No runs yet."), ("/softmax", f" of {count} "), ("\x10", SEARCH)):
+        term.type(keys)
+        term.wait_for(shown)
+        leave(term, shown, f"Scenarios {count} ")
+    term.resize(100, 30)
+    until(lambda: is_drawn_again_down_to_the_last_line(term))
     term.type("q")
 
     assert term.wait() == 0
