@@ -3,9 +3,9 @@
 import errno
 import os
 import shutil
-import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tuilab.commands import inside
@@ -68,7 +68,7 @@ def start(
             umask=umask,
             pass_fds=others,
             start_new_session=True,
-            preexec_fn=_before_exec(os.getpid()),
+            preexec_fn=partial(processes.start_clean, os.getpid()),  # whatever it does then, it ends with this process
         )
     except FileNotFoundError as problem:
         check_found(words[0])
@@ -90,15 +90,3 @@ def check_found(name: str) -> None:
         raise CannotStart(f"{told} is a folder, not a command", NOT_EXECUTABLE)
     step = f"; try: python {told}" if name.endswith(".py") else f"; try: chmod +x {told}" if os.path.exists(found) else ""
     raise CannotStart(f"{told} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE)
-
-
-def _before_exec(parent: int) -> Callable[[], None]:
-    """Return what the command does between fork and exec: whatever it does then, it does not outlive who watches it."""
-
-    def prepare() -> None:
-        processes.die_with_parent(parent)
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-
-    return prepare

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tuilab.errors import TuilabError
-from tuilab.probes import NotKnown
+from tuilab.probes import reason_of
 from tuilab.text.display import show
 
 Status = Literal["pass", "warn", "fail", "n/a"]
@@ -71,11 +70,5 @@ def answer(check: Check, box: Box) -> Finding:
     try:
         found = check(box)
     except Exception as problem:  # whatever a strange box does to a check
-        return unknown(_reason(problem))
+        return unknown(reason_of(problem, 300))
     return Finding(found.status, show(found.found, 400), show(found.next_step, 400))
-
-
-def _reason(problem: Exception) -> str:
-    if isinstance(problem, OSError) and problem.strerror:
-        return show(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror, 300)
-    return show(problem if isinstance(problem, NotKnown | TuilabError) else f"{type(problem).__name__}: {problem}", 300)

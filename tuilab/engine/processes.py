@@ -382,6 +382,14 @@ def die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def start_clean(parent: int) -> None:
+    """Tie a forked child to its parent, and undo what it inherited of signals. The child calls this before exec."""
+    die_with_parent(parent)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)  # ignored signals are inherited through exec
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
 def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 

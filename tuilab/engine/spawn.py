@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from resource import struct_rusage
 from typing import TYPE_CHECKING
@@ -141,7 +141,7 @@ def spawn_worker(writer: str, run: str, arm: "ArmOrder | None" = None, command: 
                 env=environment,
                 pass_fds=[theirs.fileno(), *(command.descriptors if command else [])],
                 start_new_session=True,
-                preexec_fn=_before_exec(os.getpid()),
+                preexec_fn=partial(processes.start_clean, os.getpid()),  # safe: the supervisor has one thread
             )
         except OSError:
             ours.close()
@@ -216,15 +216,3 @@ def words_for_rest(run_dir: Path) -> list[str]:
 def has_rest(run_dir: Path) -> bool:
     """Say whether marks of a command are left, which only a worker that was killed leaves."""
     return any(run_dir.glob("marks-*"))
-
-
-def _before_exec(parent: int) -> Callable[[], None]:
-    """Return what the child does between fork and exec; the supervisor has one thread, so this is safe."""
-
-    def prepare() -> None:
-        processes.die_with_parent(parent)
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            signal.signal(number, signal.SIG_DFL)  # ignored signals are inherited through exec
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-
-    return prepare

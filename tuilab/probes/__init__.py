@@ -6,6 +6,7 @@ Imports the shared modules and `record`.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tuilab.errors import TuilabError
 from tuilab.text.display import show
 
 
@@ -21,11 +22,12 @@ def gather(questions: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
         try:
             facts[name] = ask()
         except Exception as problem:  # a probe that breaks costs its one fact
-            missing[name] = _reason(problem)
+            missing[name] = reason_of(problem, 200)
     return {**facts, "missing": missing} if missing else facts
 
 
-def _reason(problem: Exception) -> str:
+def reason_of(problem: Exception, limit: int) -> str:
+    """Return why a fact is not known, in at most `limit` characters."""
     if isinstance(problem, OSError) and problem.strerror:
-        return show(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror, 200)
-    return show(problem if isinstance(problem, NotKnown) else f"{type(problem).__name__}: {problem}", 200)
+        return show(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror, limit)
+    return show(problem if isinstance(problem, NotKnown | TuilabError) else f"{type(problem).__name__}: {problem}", limit)
