@@ -32,6 +32,13 @@ from tuilab import Lab
 _CLAIM = re.compile(r"lab\.claim(?:_ratio)?\([\"']([a-z][a-z0-9-]*)[\"']")
 
 
+def claims_section(body: str, sentences: Mapping[str, str]) -> str:
+    """Return the section of a lesson that states the claims of a body; nothing if the body makes no claim."""
+    stated = {key: key.replace("-", " ") for key in _CLAIM.findall(body)} | dict(sentences)
+    bullets = "".join(f"\n- [{key}] {sentence}" for key, sentence in stated.items())
+    return f"\n\n## Look for{bullets}\n" if bullets else ""
+
+
 def write_scenario(
     folder: Path, body: str, more: str = "", name: str = "probe", claims: Mapping[str, str] | None = None
 ) -> Path:
@@ -39,9 +46,7 @@ def write_scenario(
 
     Its lesson states each claim of the body: "one-is-one" as "one is one", or the sentence that `claims` has for the key.
     """
-    sentences = {key: key.replace("-", " ") for key in _CLAIM.findall(body)} | dict(claims or {})
-    bullets = "".join(f"\n- [{key}] {sentence}" for key, sentence in sentences.items())
-    lesson = f"\n\n## Look for{bullets}\n" if bullets else ""
+    lesson = claims_section(body, claims or {})
     head = HEAD.replace("{lesson}", repr(lesson)[1:-1].replace('"', '\\"'))  # on one line, so that each line keeps its number
     lines = "\n".join("    " + line for line in body.strip().splitlines())
     path = folder / f"{name}.py"

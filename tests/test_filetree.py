@@ -68,7 +68,7 @@ def test_a_run_of_any_depth_is_shown_counted_packed_and_deleted(
 @pytest.mark.first(1)
 def test_few_descriptors_are_enough_for_any_depth(root: Path, deep: tuple[Path, int]) -> None:
     script = (
-        "import resource, sys; from pathlib import Path; from tuilab import filetree\n"
+        "import resource, sys; from pathlib import Path; from tuilab.storage import filetree\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))\n"
         "print(filetree.size(Path(sys.argv[1]))); filetree.remove(Path(sys.argv[1]))"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import do_first, look, newest, until, wait_for_stage, write_scenario
+from tests.engine import claims_section, do_first, look, newest, until, wait_for_stage, write_scenario
 from tests.engine import start as start_front
 from tests.harms import harm
 from tuilab.catalogue import catalog
@@ -285,7 +285,7 @@ def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run
     assert not (tmp_path / "runs").exists()
 
 
-LOUD = '''"""A lesson that looks at no clock."""
+LOUD = '''"""A lesson that looks at no clock.{claims}"""
 import os, signal
 import torch
 from tuilab import Lab
@@ -300,7 +300,7 @@ def write_lessons(folder: Path, **bodies: str) -> str:
     """Write lessons that begin with torch, and return the folder that --scenarios takes."""
     (folder / "mine" / "try").mkdir(parents=True)
     for name, body in bodies.items():
-        (folder / "mine" / "try" / f"{name}.py").write_text(LOUD.format(body=body))
+        (folder / "mine" / "try" / f"{name}.py").write_text(LOUD.format(body=body, claims=claims_section(body, {})))
     return str(folder / "mine")
 
 

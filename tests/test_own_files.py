@@ -326,7 +326,7 @@ def test_of_much_more_nonsense_the_same_holds(in_world: None, name: str, seed: i
 
 WRITES = re.compile(
     r"O_CREAT|\.write_(?:bytes|text)\(|\.touch\(|mkdtemp|user_data\.(?:update|append_line)\(|\bopen\([^)\n]*\"[wax]b?\"|"
-    r"from tuilab\.files import[^\n]*\b(?:replace|new_file)\b"
+    r"from tuilab\.storage\.files import[^\n]*\b(?:replace|new_file)\b"
 )
 HANDED_ON = "what is handed on, and never read again"
 WRITERS: dict[str, list[str] | str] = {
@@ -339,9 +339,9 @@ WRITERS: dict[str, list[str] | str] = {
     "doctor/bundle.py": HANDED_ON,
     "engine/capture.py": ["printed", "errors"],
     "engine/create_run.py": ["source", "supervisor's errors"],
-    "files.py": "what the others write with",
+    "storage/files.py": "what the others write with",
     "judging/calibration_file.py": ["calibration"],
-    "user_data.py": "what the others write with",
+    "storage/user_data.py": "what the others write with",
     "lab/shown.py": ["artifact"],
     "lab/worker.py": ["faults"],
     "record/folding/folded.py": ["folded"],

@@ -467,7 +467,7 @@ def test_a_loss_that_is_no_number_is_told_while_the_command_goes_on_and_by_every
     assert process.returncode == 0 and "notice: backward root is NaN for the first time, in step 2" in told
     for ending in ("md", "html", "json"):
         tuilab("report", "last", "-o", f"{tmp_path}/r.{ending}")
-        assert "backward root is NaN for the first time, in step 2" in (tmp_path / f"r.{ending}").read_text()
+        assert "root is NaN for the first time, in step 2" in (tmp_path / f"r.{ending}").read_text()
 
 
 @pytest.mark.slow
