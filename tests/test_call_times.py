@@ -101,7 +101,7 @@ def test_an_arm_that_is_timed_no_more_is_stopped(tuilab: Tuilab, root: Path) -> 
     [
         (
             "slower:5%",
-            "timed slow in only one process, so the variation between processes is unknown; run it again with --repeat 5",
+            "timed slow in only one process, so the variation between processes is unknown; run it again with --repeat 6",
         ),
         ("slower", "'slower' is not a gate; use regression, difference or slower:5%"),
         ("slower:-5%", "'slower:-5%' is not a gate"),

@@ -34,7 +34,7 @@ VERDICTS = {
         ("an arm is slower than itself", "INCONCLUSIVE",
          "the machine is too noisy: 66 % of the blocks were disturbed; 6 repeats; "
          "interval wider by 6.9 %, as the A/A control was off; "
-         "smallest effect it could have seen: about 34 %; repeats still needed: n/a"),
+         "smallest effect it could have seen: about 34 %; repeats needed: n/a"),
     ],
     "drift-in-the-second-half": [
         ("slow takes at least 1.5 times as long as fast", "SUPPORTED", "8 repeats; interval of 96.41 %"),
@@ -42,11 +42,12 @@ VERDICTS = {
     "outliers": [
         ("slow takes at least 1.5 times as long as fast", "INCONCLUSIVE",
          "8 repeats; interval of 96.41 %; smallest effect it could have seen: about 39 %; "
-         "repeats still needed: about 258"),
+         "repeats needed: about 266 (258 more)"),
     ],
     "bimodal-processes": [
         ("slow takes at least 1.5 times as long as fast", "INCONCLUSIVE",
-         "8 repeats; interval of 96.41 %; smallest effect it could have seen: about 25 %; repeats still needed: about 107"),
+         "8 repeats; interval of 96.41 %; smallest effect it could have seen: about 25 %; "
+         "repeats needed: about 115 (107 more)"),
     ],
     "computes-something-else": [
         ("the trick is twice as fast", "INVALID", "trick does not compute what product does; 8 rounds within one process"),
@@ -55,7 +56,7 @@ VERDICTS = {
         ("two is slower than one", "INCONCLUSIVE",
          "2 repeats are too few, 6 are needed; 1 repeat failed; stopped after 2 of 6 repeats, before the first look; "
          "no control: an arm against itself was not measured; smallest effect it could have seen: n/a; "
-         "repeats still needed: at least 4"),
+         "repeats needed: at least 6 (4 more)"),
     ],
     "not-a-number": [
         ("inf minus inf is nan", "SUPPORTED", "measured nan"),
@@ -65,7 +66,7 @@ VERDICTS = {
     "two-repeats": [
         ("an arm is slower than itself", "INCONCLUSIVE",
          "2 repeats are too few, 6 are needed; no control: an arm against itself was measured in only 2 repeats; "
-         "smallest effect it could have seen: n/a; repeats still needed: at least 4"),
+         "smallest effect it could have seen: n/a; repeats needed: at least 6 (4 more)"),
     ],
 }  # fmt: skip
 

@@ -72,7 +72,7 @@ def test_a_place_that_cannot_be_written_ends_in_5_and_leaves_nothing(tuilab: Tui
     done = tuilab("report", "last", "-o", str(tmp_path / "nowhere" / "x.md"))
 
     assert done.returncode == 5
-    assert "No such file or directory; name another file with -o" in done.stderr
+    assert "there is no folder " in done.stderr and "; name another file with -o" in done.stderr
 
 
 def test_a_full_disk_ends_in_5(tuilab: Tuilab, runs: Path) -> None:

@@ -180,7 +180,7 @@ def test_the_rounds_of_several_processes_are_not_units() -> None:
 
     assert (found.verdict, found.units, found.unit, found.more_repeats) == ("INCONCLUSIVE", 2, "repeats", 4)
     assert found.why == (
-        "2 repeats are too few, 6 are needed; smallest effect it could have seen: n/a; repeats still needed: at least 4"
+        "2 repeats are too few, 6 are needed; smallest effect it could have seen: n/a; repeats needed: at least 6 (4 more)"
     )
 
 
@@ -191,7 +191,7 @@ def test_few_rounds_of_a_single_process_are_inconclusive() -> None:
     assert found.why == (
         "1 round within one process is too few, 6 are needed; "
         "interval wider by an assumed 2.5 % variation between processes, by the calibration; "
-        "smallest effect it could have seen: n/a; repeats still needed: n/a from one process"
+        "smallest effect it could have seen: n/a; repeats needed: n/a from one process"
     )
 
 
@@ -208,13 +208,13 @@ def test_an_inconclusive_verdict_says_what_could_have_been_seen_and_how_many_rep
 
     assert (found.verdict, found.more_repeats) == ("INCONCLUSIVE", 20)
     assert found.smallest_effect == pytest.approx(0.3187, abs=1e-3)
-    assert found.why == "8 repeats; smallest effect it could have seen: about 32 %; repeats still needed: about 20"
+    assert found.why == "8 repeats; smallest effect it could have seen: about 32 %; repeats needed: about 28 (20 more)"
 
 
 def test_on_the_bound_no_number_of_repeats_would_decide() -> None:
     found = judge_ratio(AT_LEAST_TWICE, controlled(around(2.0, 0.2)))
 
-    assert (found.more_repeats, found.why.endswith("repeats still needed: n/a")) == (None, True)
+    assert (found.more_repeats, found.why.endswith("repeats needed: n/a")) == (None, True)
 
 
 # ---- controls
@@ -350,7 +350,7 @@ def test_cost_of_preemption_is_assumed_if_too_few_blocks_were_undisturbed(
 ) -> None:
     found = judge_ratio(ratio_claim("at_least", 1.0), on_cpu_time(around(1.06, 0.01), undisturbed))
 
-    words = "interval wider by 8 % for the cost of preemption"
+    words = "interval wider by 8 %, an assumed cost of interruptions"
     assert f"{words}: too few blocks were undisturbed to measure it" in found.why
     assert found.verdict == "INCONCLUSIVE"
     larger = on_cpu_time(around(1.2, 0.01), undisturbed)
@@ -444,7 +444,7 @@ def test_neither_no_difference_nor_that_it_is_small_is_said_where_the_known_dela
 
     assert (found.verdict, found.more_repeats) == ("INCONCLUSIVE", None)
     assert found.why == (
-        f"{reason}, so that {unsaid}; 8 repeats; smallest effect it could have seen: about 1.4 %; repeats still needed: n/a"
+        f"{reason}, so that {unsaid}; 8 repeats; smallest effect it could have seen: about 1.4 %; repeats needed: n/a"
     )
 
 
@@ -454,7 +454,7 @@ def test_commands_are_said_not_to_differ_where_one_against_itself_ran_along() ->
     assert verdict(AT_LEAST_TWICE, evidence) == "NO MEANINGFUL DIFFERENCE"
     assert judge_ratio(AT_LEAST_TWICE, replace(evidence, same=[])).why == (
         "no control: an arm against itself was not measured, so that no difference must not be claimed; 8 repeats; "
-        "smallest effect it could have seen: about 1.4 %; repeats still needed: n/a"
+        "smallest effect it could have seen: about 1.4 %; repeats needed: n/a"
     )
 
 

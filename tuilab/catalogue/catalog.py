@@ -91,6 +91,11 @@ def topics(extra: Sequence[PathLike] = ()) -> dict[str, str]:
 def find(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ()) -> list[Scenario]:
     """Return what NAME means: an id, topic/id, a topic, `all`, or the path of a .py file; an unknown name is refused."""
     if not (found := named(catalog, name)):
+        if os.path.isdir(name):
+            step = f"tuilab run NAME --scenarios {show(name, 60)}"
+            raise UsageError(f"{show(name, 60)} is a folder; name a .py file in it, or use it as a catalogue: {step}")
+        if os.path.isfile(name):
+            raise UsageError(f"{show(name, 60)} is not a scenario: its name does not end in .py")
         meant = _meant(catalog, name, extra)
         end = "" if meant.endswith("?") else ";"
         raise UsageError(f"no scenario named {show(name, 60)}{meant}{end} `tuilab list` lists all scenarios")

@@ -145,7 +145,7 @@ def _check_times(looks: Sequence[Subject]) -> None:
         if alone := [arm for arm, found in times.items() if len(found) < 2]:
             raise UsageError(
                 f"--fail-on slower: {show(look.id)} timed {show(alone[0], 60)} in only one process, so the variation between "
-                "processes is unknown; run it again with --repeat 5"
+                "processes is unknown; run it again with --repeat 6"
             )
 
 

@@ -99,15 +99,16 @@ def _line(row: Row, style: Style, *, has_root: bool, has_host: bool) -> str:
     root = style.dim(show(row.root)) if has_root else ""
     host = style.dim(f"@{show(entry.host, 40)}") if has_host and entry.host else ""
     gpus = style.dim(f"on {show(', '.join(entry.gpus), 120)}") if entry.gpus else ""
-    more = "  ".join(part for part in (told, _point(entry, style), gpus, host, tags, last, root) if part)
+    more = "  ".join(part for part in (told, _changes(entry, style), gpus, host, tags, last, root) if part)
     return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
 
 
-def _point(entry: RunEntry, style: Style) -> str:
-    """Return the values of a point of a sweep, and the id of that; nothing of another run."""
-    if not entry.sweep:
-        return ""
-    return f"{changed_words(entry)}  {style.dim(show(entry.sweep, 40))}"
+def _changes(entry: RunEntry, style: Style) -> str:
+    """Return the parameters that differ from the defaults, and the id of the sweep that the run is a point of."""
+    changes = changed_words(entry)
+    if entry.sweep:
+        changes += f"  {style.dim(show(entry.sweep, 40))}"
+    return changes
 
 
 def _lasting(entry: RunEntry) -> str:

@@ -303,7 +303,7 @@ def _describe_widening(evidence: Evidence, test: RatioTest) -> list[str]:
     if offset := control_offset(evidence):
         parts.append(f"interval wider by {percent(math.expm1(offset))}, as the A/A control was off")
     if cost := preemption_cost(evidence):
-        wider = f"interval wider by {percent(math.expm1(cost))} for the cost of preemption"
+        wider = f"interval wider by {percent(math.expm1(cost))}, an assumed cost of interruptions"
         parts.append(f"{wider}: too few blocks were undisturbed to measure it")
     return parts
 
@@ -328,8 +328,8 @@ def _describe_sensitivity(judgement: Judgement) -> list[str]:
         needed = "n/a from one process"
     elif judgement.more_repeats is None:
         needed = "n/a"
-    elif judgement.units < MIN_UNITS:
-        needed = f"at least {judgement.more_repeats}"
     else:
-        needed = f"about {judgement.more_repeats}"
-    return [f"smallest effect it could have seen: {effect}", f"repeats still needed: {needed}"]
+        quantity = "at least" if judgement.units < MIN_UNITS else "about"
+        total = judgement.units + judgement.more_repeats
+        needed = f"{quantity} {total} ({judgement.more_repeats} more)"
+    return [f"smallest effect it could have seen: {effect}", f"repeats needed: {needed}"]

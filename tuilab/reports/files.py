@@ -86,9 +86,12 @@ def check_target(target: str, wanted: str = "") -> str:
     folder = os.path.dirname(os.path.abspath(target))
     is_wrong_kind = os.path.isdir(target) and kind != "tensorboard"
     if target != STDOUT and (is_wrong_kind or not os.path.isdir(folder) or not os.access(folder, os.W_OK)):
-        what = (
-            "it is a folder" if is_wrong_kind else f"the folder {show(folder, 300)} does not exist, or you cannot write to it"
-        )
+        if is_wrong_kind:
+            what = "it is a folder"
+        elif os.path.isdir(folder):
+            what = f"you cannot write to the folder {show(folder, 300)}"
+        else:
+            what = f"there is no folder {show(folder, 300)}"
         raise CannotRecord(f"cannot write {show(target, 300)}: {what}; name another file")
     return kind
 
@@ -117,6 +120,8 @@ def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> No
             _replace(target, pieces)
     except OSError as problem:
         why = problem.strerror or str(problem)
+        if isinstance(problem, FileNotFoundError):
+            why = f"there is no folder {show(os.path.dirname(target), 300)}"
         raise CannotRecord(f"cannot write {show(target, 300)}: {why}; name another file with -o") from problem
 
 

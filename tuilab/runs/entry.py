@@ -141,7 +141,11 @@ def changed_words(entry: RunEntry) -> str:
 
     For a point of a sweep, its values come first, also those that are the defaults.
     """
-    from tuilab.catalogue.params import spell  # imported here: most runs have no such values
+    words = ["quick"] if entry.quick else []
+    values = {**entry.point, **entry.changed}
+    if values:
+        from tuilab.catalogue.params import spell  # imported here: most runs have no such values
 
-    words = [f"{show(name, 40)}={show(spell(value), 60)}" for name, value in {**entry.point, **entry.changed}.items()]
-    return "  ".join([*(["quick"] if entry.quick else []), *words])
+        for name, value in values.items():
+            words.append(f"{show(name, 40)}={show(spell(value), 60)}")
+    return "  ".join(words)

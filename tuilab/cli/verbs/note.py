@@ -41,6 +41,8 @@ def command(
         options.print_document("tuilab.note/1", **store.fields(run_dir), tags=found.tags, notes=told)
         return
     tagged = f"  {' '.join('#' + tag for tag in found.tags)}" if found.tags else ""
+    if not found.tags and not found.texts:
+        tagged = "  no notes and no tags"
     click.echo(f"{store.short_id(run_dir.name)}{tagged}")
     for when, words in found.texts:
         click.echo(f"  {notes.day(when)}  {words}")

@@ -68,7 +68,13 @@ class _SweepCommand(click.Command):
         at = args.index("--") if "--" in args else len(args)
         ctx.meta["tuilab.command"] = args[at + 1 :]
         ctx.meta["tuilab.words"] = list(args)
-        rest = super().parse_args(ctx, args[:at])
+        try:
+            rest = super().parse_args(ctx, args[:at])
+        except click.NoSuchOption as problem:
+            if "--" in args:
+                raise
+            step = "for an option of your own command, write -- before the command; see `tuilab sweep --help`"
+            raise UsageError(f"no option {problem.option_name}; {step}") from problem
         if at < len(args) and not args[at + 1 :]:
             raise UsageError(
                 "no command after --; add one, for example tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}"

@@ -70,7 +70,9 @@ def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: 
             return found
     except tarfile.TarError as problem:
         raise Refused(f"{show(path)} is not an archive of a run: {problem}") from problem
-    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+    except gzip.BadGzipFile as problem:
+        raise Refused(f"{show(path)} is not an archive of a run; `tuilab export` writes one") from problem
+    except (EOFError, zlib.error) as problem:
         raise Refused(f"{show(path)} is not an archive of a run, or is incomplete: {problem}") from problem
     except OSError as problem:
         raise CannotRecord(f"cannot unpack {show(path)} into {show(root)}: {problem.strerror or problem}") from problem

@@ -44,6 +44,7 @@ def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
     runs = [(run_dir, read_run(run_dir)) for run_dir in run_dirs]
     names = dict.fromkeys(_scenario(summary) for _, summary in runs if _claim_of(summary, wanted))
     if not names:
+        _refuse_ambiguous(runs, wanted)
         known = dict.fromkeys(claim.claim_id for _, summary in runs for claim in summary.claims.values())
         told = (
             f"their claims are {join_first([*known], _NAMED)}"
@@ -64,6 +65,16 @@ def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
     assert newest
     bound = newest.declared.bound if newest.declared else None
     return ClaimHistory(next(iter(names)), newest.key, newest.text, bound, tuple(moments))
+
+
+def _refuse_ambiguous(runs: Sequence[tuple[Path, RunSummary]], wanted: str) -> None:
+    """Raise an error that names the claims if several claims of one run contain the words."""
+    for _, summary in reversed(runs):
+        matches = [claim.claim_id for claim in summary.claims.values() if wanted in claim.text]
+        if len(matches) > 1:
+            raise UsageError(
+                f"several claims of {_scenario(summary)} contain {show(wanted, 60)}; name one: {join_first(matches, _NAMED)}"
+            )
 
 
 def _scenario(summary: RunSummary) -> str:

@@ -49,9 +49,6 @@ def command(names: Sequence[str], as_json: bool, scenarios: Sequence[str]) -> in
     for path, warning in shown:
         click.echo(_line(path, warning, "warning: "))
     click.echo(_sum_up(len(findings), len(shown), len(chosen)), err=True)
-    if hidden := len(warnings) - len(shown):
-        words = f"{plural(hidden, 'warning')} about scenarios of tuilab not shown; to see those of one: tuilab check NAME"
-        click.echo(words, err=True)
     return 1 if findings else 0
 
 
