@@ -189,7 +189,7 @@ def test_commands_with_disturbed_steps_are_judged_on_cpu_time() -> None:
     ("of_slower", "reason"),
     [
         ({"cpu_ns": 21 * MS}, "a works on more than one thread or process"),
-        ({"waited_ns": 1 * MS}, "a waits for 4.8 % of its time"),
+        ({"waited_ns": 1 * MS}, "a waits 4.8 % of its time for something other than a core"),
         ({"helped_by": "workers of a DataLoader"}, "a has workers of a DataLoader"),
         ({"thread_ns": None}, "a has no CPU time of its own"),
         ({"thread_ns": 0}, "a has no CPU time of its own"),

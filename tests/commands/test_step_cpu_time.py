@@ -271,7 +271,7 @@ def test_race_on_a_busy_machine_is_judged_on_cpu_time(tuilab: Tuilab, tmp_path: 
     ("options", "reason"),
     [
         ("--others-ms 5", "slow works on more than one thread or process"),
-        ("--asleep-ms 20", "slow waits for 61 % of its time"),
+        ("--asleep-ms 20", "slow waits 61 % of its time for something other than a core"),
         ("--workers", "slow has workers of a DataLoader"),
     ],
 )

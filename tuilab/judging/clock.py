@@ -183,7 +183,7 @@ def _describe_obstacle(thread_ns: float, total_ns: float, waited_ns: float) -> s
         return "works on more than one thread or process"
     waited_share = waited_ns / (thread_ns + waited_ns)
     if waited_share > _MAX_WAITED_SHARE:
-        return f"waits for {percent(waited_share)} of its time"
+        return f"waits {percent(waited_share)} of its time for something other than a core"
     return ""
 
 
