@@ -109,7 +109,7 @@ def test_a_scenarios_parameters_are_options_with_help(tuilab: Tuilab, form: str)
         (("--rows", "0"), "1..10000"),
         (("--rows=20000",), "1..10000"),
         (("--rate", "nan"), "rate"),
-        (("--mode", "medium"), "slow, fast"),
+        (("--mode", "medium"), "'slow', 'fast'"),
         (("--device", "cuda:x"), 'device: "cuda:x" is not one of auto, cpu, cuda, cuda:N (default auto)'),
         (("--device=MIG-3f2a",), "to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"),
         (("--rwos", "5"), "--rows"),

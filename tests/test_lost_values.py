@@ -86,7 +86,7 @@ def test_what_a_gpu_that_failed_had_not_computed_is_counted_beside_the_first_err
     summary = look(run_dir).summary
     assert (summary.reason, summary.damage.lost_count) == ("ValueError: boom", 60)
     assert examine(run_dir).wrong == [complaint(60)]
-    assert "60 not written" in done.stdout
+    assert "60 measured records: not written" in done.stdout
     assert complaint(60) in tuilab("verify", "last").stdout
 
 

@@ -27,7 +27,7 @@ PARTS = ("tuilab.engine.supervisor", "tuilab.engine.early", "tuilab.engine.sampl
 WORKERS = ("tuilab.lab.worker", "tuilab.commands.worker")
 MARK_ROOM = {"TUILAB_RUN": "spare".ljust(120, ".")}  # others see the mark of a fork where the first process has it
 ORDER_BYTES = 1 << 20
-TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ")  # heeded when a process starts, and not later
+TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ", "CUDA_INJECTION", "NSYS_")  # heeded when a process starts, and not later
 
 
 class WarmTuilab:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tuilab.arrays import NDArray, np
 from tuilab.record.series import Series
-from tuilab.text.display import show
+from tuilab.text.display import NAME_LIMIT, show
 
 Floats = NDArray[np.float64]
 Known = dict[tuple[int, str], tuple[Sequence[float], Floats]]
@@ -16,7 +16,6 @@ _FLOOD = 1000  # marks, more than there are columns
 _MANY = 8  # points that make a spacing usual
 PATIENCE = 2.5  # times that: so long the last point before a break counts
 _NONE: Floats = np.zeros(0)
-NAME_LIMIT = 100_000  # characters: more than a record has
 
 
 @dataclass(frozen=True, eq=False)

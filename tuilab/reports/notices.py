@@ -7,12 +7,12 @@ from tuilab.text.display import plural, show
 
 
 def ending_of(summary: RunSummary, state: str) -> str:
-    """Return how a run ended that did not succeed; nothing of one that did."""
+    """Return how a run ended, with the reason; nothing if it succeeded and no reason was recorded."""
     if state == RunState.LOST:
         return f"lost: {lost_words(summary)}"
     if not summary.is_over:
         return f"the run has not ended ({show(state)}): the result has what was recorded so far"
-    if state == RunState.SUCCEEDED:
+    if state == RunState.SUCCEEDED and (not summary.reason or summary.box_lacks):
         return ""
     return f"{show(state)}: {show(summary.reason)}" if summary.reason else f"{show(state)}, without a recorded reason"
 

@@ -19,6 +19,7 @@ _PLAIN_TERMS = "linux", "vt", "ansi", "cons25"  # as they begin
 _PLAIN_TERM = r"(linux|vt\d+|ansi|cons25)(-.*)?"
 _MONOCHROME_TERM = r"dumb|vt(?!525)\d+(-.*)?|.*-m(ono)?"
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+NAME_LIMIT = 100_000  # characters: a name is shown whole, because no record has that many
 
 
 def show_lines(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from tuilab.drawings.lines import NAME_LIMIT, Line, lines_of
+from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.spreads import Spread
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.blocks import measure_of
@@ -16,7 +16,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clock_words import chart_rows, clock_title
 from tuilab.record.timing.clocks import arm_times
 from tuilab.record.usage import IDLE, UNCOUNTED
-from tuilab.text.display import show
+from tuilab.text.display import NAME_LIMIT, show
 from tuilab.text.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
