@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tuilab.engine import messages
     from tuilab.engine.create_run import OpenRun
     from tuilab.engine.messages import RunOrder
-    from tuilab.engine.spawn import socket_pair
 
 ARMS = r"lab\.arm\("  # what a supervisor starts
 
@@ -76,6 +75,7 @@ def order_of(words: list[str]) -> "RunOrder":
 def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
     """Let a worker do what is ordered, and return how it ended."""
     from tuilab.engine import messages
+    from tuilab.engine.spawn import socket_pair
     from tuilab.lab import worker
     from tuilab.lab.lab import Lab
     from tuilab.record.events import WorkerExited, WorkerStarted
