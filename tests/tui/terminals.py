@@ -26,6 +26,7 @@ from tests.conftest import TUILAB
 from tuilab.tui.terminal.guardian import RESTORE
 
 PATIENCE_S = 60.0
+_LEFT_OUT = ("TMUX", "NO_COLOR", "COLUMNS", "LINES")  # of the environment: workers of pytest have a size there
 _DRAWS_S = 5.0  # for a frame that was asked for, by screens that are to fail
 _QUESTION = b"\x1b[5n"
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]")  # modes, which draw nothing
@@ -98,7 +99,7 @@ class Terminal:
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
         usual = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
-        environment = {name: value for name, value in env.items() if name not in ("TMUX", "NO_COLOR")} | (
+        environment = {name: value for name, value in env.items() if name not in _LEFT_OUT} | (
             usual if kind is None else kind
         )
         self.process = subprocess.Popen(
