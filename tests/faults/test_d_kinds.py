@@ -74,7 +74,7 @@ def test_59_a_terminal_gets_what_it_can_show(site: Site, screens: Open, go: Path
     term.type("q")
 
     assert term.wait() == 0
-    until(lambda: b"is running." in term.sent)
+    until(lambda: b"1 run continues: " in term.sent)
     assert term.is_restored() and term.strange() == []
     assert bytes(term.sent).isascii() is (kind["LC_ALL"] != "C.UTF-8")
     assert all(map(is_grey, colours)) is ("NO_COLOR" in kind)
