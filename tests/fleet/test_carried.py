@@ -83,7 +83,7 @@ def test_every_node_runs_it_once_and_is_told(afar: Afar, root: Path, tmp_path: P
     assert "3 runs, 3 of 3 claims supported" in done.stdout
     table = [line.split() for line in done.stdout.splitlines()]
     assert [*NAMES] in [sorted(words, key=NAMES.index) for words in table if {*words} == {*NAMES}]
-    assert ["it", "is", "so", *["✓", "True"] * 3] in table and "environment node" in done.stdout
+    assert ["it-is-so", *["✓", "True"] * 3] in table and "environment node" in done.stdout
     assert all(f"{name}: " in done.stderr for name in NAMES)
 
 
