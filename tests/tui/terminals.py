@@ -99,9 +99,7 @@ class Terminal:
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
         usual = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
-        environment = {name: value for name, value in env.items() if name not in _LEFT_OUT} | (
-            usual if kind is None else kind
-        )
+        environment = {name: value for name, value in env.items() if name not in _LEFT_OUT} | (usual if kind is None else kind)
         self.process = subprocess.Popen(
             ["setsid", "--ctty", *command],
             stdin=theirs,
