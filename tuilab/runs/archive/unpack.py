@@ -71,7 +71,7 @@ def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: 
     except tarfile.TarError as problem:
         raise Refused(f"{show(path)} is not an archive of a run: {problem}") from problem
     except gzip.BadGzipFile as problem:
-        raise Refused(f"{show(path)} is not an archive of a run; `tuilab export` writes one") from problem
+        raise Refused(f"{show(path)} is not an archive of a run; name a file that an export wrote") from problem
     except (EOFError, zlib.error) as problem:
         raise Refused(f"{show(path)} is not an archive of a run, or is incomplete: {problem}") from problem
     except OSError as problem:
