@@ -53,6 +53,17 @@ def test_a_claim_that_no_run_makes_is_told_with_those_that_are(tuilab: Tuilab, r
     assert (done.returncode, done.stderr) == (2, "tuilab: 0 of 1 run have a claim twice; their claims are half\n")
 
 
+def test_words_of_several_claims_name_these_claims(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+    body = 'lab.claim("first", True)\nlab.claim("second", True)'
+    path = write_scenario(tmp_path, body, claims={"first": "it is so", "second": "it is so as well"})
+    tuilab("run", str(path), "--headless", "--quiet")
+
+    done = tuilab("runs", "--claim", "it is")
+
+    message = "tuilab: several claims of probe contain it is; name one: first, second\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
 def test_without_runs_there_is_nothing_to_follow(tuilab: Tuilab, root: Path) -> None:
     done = tuilab("runs", "--claim", "half")
 

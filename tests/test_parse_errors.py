@@ -24,6 +24,15 @@ Tuilab = Callable[..., CompletedProcess[str]]
         (["config", "zz"], "'zz' is not one of 'print', 'path', 'validate'; see `tuilab config --help`"),
         (["config", "print", "--json=1"], "option '--json' does not take a value; see `tuilab config --help`"),
         (["import", "/none.tgz"], "file '/none.tgz' does not exist; see `tuilab import --help`"),
+        (
+            ["sweep", "--set", "lr=1", "python", "train.py", "--steps", "2"],
+            "no option --steps; for an option of your own command, write -- before the command; see `tuilab sweep --help`",
+        ),
+        (
+            ["run", "/usr"],
+            "/usr is a folder; name a .py file in it, or use it as a catalogue: tuilab run NAME --scenarios /usr",
+        ),
+        (["check", "/etc/passwd"], "/etc/passwd is not a scenario: its name does not end in .py"),
     ],
 )
 def test_parser_errors_are_plain_and_name_the_right_help(

@@ -97,6 +97,16 @@ def test_what_times_nothing_waits_for_nobody_and_neither_does_what_runs_beside(
     gate.touch()
 
 
+def test_single_detached_run_waits_in_the_queue(tuilab: Tuilab, root: Path, timed: Path) -> None:
+    tuilab("queue", "pause")
+
+    done = tuilab("run", f"{timed}/first.py", "--detach", "--quick")
+
+    assert done.returncode == 0
+    assert "the queue is paused" in done.stderr
+    tuilab("queue", "cancel", done.stdout.strip())
+
+
 def test_a_queue_that_is_paused_is_told_when_runs_are_put_into_it(tuilab: Tuilab, root: Path, timed: Path) -> None:
     queue.pause(root)
 

@@ -297,7 +297,7 @@ class Since(ParamType):
         return found
 
 
-# Options that several of `run`, `sweep`, `exec` and `ab` have, with the help of most of them.
+# Options that several of `run`, `sweep`, `exec`, `ab` and `attach` have, with the help of most of them.
 _SHARED = (
     click.Option(["--name"], metavar="NAME", help="Name of the run (default: the name of the script, module or program)."),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
@@ -349,7 +349,7 @@ _BY_FLAG = {option.opts[0]: option for option in _SHARED}
 
 
 def shared(flag: str, help: str = "") -> click.Option:
-    """Return an option that several of `run`, `sweep`, `exec` and `ab` have; `help` replaces its usual help."""
+    """Return an option that several of `run`, `sweep`, `exec`, `ab` and `attach` have; `help` replaces its usual help."""
     option = copy(_BY_FLAG[flag])
     option.help = help or option.help
     return option

@@ -121,7 +121,7 @@ def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> No
     except OSError as problem:
         why = problem.strerror or str(problem)
         if isinstance(problem, FileNotFoundError):
-            why = f"there is no folder {show(os.path.dirname(target), 300)}"
+            why = f"there is no folder {show(os.path.dirname(os.path.abspath(target)), 300)}"
         raise CannotRecord(f"cannot write {show(target, 300)}: {why}; name another file with -o") from problem
 
 

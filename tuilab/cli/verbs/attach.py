@@ -16,14 +16,10 @@ from tuilab.errors import UsageError
     help=__doc__,
     params=[
         click.Argument(["run"], default="last", shell_complete=completion.runs_or_sweeps),
-        click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
-        click.Option(
-            ["--jsonl", "as_jsonl"],
-            is_flag=True,
-            help="Print every record as one line of JSON, from the first one. Implies --headless.",
-        ),
-        click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
+        options.shared("--headless"),
+        options.shared("--json"),
+        options.shared("--jsonl", "Print every record as one line of JSON, from the first one. Implies --headless."),
+        options.shared("--strict"),
         click.Option(["--plot"], is_flag=True, help="Print the chart even if stdout is not a terminal. Implies --headless."),
         click.Option(["--quiet"], is_flag=True, help="Print no progress, and no chart without --plot. Implies --headless."),
         options.READ_ONLY,

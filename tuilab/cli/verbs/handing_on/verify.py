@@ -90,16 +90,17 @@ def _side_by_side(found: Findings) -> Iterator[str]:
     """Yield each claim with its recorded verdict and the one of this version."""
     recorded = {verdict.claim_id: verdict for verdict in found.recorded}
     again = {verdict.claim_id: verdict for verdict in found.again}
+    verdicts = recorded | again
     changes = 0
-    for claim in recorded | again:
+    for claim, verdict in verdicts.items():
         old, new = recorded.get(claim), again.get(claim)
         is_same = old is not None and new is not None and judged_fields(old) == judged_fields(new)
         if old is None or new is None or old.verdict != new.verdict:
             changes += 1
-        yield show((recorded | again)[claim].text)
+        yield show(verdict.text)
         yield f"    recorded  {_words(old)}"
         yield f"    {RULE}  {'the same' if is_same else _words(new)}"
-    yield f"judged again, without writing: {changes} of {plural(len(recorded | again), 'verdict')} would change"
+    yield f"judged again, without writing: {changes} of {plural(len(verdicts), 'verdict')} would change"
 
 
 def _words(verdict: VerdictReached | None) -> str:
