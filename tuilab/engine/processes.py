@@ -28,7 +28,7 @@ SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run:
 
 PATIENCE_S = 5.0  # with what is killed and does not go
 _EXIT_S = 45.0  # with what is going, while the kernel frees what it held: a minute with all that comes before and after
-_STORM_S = 60.0  # with what starts others while it is killed
+_STORM_S = 60.0  # with what starts others while it is killed: only a storm makes an end take longer than a minute
 _CLEARS_S = 1.0  # for what clears away when the others are gone
 _CLEARS = b"multiprocessing.resource_tracker"  # in the command line of what does: Python's own, which removes shared memory
 _PR_SET_PDEATHSIG = 1
@@ -113,16 +113,16 @@ def end_descendants(
             break
         time.sleep(0.02)
     if clearing := set(filter(_clears_away, living(spared))):
-        _kill_descendants(spared | clearing, time.monotonic() + PATIENCE_S, tend)
+        _kill_descendants(spared | clearing, tend)
         deadline = time.monotonic() + _CLEARS_S
         while _is_any_left(spared) and time.monotonic() < deadline:
             tend()
             time.sleep(0.02)
-    deadline = time.monotonic() + PATIENCE_S
-    _kill_descendants(spared, deadline, tend)
+    deadline = time.monotonic() + _EXIT_S
+    _kill_descendants(spared, tend)
     if _exiting(spared):
         tell(names_of(lambda: _exiting(spared)))
-    while _exiting(spared) and time.monotonic() < deadline + _EXIT_S - PATIENCE_S:
+    while _exiting(spared) and time.monotonic() < deadline:
         tend()
         time.sleep(0.02)
     return names_of(lambda: living(spared))
@@ -151,9 +151,21 @@ def ignores(pid: int, number: int) -> bool:
     return False
 
 
-def _kill_descendants(spared: set[int], deadline: float, tend: Callable[[], bool]) -> None:
-    while _is_any_left(spared) and time.monotonic() < deadline:
-        for pid in _suspend_descendants(spared, deadline):
+def _kill_descendants(spared: set[int], tend: Callable[[], bool]) -> None:
+    """Kill until nothing is left, or until what is left has not gone for PATIENCE_S.
+
+    Processes that were not there before are a storm. On a busy machine, we seldom run while they do: so the patience begins
+    anew with each of them, for at most _STORM_S.
+    """
+    storm_deadline = time.monotonic() + _STORM_S
+    deadline = time.monotonic() + PATIENCE_S
+    killed: set[int] = set()
+    while _is_any_left(spared) and time.monotonic() < min(deadline, storm_deadline):
+        suspended = _suspend_descendants(spared, deadline)
+        if not killed.issuperset(suspended):
+            deadline = time.monotonic() + PATIENCE_S
+        killed.update(suspended)
+        for pid in suspended:
             _signal_now(pid, signal.SIGKILL)
         tend()
         time.sleep(0.02)
