@@ -30,11 +30,17 @@ Sizes = dict[str, float]
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("words", nargs="*", metavar="NAME", help=argparse.SUPPRESS)
-    parser.add_argument("--list", action="store_true", help="the names, what each measures, and its sizes")
-    parser.add_argument("--tiny", action="store_true", help="sizes so small that the figures mean nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="the names, what each measures, and its sizes"
+    )
+    parser.add_argument(
+        "--tiny", action="store_true", help="sizes so small that the figures mean nothing"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
     given = parser.parse_intermixed_args(words)
     if given.list:
@@ -48,7 +54,9 @@ def main(words: list[str] | None = None) -> int:
 
 
 def told(name: str) -> str:
-    sizes = " ".join(f"{size}={value:g}" for size, value in import_module(f"benchmarks.{name}").FULL.items())
+    sizes = " ".join(
+        f"{size}={value:g}" for size, value in import_module(f"benchmarks.{name}").FULL.items()
+    )
     return f"{name:14} {first_line(name)}\n{'':14} {sizes}"
 
 
@@ -90,7 +98,9 @@ def parse_size(name: str, size: str, value: str) -> float:
     except ValueError:
         number = -1
     if not 0 < number < float("inf") and not (number == 0 == usual[size]):
-        refuse(f"{size}={value} is no size: it is a {'whole ' if isinstance(usual[size], int) else ''}number above 0")
+        refuse(
+            f"{size}={value} is no size: it is a {'whole ' if isinstance(usual[size], int) else ''}number above 0"
+        )
     return number
 
 
@@ -106,12 +116,17 @@ def refuse(sentence: str) -> NoReturn:
     raise SystemExit(2)
 
 
-def measure_all(asked: dict[str, Sizes], keep: Callable[[dict[str, object]], None], *, is_tiny: bool) -> int:
+def measure_all(
+    asked: dict[str, Sizes], keep: Callable[[dict[str, object]], None], *, is_tiny: bool
+) -> int:
     """Measure, print each row as it comes, and keep what there is after each benchmark; return the exit code."""
     began, code = pairs.moment(), 0
     found: dict[str, list[Row]] = {}
     for name, sizes in asked.items():
-        print(f"\n{name}: {first_line(name)}  ({', '.join(f'{size} {value:g}' for size, value in sizes.items())})", flush=True)
+        print(
+            f"\n{name}: {first_line(name)}  ({', '.join(f'{size} {value:g}' for size, value in sizes.items())})",
+            flush=True,
+        )
         found[name] = []
         try:
             for row in measure(name, sizes):
@@ -122,7 +137,9 @@ def measure_all(asked: dict[str, Sizes], keep: Callable[[dict[str, object]], Non
             print(f"{name} failed", flush=True)
             code = 1
         keep(pairs.document(found, asked, began, is_tiny=is_tiny))
-    print(f"\nload {began['load']} at the beginning, {pairs.moment()['load']} at the end; in brackets the least and the most")
+    print(
+        f"\nload {began['load']} at the beginning, {pairs.moment()['load']} at the end; in brackets the least and the most"
+    )
     return code
 
 

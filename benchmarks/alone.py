@@ -25,7 +25,11 @@ def main() -> None:
 
 def _most_memory() -> int:
     """Return the most KiB that this process had; what `getrusage` says counts who started it, before it was this program."""
-    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    (line,) = [
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM:")
+    ]
     return int(line.split()[1])
 
 

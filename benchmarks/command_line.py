@@ -13,19 +13,36 @@ from tests.tui.made_up import finished
 FULL = {"rounds": 11, "runs": 5000}
 TINY = {"rounds": 1, "runs": 20}
 BARE = "python -c pass"
-PEERS = ("pyperf --help", "nvitop --help", "memray --help", "tensorboard --version", "wandb --version")
+PEERS = (
+    "pyperf --help",
+    "nvitop --help",
+    "memray --help",
+    "tensorboard --version",
+    "wandb --version",
+)
 DOCTOR_ENDS_WITH = (0, 1, 2)  # how the box is
 
 
 def rows(place: Path, *, rounds: int, runs: int) -> Iterator[Row]:
-    tuilab, of_many, all_of_many = command("tuilab"), f"tuilab runs, {runs:,} runs", f"runs --verdict, {runs:,} runs"
+    tuilab, of_many, all_of_many = (
+        command("tuilab"),
+        f"tuilab runs, {runs:,} runs",
+        f"runs --verdict, {runs:,} runs",
+    )
     refuted = ("runs", "--verdict", "refuted")  # none is: all are looked at
     (place / "none").mkdir()
     for number in range(runs):
-        finished(place / "many", {"sum is fast": "SUPPORTED"}, at_s=1.6e9 + 60 * number, end=f"{number:06x}")
+        finished(
+            place / "many",
+            {"sum is fast": "SUPPORTED"},
+            at_s=1.6e9 + 60 * number,
+            end=f"{number:06x}",
+        )
 
     def plain(*words: str, root: str = "none", more: dict[str, str] | None = None) -> Way:
-        return lambda: cost([tuilab, *words], place, {"TUILAB_ROOT": str(place / root), **(more or {})})
+        return lambda: cost(
+            [tuilab, *words], place, {"TUILAB_ROOT": str(place / root), **(more or {})}
+        )
 
     def with_cold_catalogue() -> dict[str, float]:
         remove(place / ".cache", "catalog*")
@@ -46,10 +63,14 @@ def rows(place: Path, *, rounds: int, runs: int) -> Iterator[Row]:
         of_many: plain("runs", root="many"),  # the last 20
         all_of_many: plain(*refuted, root="many"),
         f"{all_of_many}, cold index": with_cold_index,
-        "tuilab doctor --all, to the first answer": lambda: {"ms": ms_to_first_word([tuilab, "doctor", "--all"], place)},
+        "tuilab doctor --all, to the first answer": lambda: {
+            "ms": ms_to_first_word([tuilab, "doctor", "--all"], place)
+        },
         "tuilab doctor": lambda: cost([tuilab, "doctor"], place, ends_with=DOCTOR_ENDS_WITH),
     } | {words: of_peer(lambda words=words: peer(words, place)) for words in PEERS}  # type: ignore[misc]  # bound now
-    yield from in_rounds(ways, rounds, {("tuilab runs, 0 runs", "processor ms"): "4 times"}, beside=BARE)
+    yield from in_rounds(
+        ways, rounds, {("tuilab runs, 0 runs", "processor ms"): "4 times"}, beside=BARE
+    )
 
 
 def remove(folder: Path, pattern: str) -> None:

@@ -26,7 +26,9 @@ def rows(place: Path, *, rounds: int) -> Iterator[Row]:
         ("softmax --quick", [LESSONS[0], "--quick"], "0.85 times"),
         ("three lessons --quick", [*LESSONS, "--quick"], "1.5 times"),
     ):
-        ways[name] = partial(taken, [command("tuilab"), "run", *map(str, words), "--headless"], place)
+        ways[name] = partial(
+            taken, [command("tuilab"), "run", *map(str, words), "--headless"], place
+        )
         goals[name, "s"] = goal
     yield from in_rounds(ways, rounds, goals, beside=BARE)
 

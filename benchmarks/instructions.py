@@ -63,7 +63,11 @@ PATHS: dict[str, Sequence[str]] = {
     "read 20,000 points": ("-c", _READS),
     "ten frames of 40 lines": ("-c", _DRAWS),
 }
-_COMPLETION = {"_TUILAB_COMPLETE": "bash_complete", "COMP_WORDS": "tuilab run sof", "COMP_CWORD": "2"}
+_COMPLETION = {
+    "_TUILAB_COMPLETE": "bash_complete",
+    "COMP_WORDS": "tuilab run sof",
+    "COMP_CWORD": "2",
+}
 
 
 def rows(place: Path, *, paths: int) -> Iterator[Row]:
@@ -78,7 +82,9 @@ def rows(place: Path, *, paths: int) -> Iterator[Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--keep", action="store_true", help="keep the counts of now")
     given = parser.parse_args()
     if given.keep:
@@ -89,7 +95,9 @@ def main() -> int:
     found = count_all()
     before = kept()
     for name, units in found.items():
-        print(f"{name:26} {units:7.2f} times an empty interpreter, kept {before.get(name, float('nan')):7.2f}")
+        print(
+            f"{name:26} {units:7.2f} times an empty interpreter, kept {before.get(name, float('nan')):7.2f}"
+        )
     if given.keep:
         KEPT.write_text(json.dumps({"python": _python(), "units": found}, indent=1) + "\n")
         return 0
@@ -103,7 +111,11 @@ def why_not() -> str:
     if not shutil.which("valgrind"):
         return "valgrind is not installed"
     made_by = json.loads(KEPT.read_text())["python"] if KEPT.exists() else _python()
-    return "" if made_by == _python() else f"what is kept was counted by another build of Python: {made_by}"
+    return (
+        ""
+        if made_by == _python()
+        else f"what is kept was counted by another build of Python: {made_by}"
+    )
 
 
 def kept() -> dict[str, float]:
@@ -129,7 +141,9 @@ def count_all() -> dict[str, float]:
 
 def counts(place: Path, names: Iterable[str]) -> list[int]:
     """Return the instructions of an empty interpreter and of some paths."""
-    run_dir = make_run(place / "runs", started(scenario="long"), StateChanged(state="succeeded"), name="long")
+    run_dir = make_run(
+        place / "runs", started(scenario="long"), StateChanged(state="succeeded"), name="long"
+    )
     writer = Writer(run_dir / "journal" / "worker-0.jsonl")
     for step in range(20_000):
         writer.append(Logged(s=step, v={"loss": step / 20_000}))

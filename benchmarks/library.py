@@ -22,7 +22,10 @@ ENDS_WITH = (0, 1, 3, 4)  # what came of the lessons
 
 def rows(place: Path, *, lessons: int, imports: int) -> Iterator[Row]:
     tuilab = command("tuilab")
-    names = [one["scenario"] for one in json.loads(output([tuilab, "list", "--json"], place))["scenarios"]][:lessons]
+    names = [
+        one["scenario"]
+        for one in json.loads(output([tuilab, "list", "--json"], place))["scenarios"]
+    ][:lessons]
     with counted() as taken:
         output([tuilab, "run", *names, "--quick", "--headless"], place, ends_with=ENDS_WITH)
     own_s = [own_time_s(stream) for stream in (place / "runs").glob("*/journal/worker-*.jsonl")]

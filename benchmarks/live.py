@@ -47,7 +47,11 @@ def run(lab: Lab, lines: int = 1, rate: int = 1, seconds: int = 600) -> None:
         lab.log(step, **{f"loss{n}": math.exp(-step / (20 * rate)) + 0.05 * math.sin(step * (n + 1)) for n in range(lines)})
         time.sleep(max(0.0, began + (step + 1) / rate - time.monotonic()) if step % max(rate // 100, 1) == 0 else 0)
 '''
-KINDS = (("one chart, 1 point/s", 1, 1), ("one chart, 1,000 points/s", 1, 1000), ("four charts, 1,000 points/s each", 4, 1000))
+KINDS = (
+    ("one chart, 1 point/s", 1, 1),
+    ("one chart, 1,000 points/s", 1, 1000),
+    ("four charts, 1,000 points/s each", 4, 1000),
+)
 
 
 def rows(place: Path, *, rounds: int, settle_s: float, span_s: float) -> Iterator[Row]:

@@ -156,7 +156,9 @@ class TensorBoard:
     def count(self, place: Path) -> int:
         from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-        events = itertools.chain.from_iterable(EventFileLoader(str(file)).Load() for file in place.glob("events.*"))
+        events = itertools.chain.from_iterable(
+            EventFileLoader(str(file)).Load() for file in place.glob("events.*")
+        )
         return sum(bool(event.summary.value) for event in events)
 
 

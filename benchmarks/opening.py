@@ -24,7 +24,9 @@ TINY = {"rounds": 1, "opened": 1, "points": 50_000, "arms": 10, "points_of_arm":
 decode = msgspec.json.Decoder(Record, strict=False).decode
 
 
-def rows(place: Path, *, rounds: int, opened: int, points: int, arms: int, points_of_arm: int) -> Iterator[Row]:
+def rows(
+    place: Path, *, rounds: int, opened: int, points: int, arms: int, points_of_arm: int
+) -> Iterator[Row]:
     runs = place / "runs"
     empty, long = make(runs, "empty", points=0), make(runs, "long", points=points)
     few, many = (make(runs, f"arms{count}", points_of_arm, arms=count) for count in (1, arms))
@@ -39,7 +41,10 @@ def rows(place: Path, *, rounds: int, opened: int, points: int, arms: int, point
 
     yield from in_rounds({f"the screens, {name}, first time": lambda: on_screens(place, long)}, 1)
     again, none = f"the screens, {name}, again", "the screens, no points"
-    ways: dict[str, Way] = {none: lambda: on_screens(place, empty), again: lambda: on_screens(place, long)}
+    ways: dict[str, Way] = {
+        none: lambda: on_screens(place, empty),
+        again: lambda: on_screens(place, long),
+    }
     yield from in_rounds(ways, opened, {(again, "s to all of it"): "0.02 s more"}, beside=none)
 
     one_arm, every_arm = "the screens, 1 arm", f"the screens, {arms:,} arms"
@@ -57,7 +62,9 @@ def make(runs: Path, name: str, points: int, *, arms: int = 0) -> Path:
             writer.append(Logged(s=step, v=loss, a=arm), encode_finite)
     writer.close()
     supervisor = Writer(run_dir / "journal" / "supervisor.jsonl", goes_on=True)
-    supervisor.append(StateChanged(state="succeeded"))  # the last of all: who shows it has read the others
+    supervisor.append(
+        StateChanged(state="succeeded")
+    )  # the last of all: who shows it has read the others
     supervisor.close()
     return run_dir
 
@@ -90,7 +97,10 @@ def portions(run_dir: Path) -> dict[str, float]:
         times.append(time.perf_counter())
     watch.close()
     longest_s = max(later - earlier for earlier, later in pairwise(times))
-    return {"ms to the first points": 1e3 * (times[1] - times[0]), "ms, the longest": 1e3 * longest_s}
+    return {
+        "ms to the first points": 1e3 * (times[1] - times[0]),
+        "ms, the longest": 1e3 * longest_s,
+    }
 
 
 def on_screens(place: Path, run_dir: Path) -> dict[str, float]:
@@ -99,4 +109,8 @@ def on_screens(place: Path, run_dir: Path) -> dict[str, float]:
         began = time.perf_counter()
         shown_s = until_shown(term, "succeeded")
         rests_s = until_rest(lambda: processor_s(term)) - began
-        return {"s to its state": shown_s, "s to all of it": rests_s, "processor s": processor_s(term)}
+        return {
+            "s to its state": shown_s,
+            "s to all of it": rests_s,
+            "processor s": processor_s(term),
+        }

@@ -31,7 +31,11 @@ class Row:
 
     @property
     def ratios(self) -> list[float]:
-        return [value / other for value, other in zip(self.values, self.beside_values, strict=True)] if self.beside else []
+        return (
+            [value / other for value, other in zip(self.values, self.beside_values, strict=True)]
+            if self.beside
+            else []
+        )
 
 
 def in_rounds(
@@ -60,7 +64,9 @@ def in_rounds(
         if name in missing:
             yield Row(name, missing=missing[name])
         else:
-            yield from _rows(name, found[ignored:], beside, taken.get(beside, [])[ignored:], goals or {})
+            yield from _rows(
+                name, found[ignored:], beside, taken.get(beside, [])[ignored:], goals or {}
+            )
 
 
 def _rows(
@@ -105,7 +111,11 @@ def number(value: float) -> str:
 
 
 def document(
-    found: Mapping[str, list[Row]], sizes: Mapping[str, Mapping[str, float]], began: Mapping[str, Any], *, is_tiny: bool
+    found: Mapping[str, list[Row]],
+    sizes: Mapping[str, Mapping[str, float]],
+    began: Mapping[str, Any],
+    *,
+    is_tiny: bool,
 ) -> dict[str, Any]:
     """Return all that was measured, as JSON has it."""
     return {
@@ -116,7 +126,10 @@ def document(
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "torch": version("torch"),
-        "benchmarks": {name: {"sizes": sizes[name], "rows": [_record(row) for row in rows]} for name, rows in found.items()},
+        "benchmarks": {
+            name: {"sizes": sizes[name], "rows": [_record(row) for row in rows]}
+            for name, rows in found.items()
+        },
     }
 
 
@@ -128,7 +141,12 @@ def moment() -> dict[str, Any]:
 def _record(row: Row) -> dict[str, Any]:
     if row.missing:
         return {"what": row.what, "n/a": row.missing}
-    found: dict[str, Any] = {"what": row.what, "unit": row.unit, "values": row.values, "median": median(row.values)}
+    found: dict[str, Any] = {
+        "what": row.what,
+        "unit": row.unit,
+        "values": row.values,
+        "median": median(row.values),
+    }
     if row.beside:
         found |= {"beside": row.beside, "beside_values": row.beside_values}
         found |= {"ratios": row.ratios, "ratio": median(row.ratios)}

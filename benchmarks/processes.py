@@ -17,15 +17,31 @@ PYTHON = sys.executable
 CHECKOUT = Path(__file__).resolve().parent.parent
 INSTALL = "pip install -c constraints.txt -e '.[test,bench]'"
 STUCK_S = 600.0
-_OURS = ("PYTHON", "XDG_", "TUILAB_", "WANDB_", "TRACKIO_")  # variables of the user's that would change what is measured
+_OURS = (
+    "PYTHON",
+    "XDG_",
+    "TUILAB_",
+    "WANDB_",
+    "TRACKIO_",
+)  # variables of the user's that would change what is measured
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
 def environment(place: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return an environment whose folders are all below one."""
     usual = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    own = {"HOME": str(place), "TUILAB_ROOT": str(place / "runs"), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-    quiet = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "HF_HUB_OFFLINE": "1", "TRACKIO_DIR": str(place / "trackio")}
+    own = {
+        "HOME": str(place),
+        "TUILAB_ROOT": str(place / "runs"),
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+    }
+    quiet = {
+        "WANDB_MODE": "offline",
+        "WANDB_SILENT": "true",
+        "HF_HUB_OFFLINE": "1",
+        "TRACKIO_DIR": str(place / "trackio"),
+    }
     return {**usual, **own, **quiet, **(more or {})}
 
 
@@ -43,7 +59,11 @@ def keep_children() -> None:
 
 
 def cost(
-    words: list[str], place: Path, more: Mapping[str, str] | None = None, *, ends_with: tuple[int, ...] = (0,)
+    words: list[str],
+    place: Path,
+    more: Mapping[str, str] | None = None,
+    *,
+    ends_with: tuple[int, ...] = (0,),
 ) -> dict[str, float]:
     """Return the milliseconds of a command, and those of processors of all that it started."""
     with counted() as taken:
@@ -51,14 +71,22 @@ def cost(
     return {"ms": 1e3 * taken["s"], "processor ms": 1e3 * taken["processor s"]}
 
 
-def output(words: list[str], place: Path, more: Mapping[str, str] | None = None, *, ends_with: tuple[int, ...] = (0,)) -> str:
+def output(
+    words: list[str],
+    place: Path,
+    more: Mapping[str, str] | None = None,
+    *,
+    ends_with: tuple[int, ...] = (0,),
+) -> str:
     """Return what a command prints; one that does not end as it should is told with its last words."""
     done = subprocess.run(
         words, cwd=place, env=environment(place, more), stdin=subprocess.DEVNULL, capture_output=True, text=True,
         errors="replace", timeout=STUCK_S, start_new_session=True,
     )  # fmt: skip
     if done.returncode not in ends_with:
-        raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}: {(done.stderr or done.stdout)[-500:].strip()}")
+        raise RuntimeError(
+            f"{' '.join(words)} ended with {done.returncode}: {(done.stderr or done.stdout)[-500:].strip()}"
+        )
     return done.stdout
 
 

@@ -33,7 +33,9 @@ def rows(place: Path, *, rounds: int, numbers: int) -> Iterator[Row]:
         "reading": read, ".json": as_json, ".csv": as_csv, ".tfevents": as_events, "json.dump": usual_json,
         "csv.writer": usual_csv, "TensorBoard's writer": usual_events,
     }  # fmt: skip
-    ways: dict[str, Way] = {name: partial(written, step, run_dir, place) for name, step in steps.items()}
+    ways: dict[str, Way] = {
+        name: partial(written, step, run_dir, place) for name, step in steps.items()
+    }
     yield from in_rounds(ways, rounds, GOALS, beside="reading", is_warmed=False)
 
 
@@ -48,7 +50,10 @@ def written(step: Step, run_dir: Path, place: Path) -> dict[str, float]:
 def log(stream: Path, numbers: int) -> None:
     writer = Writer(stream)
     for step in range(numbers):
-        writer.append(Logged(s=step, v={"loss": math.exp(-step / numbers) + math.sin(step) / 10}), encode_finite)
+        writer.append(
+            Logged(s=step, v={"loss": math.exp(-step / numbers) + math.sin(step) / 10}),
+            encode_finite,
+        )
     writer.close()
 
 
@@ -75,7 +80,10 @@ def points(run_dir: Path) -> Iterator[tuple[str, float, int, float]]:
 
 
 def usual_json(run_dir: Path, target: Path) -> None:
-    rows = [{"name": name, "place": place, "t": t, "value": value} for name, place, t, value in points(run_dir)]
+    rows = [
+        {"name": name, "place": place, "t": t, "value": value}
+        for name, place, t, value in points(run_dir)
+    ]
     target.write_text(json.dumps(rows, indent=1))
 
 

@@ -21,7 +21,12 @@ FULL = {"rounds": 5, "calls": 20_000, "steps": 1500}
 TINY = {"rounds": 1, "calls": 200, "steps": 20}
 BASE, ALONE = "os.write of 24 bytes", "the step alone"
 STEP, LOGGING = "us of that step", "us of one that logs"
-SAID = {"os.write": BASE, "csv": "csv and flush", "tensorboard": "TensorBoard", "wandb": "wandb, offline"}
+SAID = {
+    "os.write": BASE,
+    "csv": "csv and flush",
+    "tensorboard": "TensorBoard",
+    "wandb": "wandb, offline",
+}
 PEERS = ("trackio", "tensorboard", "wandb")
 
 
@@ -32,7 +37,11 @@ def rows(place: Path, *, rounds: int, calls: int, steps: int) -> Iterator[Row]:
     found = list(in_rounds(ways, rounds, goals, beside=BASE, is_warmed=False))
     yield from (row for row in found if row.unit not in (STEP, LOGGING))
     bare = {row.what: row.values for row in found if row.unit == STEP}
-    yield from (Row(f"a step with {row.what}", "us", row.values, ALONE, bare[row.what]) for row in found if row.unit == LOGGING)
+    yield from (
+        Row(f"a step with {row.what}", "us", row.values, ALONE, bare[row.what])
+        for row in found
+        if row.unit == LOGGING
+    )
 
 
 def way(place: Path, name: str, calls: int, steps: int) -> Way:

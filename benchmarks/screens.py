@@ -6,7 +6,17 @@ from pathlib import Path
 
 from benchmarks.pairs import Row, Way, in_rounds
 from benchmarks.processes import PYTHON, command
-from benchmarks.terminals import children_s, processor_s, spent, stop, terminal, tuilab, until_quiet, until_rest, until_shown
+from benchmarks.terminals import (
+    children_s,
+    processor_s,
+    spent,
+    stop,
+    terminal,
+    tuilab,
+    until_quiet,
+    until_rest,
+    until_shown,
+)
 
 FULL = {"rounds": 7, "starts": 3, "span_s": 10.0, "reading_s": 8.0, "slow_s": 90.0}
 TINY = {"rounds": 1, "starts": 1, "span_s": 0.2, "reading_s": 0.2, "slow_s": 0.5}
@@ -35,17 +45,34 @@ def run(lab: Lab, seconds: int = 300, lines: int = 4) -> None:
 '''
 
 
-def rows(place: Path, *, rounds: int, starts: int, span_s: float, reading_s: float, slow_s: float) -> Iterator[Row]:
+def rows(
+    place: Path, *, rounds: int, starts: int, span_s: float, reading_s: float, slow_s: float
+) -> Iterator[Row]:
     bare, ours = [PYTHON, "-c", BARE_APP], [command("tuilab")]
     mine = place / "mine" / "try"
     mine.mkdir(parents=True)
     (mine / "aaa.py").write_text(GROWING)
     lab, idle_bare, idle_lab = "the Lab, first picture", f"{BARE}, idle", "the Lab, idle"
-    ways: dict[str, Way] = {BARE: lambda: first_picture(place, bare), lab: lambda: first_picture(place, ours)}
-    yield from in_rounds(ways, rounds, {(lab, "s to the first text"): "1.15 times", (lab, "bytes"): "17,000"}, beside=BARE)
+    ways: dict[str, Way] = {
+        BARE: lambda: first_picture(place, bare),
+        lab: lambda: first_picture(place, ours),
+    }
+    yield from in_rounds(
+        ways,
+        rounds,
+        {(lab, "s to the first text"): "1.15 times", (lab, "bytes"): "17,000"},
+        beside=BARE,
+    )
 
-    ways = {idle_bare: lambda: idle(place, bare, span_s), idle_lab: lambda: idle(place, ours, span_s)}
-    goals = {(idle_lab, "B/s"): "0", (idle_lab, "% of a core"): "under 1 %", (idle_lab, "MiB"): "under 115"}
+    ways = {
+        idle_bare: lambda: idle(place, bare, span_s),
+        idle_lab: lambda: idle(place, ours, span_s),
+    }
+    goals = {
+        (idle_lab, "B/s"): "0",
+        (idle_lab, "% of a core"): "under 1 %",
+        (idle_lab, "MiB"): "under 115",
+    }
     yield from in_rounds(ways, starts, goals, beside=idle_bare, is_warmed=False)
 
     cold, warm = "enter to the first point, cold", "enter to the first point, warm"
@@ -63,7 +90,11 @@ def first_picture(place: Path, words: list[str]) -> dict[str, float]:
         shown_s = until_shown(term, "softmax")
         spent_s = processor_s(term)
         until_quiet(term)
-        return {"s to the first text": shown_s, "processor s to it": spent_s, "bytes": len(term.sent)}
+        return {
+            "s to the first text": shown_s,
+            "processor s to it": spent_s,
+            "bytes": len(term.sent),
+        }
 
 
 def idle(place: Path, words: list[str], span_s: float) -> dict[str, float]:

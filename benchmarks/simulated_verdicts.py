@@ -447,7 +447,11 @@ SIX = Plan("six repeats", (6,))
 QUICK = Plan("quick", (1,))
 CALIBRATED = Plan("quick, calibrated at 2 %", (1,), process_sd=0.02)
 BUDGET = Plan("budget", (6, 8, 12, 16, 24, 40))
-CLAIMS: list[tuple[events.Operator, float]] = [("at_most", 1.1), ("at_least", 1.3), ("at_least", 100.0)]
+CLAIMS: list[tuple[events.Operator, float]] = [
+    ("at_most", 1.1),
+    ("at_least", 1.3),
+    ("at_least", 100.0),
+]
 
 
 def list_questions() -> list[Question]:
@@ -532,7 +536,9 @@ def start_run(question: Question) -> RunSummary:
     )  # fmt: skip
     if len(plan.looks) > 1:
         started.looks = list(plan.looks)
-    declared = events.ClaimDeclared(text="claim", over="over", under="under", op=question.operator, bound=question.bound)
+    declared = events.ClaimDeclared(
+        text="claim", over="over", under="under", op=question.operator, bound=question.bound
+    )
     claims = {"claim": Claim(text="claim", declared=declared)}
     return RunSummary(run=started, claims=claims)
 
@@ -546,7 +552,9 @@ def add_process(summary: RunSummary, times: Times, process: int, repeat: int, ba
 
     arms = ["over", "under"]
     loops = {"over": times.loops[OVER], "under": times.loops[UNDER]}
-    started = events.RaceStarted(arms=arms, threads=1, device="cpu", loops=loops, base=arms[base], delay=0.05)
+    started = events.RaceStarted(
+        arms=arms, threads=1, device="cpu", loops=loops, base=arms[base], delay=0.05
+    )
     summary.races.append((writer, started))
 
     blocks: list[list[Block]] = [[] for _ in range(ENTRANTS)]

@@ -74,7 +74,12 @@ def processor_s(term: "Terminal") -> float:
 
 def children_s(term: "Terminal") -> float:
     """Return the seconds of processors of what the front has started: of the worker that waits for a run."""
-    return float(sum(child.cpu_times().user for child in psutil.Process(term.process.pid).children(recursive=True)))
+    return float(
+        sum(
+            child.cpu_times().user
+            for child in psutil.Process(term.process.pid).children(recursive=True)
+        )
+    )
 
 
 def spent(term: "Terminal", span_s: float) -> dict[str, float]:

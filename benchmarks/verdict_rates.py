@@ -72,7 +72,9 @@ def run(lab: Lab) -> None:
 '''
 
 
-def rows(place: Path, *, processes: int, busy: int, seconds: float, pairs: int, group: int) -> Iterator[Row]:
+def rows(
+    place: Path, *, processes: int, busy: int, seconds: float, pairs: int, group: int
+) -> Iterator[Row]:
     raced = PAIRS[:pairs]
     with busy_cores(busy):
         summary = measured(place, processes, seconds, raced)
@@ -90,7 +92,9 @@ def rows(place: Path, *, processes: int, busy: int, seconds: float, pairs: int, 
 @contextlib.contextmanager
 def busy_cores(count: int) -> Iterator[None]:
     """Keep as many cores busy meanwhile."""
-    others = [subprocess.Popen([PYTHON, "-c", "while True: sum(range(100_000))"]) for _ in range(count)]
+    others = [
+        subprocess.Popen([PYTHON, "-c", "while True: sum(range(100_000))"]) for _ in range(count)
+    ]
     try:
         yield
     finally:
@@ -103,7 +107,15 @@ def measured(place: Path, processes: int, seconds: float, pairs: Sequence[Pair])
     """Run the pairs in fresh processes and return the record."""
     scenario = place / "pairs.py"
     scenario.write_text(SCENARIO.format(pairs=pairs, seconds=seconds))
-    words = [command("tuilab"), "run", str(scenario), "--headless", "--quiet", "--repeat", str(processes)]
+    words = [
+        command("tuilab"),
+        "run",
+        str(scenario),
+        "--headless",
+        "--quiet",
+        "--repeat",
+        str(processes),
+    ]
     output(words, place, ends_with=ENDS_WITH)
     (run_dir,) = (place / "runs").glob("*-pairs-*")
     return read_run(run_dir)
@@ -114,7 +126,9 @@ def verdicts(summary: RunSummary, pairs: Sequence[Pair], size: int) -> dict[str,
     found: dict[str, Counter[str]] = {}
     for kind, extra in pairs:
         name = f"{kind} {extra}"
-        claim = ClaimDeclared(text=name, over=f"b {name}", under=f"a {name}", op="at_least", bound=1.0)
+        claim = ClaimDeclared(
+            text=name, over=f"b {name}", under=f"a {name}", op="at_least", bound=1.0
+        )
         counts = found.setdefault(name, Counter())
         for group in groups(summary, size):
             if evidence := gather_evidence(claim, summary, group):
@@ -123,7 +137,11 @@ def verdicts(summary: RunSummary, pairs: Sequence[Pair], size: int) -> dict[str,
 
 
 def groups(summary: RunSummary, size: int) -> list[list[str]]:
-    workers = sorted(name for name, worker in summary.workers.items() if worker.started and not worker.started.arm)
+    workers = sorted(
+        name
+        for name, worker in summary.workers.items()
+        if worker.started and not worker.started.arm
+    )
     return [workers[start : start + size] for start in range(0, len(workers) - size + 1, size)]
 
 
@@ -133,16 +151,28 @@ def quartiles(summary: RunSummary, pairs: Sequence[Pair]) -> dict[str, Counter[s
     for kind, extra in pairs:
         name = f"{kind} {extra}"
         for worker in summary.workers:
-            ends = [[summary.series.get((end, f"{arm} {name}", worker)) for end in ("low", "high")] for arm in "ab"]
+            ends = [
+                [summary.series.get((end, f"{arm} {name}", worker)) for end in ("low", "high")]
+                for arm in "ab"
+            ]
             (low_a, high_a), (low_b, high_b) = ends
             if low_a and high_a and low_b and high_b:
-                word = "faster" if high_b.last < low_a.last else "slower" if low_b.last > high_a.last else "no telling"
+                word = (
+                    "faster"
+                    if high_b.last < low_a.last
+                    else "slower"
+                    if low_b.last > high_a.last
+                    else "no telling"
+                )
                 found.setdefault(name, Counter())[word] += 1
     return found
 
 
 def shares(
-    who: str, found: dict[str, Counter[str]], decides: Callable[[str], bool], errs: Callable[[str, str], bool]
+    who: str,
+    found: dict[str, Counter[str]],
+    decides: Callable[[str], bool],
+    errs: Callable[[str, str], bool],
 ) -> Iterator[Row]:
     """Return how much of it was decided, and how much of all wrong."""
     every = [(name, word) for name, counts in found.items() for word in counts.elements()]

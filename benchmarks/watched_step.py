@@ -27,7 +27,10 @@ from tuilab.commands.marks import Marks
 from tuilab.commands.steps import Steps
 
 FAST = 0.02  # of the blocks: those that nobody disturbed
-HOOKS: tuple[dict[int, Any], ...] = (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)
+HOOKS: tuple[dict[int, Any], ...] = (
+    optimizers._global_optimizer_pre_hooks,
+    optimizers._global_optimizer_post_hooks,
+)
 
 
 def main() -> None:
@@ -48,8 +51,13 @@ def blocks(how: str, device: torch.device, *, is_tiny: bool) -> dict[str, dict[s
         for _ in range(few if is_tiny else 1100):  # past the looks for what was loaded meanwhile
             step(0)
         states = {"out": out, "in": hooks()}
-        product_us = (min(timed(step, 40, 1) for _ in range(50)) - min(timed(step, 0, 1) for _ in range(50))) / 40
-        for name, products, count in (("short", 0, 5), ("1 ms", 1 if is_tiny else max(round(900 / product_us), 1), 1)):
+        product_us = (
+            min(timed(step, 40, 1) for _ in range(50)) - min(timed(step, 0, 1) for _ in range(50))
+        ) / 40
+        for name, products, count in (
+            ("short", 0, 5),
+            ("1 ms", 1 if is_tiny else max(round(900 / product_us), 1), 1),
+        ):
             times: dict[str, list[float]] = {"in": [], "out": []}
             for _ in range(4 if is_tiny else 2000):
                 for state in random.sample(list(states), 2):
@@ -61,7 +69,11 @@ def blocks(how: str, device: torch.device, *, is_tiny: bool) -> dict[str, dict[s
                 step(products)
             bare_us = fast(times["out"])
             own_us = median(own_times_us(marks)[-few:])
-            found[name] = {"bare_us": bare_us, "cost_us": fast(times["in"]) - bare_us, "own_us": own_us}
+            found[name] = {
+                "bare_us": bare_us,
+                "cost_us": fast(times["in"]) - bare_us,
+                "own_us": own_us,
+            }
     return found
 
 
@@ -107,7 +119,11 @@ def let_in(how: str, marks: str) -> None:
 
 def hooks() -> tuple[Any, ...]:
     """Return what stands in the places that the watcher stands in."""
-    return *(dict(held) for held in HOOKS), torch.autograd.backward, dataloader._BaseDataLoaderIter.__next__
+    return (
+        *(dict(held) for held in HOOKS),
+        torch.autograd.backward,
+        dataloader._BaseDataLoaderIter.__next__,
+    )
 
 
 def put(found: tuple[Any, ...]) -> None:
@@ -120,7 +136,9 @@ def put(found: tuple[Any, ...]) -> None:
 def own_times_us(marks: str) -> list[float]:
     """Return what the steps tell of it themselves."""
     seen = Steps()
-    ended = [step for _, news in Marks(Path(marks)).read(is_last=True) for step in seen.take(news)] + seen.finish()
+    ended = [
+        step for _, news in Marks(Path(marks)).read(is_last=True) for step in seen.take(news)
+    ] + seen.finish()
     return [step.watched_ns / 1e3 for step in ended]
 
 

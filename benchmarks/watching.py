@@ -19,7 +19,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.pairs import Row, Way, in_rounds
-from benchmarks.processes import CHECKOUT, PYTHON, STUCK_S, command, counted, environment, of_peer, output
+from benchmarks.processes import (
+    CHECKOUT,
+    PYTHON,
+    STUCK_S,
+    command,
+    counted,
+    environment,
+    of_peer,
+    output,
+)
 
 FULL = {"rounds": 5, "runs": 6, "steps": 100, "trainers": 3}
 TINY = {"rounds": 1, "runs": 1, "steps": 4, "trainers": 1}
@@ -39,7 +48,9 @@ def rows(place: Path, *, rounds: int, runs: int, steps: int, trainers: int) -> I
         yield from in_rounds(ways, runs, beside=f"{trainer}, bare", is_warmed=False)
 
 
-def rows_of_step(place: Path, how: str, goal: str, rounds: int, *, is_cuda: bool = False) -> Iterator[Row]:
+def rows_of_step(
+    place: Path, how: str, goal: str, rounds: int, *, is_cuda: bool = False
+) -> Iterator[Row]:
     end = f"step, --watch {how}{', on a GPU' if is_cuda else ''}"
     flags = [*(["--cuda"] if is_cuda else []), *(["--tiny"] if rounds == 1 else [])]
     first = watched_step(place, how, flags)
@@ -48,7 +59,9 @@ def rows_of_step(place: Path, how: str, goal: str, rounds: int, *, is_cuda: bool
         return
     taken = [first, *(watched_step(place, how, flags) for _ in range(rounds - 1))]
     for name in first:
-        bare, cost, own = ([one[name][key] for one in taken] for key in ("bare_us", "cost_us", "own_us"))
+        bare, cost, own = (
+            [one[name][key] for one in taken] for key in ("bare_us", "cost_us", "own_us")
+        )
         watched = [sum(both) for both in zip(bare, cost, strict=True)]
         what = f"a {name} {end}"
         yield Row(what, "us", watched, "the step alone", bare)
@@ -64,19 +77,32 @@ def watched_step(place: Path, how: str, flags: list[str]) -> dict[str, dict[str,
 
 
 def ways_to_run(place: Path, trainer: str, steps: int) -> dict[str, Way]:
-    script = [str(CHECKOUT / "examples" / f"{trainer}.py"), "--steps", str(steps), "--device", "cpu"]
+    script = [
+        str(CHECKOUT / "examples" / f"{trainer}.py"),
+        "--steps",
+        str(steps),
+        "--device",
+        "cpu",
+    ]
     plain = [PYTHON, *script]
 
     def of(words: Callable[[], list[str]], started: Callable[..., str] = piped) -> Way:
         return lambda: run(place, words(), started)
 
-    ways = {"bare": of(lambda: plain), "bare again": of(lambda: plain)}  # what differs there is chance
+    ways = {
+        "bare": of(lambda: plain),
+        "bare again": of(lambda: plain),
+    }  # what differs there is chance
     for how in ("nothing", *GOALS_US):
         exec_ = ["exec", "--quiet", "--watch", how, "--"]
         ways[f"--watch {how}"] = of(lambda exec_=exec_: [command("tuilab"), *exec_, *plain])  # type: ignore[misc]  # bound now
     printed = f"{' '.join(plain)} | tee printed"
-    ways["TraceML"] = of_peer(of(lambda: [command("traceml"), "run", script[0], "--args", *script[1:]]))
-    ways["torchwatch"] = of_peer(of(lambda: [command("torchwatch"), "run", "--", "sh", "-c", printed], in_terminal))
+    ways["TraceML"] = of_peer(
+        of(lambda: [command("traceml"), "run", script[0], "--args", *script[1:]])
+    )
+    ways["torchwatch"] = of_peer(
+        of(lambda: [command("torchwatch"), "run", "--", "sh", "-c", printed], in_terminal)
+    )
     return ways
 
 
@@ -107,7 +133,13 @@ def in_terminal(words: list[str], folder: str, env: dict[str, str]) -> str:
     termios.tcsetwinsize(ours, (40, 120))
     printed, end = Path(folder) / "printed", time.monotonic() + STUCK_S
     with subprocess.Popen(
-        words, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        words,
+        cwd=folder,
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
     ) as child:
         os.close(theirs)
         while child.poll() is None and time.monotonic() < end:

@@ -47,7 +47,13 @@ class Picture(NamedTuple):
 PICTURES = [
     Picture(
         "at-least",
-        ClaimDeclared(text="a takes at least 1.3 times as long as b", over="a", under="b", op="at_least", bound=1.3),
+        ClaimDeclared(
+            text="a takes at least 1.3 times as long as b",
+            over="a",
+            under="b",
+            op="at_least",
+            bound=1.3,
+        ),
         [
             Example(1.5, 0.06),
             Example(1.16, 0.05),
@@ -59,7 +65,13 @@ PICTURES = [
     ),
     Picture(
         "at-most",
-        ClaimDeclared(text="a takes at most 1.3 times as long as b", over="a", under="b", op="at_most", bound=1.3),
+        ClaimDeclared(
+            text="a takes at most 1.3 times as long as b",
+            over="a",
+            under="b",
+            op="at_most",
+            bound=1.3,
+        ),
         [Example(1.08, 0.06), Example(1.5, 0.06), Example(1.28, 0.08)],
     ),
 ]
@@ -94,8 +106,20 @@ def draw_background(claim: ClaimDeclared, axis_y: int) -> Iterator[str]:
     left, right = place(1 / (1 + claim.margin)), place(1 + claim.margin)
     bound = place(claim.bound)
     yield f'<rect x="{left}" y="{TOP - 8}" width="{right - left:.1f}" height="{axis_y - TOP + 8}" fill="{MARGIN_COLOUR}"/>'
-    yield text(place(1), TOP - 16, f"margin: 1 ± {claim.margin:.0%}".replace("%", " %"), 'text-anchor="middle"', QUIET)
-    yield line(bound, TOP - 8, bound, axis_y, f'stroke="{BOUND_COLOUR}" stroke-width="2" stroke-dasharray="6 4"')
+    yield text(
+        place(1),
+        TOP - 16,
+        f"margin: 1 ± {claim.margin:.0%}".replace("%", " %"),
+        'text-anchor="middle"',
+        QUIET,
+    )
+    yield line(
+        bound,
+        TOP - 8,
+        bound,
+        axis_y,
+        f'stroke="{BOUND_COLOUR}" stroke-width="2" stroke-dasharray="6 4"',
+    )
     yield text(bound, TOP - 16, f"bound: {claim.bound:g}", 'text-anchor="middle"', BOUND_COLOUR)
     yield line(PLOT_LEFT, axis_y, PLOT_RIGHT, axis_y, f'stroke="{INK}"')
     for tick in TICKS:

@@ -28,13 +28,17 @@ SIZE = (120, 36)
 SHOWN = "checkerboard"  # logs, races, measures memory and paints
 REPORTED = "row-reduce"  # has counts, and times with intervals
 FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
 
 def make_runs(root: Path) -> None:
     """Run everything once, with sizes that take seconds, and what is shown in full."""
     for words in (["all", "--quick"], [SHOWN], [REPORTED]):
-        subprocess.run([BIN / "tuilab", "run", *words, "--headless", "--quiet"], stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [BIN / "tuilab", "run", *words, "--headless", "--quiet"], stdout=subprocess.DEVNULL
+        )
 
 
 def newest(root: Path, scenario: str) -> Path:
@@ -53,12 +57,18 @@ async def draw_screens(root: Path, wanted: Sequence[str]) -> None:
             await pilot.pause(0.05)
         pilot.app.screen.show_panes()  # type: ignore[attr-defined]
         await press(pilot, "left", "left")
-        (HERE / "run.svg").write_text(plain_fonts(pilot.app.export_screenshot(title=f"tuilab attach {SHOWN}")))
+        (HERE / "run.svg").write_text(
+            plain_fonts(pilot.app.export_screenshot(title=f"tuilab attach {SHOWN}"))
+        )
 
 
 def plain_fonts(svg: str) -> str:
     """Return the picture with fonts that people have: nothing is fetched to show it."""
-    return re.sub(r"font-family: ?[^;]+;", f"font-family: {FONTS};", re.sub(r"@font-face\s*\{[^}]*\}", "", svg))
+    return re.sub(
+        r"font-family: ?[^;]+;",
+        f"font-family: {FONTS};",
+        re.sub(r"@font-face\s*\{[^}]*\}", "", svg),
+    )
 
 
 def draw_reports(root: Path, wanted: Sequence[str]) -> None:
@@ -74,7 +84,13 @@ def draw_reports(root: Path, wanted: Sequence[str]) -> None:
 def shoot(page: Path, picture: Path, height: int) -> None:
     if CHROMIUM is None:
         sys.exit("a report is drawn by chromium, and none is on the PATH: apt install chromium")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={page.parent / 'profile'}"]
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        f"--user-data-dir={page.parent / 'profile'}",
+    ]
     shot = [f"--window-size=1280,{height}", f"--screenshot={picture}"]
     subprocess.run([CHROMIUM, *flags, *shot, page.as_uri()], check=True, capture_output=True)
 
@@ -82,7 +98,12 @@ def shoot(page: Path, picture: Path, height: int) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as own:
         root = Path(sys.argv[1] if len(sys.argv) > 1 else own)
-        os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", "TUILAB_ROOT": str(root)}
+        os.environ |= {
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "LC_ALL": "C.UTF-8",
+            "TUILAB_ROOT": str(root),
+        }
         os.environ.pop("NO_COLOR", None)
         if len(sys.argv) < 2:
             make_runs(root)

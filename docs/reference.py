@@ -58,7 +58,17 @@ Some subcommands have exit codes of their own:
 # The places of `KEYS` below the screen on which they are; a part that several screens have comes after the screens.
 PLACES = {
     "Everywhere": ["everywhere"],
-    "Lab": ["lab", "topic", "running runs", "lesson", "code", "form", "choice", "past runs", "prediction"],
+    "Lab": [
+        "lab",
+        "topic",
+        "running runs",
+        "lesson",
+        "code",
+        "form",
+        "choice",
+        "past runs",
+        "prediction",
+    ],
     "Run": [
         "run",
         "several charts",
@@ -81,13 +91,24 @@ PLACES = {
     "Doctor, Advise and Calibrate": ["running subcommand"],
     "Help": ["help"],
     "Texts and filters": ["text", "printed text", "search", "searched", "filter"],
-    "Questions, menus and lines to fill in": ["question", "question about stopping", "menu", "written line"],
+    "Questions, menus and lines to fill in": [
+        "question",
+        "question about stopping",
+        "menu",
+        "written line",
+    ],
 }
 
 
 def write_commands() -> str:
     """Return the page of the subcommands, grouped as in `tuilab --help`."""
-    parts = ["# Subcommands", NOTICE, wrap(ABOUT_COMMANDS), "## tuilab", usage(group.tuilab, "tuilab")]
+    parts = [
+        "# Subcommands",
+        NOTICE,
+        wrap(ABOUT_COMMANDS),
+        "## tuilab",
+        usage(group.tuilab, "tuilab"),
+    ]
     parts += [wrap(ABOUT_SCREENS), options_table(group.tuilab)]
     for heading, subcommands in GROUPS.items():
         parts.append(f"## {heading}")
@@ -192,7 +213,13 @@ def write_keys() -> str:
 def write_exit_codes() -> str:
     """Return the page of the exit codes."""
     rows = [[f"{int(code)}", to_markdown(meaning)] for code, meaning in MEANINGS.items()]
-    parts = ["# Exit codes", NOTICE, wrap(ABOUT_EXIT_CODES), table(["code", "when"], rows), OWN_EXIT_CODES.strip()]
+    parts = [
+        "# Exit codes",
+        NOTICE,
+        wrap(ABOUT_EXIT_CODES),
+        table(["code", "when"], rows),
+        OWN_EXIT_CODES.strip(),
+    ]
     return join(parts)
 
 
@@ -215,7 +242,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def wrap(text: str) -> str:
-    return textwrap.fill(" ".join(text.split()), LINE_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        " ".join(text.split()), LINE_WIDTH, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def join(parts: Sequence[str]) -> str:

@@ -65,14 +65,20 @@ def noise(size: float, freedom: float = math.inf) -> Effect:
 
 def luck(size: float, freedom: float = math.inf) -> Effect:
     """In each process each of the four landed somewhere else: so large is the spread of the ratio of two."""
-    return lambda races: _add(races, size / math.sqrt(2) * _tailed(races, freedom, races.each(0, 1, 2)))
+    return lambda races: _add(
+        races, size / math.sqrt(2) * _tailed(races, freedom, races.each(0, 1, 2))
+    )
 
 
 def spikes(share: float) -> Effect:
     """Some blocks take two to ten times as long."""
 
     def change(races: Races) -> None:
-        races.log += np.where(races.draw.random(races.log.shape) < share, np.log(races.draw.uniform(2, 10, races.log.shape)), 0)
+        races.log += np.where(
+            races.draw.random(races.log.shape) < share,
+            np.log(races.draw.uniform(2, 10, races.log.shape)),
+            0,
+        )
 
     return change
 
@@ -90,7 +96,9 @@ def states(share: float, size: float, *which: int) -> Effect:
 
 def colours(count: int, size: float) -> Effect:
     """The pages of each lie in one of several ways."""
-    return lambda races: _add(races, size * races.draw.integers(0, count, races.each(0, 1, 2)) / (count - 1))
+    return lambda races: _add(
+        races, size * races.draw.integers(0, count, races.each(0, 1, 2)) / (count - 1)
+    )
 
 
 def wandering(size: float, blocks: float) -> Effect:
@@ -98,7 +106,11 @@ def wandering(size: float, blocks: float) -> Effect:
 
     def change(races: Races) -> None:
         stays = math.exp(-1 / blocks)
-        steps: Numbers = size * math.sqrt(1 - stays**2) * races.draw.standard_normal((*races.log.shape[1:3], races.length))
+        steps: Numbers = (
+            size
+            * math.sqrt(1 - stays**2)
+            * races.draw.standard_normal((*races.log.shape[1:3], races.length))
+        )
         steps[..., 0] *= 1 / math.sqrt(1 - stays**2)
         for at in range(1, races.length):
             steps[..., at] += stays * steps[..., at - 1]
@@ -162,7 +174,11 @@ def _add(races: Races, what: Numbers) -> None:
 
 
 def _tailed(races: Races, freedom: float, shape: tuple[int, ...]) -> Numbers:
-    return races.draw.standard_normal(shape) if math.isinf(freedom) else races.draw.standard_t(freedom, shape)
+    return (
+        races.draw.standard_normal(shape)
+        if math.isinf(freedom)
+        else races.draw.standard_t(freedom, shape)
+    )
 
 
 QUIET = noise(0.01)
@@ -207,7 +223,14 @@ PROCESSES: dict[str, tuple[Effect, ...]] = {
 
 
 def runs(
-    box: Sequence[Effect], seed: int, count: int, *, processes: int = 6, rounds: int = 16, ratio: float = 1.0, **more: Any
+    box: Sequence[Effect],
+    seed: int,
+    count: int,
+    *,
+    processes: int = 6,
+    rounds: int = 16,
+    ratio: float = 1.0,
+    **more: Any,
 ) -> Iterator[Evidence]:
     """Yield the evidence of many runs on a box, in which the first arm takes `ratio` times as long as the second one."""
     races = Races(seed, count, processes, rounds)
@@ -229,11 +252,22 @@ def runs(
         )
 
 
-def command_runs(box: Sequence[Effect], seed: int, count: int, *, repeats: int = 6, ratio: float = 1.0) -> Iterator[Evidence]:
+def command_runs(
+    box: Sequence[Effect], seed: int, count: int, *, repeats: int = 6, ratio: float = 1.0
+) -> Iterator[Evidence]:
     """Yield the same of races of commands: a block is a process, and no known delay runs along."""
     for evidence in runs(box, seed, count, processes=1, rounds=repeats, ratio=ratio):
-        rounds, same = ([[value] for value in turns[0]] for turns in (evidence.rounds, evidence.same))
-        yield replace(evidence, rounds=rounds, same=same, delayed=[], needs_delay=False, is_single_process=False)
+        rounds, same = (
+            [[value] for value in turns[0]] for turns in (evidence.rounds, evidence.same)
+        )
+        yield replace(
+            evidence,
+            rounds=rounds,
+            same=same,
+            delayed=[],
+            needs_delay=False,
+            is_single_process=False,
+        )
 
 
 def claim(op: Operator, bound: float) -> ClaimDeclared:
@@ -264,23 +298,35 @@ def rates_of(evidences: Sequence[Evidence]) -> dict[str, float]:
     return {name: found[name] / len(evidences) for name in CLAIMS}
 
 
-def verdict_of(claim: ClaimDeclared, evidence: Evidence, look: InterimAnalysis = ONLY_ANALYSIS) -> Verdict:
+def verdict_of(
+    claim: ClaimDeclared, evidence: Evidence, look: InterimAnalysis = ONLY_ANALYSIS
+) -> Verdict:
     """Return the verdict of `judge_ratio` without its numbers and words, which take as long again."""
-    verdict, _ = reach_verdict(claim, evidence, make_ratio_test(claim, evidence).at_analysis(look, 1))
+    verdict, _ = reach_verdict(
+        claim, evidence, make_ratio_test(claim, evidence).at_analysis(look, 1)
+    )
     return verdict
 
 
 def _times(evidence: Evidence, ratio: float) -> Evidence:
-    return replace(evidence, rounds=[[value + math.log(ratio) for value in turns] for turns in evidence.rounds])
+    return replace(
+        evidence, rounds=[[value + math.log(ratio) for value in turns] for turns in evidence.rounds]
+    )
 
 
 def main() -> None:
     """Print the rates of false verdicts, in percent."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    print(f"{count} runs each; of 5 % one standard error is {100 * math.sqrt(0.05 * 0.95 / count):.2f} %")
+    print(
+        f"{count} runs each; of 5 % one standard error is {100 * math.sqrt(0.05 * 0.95 / count):.2f} %"
+    )
     print("\n".join(f"{number}: {name}" for number, name in enumerate(CLAIMS, 1)))
     for name, box in BOXES.items():
-        print(f"{name:34}", *(f"{100 * rate:5.1f}" for rate in false_rates(box, 1, count).values()), flush=True)
+        print(
+            f"{name:34}",
+            *(f"{100 * rate:5.1f}" for rate in false_rates(box, 1, count).values()),
+            flush=True,
+        )
     print("of races of commands")
     for name, box in PROCESSES.items():
         rates = rates_of(list(command_runs(box, 1, count)))

@@ -28,9 +28,7 @@ from tuilab.storage.files import sealed
 
 # What a terminal obeys (in seven bits and in eight), what turns lines around or breaks them, and what HTML, Markdown,
 # a spreadsheet, a shell and our own markup take for theirs.
-CONTROLS = (
-    "\x1b]0;{0}\x07\x1b]52;c;{0}\x1b\\\x1b[2J\x1bP{0}\x1b\\\x9b31m\x9d0;{0}\x9c\x85\x0e\x08\r\x7f\u202e\u2066\u2028\ufeff"
-)
+CONTROLS = "\x1b]0;{0}\x07\x1b]52;c;{0}\x1b\\\x1b[2J\x1bP{0}\x1b\\\x9b31m\x9d0;{0}\x9c\x85\x0e\x08\r\x7f\u202e\u2066\u2028\ufeff"
 MARKUP = "<owned {0}=1>[/b][red][@click=app.leave]x[/] ![o](http://owned/{0}) <!--]]></script> `$(owned)` | **x** &amp; {{y}}"
 
 
@@ -58,7 +56,9 @@ def obeyed(text: str) -> list[str]:
     odd = [
         letter
         for letter in text
-        if letter not in "\t\n" and not letter.isprintable() and letter not in "\u00a0\u202f\u00ad\u3000"
+        if letter not in "\t\n"
+        and not letter.isprintable()
+        and letter not in "\u00a0\u202f\u00ad\u3000"
     ]
     return done + [f"{letter!a} is there" for letter in dict.fromkeys(odd)]
 
@@ -72,7 +72,11 @@ class Elements(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        where = [name for name, value in attrs if "owned" in name or (name in ("href", "src") and "owned" in (value or "")[:9])]
+        where = [
+            name
+            for name, value in attrs
+            if "owned" in name or (name in ("href", "src") and "owned" in (value or "")[:9])
+        ]
         if "owned" in tag or (tag == "img" and "owned" in str(attrs)) or where:
             self.found.append(f"{tag} {attrs}")
 
@@ -96,10 +100,18 @@ def _fill(kind: Any, channel: str) -> Any:
         case msgspec.inspect.StructType(cls=events.Measured):
             return {"words": word(channel)}
         case msgspec.inspect.StructType(fields=fields):
-            return {one.name: _fill(one.type, f"{channel} {one.name}") for one in fields if one.name != "cost"}
+            return {
+                one.name: _fill(one.type, f"{channel} {one.name}")
+                for one in fields
+                if one.name != "cost"
+            }
         case msgspec.inspect.UnionType(types=types):
-            return _fill(next(one for one in types if not isinstance(one, msgspec.inspect.NoneType)), channel)
-        case msgspec.inspect.ListType(item_type=item) | msgspec.inspect.VarTupleType(item_type=item):
+            return _fill(
+                next(one for one in types if not isinstance(one, msgspec.inspect.NoneType)), channel
+            )
+        case (
+            msgspec.inspect.ListType(item_type=item) | msgspec.inspect.VarTupleType(item_type=item)
+        ):
             return [_fill(item, channel)]
         case msgspec.inspect.TupleType(item_types=items):
             return [_fill(item, channel) for item in items]
@@ -149,15 +161,25 @@ def run(
 
 def world(folder: Path) -> dict[str, str]:
     """Make runs, scenarios and small files of ours, each with its words, and return the environment that leads to them."""
-    runs, file = folder / "runs", word("file").replace("/", "")[:200].encode()[:200].decode(errors="ignore")
+    runs, file = (
+        folder / "runs",
+        word("file").replace("/", "")[:200].encode()[:200].decode(errors="ignore"),
+    )
     (start,) = (one for one in records() if isinstance(one, events.RunStarted))
-    first = msgspec.structs.replace(start, format=events.FORMAT, supervisor=identity(is_alive=False))
+    first = msgspec.structs.replace(
+        start, format=events.FORMAT, supervisor=identity(is_alive=False)
+    )
     rest = [one for one in records() if not isinstance(one, events.RunStarted)]
     end = events.StateChanged(state=RunState.FAILED, reason=word("reason"))
     make_run(runs, first, *rest, end, name="evil", end="ev1l00")
-    of_time = [msgspec.structs.replace(one, measure="") if isinstance(one, events.RaceStarted) else one for one in rest]
+    of_time = [
+        msgspec.structs.replace(one, measure="") if isinstance(one, events.RaceStarted) else one
+        for one in rest
+    ]
     make_run(runs, first, *of_time, end, name="evil", end="71aed0")
-    there = msgspec.structs.replace(identity(is_alive=False), host=word("host of a run"), boot="another")
+    there = msgspec.structs.replace(
+        identity(is_alive=False), host=word("host of a run"), boot="another"
+    )
     make_run(runs, msgspec.structs.replace(first, supervisor=there), name="there", end="e15ewe")
     tour = make_tour(runs)
     for run_dir in runs.iterdir():
@@ -208,7 +230,11 @@ def world(folder: Path) -> dict[str, str]:
     (runs / FILE).write_bytes(sealed(f"{tour.name}\t5\t{json.dumps(entry)}".encode()))
     ways = {word("way of judging"): {"trials": 1, "false": 0, "delays": 1, "seen": 1}}
     gpu = {"name": word("name of a GPU"), "box": os.uname().nodename, **ways}
-    calibrations = {os.uname().nodename: ways, f"GPU {word('UUID')}": gpu, word("host"): {word("calibration"): 3}}
+    calibrations = {
+        os.uname().nodename: ways,
+        f"GPU {word('UUID')}": gpu,
+        word("host"): {word("calibration"): 3},
+    }
     (folder / "calibration.json").write_text(json.dumps(calibrations))
     (folder / "state" / "tuilab").mkdir(parents=True)
     (folder / "state" / "tuilab" / "learned.jsonl").write_text(
@@ -227,18 +253,30 @@ def world(folder: Path) -> dict[str, str]:
         "EDITOR",
     )
     odd = {name: word(name) for name in names}
-    return {"TUILAB_ROOT": str(runs), "XDG_STATE_HOME": str(folder / "state"), "XDG_CACHE_HOME": str(folder / "cache"), **odd}
+    return {
+        "TUILAB_ROOT": str(runs),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        **odd,
+    }
 
 
 def make_archives(folder: Path) -> None:
     """Make archives with words in them: in the names of a run, of a member and of a link, beside a run and in one."""
     run_dir = next((folder / "runs").glob("*-abc123"))
-    run, evil, stream = run_dir.name, word("member").replace("/", ""), run_dir / "journal" / "supervisor.jsonl"
+    run, evil, stream = (
+        run_dir.name,
+        word("member").replace("/", ""),
+        run_dir / "journal" / "supervisor.jsonl",
+    )
     link = tarfile.TarInfo(f"{run}/artifacts/{evil}")
     link.type, link.linkname = tarfile.SYMTYPE, word("link")
     archives = {
         "run": [tarfile.TarInfo(f"{evil}/journal/supervisor.jsonl")],
-        "member": [tarfile.TarInfo(f"{run}/journal/supervisor.jsonl"), tarfile.TarInfo(f"{run}/{evil}")],
+        "member": [
+            tarfile.TarInfo(f"{run}/journal/supervisor.jsonl"),
+            tarfile.TarInfo(f"{run}/{evil}"),
+        ],
         "stream": [tarfile.TarInfo(f"{run}/journal/{evil}.jsonl")],
         "link": [tarfile.TarInfo(f"{run}/journal/supervisor.jsonl"), link],
     }

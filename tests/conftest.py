@@ -21,21 +21,30 @@ from tests.idle import leave_it_to_idle, until_idle
 from tests.stylesheets import parse_once
 from tests.warm import WarmTuilab
 
-gc.set_threshold(200_000, 50, 100)  # screens are many small objects, and a tenth of their tests was the collector's
+gc.set_threshold(
+    200_000, 50, 100
+)  # screens are many small objects, and a tenth of their tests was the collector's
 
 settings.register_profile("search", deadline=None)  # a busy box is no finding
 settings.register_profile("tuilab", deadline=None, derandomize=True)  # the same examples every time
 settings.load_profile("tuilab")
 
-for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):  # our processes start as they do on a user's machine
+for name in (
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+):  # our processes start as they do on a user's machine
     os.environ.pop(name, None)
 
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
-    if signal.getsignal(number) is signal.SIG_IGN:  # behind `&` and under nohup, and so would the fronts that tests interrupt
+    if (
+        signal.getsignal(number) is signal.SIG_IGN
+    ):  # behind `&` and under nohup, and so would the fronts that tests interrupt
         signal.signal(number, usual)
 
 _SHOWN_GPUS = os.environ.get("CUDA_VISIBLE_DEVICES")
-os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests side by side would fill a GPU; those that are for one show it again
+os.environ["CUDA_VISIBLE_DEVICES"] = (
+    ""  # tests side by side would fill a GPU; those that are for one show it again
+)
 
 TUILAB = str(Path(sys.executable).with_name("tuilab"))
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -77,7 +86,9 @@ def pytest_collection(session: pytest.Session) -> None:
     config = session.config
     worker = getattr(config, "workerinput", None)
     if worker and [Path(arg).resolve() for arg in config.args] == [TESTS]:
-        files = [path for path in sorted(TESTS.rglob("test_*.py")) if not is_idle(path.parent, config)]
+        files = [
+            path for path in sorted(TESTS.rglob("test_*.py")) if not is_idle(path.parent, config)
+        ]
         for path in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
             with suppress(Exception):  # collecting it says what is wrong
                 import_module(".".join(path.relative_to(CHECKOUT).with_suffix("").parts))
@@ -118,7 +129,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def surroundings(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A test stands in a folder of its own, and so do settings; what it starts sees the GPUs or a real torch if marked so."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -127,7 +140,9 @@ def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         if _SHOWN_GPUS is not None:
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", _SHOWN_GPUS)
     if request.node.get_closest_marker("real_torch"):
-        monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"].removeprefix(LIGHT).removeprefix(os.pathsep))
+        monkeypatch.setenv(
+            "PYTHONPATH", os.environ["PYTHONPATH"].removeprefix(LIGHT).removeprefix(os.pathsep)
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -166,7 +181,10 @@ def tuilab(root: Path, warm: WarmTuilab) -> Callable[..., subprocess.CompletedPr
     """Run `tuilab ...` as a user does, with a folder of runs of its own; returns what it printed and its exit code."""
 
     def run(
-        *words: str, timeout: float = 100, cwd: Path | None = None, env: dict[str, str] | None = None
+        *words: str,
+        timeout: float = 100,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "TUILAB_ROOT": str(root), **(env or {})}
         if warm.takes(environment):
@@ -180,7 +198,9 @@ def tuilab(root: Path, warm: WarmTuilab) -> Callable[..., subprocess.CompletedPr
 
 
 @pytest.fixture
-def result(tuilab: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., dict[str, Any]]:
+def result(
+    tuilab: Callable[..., subprocess.CompletedProcess[str]],
+) -> Callable[..., dict[str, Any]]:
     """Run one scenario with `--quick --json` and return its run from the document; `verdicts` has those of claims by key."""
 
     def run(name: str, *words: str) -> dict[str, Any]:
@@ -202,7 +222,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Of the numbered cases of faults it is told in one line which could not be tried here, and why."""
     from tests.faults.cases import told
 
-    reports = {outcome: terminalreporter.stats.get(outcome, []) for outcome in ("passed", "failed", "skipped")}
-    skipped = [(report.nodeid, str(report.longrepr[2])) for report in reports["skipped"] if isinstance(report.longrepr, tuple)]
-    if line := told([report.nodeid for name in ("passed", "failed") for report in reports[name]], skipped):
+    reports = {
+        outcome: terminalreporter.stats.get(outcome, [])
+        for outcome in ("passed", "failed", "skipped")
+    }
+    skipped = [
+        (report.nodeid, str(report.longrepr[2]))
+        for report in reports["skipped"]
+        if isinstance(report.longrepr, tuple)
+    ]
+    if line := told(
+        [report.nodeid for name in ("passed", "failed") for report in reports[name]], skipped
+    ):
         terminalreporter.write_line(line.replace("Skipped: ", ""))

@@ -34,7 +34,11 @@ class Block(NamedTuple):
     def commands(self) -> list[str]:
         """Return what is typed, without the comments."""
         lines = self.text.splitlines()
-        typed = lines if self.language == "sh" else [line[2:] for line in lines if line.startswith("$ ")]
+        typed = (
+            lines
+            if self.language == "sh"
+            else [line[2:] for line in lines if line.startswith("$ ")]
+        )
         return [without_comment(line) for line in typed if line.strip()]
 
     @property
@@ -55,13 +59,19 @@ def blocks_of(page: Path) -> Iterator[Block]:
 
 def joined(page: str) -> Block:
     """Return the `sh` blocks of a page as one session, for a page whose blocks build on those before them."""
-    found = [block for block in blocks() if block.page == page and block.language == "sh" and not block.needs_cluster]
+    found = [
+        block
+        for block in blocks()
+        if block.page == page and block.language == "sh" and not block.needs_cluster
+    ]
     return Block(page, 0, "sh", "".join(block.text for block in found))
 
 
 def sessions_on_a_cluster() -> list[Block]:
     """Return the blocks of commands that need a Ray cluster."""
-    return [block for block in blocks() if block.language in ("sh", "console") and block.needs_cluster]
+    return [
+        block for block in blocks() if block.language in ("sh", "console") and block.needs_cluster
+    ]
 
 
 def prose(page: Path) -> str:
@@ -87,11 +97,22 @@ def anchors(page: Path) -> set[str]:
 
 def lines_of_tuilab(page: Path) -> list[str]:
     """Return every command line of tuilab that a page shows: in blocks, indented and in the text."""
-    in_blocks = [command for block in blocks_of(page) if block.language in ("sh", "console") for command in block.commands()]
+    in_blocks = [
+        command
+        for block in blocks_of(page)
+        if block.language in ("sh", "console")
+        for command in block.commands()
+    ]
     in_text = re.findall(r"`([^`\n]+)`", prose(page))
-    parts = [part for line in [*in_blocks, *indented(page), *in_text] for part in re.split(r"\||&&|;|\$\(", line)]
+    parts = [
+        part
+        for line in [*in_blocks, *indented(page), *in_text]
+        for part in re.split(r"\||&&|;|\$\(", line)
+    ]
     return [
-        found[1] for part in parts if (found := re.match(r"\s*(?:\w+=\S+ )?(?:\.venv/bin/)?(tuilab(?: .*)?)$", part.strip()))
+        found[1]
+        for part in parts
+        if (found := re.match(r"\s*(?:\w+=\S+ )?(?:\.venv/bin/)?(tuilab(?: .*)?)$", part.strip()))
     ]
 
 
@@ -112,5 +133,10 @@ def python_file(page: Path) -> str:
 
 def whole(page: Path) -> Block:
     """Return all `console` commands of a page as one session, as a reader of a tutorial types them."""
-    commands = [command for block in blocks_of(page) if block.language == "console" for command in block.commands()]
+    commands = [
+        command
+        for block in blocks_of(page)
+        if block.language == "console"
+        for command in block.commands()
+    ]
     return Block(page.name, 0, "sh", "".join(f"{command}\n" for command in commands))

@@ -19,7 +19,9 @@ def series(values: Iterable[float], arm: str = "", name: str = "loss") -> Series
 
 def drawn_text(drawing: Drawing) -> str:
     """What a drawing has on the screen, without its colours."""
-    return "\n".join(drawing.render_line(y).text.rstrip() for y in range(drawing.content_size.height))
+    return "\n".join(
+        drawing.render_line(y).text.rstrip() for y in range(drawing.content_size.height)
+    )
 
 
 def changed_cells(before: Picture, after: Picture) -> int:

@@ -40,14 +40,20 @@ def claims_section(body: str, sentences: Mapping[str, str]) -> str:
 
 
 def write_scenario(
-    folder: Path, body: str, more: str = "", name: str = "probe", claims: Mapping[str, str] | None = None
+    folder: Path,
+    body: str,
+    more: str = "",
+    name: str = "probe",
+    claims: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a scenario whose `run` has the given body (one statement a line).
 
     Its lesson states each claim of the body: "one-is-one" as "one is one", or the sentence that `claims` has for the key.
     """
     lesson = claims_section(body, claims or {})
-    head = HEAD.replace("{lesson}", repr(lesson)[1:-1].replace('"', '\\"'))  # on one line, so that each line keeps its number
+    head = HEAD.replace(
+        "{lesson}", repr(lesson)[1:-1].replace('"', '\\"')
+    )  # on one line, so that each line keeps its number
     lines = "\n".join("    " + line for line in body.strip().splitlines())
     path = folder / f"{name}.py"
     path.write_text(f"{head}{more}\ndef run(lab: Lab) -> None:\n{lines}\n")
@@ -58,7 +64,12 @@ def start(root: Path, *words: str, **more: Any) -> "subprocess.Popen[str]":
     """Start `tuilab ...` and return it while it runs."""
     environment = {**os.environ, "TUILAB_ROOT": str(root)}
     process: subprocess.Popen[str] = subprocess.Popen(
-        [TUILAB, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more
+        [TUILAB, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        **more,
     )
     return process
 
@@ -122,7 +133,11 @@ def wait_for_stage(root: Path, name: str) -> Path:
 
     def entered() -> Path | None:
         run_dir = newest(root)
-        return run_dir if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages) else None
+        return (
+            run_dir
+            if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages)
+            else None
+        )
 
     return until(entered)
 
@@ -132,5 +147,8 @@ def processes_of(run_dir: Path) -> list[str]:
     run = look(run_dir).summary.run
     found = [processes.name_of(pid) for pid, _ in presence.marked(run_dir.name)]
     if run is not None and presence.presence(run.supervisor) == "alive":
-        found += [processes.name_of(pid) for pid in [run.supervisor.pid, *presence.descendants(run.supervisor.pid)]]
+        found += [
+            processes.name_of(pid)
+            for pid in [run.supervisor.pid, *presence.descendants(run.supervisor.pid)]
+        ]
     return found

@@ -26,8 +26,12 @@ def ranks_in(run_dir: Path, journals: Path, line: Any) -> Ranks:
     """Return what stands in for `Lab.ranks` in a run: its ranks write their streams to the folder `journals`."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-    def ranks(lab: Any, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0) -> list[Any]:
-        store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # at a port that is free
+    def ranks(
+        lab: Any, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0
+    ) -> list[Any]:
+        store = TCPStore(
+            "127.0.0.1", 0, is_master=True, wait_for_workers=False
+        )  # at a port that is free
         number = next(_NUMBERS)
 
         def be_rank(rank: int) -> list[Any] | None:
@@ -45,16 +49,26 @@ def ranks_in(run_dir: Path, journals: Path, line: Any) -> Ranks:
                 "MASTER_PORT": store.port,
             }
             os.environ.update({name: str(value) for name, value in place.items()})
-            os.environ.update(MASTER_ADDR="127.0.0.1", TORCHELASTIC_USE_AGENT_STORE="True", GLOO_SOCKET_IFNAME="lo")
+            os.environ.update(
+                MASTER_ADDR="127.0.0.1",
+                TORCHELASTIC_USE_AGENT_STORE="True",
+                GLOO_SOCKET_IFNAME="lo",
+            )
             begin(is_placed=False)
             writer = f"worker-forked-{number}" + (f"-rank-{rank}" if rank else "")
-            order = messages.WorkerOrder(run_dir=str(run_dir), writer=writer, source_dir=str(run_dir), quick=lab.is_quick)
+            order = messages.WorkerOrder(
+                run_dir=str(run_dir), writer=writer, source_dir=str(run_dir), quick=lab.is_quick
+            )
             own = Lab(Writer(journals / f"{writer}.jsonl"), run_dir, line, order, "cpu")
             return call_in_group(body, own, args, timeout)
 
         ends = [_fork(be_rank, rank) for rank in range(count)]
         told = [_told_by(pid, end) for pid, end in ends]
-        failed = [(answer["at"], rank, answer["error"]) for rank, answer in enumerate(told) if "error" in answer]
+        failed = [
+            (answer["at"], rank, answer["error"])
+            for rank, answer in enumerate(told)
+            if "error" in answer
+        ]
         if failed:
             _, rank, error = min(failed)  # it can be why others failed, which waited for it
             raise ArmFailed(f"rank {rank}: {error}")
@@ -93,5 +107,7 @@ def _told_by(pid: int, end: int) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.close(end)
     os.close(gone)
-    answer: dict[str, Any] = json.loads(text) if text else {"error": f"exit code {code}", "at": time.monotonic()}
+    answer: dict[str, Any] = (
+        json.loads(text) if text else {"error": f"exit code {code}", "at": time.monotonic()}
+    )
     return answer

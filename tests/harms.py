@@ -22,7 +22,9 @@ GARBAGE = {
     "long number": b'{"a": ' + b"9" * 5000 + b"}",
 }
 HARMS = [*GARBAGE, "cut", "folder", "fifo", "device", "socket", "huge", "sealed"]
-_OVERRIDES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: what lets root read everything
+_OVERRIDES = (
+    1 << 1 | 1 << 2
+)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: what lets root read everything
 _VERSION = 0x20080522
 
 

@@ -37,7 +37,9 @@ async def until_idle(min_sleep: float = AHEAD_S, max_sleep: float = PATIENCE_S) 
 
 
 def next_timer(loop: Any) -> float:
-    return min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=float("inf"))
+    return min(
+        (timer.when() for timer in loop._scheduled if not timer.cancelled()), default=float("inf")
+    )
 
 
 async def leave_it_to_idle(pilot: "Pilot[Any]", timeout: float = PATIENCE_S) -> bool:

@@ -42,8 +42,16 @@ def short_races() -> Iterator[None]:
     Nor does Dynamo time the guards of what it compiled, for which it empties the caches: a third of what it takes.
     """
     guards = sys.modules.get("torch._dynamo.guards")
-    untimed = patch.object(guards, "profile_guard_manager", return_value=0.0, create=True) if guards else nullcontext()
-    with patch.dict("tuilab.lab.races.timing._BLOCK_S", cpu=1e-5), patch("tuilab.lab.races.rounds._MOST_ROUNDS", 1), untimed:
+    untimed = (
+        patch.object(guards, "profile_guard_manager", return_value=0.0, create=True)
+        if guards
+        else nullcontext()
+    )
+    with (
+        patch.dict("tuilab.lab.races.timing._BLOCK_S", cpu=1e-5),
+        patch("tuilab.lab.races.rounds._MOST_ROUNDS", 1),
+        untimed,
+    ):
         yield
 
 
@@ -60,11 +68,15 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     ours, theirs = socket_pair()
     spec = importlib.util.spec_from_file_location("scenario", folder / "scenario.py")
     assert spec is not None and spec.loader is not None
-    module = sys.modules["scenario"] = importlib.util.module_from_spec(spec)  # torch.compile looks for it there
+    module = sys.modules["scenario"] = importlib.util.module_from_spec(
+        spec
+    )  # torch.compile looks for it there
     line = messages.WorkerLine(ours)
     as_forks = patch.object(Lab, "ranks", ranks_in(folder, folder, line))
     with ours, theirs, torch.random.fork_rng(), as_forks, short_races(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # pytest-xdist's threads; a worker has none
+        warnings.filterwarnings(
+            "ignore", "This process .* is multi-threaded"
+        )  # pytest-xdist's threads; a worker has none
         begin(is_placed=False)
         spec.loader.exec_module(module)
         run = module.run
@@ -80,7 +92,11 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     journal.close()
     torch.set_num_threads(threads)
     del sys.modules["scenario"]
-    found = [event for event in read_stream(folder / "worker-0.jsonl") if isinstance(event, events.ClaimMeasured)]
+    found = [
+        event
+        for event in read_stream(folder / "worker-0.jsonl")
+        if isinstance(event, events.ClaimMeasured)
+    ]
     return {claim.key: claim for claim in found}
 
 
@@ -95,4 +111,6 @@ def check_values(folder: Path, lesson: str, values: Mapping[str, Any]) -> None:
     claims = claimed(folder, source_of(lesson))
 
     assert [key for key, claim in claims.items() if not holds(claim)] == []
-    assert {key: claims[key].got for key in values} == {key: events.Measured.of(got) for key, got in values.items()}
+    assert {key: claims[key].got for key in values} == {
+        key: events.Measured.of(got) for key, got in values.items()
+    }

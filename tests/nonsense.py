@@ -43,7 +43,10 @@ def spoilt(data: bytes, chance: random.Random, count: int) -> Iterator[tuple[str
         yield f"noise from {at}", data[:at] + chance.randbytes(20) + data[at + 20 :]
     yield "escapes in every text", _each_line(data, _steering)
     for evil in chance.choices(VALUES, k=5 * count):
-        yield f"{str(evil)[:30]!r} in one place", _each_line(data, partial(_swapped, chance=chance, evil=evil))
+        yield (
+            f"{str(evil)[:30]!r} in one place",
+            _each_line(data, partial(_swapped, chance=chance, evil=evil)),
+        )
 
 
 def _each_line(data: bytes, change: Callable[[Any], Any]) -> bytes:
@@ -86,7 +89,9 @@ def _swapped(value: Any, *, chance: random.Random, evil: Any) -> Any:
 
 def kept_somewhere(content: bytes, folder: Path) -> bool:
     """Say whether a content is still there: in a file of this folder, or at the beginning of one."""
-    files = [Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+    files = [
+        Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)
+    ]
     return not content or any(_begins_with(file, content) for file in files)
 
 

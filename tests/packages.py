@@ -11,18 +11,35 @@ PACKAGES = [  # each imports only those before it
     "shared", "record", "probes", "catalogue", "judging", "runs", "engine", "fleet", "lab",
     "commands", "drawings", "reports", "doctor", "tui", "cli",
 ]  # fmt: skip
-MODULES = {".".join(path.relative_to(HOUSE.parent).with_suffix("").parts): path for path in HOUSE.rglob("*.py")}
+MODULES = {
+    ".".join(path.relative_to(HOUSE.parent).with_suffix("").parts): path
+    for path in HOUSE.rglob("*.py")
+}
 MODULES = {name.removesuffix(".__init__"): path for name, path in MODULES.items()}
 
 # Imports against that order, and why they are allowed.
 EXCEPTIONS = {
-    ("tuilab", "tuilab.lab.arms"): "the public `from tuilab import ArmFailed`, loaded when it is asked for",
-    ("tuilab", "tuilab.lab.lab"): "the public `from tuilab import Lab`, loaded when it is asked for",
-    ("tuilab.__main__", "tuilab.cli.main"): "the entry point: it belongs to no package and opens the last one",
+    (
+        "tuilab",
+        "tuilab.lab.arms",
+    ): "the public `from tuilab import ArmFailed`, loaded when it is asked for",
+    (
+        "tuilab",
+        "tuilab.lab.lab",
+    ): "the public `from tuilab import Lab`, loaded when it is asked for",
+    (
+        "tuilab.__main__",
+        "tuilab.cli.main",
+    ): "the entry point: it belongs to no package and opens the last one",
 }
 # Packages whose `__init__` imports modules of its own, so each of these makes a cycle with it. The watcher has to be one: a
 # process of a command imports it by its name alone.
-FACADES = {"tuilab.cli.schemas", "tuilab.commands.inside._tuilab_watch", "tuilab.scrub", "tuilab.tui"}
+FACADES = {
+    "tuilab.cli.schemas",
+    "tuilab.commands.inside._tuilab_watch",
+    "tuilab.scrub",
+    "tuilab.tui",
+}
 
 
 @cache
@@ -59,7 +76,12 @@ def package_of(module: str) -> str:
 
 def import_pairs() -> set[tuple[str, str]]:
     """Return pairs of modules of tuilab: the first one imports the second one."""
-    return {(name, other) for name in MODULES for other in imports(name) if other.split(".")[0] == "tuilab"}
+    return {
+        (name, other)
+        for name in MODULES
+        for other in imports(name)
+        if other.split(".")[0] == "tuilab"
+    }
 
 
 def import_pairs_with_packages() -> set[tuple[str, str]]:

@@ -33,6 +33,8 @@ class Recorder:
 def gathered(claim: events.ClaimDeclared, lab: Recorder) -> Evidence:
     """Return the evidence of a race in the only process of a run."""
     started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
-    found = gather_evidence(claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)]))
+    found = gather_evidence(
+        claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)])
+    )
     assert found is not None
     return found

@@ -53,7 +53,16 @@ def record(name: str, recipe: Recipe) -> None:
             stack.callback(spinner.wait)
             stack.callback(spinner.kill)
         source = JOURNALS / f"{recipe.source}.py"
-        command = [TUILAB, "run", str(source), "--headless", "--quiet", "--root", folder, *recipe.options]
+        command = [
+            TUILAB,
+            "run",
+            str(source),
+            "--headless",
+            "--quiet",
+            "--root",
+            folder,
+            *recipe.options,
+        ]
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
         (run_dir,) = (path for path in Path(folder).iterdir() if (path / "journal").is_dir())
         _keep(run_dir, name, recipe)
@@ -61,9 +70,14 @@ def record(name: str, recipe: Recipe) -> None:
 
 def _fake_gpu(folder: Path) -> dict[str, str]:
     library = folder / "libnvidia-ml.so.1"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(JOURNALS.parent / "fakes" / "nvml.c")], check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-o", str(library), str(JOURNALS.parent / "fakes" / "nvml.c")],
+        check=True,
+    )
     switches = folder / "nvml.txt"
-    switches.write_text("gpus=1\nname=Fake H100\nused=3000000000\ntotal=80000000000\nthrottle=0x4\n")
+    switches.write_text(
+        "gpus=1\nname=Fake H100\nused=3000000000\ntotal=80000000000\nthrottle=0x4\n"
+    )
     return {"LD_LIBRARY_PATH": str(folder), "TUILAB_FAKE_NVML": str(switches)}
 
 
@@ -88,21 +102,40 @@ def _line(fields: dict[str, Any]) -> bytes:
     return b"%08x %b\n" % (crc32(body), body)
 
 
-def _clean(fields: dict[str, Any], run_dir: Path, name: str, recipe: Recipe, began: int) -> dict[str, Any]:
+def _clean(
+    fields: dict[str, Any], run_dir: Path, name: str, recipe: Recipe, began: int
+) -> dict[str, Any]:
     """Take out of a record what belongs to the box that it was made on."""
     words = json.dumps(fields, ensure_ascii=False)
-    for path, word in ((run_dir, "RUN"), (run_dir.name, name), (JOURNALS.parent.parent, "HERE"), (sys.prefix, "VENV")):
+    for path, word in (
+        (run_dir, "RUN"),
+        (run_dir.name, name),
+        (JOURNALS.parent.parent, "HERE"),
+        (sys.prefix, "VENV"),
+    ):
         words = words.replace(str(path), str(word))
     found: dict[str, Any] = json.loads(words)
     found["t"] -= began
     kind = found["k"]
     if kind == "run_started":
-        found |= {"run": name, "scenario": name, "topic": "journals", "argv": ["run", name, *recipe.options]}
-        found |= {"supervisor": {"host": "box", "boot": "boot", "pid": 1, "start": 1}, "wall_ns": 1_800_000_000_000_000_000}
+        found |= {
+            "run": name,
+            "scenario": name,
+            "topic": "journals",
+            "argv": ["run", name, *recipe.options],
+        }
+        found |= {
+            "supervisor": {"host": "box", "boot": "boot", "pid": 1, "start": 1},
+            "wall_ns": 1_800_000_000_000_000_000,
+        }
     elif kind == "worker_started":
         found |= {"pid": 100, "start": 100}
     elif kind == "environment_recorded" and found["part"] in ("box", "torch"):
-        found["facts"] = {"version": found["facts"]["version"], "threads": 2} if found["part"] == "torch" else _BOX
+        found["facts"] = (
+            {"version": found["facts"]["version"], "threads": 2}
+            if found["part"] == "torch"
+            else _BOX
+        )
     return found
 
 

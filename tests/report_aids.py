@@ -18,13 +18,21 @@ from tuilab.record import events
 from tuilab.reports.formats.json import render
 from tuilab.reports.subject import Subject, read_subject
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-ALL = [path.name for path in sorted(JOURNALS.iterdir()) if path.is_dir() and (path / "journal").is_dir()]
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+ALL = [
+    path.name
+    for path in sorted(JOURNALS.iterdir())
+    if path.is_dir() and (path / "journal").is_dir()
+]
 
 
 def in_chromium(test: Callable[..., None]) -> Any:
     """Mark a test that opens a page in a real browser."""
-    return pytest.mark.tools(pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")(test))
+    return pytest.mark.tools(
+        pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")(test)
+    )
 
 
 def recorded(name: str) -> Subject:
@@ -52,7 +60,15 @@ def hostile_run(root: Path, text: str) -> Path:
     exact = events.Measured(numbers=[1.0])
     run_dir = make_run(
         root,
-        started(scenario=text, topic=text, title=text, params={"rows": text}, changed=["rows"], claims=[text], argv=[text]),
+        started(
+            scenario=text,
+            topic=text,
+            title=text,
+            params={"rows": text},
+            changed=["rows"],
+            claims=[text],
+            argv=[text],
+        ),
         events.EnvironmentRecorded(part="box", facts={text: text, "deep": {text: [text]}}),
         events.GpuFound(uuid=text, index=0, name=text, bytes_total=1, slice=text),
         events.XidReported(uuid=text, xid=31),
@@ -62,17 +78,36 @@ def hostile_run(root: Path, text: str) -> Path:
         events.Logged(s=0, v={text: 1.0}, a=text),
         events.Logged(s=1, v={text: float("nan")}, a=text),
         events.GpuHeld(uuid=text, allocated_bytes=1, reserved_bytes=2),
-        events.GpuShared(uuid=text, others=[events.Tenant(1, text), events.Tenant(2, "", text)], count=2),
+        events.GpuShared(
+            uuid=text, others=[events.Tenant(1, text), events.Tenant(2, "", text)], count=2
+        ),
         events.Sampled(
             processes=1,
             threads=1,
             cpu_percent=1.0,
             rss_bytes=1,
-            gpus={text: {"memory_used_bytes": 1.0, "busy_percent": 5.0, "throttle_mask": 8.0, text: 2.0}},
+            gpus={
+                text: {
+                    "memory_used_bytes": 1.0,
+                    "busy_percent": 5.0,
+                    "throttle_mask": 8.0,
+                    text: 2.0,
+                }
+            },
         ),
-        events.ClaimMeasured(text=text, got=events.Measured(words=text), op="equals", want=exact, unit=text),
+        events.ClaimMeasured(
+            text=text, got=events.Measured(words=text), op="equals", want=exact, unit=text
+        ),
         events.TextShown(text=text, title=text),
-        events.ImageShown(title=text, rows=1, cols=1, cells=base64.b64encode(b"\x00").decode(), low=0, high=1, arm=text),
+        events.ImageShown(
+            title=text,
+            rows=1,
+            cols=1,
+            cells=base64.b64encode(b"\x00").decode(),
+            low=0,
+            high=1,
+            arm=text,
+        ),
         events.AxesNamed(metric=text, x=text, y=text),
         events.BarsShown(title=text, names=[text], values=[1.0], unit=text),
         events.TableShown(title=text + "2", head=[text], rows=[[text]]),
@@ -91,7 +126,9 @@ def hostile_run(root: Path, text: str) -> Path:
     return run_dir
 
 
-PREFIX = "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_" * 4
+PREFIX = (
+    "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_" * 4
+)
 ALIKE = [
     *(PREFIX + "one", PREFIX + "two", "日本語ラベル" * 60),
     *("lr=1e-3", "lr:1e-3", "LR=1e-3", "lr_1e-3", "a", "a ", " ", "=a", "'=a"),
@@ -103,7 +140,10 @@ ALIKE = [
 def of_alike_arms(root: Path) -> Path:
     """Make a run whose arms have names that are alike, or that no file can hold."""
     logged = [events.Logged(s=0, v={"loss": float(at)}, a=arm) for at, arm in enumerate(ALIKE)]
-    timed = [events.BlockTimed(arm=arm, round=0, slot=at, loops=1, wall_ns=1000 + at, cpu_ns=1) for at, arm in enumerate(ALIKE)]
+    timed = [
+        events.BlockTimed(arm=arm, round=0, slot=at, loops=1, wall_ns=1000 + at, cpu_ns=1)
+        for at, arm in enumerate(ALIKE)
+    ]
     return make_run(root, started(), *logged, *timed, events.StateChanged(state="succeeded"))
 
 
@@ -115,8 +155,16 @@ def browse(page: Path, *flags: str) -> str:
 def browse_address(address: str, profile: Path, *flags: str) -> str:
     """Open an address in a headless browser and return what the browser printed."""
     assert CHROMIUM is not None
-    usual = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}")
-    done = subprocess.run([CHROMIUM, *usual, *flags, address], capture_output=True, text=True, timeout=100)
+    usual = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        f"--user-data-dir={profile}",
+    )
+    done = subprocess.run(
+        [CHROMIUM, *usual, *flags, address], capture_output=True, text=True, timeout=100
+    )
     return done.stdout
 
 
@@ -139,7 +187,9 @@ class Elements(HTMLParser):
         """Return the attributes of elements of a tag that have certain ones (`class_` for class)."""
         named = {name.rstrip("_"): value for name, value in wanted.items()}
         return [
-            has for found, has in self.found if found == tag and all(has.get(name) == value for name, value in named.items())
+            has
+            for found, has in self.found
+            if found == tag and all(has.get(name) == value for name, value in named.items())
         ]
 
 
@@ -150,7 +200,14 @@ def described(told: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-_KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+_KINDS: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+}
 _KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "properties", "required", "items", "additionalProperties",
           "enum", "const", "anyOf", "minimum", "maximum", "exclusiveMaximum"}  # fmt: skip
 
@@ -168,20 +225,30 @@ def misfits(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = 
     wanted = schema.get("type", [*_KINDS, "null"])
     if not any(_is_of(value, kind) for kind in (wanted if isinstance(wanted, list) else [wanted])):
         return [f"{at}: {value!r} is not {wanted}"]
-    if isinstance(value, float | int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+    if isinstance(value, float | int) and not schema.get("minimum", value) <= value <= schema.get(
+        "maximum", value
+    ):
         return [f"{at}: {value} is out of bounds"]
     if isinstance(value, list):
-        return [bad for i, one in enumerate(value) for bad in misfits(one, schema.get("items", {}), root, f"{at}[{i}]")]
+        return [
+            bad
+            for i, one in enumerate(value)
+            for bad in misfits(one, schema.get("items", {}), root, f"{at}[{i}]")
+        ]
     return _misfits_of_object(value, schema, root, at) if isinstance(value, dict) else []
 
 
 def _is_of(value: Any, kind: str) -> bool:
     return (
-        value is None if kind == "null" else isinstance(value, _KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)
+        value is None
+        if kind == "null"
+        else isinstance(value, _KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)
     )
 
 
-def _misfits_of_object(value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], at: str) -> list[str]:
+def _misfits_of_object(
+    value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], at: str
+) -> list[str]:
     named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     found = [f"{at}: lacks {name}" for name in schema.get("required", []) if name not in value]
     for name, inner in value.items():

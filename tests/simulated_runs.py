@@ -57,12 +57,17 @@ class Change:
 
     def start_races(self, **fields: object) -> None:
         """Let the races begin with other facts."""
-        races = [(worker, msgspec.structs.replace(race, **fields)) for worker, race in self.run.races]
+        races = [
+            (worker, msgspec.structs.replace(race, **fields)) for worker, race in self.run.races
+        ]
         self.run.races[:] = races
 
     def finish_races(self, **fields: object) -> None:
         """Let the races end with other facts."""
-        races = [(worker, msgspec.structs.replace(race, **fields)) for worker, race in self.run.differences]
+        races = [
+            (worker, msgspec.structs.replace(race, **fields))
+            for worker, race in self.run.differences
+        ]
         self.run.differences[:] = races
 
 
@@ -213,7 +218,9 @@ def fail_repeats(change: Change) -> None:
     failed = change.draw.sample(sorted(workers), min(len(workers), change.draw.choice([1, 2, 3])))
     for name in failed:
         workers[name].exited = events.WorkerExited(writer=name, code=1)
-    change.run.differences[:] = [(worker, race) for worker, race in change.run.differences if worker not in failed]
+    change.run.differences[:] = [
+        (worker, race) for worker, race in change.run.differences if worker not in failed
+    ]
     if change.draw.random() < 0.5:
         name = f"worker-{len(workers)}"
         started = events.WorkerStarted(writer=name, pid=1, start=1, repeat=len(workers))
@@ -265,7 +272,9 @@ def claim_more(change: Change) -> None:
         op: events.Operator = change.draw.choice(["at_least", "at_most"])
         bound = change.draw.choice([0.9, 1.0, 1.02, 1.05, 1.1, 1.3, 2.0, 100.0])
         margin = change.draw.choice([0.03, 0.03, 0.1])
-        claim = events.ClaimDeclared(text="", over=over, under=under, op=op, bound=bound, margin=margin)
+        claim = events.ClaimDeclared(
+            text="", over=over, under=under, op=op, bound=bound, margin=margin
+        )
         change.declare(f"claim-{number}", claim)
 
 
@@ -274,7 +283,9 @@ def claim_otherwise(change: Change) -> None:
     bound = change.draw.choice([claim.bound, -1.0, 0.0, 1.0])
     confidence = change.draw.choice([0.9, 0.99, 0.5, 1.0, 0.3])
     margin = change.draw.choice([0.03, 0.0, 0.5])
-    change.declare("claim", msgspec.structs.replace(claim, bound=bound, confidence=confidence, margin=margin))
+    change.declare(
+        "claim", msgspec.structs.replace(claim, bound=bound, confidence=confidence, margin=margin)
+    )
 
 
 def claim_late(change: Change) -> None:
@@ -358,7 +369,9 @@ def race_on_a_gpu(change: Change) -> None:
         block.t = now
         if change.draw.random() < 0.95:
             is_throttled = change.draw.random() < throttled
-            change.run.gpu_states.append(_gpu_state(change.draw, now - block.wall_ns // 2, is_throttled=is_throttled))
+            change.run.gpu_states.append(
+                _gpu_state(change.draw, now - block.wall_ns // 2, is_throttled=is_throttled)
+            )
 
 
 def _gpu_state(draw: random.Random, at: int, *, is_throttled: bool) -> GpuState:

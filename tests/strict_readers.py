@@ -47,9 +47,15 @@ def junit_faults(text: str) -> list[str]:
         needed, allowed = _ATTRIBUTES[element.tag]
         found += [f"{element.tag}: lacks {name}" for name in needed - set(element.keys())]
         found += [f"{element.tag}: has {name}" for name in set(element.keys()) - needed - allowed]
-        found += [f"{element.tag}: has {inner.tag}" for inner in element if inner.tag not in _INSIDE.get(element.tag, ())]
+        found += [
+            f"{element.tag}: has {inner.tag}"
+            for inner in element
+            if inner.tag not in _INSIDE.get(element.tag, ())
+        ]
         for name, form in _FORMS.items():
-            if not form.fullmatch(element.get(name, "1.000" if name == "time" else "2026-01-01T00:00:00")):
+            if not form.fullmatch(
+                element.get(name, "1.000" if name == "time" else "2026-01-01T00:00:00")
+            ):
                 found.append(f"{element.tag}: {name} is {element.get(name)}")
         for name, tag in _TOTALS.items():
             count, told = sum(1 for _ in element.iter(tag)), element.get(name)
@@ -66,11 +72,17 @@ def trace_faults(document: dict[str, Any]) -> list[str]:
     for event in document["traceEvents"]:
         lacking = ({"ph", "name", "pid", "tid"} | _FIELDS[event["ph"]]) - event.keys()
         found += [f"{event['ph']}: lacks {name}" for name in lacking]
-        found += [f"{name} is {event[name]}" for name in ("ts", "dur") if name in event and not 0 <= event[name] < math.inf]
+        found += [
+            f"{name} is {event[name]}"
+            for name in ("ts", "dur")
+            if name in event and not 0 <= event[name] < math.inf
+        ]
         if event["name"] == "process_name":
             named.add(event["pid"])
         if event["ph"] == "X":
-            lanes.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+            lanes.setdefault((event["pid"], event["tid"]), []).append(
+                (event["ts"], event["ts"] + event["dur"])
+            )
     found += [f"{pid} has no name" for pid in {pid for pid, _ in lanes} - named]
     for (pid, tid), stretches in lanes.items():
         found += [f"{pid} {tid}: events cross at {began}" for began in _crossings(stretches)]
@@ -102,7 +114,9 @@ def scalars_of(data: bytes) -> list[tuple[str, int, float, float]]:
         value = dict(_fields(dict(_fields(event[5]))[1])) if 5 in event else {}
         if 2 in value:
             (wall_s,), (simple,) = struct.unpack("<d", event[1]), struct.unpack("<f", value[2])
-            found.append((value[1].decode(), event[2] - (2**64 if event[2] >= 2**63 else 0), simple, wall_s))
+            found.append(
+                (value[1].decode(), event[2] - (2**64 if event[2] >= 2**63 else 0), simple, wall_s)
+            )
     return found
 
 
@@ -112,7 +126,9 @@ def _records(data: bytes) -> Iterator[bytes]:
         (length,) = struct.unpack_from("<Q", data, at)
         parts = [(data[at : at + 8], at + 8), (data[at + 12 : at + 12 + length], at + 12 + length)]
         for part, end in parts:
-            assert struct.unpack_from("<I", data, end)[0] == _masked(crc32c(part)), f"checksum at {end}"
+            assert struct.unpack_from("<I", data, end)[0] == _masked(crc32c(part)), (
+                f"checksum at {end}"
+            )
         yield parts[1][0]
         at += length + 16
 

@@ -9,7 +9,12 @@ _PARSED: dict[tuple[object, ...], list[RuleSet]] = {}
 
 
 def parse_once(
-    scope: str, css: str, read_from: tuple[str, str], *, variable_tokens: dict[str, list[Any]], **more: Any
+    scope: str,
+    css: str,
+    read_from: tuple[str, str],
+    *,
+    variable_tokens: dict[str, list[Any]],
+    **more: Any,
 ) -> list[RuleSet]:
     """Return what Textual's `parse` gives for a sheet with the colours of a theme; nothing changes a rule that was parsed."""
     theme = tuple((name, *tokens) for name, tokens in variable_tokens.items())

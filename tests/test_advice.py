@@ -51,7 +51,11 @@ def test_the_value_wins_that_is_better_than_the_default_and_all_others(tmp_path:
     found = chosen(raced(tmp_path))
 
     assert (found.value, found.is_decided) == ("4", True)
-    assert {value: round(judged.estimate or 0, 1) for value, judged in found.against.items()} == {"1": 4.0, "2": 2.0, "8": 1.5}
+    assert {value: round(judged.estimate or 0, 1) for value, judged in found.against.items()} == {
+        "1": 4.0,
+        "2": 2.0,
+        "8": 1.5,
+    }
 
 
 @pytest.mark.parametrize(
@@ -64,7 +68,9 @@ def test_the_value_wins_that_is_better_than_the_default_and_all_others(tmp_path:
         ({"1": 4.0, "2": 2.0, "8": 1.0}, ""),  # the default itself is never advised
     ],
 )
-def test_a_tie_goes_to_the_default_or_else_to_the_cheaper_value(tmp_path: Path, times: dict[str, float], won: str) -> None:
+def test_a_tie_goes_to_the_default_or_else_to_the_cheaper_value(
+    tmp_path: Path, times: dict[str, float], won: str
+) -> None:
     found = chosen(raced(tmp_path, times))
 
     assert (found.value, found.is_decided, found.why) == (won, True, "")
@@ -77,7 +83,8 @@ def test_what_the_box_was_too_disturbed_for_is_not_decided(tmp_path: Path) -> No
 
     assert (found.value, found.is_decided) == ("", False)
     assert (
-        found.why == "1 against the default, 8: 8 busy processes got 2.0 cores between them: the box is too busy or too small"
+        found.why
+        == "1 against the default, 8: 8 busy processes got 2.0 cores between them: the box is too busy or too small"
     )
 
 
@@ -89,7 +96,9 @@ def test_a_difference_that_noise_hides_is_not_decided(tmp_path: Path) -> None:
 
 def test_values_that_were_named_after_their_race_are_not_chosen_among(tmp_path: Path) -> None:
     subject = raced(tmp_path)
-    begun = events.RaceStarted(arms=[f"arm {value}" for value in THREADS], threads=1, device="cpu", loops={})
+    begun = events.RaceStarted(
+        arms=[f"arm {value}" for value in THREADS], threads=1, device="cpu", loops={}
+    )
     late = read_subject(make_run(tmp_path / "late", started(), begun, said(THREADS)))
 
     assert chosen(subject).value == "4"
@@ -101,7 +110,10 @@ def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> N
     more: dict[str, Any] = {"name": "PYTORCH_ALLOC_CONF", "is_counted": True, "unit": "B"}
 
     assert chosen(raced(tmp_path, bytes_of, **more)).value == "expandable_segments:True"
-    assert chosen(raced(tmp_path / "2", {**bytes_of, "expandable_segments:True": 9.9e8}, **more)).value == ""
+    assert (
+        chosen(raced(tmp_path / "2", {**bytes_of, "expandable_segments:True": 9.9e8}, **more)).value
+        == ""
+    )
 
 
 # ---- which runs count
@@ -111,7 +123,10 @@ def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> N
     ("change", "why"),
     [
         ({"run": {"quick": True}}, "it ran with other options: --quick"),
-        ({"run": {"changed": ["size"], "params": {"size": 32}}}, "it ran with other options: --size 32"),
+        (
+            {"run": {"changed": ["size"], "params": {"size": 32}}},
+            "it ran with other options: --size 32",
+        ),
         ({"state": "failed"}, "it ended as failed"),
         ({"variables": {"OMP_PROC_BIND": "close"}}, "OMP_PROC_BIND was already set when it ran"),
         ({"box": {**HERE, "torch": "2.1.0"}}, f"torch was 2.1.0, is {HERE['torch']}"),
@@ -119,7 +134,9 @@ def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> N
         ({"box": {**HERE, "CPU": "Z80"}}, f"CPU was Z80, is {HERE['CPU']}"),
     ],
 )
-def test_a_run_that_cannot_speak_for_the_box_is_named_with_the_reason(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+def test_a_run_that_cannot_speak_for_the_box_is_named_with_the_reason(
+    tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
     found = advised(raced(tmp_path, **change), known=[OMP])
 
     assert (values(found.settings), [one.why for one in found.unused]) == ([], [why])
@@ -142,7 +159,10 @@ def test_on_a_gpu_its_driver_and_its_model_count_too(tmp_path: Path) -> None:
     subject = raced(tmp_path, before=(on_gpu, driver))
     then = {**HERE, "host": HOST, "driver": "580.1", "GPU": "NVIDIA A100, NVIDIA H200"}
 
-    same, newer, other = (advise([subject], {**then, **now}) for now in ({}, {"driver": "590.2"}, {"GPU": "NVIDIA A100"}))
+    same, newer, other = (
+        advise([subject], {**then, **now})
+        for now in ({}, {"driver": "590.2"}, {"GPU": "NVIDIA A100"})
+    )
 
     assert values(same.settings) == [("OMP_NUM_THREADS", "4")]
     assert [one.why for one in newer.unused] == ["driver was 580.1, is 590.2"]
@@ -152,11 +172,17 @@ def test_on_a_gpu_its_driver_and_its_model_count_too(tmp_path: Path) -> None:
 def test_of_several_runs_the_newest_that_counts_speaks(tmp_path: Path) -> None:
     old = raced(tmp_path, {"1": 1.0, "8": 2.0}, end="000001", run={"wall_ns": 10**18})
     new = raced(tmp_path, {"1": 4.0, "8": 2.0}, end="000002", run={"wall_ns": 2 * 10**18})
-    quick = raced(tmp_path, {"1": 1.0, "8": 2.0}, end="000003", run={"wall_ns": 3 * 10**18, "quick": True})
+    quick = raced(
+        tmp_path, {"1": 1.0, "8": 2.0}, end="000003", run={"wall_ns": 3 * 10**18, "quick": True}
+    )
 
     found = advised(old, quick, new)
 
-    assert (found.settings, found.unused, [one.subject.id for one in found.stays]) == ([], [], ["000002"])
+    assert (found.settings, found.unused, [one.subject.id for one in found.stays]) == (
+        [],
+        [],
+        ["000002"],
+    )
 
 
 def test_scenarios_that_disagree_set_nothing(tmp_path: Path) -> None:
@@ -164,24 +190,40 @@ def test_scenarios_that_disagree_set_nothing(tmp_path: Path) -> None:
 
     found = advised(raced(tmp_path), raced(tmp_path / "2", {"1": 1.0, "8": 2.0}, run=others))
 
-    assert found.settings == [] and sorted(values(found.conflicts)) == [("OMP_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "4")]
+    assert found.settings == [] and sorted(values(found.conflicts)) == [
+        ("OMP_NUM_THREADS", "1"),
+        ("OMP_NUM_THREADS", "4"),
+    ]
     assert "Not set, because the runs disagree" in env_file(found)
 
 
 def test_ranks_have_values_of_their_own_and_only_for_as_many_as_raced(tmp_path: Path) -> None:
-    of_four = raced(tmp_path, {"1": 2.0, "2": 1.0}, ranks=4, default="1", run={"changed": ["ranks"], "params": {"ranks": 4}})
+    of_four = raced(
+        tmp_path,
+        {"1": 2.0, "2": 1.0},
+        ranks=4,
+        default="1",
+        run={"changed": ["ranks"], "params": {"ranks": 4}},
+    )
 
     assert advised(of_four).settings == []
     assert values(advised(of_four, ranks=4).settings) == [("OMP_NUM_THREADS", "2")]
     eight = advised(of_four, ranks=8, known=[RANK, OMP])
-    assert eight.settings == [] and "#   OMP_NUM_THREADS: tuilab run rank-threads --ranks 8 --headless\n" in env_file(eight)
-    assert "each of 4 ranks that torchrun starts on this machine (--nproc-per-node 4)" in unfolded(advised(of_four, ranks=4))
+    assert (
+        eight.settings == []
+        and "#   OMP_NUM_THREADS: tuilab run rank-threads --ranks 8 --headless\n" in env_file(eight)
+    )
+    assert "each of 4 ranks that torchrun starts on this machine (--nproc-per-node 4)" in unfolded(
+        advised(of_four, ranks=4)
+    )
 
 
 # ---- the file
 
 
-def test_a_setting_says_what_it_won_against_what_speaks_against_it_and_whence_it_comes(tmp_path: Path) -> None:
+def test_a_setting_says_what_it_won_against_what_speaks_against_it_and_whence_it_comes(
+    tmp_path: Path,
+) -> None:
     found = advised(raced(tmp_path, against="beside others it is slower"))
 
     lines = unfolded(found)
@@ -191,12 +233,16 @@ def test_a_setting_says_what_it_won_against_what_speaks_against_it_and_whence_it
     )
     assert "# drawback: beside others it is slower" in lines
     assert "# cpu/omp-threads, run abcdef of 2001-09-09 (tuilab run omp-threads" in lines
-    assert f"Measured on {HOST}, {HERE['CPU']}, {HERE['cores']} cores, torch {HERE['torch']}." in lines
+    assert (
+        f"Measured on {HOST}, {HERE['CPU']}, {HERE['cores']} cores, torch {HERE['torch']}." in lines
+    )
     assert "\nexport OMP_NUM_THREADS=4\n" in env_file(found)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_shell_that_sources_it_has_the_settings_whatever_words_are_in_it(tmp_path: Path, shell: str) -> None:
+def test_a_shell_that_sources_it_has_the_settings_whatever_words_are_in_it(
+    tmp_path: Path, shell: str
+) -> None:
     evil = "'; reboot #\n$(reboot) `reboot` \\"
     subject = raced(tmp_path, about=evil, against=evil, run={"scenario": evil, "title": evil})
     (file := tmp_path / "box.env").write_text(env_file(advised(subject)))
@@ -212,7 +258,10 @@ def test_shell_on_another_host_has_no_settings_and_goes_on(tmp_path: Path, shell
 
     (file := tmp_path / "box.env").write_text(env_file(found))
 
-    assert sourced(shell, file) == ("unset\n", f"box.env sets nothing: it was measured on {elsewhere}\n")
+    assert sourced(shell, file) == (
+        "unset\n",
+        f"box.env sets nothing: it was measured on {elsewhere}\n",
+    )
 
 
 def test_file_is_plain_shell_without_a_program_in_it(tmp_path: Path) -> None:
@@ -239,8 +288,13 @@ def test_only_variables_of_training_with_plain_values_are_settings(text: str) ->
         read_setting(text)
 
 
-@pytest.mark.parametrize(("name", "value"), [("PATH", "1"), ("DATALOADER_NUM_WORKERS", "1"), ("OMP_NUM_THREADS", "$(reboot)")])
-def test_a_journal_that_names_another_variable_or_value_sets_nothing(tmp_path: Path, name: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PATH", "1"), ("DATALOADER_NUM_WORKERS", "1"), ("OMP_NUM_THREADS", "$(reboot)")],
+)
+def test_a_journal_that_names_another_variable_or_value_sets_nothing(
+    tmp_path: Path, name: str, value: str
+) -> None:
     assert "export" not in env_file(advised(raced(tmp_path, {value: 1.0, "8": 2.0}, name=name)))
 
 
@@ -252,7 +306,9 @@ def test_a_setting_is_a_name_and_a_value() -> None:
 
 
 @pytest.mark.real_torch
-def test_the_command_writes_the_file_for_the_newest_runs_that_count(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_the_command_writes_the_file_for_the_newest_runs_that_count(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     raced(root, end="000001")
     raced(root, end="000002", run={"quick": True})
     target = tmp_path / "box.env"
@@ -263,7 +319,9 @@ def test_the_command_writes_the_file_for_the_newest_runs_that_count(tuilab: Tuil
     assert "\nexport OMP_NUM_THREADS=4\n" in target.read_text()
 
 
-def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(tuilab: Tuilab, root: Path) -> None:
+def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(
+    tuilab: Tuilab, root: Path
+) -> None:
     won, stays, quick = (
         tuilab("attach", raced(root, **more).run_dir.name).stdout
         for more in (
@@ -279,22 +337,41 @@ def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(tui
 
 
 @pytest.mark.real_torch
-def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(tuilab: Tuilab, root: Path) -> None:
+def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(
+    tuilab: Tuilab, root: Path
+) -> None:
     raced(root, {"1": 4.0, "8": 1.0})
 
     found = described(json.loads(tuilab("advise", "--json").stdout))
 
     assert (found["schema"], found["ranks"], found["settings"]) == ("tuilab.advice/1", None, [])
     (left,) = found["left"]
-    assert (left["name"], left["value"], left["default"], left["is_decided"]) == ("OMP_NUM_THREADS", None, "8", True)
+    assert (left["name"], left["value"], left["default"], left["is_decided"]) == (
+        "OMP_NUM_THREADS",
+        None,
+        "8",
+        True,
+    )
     assert [other["value"] for other in left["others"]] == ["1"]
-    assert ["tuilab", "run", "expandable-segments", "--headless"] in [one["command"] for one in found["not_known"]]
+    assert ["tuilab", "run", "expandable-segments", "--headless"] in [
+        one["command"] for one in found["not_known"]
+    ]
 
 
 @pytest.mark.real_torch
-def test_for_ranks_it_finds_the_run_with_as_many_behind_newer_ones_of_others(tuilab: Tuilab, root: Path) -> None:
+def test_for_ranks_it_finds_the_run_with_as_many_behind_newer_ones_of_others(
+    tuilab: Tuilab, root: Path
+) -> None:
     eight: dict[str, Any] = {"changed": ["ranks"], "params": {"ranks": 8}}
-    raced(root, {"1": 2.0, "2": 1.0}, ranks=8, default="1", scenario="rank-threads", end="000001", run=eight)
+    raced(
+        root,
+        {"1": 2.0, "2": 1.0},
+        ranks=8,
+        default="1",
+        scenario="rank-threads",
+        end="000001",
+        run=eight,
+    )
     for end in ("000002", "000003", "000004", "000005"):
         raced(root, {"1": 1.0, "2": 2.0}, ranks=2, default="1", scenario="rank-threads", end=end)
 
@@ -310,7 +387,9 @@ def test_where_nothing_ran_it_says_what_would_tell(tuilab: Tuilab) -> None:
 
 
 @pytest.mark.real_torch
-def test_a_run_from_an_archive_sets_nothing_here_whatever_host_it_names(tuilab: Tuilab, tmp_path: Path) -> None:
+def test_a_run_from_an_archive_sets_nothing_here_whatever_host_it_names(
+    tuilab: Tuilab, tmp_path: Path
+) -> None:
     there = raced(tmp_path / "there", run={"run": "20270115T080000000Z-omp-threads-abcdef"}).run_dir
     tuilab("export", there.name, "-o", str(tmp_path / "x.tgz"), "--root", str(there.parent))
     tuilab("import", str(tmp_path / "x.tgz"), "--root", str(tmp_path / "here"))

@@ -34,13 +34,19 @@ JOURNAL = Path(__file__).parent / "journals" / "tour"
 RUN = "20270115T080000000Z-tour-abc123"
 
 
-def make_run(root: Path, name: str = RUN, *, is_over: bool = True, host: str = "box", node: str = "") -> Path:
+def make_run(
+    root: Path, name: str = RUN, *, is_over: bool = True, host: str = "box", node: str = ""
+) -> Path:
     """Make a run from a recorded one, with a name of its own in its record."""
     run_dir = root / name
     shutil.copytree(JOURNAL, run_dir)
     stream = run_dir / "journal" / "supervisor.jsonl"
     bodies = [line.partition(" ")[2] for line in stream.read_text().splitlines()]
-    bodies[0] = bodies[0].replace('"run":"tour"', f'"run":"{name}"').replace('"host":"box"', f'"host":"{host}"')
+    bodies[0] = (
+        bodies[0]
+        .replace('"run":"tour"', f'"run":"{name}"')
+        .replace('"host":"box"', f'"host":"{host}"')
+    )
     bodies[0] = f'{bodies[0][:-1]},"node":"{node}"}}' if node else bodies[0]
     kept = bodies if is_over else [body for body in bodies if '"succeeded"' not in body]
     stream.write_text("".join(f"{crc32(body.encode()):08x} {body}\n" for body in kept))
@@ -70,17 +76,30 @@ def test_a_run_comes_back_as_it_was_for_its_owner_alone(tmp_path: Path) -> None:
 
     found = unpack(tmp_path / "run.tgz", tmp_path / "two")
     files = sorted(path.relative_to(run_dir) for path in run_dir.rglob("*") if path.is_file())
-    unpacked = sorted(path.relative_to(found.run_dir) for path in found.run_dir.rglob("*") if path.is_file())
+    unpacked = sorted(
+        path.relative_to(found.run_dir) for path in found.run_dir.rglob("*") if path.is_file()
+    )
     assert unpacked == sorted([*files, Path("imported")])
-    assert all((found.run_dir / path).read_bytes() == (run_dir / path).read_bytes() for path in files)
+    assert all(
+        (found.run_dir / path).read_bytes() == (run_dir / path).read_bytes() for path in files
+    )
     assert (found.left_out, found.damage) == ([], "")
-    assert {path.stat().st_mode & 0o777 for path in found.run_dir.rglob("*") if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in found.run_dir.rglob("*") if path.is_file()} == {
+        0o600
+    }
     assert examine(found.run_dir).wrong == examine(run_dir).wrong
     assert os.listdir(tmp_path / "two") == [RUN]
 
 
-def test_a_run_goes_to_another_box_and_is_shown_there(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one-is-one", True)')), "--headless", "--quiet")
+def test_a_run_goes_to_another_box_and_is_shown_there(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    tuilab(
+        "run",
+        str(write_scenario(tmp_path, 'lab.claim("one-is-one", True)')),
+        "--headless",
+        "--quiet",
+    )
 
     packed = tuilab("export", "last", "-o", "run.tgz", cwd=tmp_path)
     again = tuilab("export", "last", "-o", "run.tgz", cwd=tmp_path)
@@ -98,7 +117,9 @@ HOSTILE: dict[str, list[tuple[tarfile.TarInfo, bytes]]] = {
     "another folder": [(member("etc/passwd"), b"x")],
     "the folder itself": [(member(".."), b"x")],
     "a link": [(member(f"{RUN}/scenario.py", type=tarfile.SYMTYPE, linkname="/etc/passwd"), b"")],
-    "a hard link": [(member(f"{RUN}/scenario.py", type=tarfile.LNKTYPE, linkname="/etc/passwd"), b"")],
+    "a hard link": [
+        (member(f"{RUN}/scenario.py", type=tarfile.LNKTYPE, linkname="/etc/passwd"), b"")
+    ],
     "a device": [(member(f"{RUN}/stdout.log", type=tarfile.CHRTYPE, devmajor=1, devminor=5), b"")],
     "a fifo": [(member(f"{RUN}/journal/worker-0.jsonl", type=tarfile.FIFOTYPE), b"")],
     "two runs": [(member(f"{RUN}/stdout.log"), b"x"), (member(f"{RUN[:-1]}4/stdout.log"), b"x")],
@@ -110,7 +131,9 @@ HOSTILE: dict[str, list[tuple[tarfile.TarInfo, bytes]]] = {
 
 
 @pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_archive_leaves_nothing_behind(tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def test_a_hostile_archive_leaves_nothing_behind(
+    tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]]
+) -> None:
     path = archive_of(tmp_path / "run.tgz", *members)
     root = tmp_path / "runs"
 
@@ -132,7 +155,9 @@ def test_a_bomb_ends_before_it_fills_the_disk(tmp_path: Path) -> None:
 
 
 def test_files_and_headers_without_end_are_refused(tmp_path: Path) -> None:
-    many = archive_of(tmp_path / "many.tgz", *((member(f"{RUN}/artifacts/{at}"), b"x") for at in range(30)))
+    many = archive_of(
+        tmp_path / "many.tgz", *((member(f"{RUN}/artifacts/{at}"), b"x") for at in range(30))
+    )
     with gzip.open(tmp_path / "headers.tgz", "wb") as file:
         for _ in range(100):
             file.write(member("x", type=tarfile.XHDTYPE).tobuf(tarfile.GNU_FORMAT))
@@ -189,7 +214,9 @@ def namesake() -> Iterator["subprocess.Popen[bytes]"]:
     process.wait()
 
 
-def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuilab, unfinished: Path) -> None:
+def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(
+    tuilab: Tuilab, unfinished: Path
+) -> None:
     """Nobody here writes to it: every view says so, and none waits for its end."""
     listed = json.loads(tuilab("runs", "--json").stdout)["runs"]
     attached = tuilab("attach", "last", "--headless", "--quiet", "--json")
@@ -201,7 +228,12 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(tuilab: Tuila
     assert (attached.returncode, json.loads(attached.stdout)["runs"][0]["state"]) == (4, "lost")
     assert "Lost: its supervisor is gone" in reported.stdout
     assert (exported.returncode, exported.stderr) == (0, "")
-    assert watch.state == reading.read_entry(unfinished).state == past_runs.read_past_run(unfinished).state == "lost"
+    assert (
+        watch.state
+        == reading.read_entry(unfinished).state
+        == past_runs.read_past_run(unfinished).state
+        == "lost"
+    )
     assert Index(unfinished.parent).running() == []
     assert "the record of its end is missing: the run is lost" in examine(unfinished).wrong
 
@@ -212,7 +244,9 @@ def test_to_stop_a_run_from_an_archive_is_one_sentence_and_ends_nothing(
     done = tuilab("stop", "last")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == ("abc123 comes from an archive, so nothing of it is running here; delete it: tuilab rm abc123\n")
+    assert done.stdout == (
+        "abc123 comes from an archive, so nothing of it is running here; delete it: tuilab rm abc123\n"
+    )
     assert namesake.poll() is None
 
 
@@ -234,7 +268,9 @@ def test_a_run_from_an_archive_left_no_process_behind(
     assert doctor.answer(lab_checks.orphans, doctor.Box()).found == "no run was lost"
 
 
-def test_a_run_of_this_boot_without_an_end_is_refused_under_whatever_name_it_ran(tmp_path: Path) -> None:
+def test_a_run_of_this_boot_without_an_end_is_refused_under_whatever_name_it_ran(
+    tmp_path: Path,
+) -> None:
     run_dir = make_run(tmp_path / "one", is_over=False, host="renamed")
     me = presence.identify(os.getpid())
     assert me is not None
@@ -263,7 +299,9 @@ def test_garbage_in_a_journal_is_counted_and_told(tmp_path: Path) -> None:
         stream.write(b"\x00\xff" * 100 + b"\n" + b"[" * 90_000 + b"\n")
     pack(run_dir, tmp_path / "run.tgz")
 
-    assert unpack(tmp_path / "run.tgz", tmp_path / "runs").damage.startswith("the recorded data is incomplete: 2 corrupt lines")
+    assert unpack(tmp_path / "run.tgz", tmp_path / "runs").damage.startswith(
+        "the recorded data is incomplete: 2 corrupt lines"
+    )
 
 
 def test_damaged_archives_are_one_sentence_whatever_the_damage(tmp_path: Path) -> None:
@@ -276,7 +314,9 @@ def test_damaged_archives_are_one_sentence_whatever_the_damage(tmp_path: Path) -
     for at in range(120):
         data = bytearray(packed if at % 2 else plain)
         for _ in range(chance.randrange(1, 5)):
-            data[chance.randrange(len(data) if at % 4 else min(len(data), 2048))] = chance.randrange(256)
+            data[chance.randrange(len(data) if at % 4 else min(len(data), 2048))] = (
+                chance.randrange(256)
+            )
         data = data[: chance.randrange(len(data))] if at % 5 == 0 else data
         path.write_bytes(bytes(data) if at % 2 else gzip.compress(bytes(data), 1))
         try:
@@ -310,14 +350,21 @@ ODD = [
 
 
 @pytest.mark.tools
-def test_an_artifact_of_any_name_goes_to_another_box_and_is_verified_there(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_an_artifact_of_any_name_goes_to_another_box_and_is_verified_there(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     body = "\n".join(f"lab.artifact({name!r}, {name!r})" for name in ODD)
     tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
 
     packed = tuilab("export", "last", "-o", "run.tgz", cwd=tmp_path)
     unpacked = tuilab("import", "run.tgz", "--root", "box", cwd=tmp_path)
     verified = tuilab("verify", "last", "--root", "box", cwd=tmp_path)
-    assert (packed.returncode, packed.stderr, unpacked.returncode, unpacked.stderr) == (0, "", 0, "")
+    assert (packed.returncode, packed.stderr, unpacked.returncode, unpacked.stderr) == (
+        0,
+        "",
+        0,
+        "",
+    )
     assert verified.returncode == 0 and f"{len(ODD)} artifacts" in verified.stdout
     assert sorted(os.listdir(next((tmp_path / "box").glob("2*")) / "artifacts")) == sorted(ODD)
 
@@ -350,13 +397,28 @@ def test_a_folder_behind_a_link_is_not_packed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["artifacts/" + "x" * 120 + "\0b", "artifacts/" + "x" * 256, "artifacts/.x", "artifacts/..", "artifacts/sub/x"]
+    "name",
+    [
+        "artifacts/" + "x" * 120 + "\0b",
+        "artifacts/" + "x" * 256,
+        "artifacts/.x",
+        "artifacts/..",
+        "artifacts/sub/x",
+    ],
 )
 def test_a_name_that_no_artifact_can_have_is_not_unpacked(tmp_path: Path, name: str) -> None:
-    start = (JOURNAL / "journal" / "supervisor.jsonl").read_text().replace('"run":"tour"', f'"run":"{RUN}"')
+    start = (
+        (JOURNAL / "journal" / "supervisor.jsonl")
+        .read_text()
+        .replace('"run":"tour"', f'"run":"{RUN}"')
+    )
     bodies = [line.partition(" ")[2].encode() for line in start.splitlines()]
     stream = b"".join(b"%08x %b\n" % (crc32(body), body) for body in bodies)
-    path = archive_of(tmp_path / "x.tgz", (member(f"{RUN}/journal/supervisor.jsonl"), stream), (member(f"{RUN}/{name}"), b"x"))
+    path = archive_of(
+        tmp_path / "x.tgz",
+        (member(f"{RUN}/journal/supervisor.jsonl"), stream),
+        (member(f"{RUN}/{name}"), b"x"),
+    )
 
     try:
         found = unpack(path, tmp_path / "runs")
@@ -370,7 +432,9 @@ def test_what_is_no_file_is_one_sentence(tuilab: Tuilab, tmp_path: Path, root: P
     os.mkfifo(tmp_path / "fifo.tgz")
     (tmp_path / "text.tgz").write_text("text")
 
-    said = [tuilab("import", str(tmp_path / name)) for name in ("fifo.tgz", "text.tgz", "nothing.tgz")]
+    said = [
+        tuilab("import", str(tmp_path / name)) for name in ("fifo.tgz", "text.tgz", "nothing.tgz")
+    ]
     assert [done.returncode for done in said] == [2, 2, 2]
     assert all(done.stderr.count("\n") == 1 for done in said) and newest(root) is None
 
@@ -384,7 +448,10 @@ def test_a_run_of_another_name_is_refused_wherever_its_record_says_so(tmp_path: 
     stream.write_text(f"not a record\n{crc32(other.encode()):08x} {other}\n{''.join(rest)}")
     pack(run_dir, tmp_path / "run.tgz")
 
-    with pytest.raises(Refused, match=f"the archive calls the run {RUN}, its record 20270115T080000000Z-other-abc123: not"):
+    with pytest.raises(
+        Refused,
+        match=f"the archive calls the run {RUN}, its record 20270115T080000000Z-other-abc123: not",
+    ):
         unpack(tmp_path / "run.tgz", tmp_path / "two")
 
 

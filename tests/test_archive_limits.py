@@ -27,9 +27,16 @@ from tuilab.storage.scratch import scratch
 Tuilab = Callable[..., "CompletedProcess[str]"]
 WORDS = events.Measured(words="a")
 FLOODS: dict[str, Callable[[int], Iterator[events.Event]]] = {
-    "names of values": lambda n: (events.Logged(s=at, v={f"{at}-{one}": 1.0 for one in range(500)}) for at in range(n // 500)),
-    "claims": lambda n: (events.ClaimMeasured(text=f"{at}", got=WORDS, op="equals", want=WORDS) for at in range(n // 2)),
-    "what a run will claim": lambda n: (events.RunDescribed(claims=[f"{at}" * 50]) for at in range(n // 2)),
+    "names of values": lambda n: (
+        events.Logged(s=at, v={f"{at}-{one}": 1.0 for one in range(500)}) for at in range(n // 500)
+    ),
+    "claims": lambda n: (
+        events.ClaimMeasured(text=f"{at}", got=WORDS, op="equals", want=WORDS)
+        for at in range(n // 2)
+    ),
+    "what a run will claim": lambda n: (
+        events.RunDescribed(claims=[f"{at}" * 50]) for at in range(n // 2)
+    ),
 }
 
 
@@ -55,7 +62,9 @@ def peak_of(act: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("kind", FLOODS)
 @pytest.mark.first(2)
-def test_what_is_unpacked_is_looked_through_in_the_same_memory_however_much_it_is(tmp_path: Path, kind: str) -> None:
+def test_what_is_unpacked_is_looked_through_in_the_same_memory_however_much_it_is(
+    tmp_path: Path, kind: str
+) -> None:
     def peak(count: int) -> int:
         path = tmp_path / f"{count}.tgz"
         pack(flooded(tmp_path / f"{count}", kind, count), path, keeps_private=True)
@@ -64,10 +73,14 @@ def test_what_is_unpacked_is_looked_through_in_the_same_memory_however_much_it_i
     assert peak(8000) < peak(1000) + 1_000_000
 
 
-def test_a_text_that_is_packed_in_pieces_is_whole_and_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_is_packed_in_pieces_is_whole_and_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_dir = make_run(tmp_path / "one")
     lines = [f"line {at} {'-' * (at % 50)}\n".encode() for at in range(300)]
-    (run_dir / "stdout.log").write_bytes(b"".join([*lines, b"password: hunter22\n", b"\xff no line feed"]))
+    (run_dir / "stdout.log").write_bytes(
+        b"".join([*lines, b"password: hunter22\n", b"\xff no line feed"])
+    )
     monkeypatch.setattr(packing, "_PIECE", 1000)
 
     packed = pack(run_dir, tmp_path / "run.tgz")
@@ -103,7 +116,9 @@ def test_what_could_not_be_unpacked_again_is_not_packed(tmp_path: Path) -> None:
     (run_dir / "stdout.log").touch()
     os.truncate(run_dir / "stdout.log", 5 << 40)
 
-    with pytest.raises(UsageError, match=r"has \d+ files of 5 TiB, and tuilab import takes 10000 of 4 GiB at most"):
+    with pytest.raises(
+        UsageError, match=r"has \d+ files of 5 TiB, and tuilab import takes 10000 of 4 GiB at most"
+    ):
         pack(run_dir, tmp_path / "run.tgz")
     assert os.listdir(tmp_path) == ["one"]
 
@@ -147,19 +162,29 @@ def write_new(path: Path, number: int) -> None:
 
 @pytest.mark.parametrize("number", ENDINGS)
 @pytest.mark.parametrize("is_replaced", [True, False])
-def test_a_file_that_is_ended_in_the_making_leaves_nothing(tmp_path: Path, number: int, is_replaced: bool) -> None:
-    act = (lambda: replace(tmp_path / "a", half(number))) if is_replaced else (lambda: write_new(tmp_path / "a", number))
+def test_a_file_that_is_ended_in_the_making_leaves_nothing(
+    tmp_path: Path, number: int, is_replaced: bool
+) -> None:
+    act = (
+        (lambda: replace(tmp_path / "a", half(number)))
+        if is_replaced
+        else (lambda: write_new(tmp_path / "a", number))
+    )
 
     assert ended_by(act) == -number
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("is_named", [True, False], ids=["where files must have names", "where they need none"])
+@pytest.mark.parametrize(
+    "is_named", [True, False], ids=["where files must have names", "where they need none"]
+)
 def test_a_new_file_is_there_when_it_is_whole_and_takes_no_ones_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_named: bool
 ) -> None:
     if is_named:
-        monkeypatch.setattr(os, "O_TMPFILE", 0)  # as on a file system that cannot, a folder is then no file
+        monkeypatch.setattr(
+            os, "O_TMPFILE", 0
+        )  # as on a file system that cannot, a folder is then no file
     with new_file(tmp_path / "a") as file:
         file.write(b"whole")
         file.flush()
@@ -171,7 +196,9 @@ def test_a_new_file_is_there_when_it_is_whole_and_takes_no_ones_place(
     with pytest.raises(KeyboardInterrupt), new_file(tmp_path / "c") as file:
         raise KeyboardInterrupt
 
-    assert (tmp_path / "a").read_bytes() == b"whole" and (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "a").read_bytes() == b"whole" and (
+        tmp_path / "a"
+    ).stat().st_mode & 0o777 == 0o600
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
@@ -186,7 +213,9 @@ def test_an_import_that_is_ended_leaves_nothing_or_nothing_after_the_next(
 
     left = os.listdir(tmp_path / "two")
     assert (code, len(left)) == (-number, number == signal.SIGKILL)
-    assert os.listdir(unpack(tmp_path / "run.tgz", tmp_path / "two").run_dir.parent) == [make_run(tmp_path / "x").name]
+    assert os.listdir(unpack(tmp_path / "run.tgz", tmp_path / "two").run_dir.parent) == [
+        make_run(tmp_path / "x").name
+    ]
 
 
 def test_what_another_process_is_making_is_left_to_it(tmp_path: Path) -> None:

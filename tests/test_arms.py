@@ -36,7 +36,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("no cc: there is no library to preload")
     path = tmp_path_factory.mktemp("libraries") / "libnothing.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(path)], input=b"int nothing;\n", check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(path)],
+        input=b"int nothing;\n",
+        check=True,
+    )
     return path
 
 
@@ -53,15 +57,25 @@ except ArmFailed as problem:
 """
 
 
-def claim_about_preloading(tuilab: Tuilab, root: Path, folder: Path, path: str, **more: object) -> tuple[str, str]:
-    tuilab("run", str(write_scenario(folder, PRELOADING.format(path=path), PRELOADED)), "--headless", "--quiet", **more)
+def claim_about_preloading(
+    tuilab: Tuilab, root: Path, folder: Path, path: str, **more: object
+) -> tuple[str, str]:
+    tuilab(
+        "run",
+        str(write_scenario(folder, PRELOADING.format(path=path), PRELOADED)),
+        "--headless",
+        "--quiet",
+        **more,
+    )
     verdict = look(newest(root) or root).summary.claims["the-library-is-loaded"].verdict
     assert verdict is not None
     return verdict.verdict, verdict.why
 
 
 @pytest.mark.slow
-def test_a_library_that_is_preloaded_is_there(tuilab: Tuilab, root: Path, tmp_path: Path, library: Path) -> None:
+def test_a_library_that_is_preloaded_is_there(
+    tuilab: Tuilab, root: Path, tmp_path: Path, library: Path
+) -> None:
     link = tmp_path / "libalias.so"
     link.symlink_to(library)
 
@@ -70,22 +84,32 @@ def test_a_library_that_is_preloaded_is_there(tuilab: Tuilab, root: Path, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_library_that_the_linker_passes_over_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_library_that_the_linker_passes_over_fails_the_arm(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     """ld.so warns, goes on without it, and the exit code is 0: such an arm would be timed under a wrong name."""
     broken = tmp_path / "libbroken.so"
     broken.write_text("not a library")
 
-    found = [claim_about_preloading(tuilab, root, tmp_path, path) for path in ("/no/where/libx.so", str(broken))]
+    found = [
+        claim_about_preloading(tuilab, root, tmp_path, path)
+        for path in ("/no/where/libx.so", str(broken))
+    ]
 
     why = "which was not loaded: the file is missing, or not for this machine"
     assert found == [
-        ("NOT TESTABLE HERE", f"preloaded: LD_PRELOAD names {path}, {why}") for path in ("/no/where/libx.so", broken)
+        ("NOT TESTABLE HERE", f"preloaded: LD_PRELOAD names {path}, {why}")
+        for path in ("/no/where/libx.so", broken)
     ]
 
 
 def test_libraries_are_found_by_place_or_by_name() -> None:
     """This process has a libc; which others it has does not matter."""
-    libc = next(path for path in mapped_files(Path("/proc/self/maps").read_text()) if Path(path).name.startswith("libc.so"))
+    libc = next(
+        path
+        for path in mapped_files(Path("/proc/self/maps").read_text())
+        if Path(path).name.startswith("libc.so")
+    )
 
     check("")
     check(f"{libc}:{Path(libc).name} $LIB/anything.so")
@@ -121,10 +145,15 @@ lab.claim("every-arm-answered-for-itself", sum(found, []), equals=[0, 100_000, 0
     summary = look(run_dir).summary
     assert done.returncode == 0, done.stdout
     assert verified.stdout.splitlines()[-1] == "complete and unchanged"
-    started = {worker.started.arm: worker.started for worker in summary.workers.values() if worker.started}
+    started = {
+        worker.started.arm: worker.started for worker in summary.workers.values() if worker.started
+    }
     assert started["long"].env["BIG"].endswith("characters more") and "…" in started["many"].env
     assert started["n" * 1000].prefix[-1].startswith("… ")
-    assert [text.title for text in summary.texts] == ["refused at the call", "refused by the supervisor"]
+    assert [text.title for text in summary.texts] == [
+        "refused at the call",
+        "refused by the supervisor",
+    ]
     assert all("too much for a message" in text.text for text in summary.texts)
     assert not processes_of(run_dir)
 
@@ -156,7 +185,9 @@ def loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
+def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(
+    tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None
+) -> None:
     body = f'lab.claim("the-sum-is-three", lab.arm("ranks", reduce, 1, -1, prefix={TORCHRUN})(), equals=[3, ""])'
     (scratch := tmp_path / "tmp").mkdir()
     script = str(write_scenario(tmp_path, body, RANKS))
@@ -166,7 +197,10 @@ def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root
     run_dir = newest(root) or root
     summary = look(run_dir).summary
     assert done.returncode == 0, done.stdout
-    assert {writer: line.last for (_, _, writer), line in summary.series.items()} == {"worker-1": 0, "worker-1-rank-1": 1}
+    assert {writer: line.last for (_, _, writer), line in summary.series.items()} == {
+        "worker-1": 0,
+        "worker-1-rank-1": 1,
+    }
     assert not summary.damage.is_any
     assert not list(run_dir.glob("fault-*")) and not processes_of(run_dir)
     assert not list(scratch.iterdir())  # torchrun leaves a folder where it is given none
@@ -174,7 +208,9 @@ def test_an_arm_under_torchrun_has_ranks_and_rank_0_answers(tuilab: Tuilab, root
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_a_rank_that_fails_fails_the_arm(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
+def test_a_rank_that_fails_fails_the_arm(
+    tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None
+) -> None:
     body = f'lab.arm("ranks", reduce, 1, 1, prefix={TORCHRUN})()'
     (scratch := tmp_path / "tmp").mkdir()
     script = str(write_scenario(tmp_path, body, RANKS))
@@ -207,7 +243,12 @@ def test_a_rank_that_a_signal_ends_is_named_and_not_the_one_that_misses_it(
         "    import torch.distributed as dist\n    dist.barrier()\n"
     )
 
-    tuilab("run", str(write_scenario(tmp_path, f'lab.ranks(2, die, "{number}")', body)), "--headless", "--quiet")
+    tuilab(
+        "run",
+        str(write_scenario(tmp_path, f'lab.ranks(2, die, "{number}")', body)),
+        "--headless",
+        "--quiet",
+    )
 
     run_dir = newest(root) or root
     summary = look(run_dir).summary
@@ -221,17 +262,25 @@ def test_a_rank_that_a_signal_ends_is_named_and_not_the_one_that_misses_it(
     [
         ([(1, -9, 100)], "rank 1 was ended by SIGKILL; nobody asked for that: out of memory?"),
         ([(1, -11, 100), (0, -15, 100)], "rank 1 was ended by SIGSEGV"),
-        ([(0, 1, 100), (1, -11, 100)], "rank 1 was ended by SIGSEGV"),  # both were gone when torchrun looked
+        (
+            [(0, 1, 100), (1, -11, 100)],
+            "rank 1 was ended by SIGSEGV",
+        ),  # both were gone when torchrun looked
         ([(0, -15, 100), (1, 1, 101)], "rank 0 was ended by SIGTERM"),
         ([(1, 1, 100), (0, -15, 100)], ""),
         ([(1, 1, 100), (0, -6, 101)], ""),
-        ([(0, -6, 100), (1, 1, 100)], ""),  # seen at once: the other may have aborted because this one raised
+        (
+            [(0, -6, 100), (1, 1, 100)],
+            "",
+        ),  # seen at once: the other may have aborted because this one raised
         ([(0, -6, 100), (1, 1, 102)], "rank 0 was ended by SIGABRT"),
         ([(1, 1, 100), (0, -9, 130)], ""),  # it did not heed torchrun's SIGTERM
         ([(0, 3, 100)], ""),
     ],
 )
-def test_which_rank_a_signal_ended_is_told_apart_from_what_torchrun_ends(seen: list[tuple[int, int, int]], told: str) -> None:
+def test_which_rank_a_signal_ended_is_told_apart_from_what_torchrun_ends(
+    seen: list[tuple[int, int, int]], told: str
+) -> None:
     lost = lost_of([Ended(*one) for one in seen])
 
     assert (lost.words if lost else "") == told
@@ -239,14 +288,20 @@ def test_which_rank_a_signal_ended_is_told_apart_from_what_torchrun_ends(seen: l
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_a_rank_is_told_that_it_cannot_start_arms(tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None) -> None:
-    outer = "def inner(lab):\n    return 1\n\n\ndef outer(lab):\n    return lab.arm('inner', inner)()\n"
+def test_a_rank_is_told_that_it_cannot_start_arms(
+    tuilab: Tuilab, root: Path, tmp_path: Path, loopback: None
+) -> None:
+    outer = (
+        "def inner(lab):\n    return 1\n\n\ndef outer(lab):\n    return lab.arm('inner', inner)()\n"
+    )
     body = f'lab.arm("outer", outer, prefix={TORCHRUN})()'
 
     tuilab("run", str(write_scenario(tmp_path, body, outer)), "--headless", "--quiet")
 
     reason = look(newest(root) or root).summary.reason
-    assert reason.endswith("ArmFailed: inner: an arm under torchrun cannot start arms of its own; start them from run(lab)")
+    assert reason.endswith(
+        "ArmFailed: inner: an arm under torchrun cannot start arms of its own; start them from run(lab)"
+    )
 
 
 @pytest.mark.slow
@@ -257,7 +312,9 @@ def test_a_rank_that_lacks_something_ends_those_that_would_wait_for_it(
     lacking = "def lack(lab):\n    lab.needs(os.environ['LOCAL_RANK'] == '0', 'a GPU of its own')\n    time.sleep(600)\n"
     body = f'lab.arm("ranks", lack, prefix={TORCHRUN}, timeout=60)()'
 
-    tuilab("run", str(write_scenario(tmp_path, body, "import os\n" + lacking)), "--headless", "--quiet")
+    tuilab(
+        "run", str(write_scenario(tmp_path, body, "import os\n" + lacking)), "--headless", "--quiet"
+    )
 
     run_dir = newest(root) or root
     assert look(run_dir).summary.reason == "ArmFailed: ranks: rank 1: a GPU of its own"
@@ -266,7 +323,9 @@ def test_a_rank_that_lacks_something_ends_those_that_would_wait_for_it(
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_ranks_that_hang_end_with_the_time_of_their_arm(root: Path, tmp_path: Path, loopback: None, clock: "Clock") -> None:
+def test_ranks_that_hang_end_with_the_time_of_their_arm(
+    root: Path, tmp_path: Path, loopback: None, clock: "Clock"
+) -> None:
     hang = "def hang(lab):\n    lab.stage('asleep')\n    time.sleep(600)\n"
     body = f'lab.arm("ranks", hang, prefix={TORCHRUN}, timeout=600)()'
     front = start(root, "run", str(write_scenario(tmp_path, body, hang)), "--headless", "--quiet")
@@ -307,7 +366,9 @@ def hang(lab):
 
 @pytest.mark.library
 @pytest.mark.real_torch
-def test_ranks_compute_in_one_group_and_each_of_them_answers(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_ranks_compute_in_one_group_and_each_of_them_answers(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     body = """
 lab.claim("both", lab.ranks(2, reduce, 1), equals=[[0, 3, 1], [1, 3, 1]])
 lab.claim("alone", lab.ranks(1, reduce, 5), equals=[[0, 5, 1]])
@@ -321,12 +382,16 @@ lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=3)), equals="Arm
     run_dir = newest(root) or root
     summary = look(run_dir).summary
     assert done.returncode == 0, done.stdout
-    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == ["SUPPORTED"] * 5
+    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == [
+        "SUPPORTED"
+    ] * 5
     assert "OMP_NUM_THREADS" not in (run_dir / "stderr.log").read_text()
     assert not processes_of(run_dir)
 
 
-def test_an_arm_finds_the_memory_of_a_gpu_that_nobody_uses_here(make_cuda: "Callable[..., FakeCuda]", tmp_path: Path) -> None:
+def test_an_arm_finds_the_memory_of_a_gpu_that_nobody_uses_here(
+    make_cuda: "Callable[..., FakeCuda]", tmp_path: Path
+) -> None:
     """What torch keeps for later would be missing to that of the arm; one that has failed here is no reason not to ask."""
     cuda = make_cuda(1)
     cuda.gpus[0].allocate(64 << 20)
@@ -345,7 +410,13 @@ def test_an_arm_finds_the_memory_of_a_gpu_that_nobody_uses_here(make_cuda: "Call
 
 def test_only_torchrun_is_completed() -> None:
     assert complete(["numactl", "-N", "0"]) == ["numactl", "-N", "0"]
-    assert complete(["/opt/bin/torchrun", "--standalone"])[1:] == ["-P", "-m", "tuilab.lab.ranks", "--standalone", "--"]
+    assert complete(["/opt/bin/torchrun", "--standalone"])[1:] == [
+        "-P",
+        "-m",
+        "tuilab.lab.ranks",
+        "--standalone",
+        "--",
+    ]
     assert complete(["torchrun"])[0] == sys.executable
     assert complete([]) == []
 
@@ -399,7 +470,11 @@ def test_a_run_that_an_arm_took_along_tells_what_failed_in_the_arm(
     (tmp_path / "catching.py").write_text(CATCHING)
     run = result("./catching.py", "--no-caught")
 
-    assert (run["state"], run["failure"]["type"], run["failure"]["message"]) == ("failed", "ValueError", "bad")
+    assert (run["state"], run["failure"]["type"], run["failure"]["message"]) == (
+        "failed",
+        "ValueError",
+        "bad",
+    )
     assert result("./catching.py", "--no-caught", "--way", "lack")["box_lacks"].startswith(
         "LD_PRELOAD names /nowhere.so, which was not loaded"
     )

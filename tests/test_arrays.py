@@ -20,11 +20,17 @@ print(len(os.listdir("/proc/self/task")), repr(told), os.environ.get("OPENBLAS_N
 
 
 @pytest.mark.parametrize(("asked", "told"), [(None, ["1", "''", "None"]), ("2", ["'2\\n'", "2"])])
-def test_what_draws_and_judges_starts_no_threads_unless_the_user_has_asked_for_some(asked: str | None, told: list[str]) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+def test_what_draws_and_judges_starts_no_threads_unless_the_user_has_asked_for_some(
+    asked: str | None, told: list[str]
+) -> None:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
+    }
     environment |= {} if asked is None else {"OPENBLAS_NUM_THREADS": asked}
 
-    done = subprocess.run([sys.executable, "-c", LOADS], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS], env=environment, capture_output=True, text=True, timeout=60
+    )
 
     assert done.stderr == "" and done.stdout.split()[-len(told) :] == told
 
@@ -35,7 +41,9 @@ def test_what_is_started_while_they_are_loaded_gets_the_environment_of_the_user(
         process = spawn_supervisor("code")  # which reads until its stdin ends
     finally:
         os.unsetenv("OPENBLAS_NUM_THREADS")
-    told = until(Path(f"/proc/{process.pid}/environ").read_bytes)  # a program that is being started has none yet
+    told = until(
+        Path(f"/proc/{process.pid}/environ").read_bytes
+    )  # a program that is being started has none yet
     process.communicate(timeout=60)
 
     assert b"OPENBLAS_NUM_THREADS=1" not in told and b"PATH=" in told

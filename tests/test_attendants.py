@@ -11,7 +11,10 @@ from tuilab.engine.attendants import Attendants
 from tuilab.record.journal.writer import Writer
 
 
-@pytest.mark.parametrize(("is_look", "told"), [(True, {}), (False, {"verdicts": "cannot start the judge: no more processes"})])
+@pytest.mark.parametrize(
+    ("is_look", "told"),
+    [(True, {}), (False, {"verdicts": "cannot start the judge: no more processes"})],
+)
 def test_a_look_that_failed_leaves_no_word_of_verdicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_look: bool, told: dict[str, str]
 ) -> None:
@@ -25,7 +28,9 @@ def test_a_look_that_failed_leaves_no_word_of_verdicts(
     journal = Writer(tmp_path / "journal" / "supervisor.jsonl")
     journal.append(started())
 
-    was_judged = Attendants(tmp_path, journal, crew=None).judge(print, is_look=is_look, is_called_off=lambda: False)  # type: ignore[arg-type]
+    was_judged = Attendants(tmp_path, journal, crew=None).judge(
+        print, is_look=is_look, is_called_off=lambda: False
+    )  # type: ignore[arg-type]
 
     assert not was_judged
     assert look(tmp_path).summary.unavailable == told

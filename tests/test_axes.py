@@ -32,7 +32,14 @@ SQUARES = placed([(rows, rows**2 / 1000) for rows in (1, 10, 100, 1000)])
 def chart_of(series: Series, axes: AxesNamed, **known: object) -> LineChart:
     is_along_log = is_log_x(axes, [series])
     lines = lines_of([series], is_log_x=is_along_log)
-    chart = LineChart(lines, title=axes.y, is_log=is_log_y(axes, [series]), is_over=True, is_log_x=is_along_log, x_name=axes.x)
+    chart = LineChart(
+        lines,
+        title=axes.y,
+        is_log=is_log_y(axes, [series]),
+        is_over=True,
+        is_log_x=is_along_log,
+        x_name=axes.x,
+    )
     return replace(chart, **known)  # type: ignore[arg-type]
 
 
@@ -70,7 +77,9 @@ def test_what_has_no_logarithm_along_x_is_left_out_and_counted() -> None:
 
 def test_places_between_whole_numbers_have_ticks_there_and_steps_have_none() -> None:
     sweep = AxesNamed(metric="total", x="logit")
-    between = draw(chart_of(placed([(0.25 * at, at) for at in range(5)]), sweep), 60, 9).text.splitlines()
+    between = draw(
+        chart_of(placed([(0.25 * at, at) for at in range(5)]), sweep), 60, 9
+    ).text.splitlines()
     steps = draw(chart_of(placed([(at, at) for at in range(2)]), sweep), 60, 9).text.splitlines()
 
     assert between[-1].split() == ["logit", "0", "0.25", "0.5", "0.75", "1"]
@@ -78,24 +87,45 @@ def test_places_between_whole_numbers_have_ticks_there_and_steps_have_none() -> 
 
 
 def test_a_name_that_is_long_leaves_more_than_half_of_the_width_to_the_first_ticks() -> None:
-    shown = draw(chart_of(SQUARES, AxesNamed(metric="m", x="the number of rows that are added up", log="x")), 40, 9, ASCII).text
+    shown = draw(
+        chart_of(SQUARES, AxesNamed(metric="m", x="the number of rows that are added up", log="x")),
+        40,
+        9,
+        ASCII,
+    ).text
 
     assert shown.splitlines()[-1] == "        1        10     the number of r~"
 
 
 def test_a_logarithmic_axis_tells_the_steps_that_its_ticks_stand_for() -> None:
-    assert [label for _, label in x_axis(0, 6, "", 8, is_log=True).ticks] == ["1", "10", "100", "1k", "10k", "100k", "1M"]
+    assert [label for _, label in x_axis(0, 6, "", 8, is_log=True).ticks] == [
+        "1",
+        "10",
+        "100",
+        "1k",
+        "10k",
+        "100k",
+        "1M",
+    ]
     assert [label for _, label in x_axis(-3, -2, "", 2, is_log=True).ticks] == ["0.001", "0.01"]
     near = x_axis(math.log10(23), math.log10(41), "", 4, is_log=True)
     assert [label for _, label in near.ticks] == ["25", "30", "35", "40"]
-    assert [step_at(math.log10(step), is_log_x=True) for step in (1, 7, 1_234_567, 10**12)] == [1, 7, 1_234_567, 10**12]
+    assert [step_at(math.log10(step), is_log_x=True) for step in (1, 7, 1_234_567, 10**12)] == [
+        1,
+        7,
+        1_234_567,
+        10**12,
+    ]
 
 
 def test_an_axis_is_as_the_scenario_said_or_as_the_values_suggest() -> None:
     far, near = placed([(1, 1.0), (2, 1000.0)], "m"), placed([(1, 1.0), (2, 2.0)], "m")
 
     assert [is_log_y(AxesNamed(metric="m"), [one]) for one in (far, near)] == [True, False]
-    assert [is_log_y(AxesNamed(metric="m", log="x"), [one]) for one in (far, near)] == [False, False]
+    assert [is_log_y(AxesNamed(metric="m", log="x"), [one]) for one in (far, near)] == [
+        False,
+        False,
+    ]
     assert [is_log_y(AxesNamed(metric="m", log="y"), [one]) for one in (far, near)] == [True, True]
 
 
@@ -114,9 +144,13 @@ def test_less_than_a_power_of_ten_has_ticks_too() -> None:
     assert line_chart([close], 60, 10, axes=ROWS).splitlines()[-2].split() == ["200", "500", "1000"]
 
 
-def test_the_chart_of_a_result_draws_a_sweep_with_its_gaps_and_leaves_out_what_has_no_logarithm() -> None:
+def test_the_chart_of_a_result_draws_a_sweep_with_its_gaps_and_leaves_out_what_has_no_logarithm() -> (
+    None
+):
     sweep = placed([(0.5, 0.0), (0.75, math.nan), (1.0, 2.0), (1.25, 3.0)], "total")
-    rows = line_chart([sweep], 60, 10, axes=AxesNamed(metric="total", x="logit", log="y")).splitlines()
+    rows = line_chart(
+        [sweep], 60, 10, axes=AxesNamed(metric="total", x="logit", log="y")
+    ).splitlines()
 
     assert rows[-2].strip() == "logit"
     assert rows[-1].split() == ["n", "NaN"]

@@ -69,7 +69,9 @@ lab.text(json.dumps(found), title="found")
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_arms_begin_as_the_scenario_does(tuilab: Callable[..., "CompletedProcess[str]"], root: Path, tmp_path: Path) -> None:
+def test_arms_begin_as_the_scenario_does(
+    tuilab: Callable[..., "CompletedProcess[str]"], root: Path, tmp_path: Path
+) -> None:
     tuilab("run", str(write_scenario(tmp_path, BODY, ARMS)), "--headless", "--quiet")
 
     summary = look(newest(root) or root).summary

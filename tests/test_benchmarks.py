@@ -57,7 +57,13 @@ HERE = {  # what is measured without any peer
     "instructions": set(),
 }  # fmt: skip
 PERHAPS = {  # what needs something besides
-    "command_line": {"pyperf --help", "nvitop --help", "memray --help", "tensorboard --version", "wandb --version"},
+    "command_line": {
+        "pyperf --help",
+        "nvitop --help",
+        "memray --help",
+        "tensorboard --version",
+        "wandb --version",
+    },
     "scalars": {"trackio", "TensorBoard", "wandb, offline"},
     "watching": {"train_cnn, TraceML", "train_cnn, torchwatch"},
     "reports": {"TensorBoard's writer"},
@@ -76,9 +82,14 @@ def test_what_is_compared_is_of_one_round_and_the_first_does_not_count() -> None
 
     rows = list(in_rounds({"a": way("a"), "b": way("b")}, 2, {("b", "s"): "2 times"}, beside="a"))
 
-    assert rows == [Row("a", "s", [1.0, 2.0]), Row("b", "s", [3.0, 8.0], "a", [1.0, 2.0], "2 times")]
+    assert rows == [
+        Row("a", "s", [1.0, 2.0]),
+        Row("b", "s", [3.0, 8.0], "a", [1.0, 2.0], "2 times"),
+    ]
     assert rows[1].ratios == [3.0, 4.0]
-    assert "5.50 [3.00, 8.00] s" in pairs.line(rows[1]) and "3.50 [3.00, 4.00] × a" in pairs.line(rows[1])
+    assert "5.50 [3.00, 8.00] s" in pairs.line(rows[1]) and "3.50 [3.00, 4.00] × a" in pairs.line(
+        rows[1]
+    )
 
 
 def test_each_round_mirrors_the_order_of_the_one_before() -> None:
@@ -103,13 +114,16 @@ def test_what_is_missing_says_why_and_the_others_are_measured() -> None:
 
 
 def test_beside_nothing_there_is_no_ratio() -> None:
-    rows = list(in_rounds({"idle": lambda: {"B/s": 0.0}, "ours": lambda: {"B/s": 5.0}}, 1, beside="idle"))
+    rows = list(
+        in_rounds({"idle": lambda: {"B/s": 0.0}, "ours": lambda: {"B/s": 5.0}}, 1, beside="idle")
+    )
 
     assert [row.ratios for row in rows] == [[], []]
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(1234567.0, "1,234,567"), (0.01234, "0.0123"), (12.34, "12.3"), (3, "3"), (0.0, "0")]
+    ("value", "told"),
+    [(1234567.0, "1,234,567"), (0.01234, "0.0123"), (12.34, "12.3"), (3, "3"), (0.0, "0")],
 )
 def test_numbers_have_three_digits_and_counts_are_whole(value: float, told: str) -> None:
     assert pairs.number(value) == told
@@ -129,7 +143,10 @@ def test_numbers_have_three_digits_and_counts_are_whole(value: float, told: str)
         (["opening", "points=1.5"], "points=1.5 is no size"),
         (["opening", "points=nan"], "points=nan is no size"),
         (["opening", "points=inf"], "points=inf is no size"),
-        (["opening", "--json", "nowhere/found.json"], "cannot write nowhere/found.json: No such file or directory"),
+        (
+            ["opening", "--json", "nowhere/found.json"],
+            "cannot write nowhere/found.json: No such file or directory",
+        ),
         (["opening", "--json", "."], "cannot write .: Is a directory"),
     ],
 )
@@ -190,7 +207,9 @@ def test_a_benchmark_that_fails_keeps_no_other_from_running(
     assert "broken failed" in out and "ValueError: it broke" in err and "goal 3 times" in out
     kept = json.loads((tmp_path / "found.json").read_text())["benchmarks"]
     assert [one["sizes"] for one in kept.values()] == [{"rounds": 2}] * 3
-    assert kept["broken"]["rows"] == [{"what": "before", "unit": "s", "values": [1.0], "median": 1.0}]
+    assert kept["broken"]["rows"] == [
+        {"what": "before", "unit": "s", "values": [1.0], "median": 1.0}
+    ]
     assert kept["whole"]["rows"] == [
         {
             "what": "ours", "unit": "s", "values": [4.0, 4.0], "median": 4.0, "beside": "theirs", "beside_values": [2.0, 2.0],
@@ -214,7 +233,9 @@ def test_every_benchmark_runs_to_its_end_and_has_all_its_rows(tmp_path: Path) ->
 
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     found = json.loads((tmp_path / "found.json").read_text())
-    assert found["is_tiny"] and found["cores"] > 0 and list(found["benchmarks"]) == list(command.NAMES)
+    assert (
+        found["is_tiny"] and found["cores"] > 0 and list(found["benchmarks"]) == list(command.NAMES)
+    )
     every = {name: one["rows"] for name, one in found["benchmarks"].items()}
     for name, rows in every.items():
         measured = {row["what"] for row in rows if "n/a" not in row}
@@ -237,5 +258,7 @@ def check(row: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     if "beside" in row:
         pairs_of_it = zip(row["values"], row["beside_values"], strict=True)
         assert row["ratios"] == pytest.approx([value / other for value, other in pairs_of_it]), row
-        same = [one for one in rows if (one["what"], one.get("unit")) == (row["beside"], row["unit"])]
+        same = [
+            one for one in rows if (one["what"], one.get("unit")) == (row["beside"], row["unit"])
+        ]
         assert not same or row["beside_values"] in [one["values"] for one in same], row

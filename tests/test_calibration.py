@@ -24,7 +24,12 @@ from tuilab.record.summary import RunSummary
 
 
 def trials(
-    ratio: float, processes: int = 12, races: int = 3, rounds: int = 8, luck: float = 0.0, more: float = 0.0
+    ratio: float,
+    processes: int = 12,
+    races: int = 3,
+    rounds: int = 8,
+    luck: float = 0.0,
+    more: float = 0.0,
 ) -> RunSummary:
     """Return the summary of a calibration run in which `left` takes `ratio` times as long as `right`, give or take luck.
 
@@ -34,11 +39,18 @@ def trials(
     items: list[tuple[str, Item]] = []
     for process in range(processes):
         writer = f"worker-{process}"
-        items.append(("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=process)))
+        items.append(
+            ("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=process))
+        )
         for race in range(races):
             lucky = ratio * math.exp(generator.gauss(0, luck if race else luck + more))
-            left, right = (f"{side} {'loop' if race or not more else 'memory'} {race}" for side in ("left", "right"))
-            started = events.RaceStarted(arms=[left, right], threads=1, device="cpu", loops={}, base=right, delay=0.05)
+            left, right = (
+                f"{side} {'loop' if race or not more else 'memory'} {race}"
+                for side in ("left", "right")
+            )
+            started = events.RaceStarted(
+                arms=[left, right], threads=1, device="cpu", loops={}, base=right, delay=0.05
+            )
             items.append((writer, started))
             slots: list[tuple[str, events.Control, float]] = [
                 (left, "", lucky), (right, "", 1), (right, "same", 1), (right, "delayed", 1.05),
@@ -46,7 +58,9 @@ def trials(
             for number in range(rounds):
                 for arm, control, factor in slots:
                     wall_ns = int(1e7 * factor * math.exp(generator.gauss(0, 0.005)))
-                    block = events.BlockTimed(arm=arm, round=number, slot=0, loops=1, wall_ns=wall_ns, cpu_ns=1)
+                    block = events.BlockTimed(
+                        arm=arm, round=number, slot=0, loops=1, wall_ns=wall_ns, cpu_ns=1
+                    )
                     block.control = control
                     items.append((writer, block))
             items.append((writer, events.RaceFinished(arms=[left, right])))
@@ -69,7 +83,9 @@ def _keep_in_fork(gpus: list[str]) -> int:
         return child
     try:
         for gpu in gpus:
-            calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.02, gpu, "Fake GPU")
+            calibration_file.save(
+                {"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.02, gpu, "Fake GPU"
+            )
     except BaseException:
         os._exit(1)
     os._exit(0)
@@ -106,7 +122,9 @@ def test_trials_on_a_disturbed_box_are_as_inconclusive_as_its_verdicts() -> None
     assert (found.trials, found.false, found.seen) == (6, 0, 0)
 
 
-def test_the_luck_of_a_process_is_measured_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_luck_of_a_process_is_measured_and_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Each process is off by 2 % at random: what --quick cannot see of itself."""
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     found = calibration.assess(trials(ratio=1.0, processes=30, luck=0.02))
@@ -114,7 +132,10 @@ def test_the_luck_of_a_process_is_measured_and_kept(monkeypatch: pytest.MonkeyPa
 
     assert found.process_sd == pytest.approx(0.02, rel=0.3)
     assert calibration_file.load().process_sd == found.process_sd
-    assert found.trials_of_method["within one process"].false <= 0.05 * found.trials_of_method["within one process"].trials + 4
+    assert (
+        found.trials_of_method["within one process"].false
+        <= 0.05 * found.trials_of_method["within one process"].trials + 4
+    )
 
 
 @pytest.mark.slow
@@ -143,24 +164,38 @@ def test_a_few_processes_tell_no_luck() -> None:
 def test_trials_that_share_their_processes_say_so() -> None:
     lines = calibration.describe_trials(calibration.assess(trials(ratio=1.0)).trials_of_method)
 
-    assert lines[0].startswith("within one process: 0 false verdicts in 36 trials of 12 processes without a difference; ")
-    assert lines[1].startswith("over 6 processes: 0 false verdicts in 6 trials of 12 processes without a difference; ")
+    assert lines[0].startswith(
+        "within one process: 0 false verdicts in 36 trials of 12 processes without a difference; "
+    )
+    assert lines[1].startswith(
+        "over 6 processes: 0 false verdicts in 6 trials of 12 processes without a difference; "
+    )
 
 
 def test_what_was_counted_once_is_told_in_the_singular() -> None:
-    (line,) = calibration.describe_trials({"over 6 processes": Trials(1, 1, 1, 1, 0.01, processes=6)})
+    (line,) = calibration.describe_trials(
+        {"over 6 processes": Trials(1, 1, 1, 1, 0.01, processes=6)}
+    )
 
-    assert line.startswith("over 6 processes: 1 false verdict in 1 trial of 6 processes without a difference; ")
+    assert line.startswith(
+        "over 6 processes: 1 false verdict in 1 trial of 6 processes without a difference; "
+    )
 
 
-def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_luck_by_which_quick_widens_is_told_with_the_calibration(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     monkeypatch.setenv("COLUMNS", "200")
     calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.039)
     shown = CliRunner().invoke(calibrate.command, ["--show"]).output
 
-    assert shown.endswith("variation between processes, by which --quick widens its intervals: about 3.9 %\n")
-    assert calibration.describe_process_sd(None).endswith("widens its intervals: n/a (too few processes), 5 % is assumed")
+    assert shown.endswith(
+        "variation between processes, by which --quick widens its intervals: about 3.9 %\n"
+    )
+    assert calibration.describe_process_sd(None).endswith(
+        "widens its intervals: n/a (too few processes), 5 % is assumed"
+    )
 
 
 def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -173,7 +208,9 @@ def test_each_box_has_its_own_calibration(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     assert before.trials_of_method == {}
     monkeypatch.setattr("socket.gethostname", lambda: "one")
-    assert calibration_file.load().trials_of_method == {"over 6 processes": Trials(1, 0, 1, 1, 0.01)}
+    assert calibration_file.load().trials_of_method == {
+        "over 6 processes": Trials(1, 0, 1, 1, 0.01)
+    }
 
 
 def test_a_damaged_calibration_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -183,13 +220,19 @@ def test_a_damaged_calibration_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert calibration_file.load() == Calibration()
 
 
-def test_a_box_whose_part_is_damaged_hurts_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_box_whose_part_is_damaged_hurts_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     monkeypatch.setattr("socket.gethostname", lambda: "one")
     kept = '{"over 6 processes": {"trials": 1, "false": 0, "delays": 1, "seen": 1, "smallest_effect": 0.01}, "wall_s": 5}'
-    (tmp_path / "calibration.json").write_text(f'{{"one": {kept}, "two": {{"over 6 processes": {{"trials": 5}}}}}}')
+    (tmp_path / "calibration.json").write_text(
+        f'{{"one": {kept}, "two": {{"over 6 processes": {{"trials": 5}}}}}}'
+    )
 
-    assert calibration_file.load() == Calibration({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 5.0)
+    assert calibration_file.load() == Calibration(
+        {"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 5.0
+    )
     monkeypatch.setattr("socket.gethostname", lambda: "two")
     assert calibration_file.load() == Calibration()
 
@@ -201,7 +244,9 @@ def test_trials_that_were_too_short_to_tell_have_no_smallest_difference() -> Non
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"), [({"is_quick": True}, 0.012), ({"repeats": 1}, 0.012), ({"repeats": 6}, None)], ids=str
+    ("options", "expected"),
+    [({"is_quick": True}, 0.012), ({"repeats": 1}, 0.012), ({"repeats": 6}, None)],
+    ids=str,
 )
 def test_a_run_of_one_process_keeps_how_far_off_that_may_be(
     options: dict[str, Any], expected: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

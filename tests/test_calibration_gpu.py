@@ -38,8 +38,13 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.fakes.cuda"]
 
-WAYS = {"within one process": Trials(9, 1, 9, 9, 0.01, 9), "over 6 processes": Trials(6, 0, 6, 6, 0.01, 12)}
-CLAIM = events.ClaimDeclared(text="c", over="left loop 0", under="right loop 0", op="at_least", bound=1.0)
+WAYS = {
+    "within one process": Trials(9, 1, 9, 9, 0.01, 9),
+    "over 6 processes": Trials(6, 0, 6, 6, 0.01, 12),
+}
+CLAIM = events.ClaimDeclared(
+    text="c", over="left loop 0", under="right loop 0", op="at_least", bound=1.0
+)
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +65,15 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield Lab(journal, tmp_path, messages.WorkerLine(ours), order)
 
 
-def on_gpu(summary: RunSummary, uuid: str = "a-gpu", luck: float | None = None, name: str = "Fake GPU") -> RunSummary:
+def on_gpu(
+    summary: RunSummary, uuid: str = "a-gpu", luck: float | None = None, name: str = "Fake GPU"
+) -> RunSummary:
     """Let all races of a run be on a GPU."""
     for writer, race in summary.races:
         race.device, race.uuid, race.luck = "cuda", uuid, luck
-        summary.cuda[writer] = {"devices": [{"uuid": "another", "name": "Another"}, {"uuid": uuid, "name": name}]}
+        summary.cuda[writer] = {
+            "devices": [{"uuid": "another", "name": "Another"}, {"uuid": uuid, "name": name}]
+        }
     return summary
 
 
@@ -82,7 +91,11 @@ def test_the_trials_run_on_the_gpu_that_is_calibrated(
     journal = [("worker-0", item) for item in read_stream(tmp_path / "journal" / "worker-0.jsonl")]
     summary = fold([("supervisor", supervisor), *journal])
     (race,) = (one for _, one in summary.races)
-    assert (race.arms, race.device, race.uuid) == (["left product 0", "right product 0"], "cuda", cuda.gpus[1].uuid)
+    assert (race.arms, race.device, race.uuid) == (
+        ["left product 0", "right product 0"],
+        "cuda",
+        cuda.gpus[1].uuid,
+    )
     found = calibration.assess(summary).trials_of_method["within one process"]
     assert (found.trials, found.false, found.delays) == (1, 0, 1)
     (delayed,) = gathered(replace(CLAIM, over=race.arms[0], under=race.arms[1]), summary).delayed
@@ -90,7 +103,9 @@ def test_the_trials_run_on_the_gpu_that_is_calibrated(
     assert [gpu.is_touched for gpu in cuda.gpus] == [False, True]
 
 
-def test_each_kind_of_work_has_another_pace(cuda: "FakeCuda", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_kind_of_work_has_another_pace(
+    cuda: "FakeCuda", monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The arithmetic of the GPU, its memory, and the host that launches a hundred kernels which do next to nothing."""
     give_tensors(monkeypatch, cuda)
     told, done = {}, {}
@@ -111,7 +126,9 @@ def test_each_kind_of_work_has_another_pace(cuda: "FakeCuda", monkeypatch: pytes
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_without_a_gpu_the_first_process_is_the_last_and_says_why(tuilab: Callable[..., "CompletedProcess[str]"]) -> None:
+def test_without_a_gpu_the_first_process_is_the_last_and_says_why(
+    tuilab: Callable[..., "CompletedProcess[str]"],
+) -> None:
     done = tuilab("calibrate", "--device", "cuda")
 
     assert (done.returncode, done.stdout) == (3, "")
@@ -127,14 +144,19 @@ def test_a_gpu_and_the_box_that_it_is_in_have_a_calibration_each() -> None:
     calibration_file.save(WAYS, 0.001, "a-gpu", "Fake GPU")
     calibration_file.save(WAYS, None, "a-gpu", "Fake GPU")
 
-    assert (calibration_file.load().process_sd, calibration_file.load("a-gpu").process_sd) == (0.02, 0.001)
+    assert (calibration_file.load().process_sd, calibration_file.load("a-gpu").process_sd) == (
+        0.02,
+        0.001,
+    )
     assert calibration_file.load("another").trials_of_method == {}
     (calibrated,) = calibration_file.load_gpus().items()
     assert calibrated[0] == "a-gpu"
     assert (calibrated[1].name, calibrated[1].trials_of_method) == ("Fake GPU", WAYS)
 
 
-def test_gpus_of_another_box_are_known_by_their_uuid_and_not_listed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_of_another_box_are_known_by_their_uuid_and_not_listed_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calibration_file.save(WAYS, 0.001, "a-gpu", "Fake GPU")
     monkeypatch.setattr("socket.gethostname", lambda: "another")
 
@@ -143,7 +165,9 @@ def test_gpus_of_another_box_are_known_by_their_uuid_and_not_listed_here(monkeyp
 
 
 def test_a_gpu_whose_part_is_damaged_is_not_listed(kept: Path) -> None:
-    kept.write_text('{"GPU a-gpu": {"over 6 processes": 7}, "GPU b": [], "GPU c": {"name": "Fake GPU"}}')
+    kept.write_text(
+        '{"GPU a-gpu": {"over 6 processes": 7}, "GPU b": [], "GPU c": {"name": "Fake GPU"}}'
+    )
 
     assert calibration_file.load_gpus() == {}
 
@@ -191,7 +215,11 @@ def test_a_race_of_one_process_records_the_luck_of_its_gpu(
 
     lab.race(a=work, b=work, seconds=0.1, device=torch.device("cuda:1"))
 
-    (race,) = (one for one in read_stream(tmp_path / "journal" / "worker-0.jsonl") if isinstance(one, events.RaceStarted))
+    (race,) = (
+        one
+        for one in read_stream(tmp_path / "journal" / "worker-0.jsonl")
+        if isinstance(one, events.RaceStarted)
+    )
     assert race.luck == luck
 
 
@@ -213,7 +241,9 @@ def test_beside_verdicts_stands_what_is_known_of_the_gpu_that_they_were_reached_
     calibration_file.save(WAYS, None, "a-gpu", "Fake GPU")
 
     assert never == "n/a, this GPU is not calibrated yet; run `tuilab calibrate --device cuda`"
-    assert calibration.describe_trust(summary).startswith("on Fake GPU, within one process: 1 false verdict in 9 trials")
+    assert calibration.describe_trust(summary).startswith(
+        "on Fake GPU, within one process: 1 false verdict in 9 trials"
+    )
 
 
 def test_a_run_on_both_has_what_is_known_of_both_and_a_nameless_gpu_says_so() -> None:
@@ -234,12 +264,21 @@ def gathered(claim: events.ClaimDeclared, summary: RunSummary) -> Evidence:
 
 def with_claim(summary: RunSummary) -> RunSummary:
     """Let a run claim something about time."""
-    claimed = fold([("worker-0", events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=1.0))])
+    claimed = fold(
+        [
+            (
+                "worker-0",
+                events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=1.0),
+            )
+        ]
+    )
     summary.claims = claimed.claims
     return summary
 
 
-def test_a_calibration_is_of_a_device_that_is_named(tuilab: "Callable[..., CompletedProcess[str]]") -> None:
+def test_a_calibration_is_of_a_device_that_is_named(
+    tuilab: "Callable[..., CompletedProcess[str]]",
+) -> None:
     done = tuilab("calibrate", "--device", "auto")
 
     assert (done.returncode, done.stdout) == (2, "")

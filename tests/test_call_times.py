@@ -44,7 +44,9 @@ def test_alike_runs_seldom_differ(processes: tuple[int, int]) -> None:
     """One in a hundred, as the interval says; of 2000 pairs 35 would be a chance of one in a thousand."""
     drawn, count = random.Random(1), 0
     for _ in range(2000):
-        one, two = ({"a": [math.exp(drawn.gauss(0, 0.05)) for _ in range(number)]} for number in processes)
+        one, two = (
+            {"a": [math.exp(drawn.gauss(0, 0.05)) for _ in range(number)]} for number in processes
+        )
         ((shift,),) = shifts_of(one, [two]).values()
         count += shift is not None and shift.is_apart
 
@@ -57,12 +59,19 @@ def put_race(root: Path, end: str, times: dict[str, list[float]], model: str = "
     (root / run / "journal").mkdir(parents=True)
     processes = max(map(len, times.values()))
     records: dict[str, list[events.Record]] = {
-        "supervisor": [started(run=run, scenario="probe", repeats=processes), events.StateChanged(state="succeeded")]
+        "supervisor": [
+            started(run=run, scenario="probe", repeats=processes),
+            events.StateChanged(state="succeeded"),
+        ]
     }
     for at in range(processes):
-        box = events.EnvironmentRecorded(part="box", facts={"cpu": {"model": model, "usable_cores": 8}})
+        box = events.EnvironmentRecorded(
+            part="box", facts={"cpu": {"model": model, "usable_cores": 8}}
+        )
         blocks = [
-            events.BlockTimed(arm=arm, round=number, slot=0, loops=1, wall_ns=int(1e9 * found[at]), cpu_ns=1)
+            events.BlockTimed(
+                arm=arm, round=number, slot=0, loops=1, wall_ns=int(1e9 * found[at]), cpu_ns=1
+            )
             for arm, found in times.items()
             for number in range(3)
         ]
@@ -77,13 +86,17 @@ def test_a_commit_that_makes_both_arms_slower_is_stopped(tuilab: Tuilab, root: P
     put_race(root, "aaaaaa", {"slow": [2.0, 2.01, 1.99], "fast": [1.0, 1.01, 0.99]})
     put_race(root, "bbbbbb", {"slow": [4.0, 4.01, 3.99], "fast": [2.0, 2.01, 1.99]})
 
-    slower = tuilab("compare", "aaaaaa", "bbbbbb", "--fail-on", "slower:20%", "--fail-on", "regression")
+    slower = tuilab(
+        "compare", "aaaaaa", "bbbbbb", "--fail-on", "slower:20%", "--fail-on", "regression"
+    )
     less = tuilab("compare", "aaaaaa", "bbbbbb", "--fail-on", "slower:120%")
     better = tuilab("compare", "bbbbbb", "aaaaaa", "--fail-on", "slower:0%")
 
     told = [line for line in slower.stdout.splitlines() if line.startswith("slower:20%: ")]
     assert [done.returncode for done in (slower, less, better)] == [1, 0, 0], slower.stderr
-    assert told[0].startswith("slower:20%: 2 runs of probe: run 2: a call of slow takes 4 s (x2 [1.")
+    assert told[0].startswith(
+        "slower:20%: 2 runs of probe: run 2: a call of slow takes 4 s (x2 [1."
+    )
     assert len(told) == 2
 
 
@@ -129,4 +142,7 @@ def test_runs_of_other_hardware_are_refused(tuilab: Tuilab, root: Path) -> None:
 
     done = tuilab("compare", "aaaaaa", "bbbbbb", "--fail-on", "slower:5%")
 
-    assert done.returncode == 2 and "bbbbbb ran on other hardware (another CPU, not a CPU); compare" in done.stderr
+    assert (
+        done.returncode == 2
+        and "bbbbbb ran on other hardware (another CPU, not a CPU); compare" in done.stderr
+    )

@@ -95,13 +95,21 @@ def no_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def load(*folders: Path) -> list[Scenario]:
     """Load the scenarios of some folders, without those that come with tuilab."""
-    return [s for s in catalog.load(folders) if any(Path(s.path).is_relative_to(folder) for folder in folders)]
+    return [
+        s
+        for s in catalog.load(folders)
+        if any(Path(s.path).is_relative_to(folder) for folder in folders)
+    ]
 
 
 def test_a_scenario_is_read_from_its_source(mine: Path) -> None:
     (scenario,) = load(mine)
 
-    assert (scenario.id, scenario.topic, scenario.path) == ("good", "memory", str(mine / "memory" / "good.py"))
+    assert (scenario.id, scenario.topic, scenario.path) == (
+        "good",
+        "memory",
+        str(mine / "memory" / "good.py"),
+    )
     assert scenario.title == "One operator, not five hundred slices"
     assert scenario.lesson.startswith("A slice costs a call.\n\n## Predict\n")
     assert scenario.sections == {
@@ -115,7 +123,10 @@ def test_a_scenario_is_read_from_its_source(mine: Path) -> None:
         Param("device", "choice", "auto", choices=("auto", "cpu"), label="where the tensors live"),
     )
     assert scenario.arms == ("slices", "sum", "two threads")
-    assert scenario.claims == (("sum-50", "sum is at least 50 times faster"), ("row-1", "row 1 is 0.0"))
+    assert scenario.claims == (
+        ("sum-50", "sum is at least 50 times faster"),
+        ("row-1", "row 1 is 0.0"),
+    )
     assert scenario.error == ""
 
 
@@ -128,7 +139,9 @@ def test_the_lab_may_have_any_name(mine: Path) -> None:
 
 
 def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) -> None:
-    (mine / "memory" / "good.py").write_text('"""T."""\ndef run(lab, a: int = 1, b: int = 2):  # label of b\n    pass\n')
+    (mine / "memory" / "good.py").write_text(
+        '"""T."""\ndef run(lab, a: int = 1, b: int = 2):  # label of b\n    pass\n'
+    )
 
     assert [param.label for param in load(mine)[0].params] == ["", "label of b"]
 
@@ -140,8 +153,14 @@ def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) ->
         ("def run(lab): pass", "line 1: the docstring is missing; its first line is the title"),
         ('"""T."""\nasync def run(lab): pass', "the function run(lab, ...) is missing"),
         ('"""T."""\ndef run(): pass', "line 2: run has no parameter lab; write run(lab, ...)"),
-        ('"""T."""\ndef run(lab, *rest): pass', "line 2: run has *args, **kwargs or /; use plain parameters"),
-        ('"""T."""\ndef run(lab, a: int): pass', "line 2: a: the default is missing; write one after ="),
+        (
+            '"""T."""\ndef run(lab, *rest): pass',
+            "line 2: run has *args, **kwargs or /; use plain parameters",
+        ),
+        (
+            '"""T."""\ndef run(lab, a: int): pass',
+            "line 2: a: the default is missing; write one after =",
+        ),
         (
             '"""T."""\ndef run(lab, a=3): pass',
             "line 2: a: the type missing is not supported; use int, float, bool, str or Literal[...]",
@@ -158,16 +177,28 @@ def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) ->
             '"""T."""\ndef run(lab, a: str = None): pass',
             "line 2: a: None is not a literal; write a number, True, False or a text",
         ),
-        ('"""T."""\ndef run(lab, a: int = "x"): pass', 'line 2: a: "x" is not a whole number (default x)'),
-        ('"""T."""\ndef run(lab, a: float = 1e999): pass', 'line 2: a: "inf" is not a number (default inf)'),
-        ('"""T."""\ndef run(lab, a: Literal["x"] = "y"): pass', 'line 2: a: "y" is not one of x (default y)'),
+        (
+            '"""T."""\ndef run(lab, a: int = "x"): pass',
+            'line 2: a: "x" is not a whole number (default x)',
+        ),
+        (
+            '"""T."""\ndef run(lab, a: float = 1e999): pass',
+            'line 2: a: "inf" is not a number (default inf)',
+        ),
+        (
+            '"""T."""\ndef run(lab, a: Literal["x"] = "y"): pass',
+            'line 2: a: "y" is not one of x (default y)',
+        ),
         ('"""T."""\n\ndef run(lab:\n', "line 3: '(' was never closed"),
         ('"""T."""\nx = \0', "line 2: the file has a null byte"),
         (b'"""T."""\n\n# \xff', "line 3: the file is not UTF-8; save it as UTF-8"),
         ("#" * 1024 * 1024 + "#", "cannot be read: it is larger than 1024 KiB"),
         ("-" * 200_000 + "1", "its code is nested too deeply to be read; use shorter expressions"),
         ("1" + "+1" * 300_000, "its code is nested too deeply to be read; use shorter expressions"),
-        ('"""T\\ud800."""\ndef run(lab): pass', "cannot be read as Python: 'utf-8' codec can't encode"),
+        (
+            '"""T\\ud800."""\ndef run(lab): pass',
+            "cannot be read as Python: 'utf-8' codec can't encode",
+        ),
         (
             '"""T."""\ndef run(lab):\n  lab.arm(f"{0x' + "f" * 9000 + '}")',
             "cannot be read as Python: Exceeds the limit (4300",
@@ -177,7 +208,9 @@ def test_of_two_parameters_on_a_line_the_last_one_has_the_comment(mine: Path) ->
 def test_a_file_that_cannot_be_used_is_listed_with_the_reason_and_hurts_no_other(
     mine: Path, source: str | bytes, reason: str
 ) -> None:
-    (mine / "memory" / "bad.py").write_bytes(source if isinstance(source, bytes) else source.encode())
+    (mine / "memory" / "bad.py").write_bytes(
+        source if isinstance(source, bytes) else source.encode()
+    )
 
     bad, good = load(mine)
 
@@ -209,16 +242,23 @@ def test_hidden_files_private_files_and_deeper_folders_are_passed_over(mine: Pat
     assert [scenario.id for scenario in load(mine)] == ["good"]
 
 
-@pytest.mark.parametrize("name", ["all.py", "two words.py", "\x1b[2J.py", "naïve.py", "x" * 61 + ".py", "-h.py"])
+@pytest.mark.parametrize(
+    "name", ["all.py", "two words.py", "\x1b[2J.py", "naïve.py", "x" * 61 + ".py", "-h.py"]
+)
 def test_a_name_that_would_not_do_as_an_id_is_refused(mine: Path, name: str) -> None:
     (mine / "memory" / name).write_text(GOOD)
 
     errors = [scenario.error for scenario in load(mine) if scenario.id != "good"]
 
-    assert errors == ["its file name cannot be a scenario name; use up to 60 letters, digits, - and _, but not `all`"]
+    assert errors == [
+        "its file name cannot be a scenario name; use up to 60 letters, digits, - and _, but not `all`"
+    ]
 
 
-@given(st.binary(max_size=200) | st.binary(max_size=80).map(lambda junk: GOOD[:300].encode() + junk + GOOD[300:].encode()))
+@given(
+    st.binary(max_size=200)
+    | st.binary(max_size=80).map(lambda junk: GOOD[:300].encode() + junk + GOOD[300:].encode())
+)
 def test_no_content_of_a_file_raises(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "any.py")
@@ -236,7 +276,10 @@ def test_an_id_that_is_taken_names_both_files(mine: Path) -> None:
     first, second = load(mine)
 
     assert (first.topic, first.error) == ("basics", "")
-    assert second.error == f"{mine}/memory/good.py has the same name as {mine}/basics/good.py; rename one"
+    assert (
+        second.error
+        == f"{mine}/memory/good.py has the same name as {mine}/basics/good.py; rename one"
+    )
     assert catalog.find([first, second], "good") == [first]
 
 
@@ -245,13 +288,22 @@ def test_topics_have_the_order_of_the_course_and_unknown_ones_follow(mine: Path)
         (mine / topic).mkdir()
         (mine / topic / f"in-{topic}.py").write_text(GOOD)
 
-    assert [scenario.topic for scenario in load(mine)] == ["basics", "memory", "distributed", "art", "zoo"]
+    assert [scenario.topic for scenario in load(mine)] == [
+        "basics",
+        "memory",
+        "distributed",
+        "art",
+        "zoo",
+    ]
 
 
 def test_a_file_beside_the_topics_has_its_folders_name_as_topic(mine: Path) -> None:
     (mine / "loose.py").write_text(GOOD)
 
-    assert [(scenario.topic, scenario.id) for scenario in load(mine)] == [("memory", "good"), ("mine", "loose")]
+    assert [(scenario.topic, scenario.id) for scenario in load(mine)] == [
+        ("memory", "good"),
+        ("mine", "loose"),
+    ]
 
 
 def test_a_folder_given_twice_is_listed_once(mine: Path) -> None:
@@ -259,21 +311,29 @@ def test_a_folder_given_twice_is_listed_once(mine: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere is not a folder; --scenarios takes a folder with scenario files"):
+    with pytest.raises(
+        UsageError, match="nowhere is not a folder; --scenarios takes a folder with scenario files"
+    ):
         catalog.load([tmp_path / "nowhere"])
 
 
-def test_scenarios_are_found_by_id_topic_both_all_and_path(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenarios_are_found_by_id_topic_both_all_and_path(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listed = load(mine)
     monkeypatch.chdir(mine / "memory")
 
-    assert [catalog.find(listed, name) for name in ("good", "memory/good", "memory", "all", "./good.py")] == [listed] * 5
+    assert [
+        catalog.find(listed, name) for name in ("good", "memory/good", "memory", "all", "./good.py")
+    ] == [listed] * 5
 
 
 @pytest.mark.usefixtures("no_lessons")
 def test_an_unknown_name_that_lessons_speak_of_gets_the_first_three_of_them(mine: Path) -> None:
     for name in "abcd":
-        (mine / "memory" / f"{name}.py").write_text(GOOD.replace("A slice costs", "Foreach takes a call;"))
+        (mine / "memory" / f"{name}.py").write_text(
+            GOOD.replace("A slice costs", "Foreach takes a call;")
+        )
 
     with pytest.raises(UsageError) as caught:
         catalog.find(catalog.load([mine]), "foreach", [mine])
@@ -292,21 +352,32 @@ def test_an_unknown_name_gets_a_suggestion_and_the_next_step(mine: Path) -> None
     with pytest.raises(UsageError) as caught:
         catalog.find(load(mine), "godo")
 
-    assert str(caught.value) == "no scenario named godo; did you mean good? `tuilab list` lists all scenarios"
+    assert (
+        str(caught.value)
+        == "no scenario named godo; did you mean good? `tuilab list` lists all scenarios"
+    )
 
 
-@pytest.mark.parametrize("name", ["idea", "w/idea"])  # as `tuilab runs` tells a file of the folder w
-def test_the_name_of_a_file_that_is_here_gets_its_path(mine: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["idea", "w/idea"]
+)  # as `tuilab runs` tells a file of the folder w
+def test_the_name_of_a_file_that_is_here_gets_its_path(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     listed = load(mine)
     monkeypatch.chdir(mine)
     Path("idea.py").write_text(GOOD)
 
-    with pytest.raises(UsageError, match=f"named {name}; for the file in this folder, write ./idea.py; "):
+    with pytest.raises(
+        UsageError, match=f"named {name}; for the file in this folder, write ./idea.py; "
+    ):
         catalog.find(listed, name)
 
 
 def test_a_path_that_leads_nowhere_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match=r"\./nowhere\.py cannot be read: No such file or directory; `tuilab list`"):
+    with pytest.raises(
+        UsageError, match=r"\./nowhere\.py cannot be read: No such file or directory; `tuilab list`"
+    ):
         catalog.find([], "./nowhere.py")
 
 
@@ -350,7 +421,9 @@ def test_a_deleted_file_is_not_listed(mine: Path) -> None:
     assert load(mine) == []
 
 
-def test_two_folders_share_the_cache(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_folders_share_the_cache(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "second.py").write_text(GOOD.replace("One", "Another"))
@@ -372,7 +445,12 @@ def test_a_broken_cache_is_rebuilt(no_lessons: None, mine: Path, cache: Path, ha
         case "fifo":
             os.mkfifo(cache)
         case _:
-            broken = {"cut": content[:-9], "flip": content.replace(b"One", b"Won"), "empty": b"", "noise": b"\xff" * 999}
+            broken = {
+                "cut": content[:-9],
+                "flip": content.replace(b"One", b"Won"),
+                "empty": b"",
+                "noise": b"\xff" * 999,
+            }
             cache.write_bytes({**broken, "foreign": with_foreign_entries(content)}[harm])
 
     assert load(mine) == before
@@ -386,7 +464,9 @@ def with_foreign_entries(content: bytes) -> bytes:
     return sealed(json.dumps(document).encode())
 
 
-def test_a_cache_of_another_version_is_not_used(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_of_another_version_is_not_used(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     load(mine)
     monkeypatch.setattr(catalog, "__version__", "99")
     monkeypatch.setattr(source, "read", lambda path: Scenario("new", "memory", str(path)))
@@ -411,7 +491,9 @@ def test_without_a_place_for_the_cache_all_goes_on(
 
 
 @pytest.mark.parametrize("given_folder", ["/some/where", "", "relative"])
-def test_the_cache_is_where_platformdirs_has_it(monkeypatch: pytest.MonkeyPatch, given_folder: str) -> None:
+def test_the_cache_is_where_platformdirs_has_it(
+    monkeypatch: pytest.MonkeyPatch, given_folder: str
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", given_folder)
 
     assert places.cache_folder() == platformdirs.user_cache_dir("tuilab")
@@ -445,7 +527,11 @@ def test_an_empty_list_says_what_to_do() -> None:
 
 
 def test_hostile_titles_cannot_steer_the_terminal() -> None:
-    listed = render([Scenario("x", "\x1b[31mtopic", "/x.py", title="\x1b]0;owned\x07\u202e")], {"\x1b[31mtopic": "\x1b[2J"}, {})
+    listed = render(
+        [Scenario("x", "\x1b[31mtopic", "/x.py", title="\x1b]0;owned\x07\u202e")],
+        {"\x1b[31mtopic": "\x1b[2J"},
+        {},
+    )
 
     assert "\x1b" not in listed
     assert "\u202e" not in listed
@@ -454,7 +540,10 @@ def test_hostile_titles_cannot_steer_the_terminal() -> None:
 def test_the_list_as_json_has_what_a_program_may_know(mine: Path) -> None:
     first, *_ = json.loads(json.dumps(listed(load(mine), {"good": "SUPPORTED"})))
 
-    assert " ".join(sorted(first)) == "arms builds_on claims error is_timed last_verdict params path scenario title topic"
+    assert (
+        " ".join(sorted(first))
+        == "arms builds_on claims error is_timed last_verdict params path scenario title topic"
+    )
     assert first["params"][0]["high"] == 10000
     assert first["last_verdict"] == "SUPPORTED"
 
@@ -468,7 +557,9 @@ def test_listing_imports_nothing_heavy(mine: Path) -> None:
         "print('imported:', *sorted(heavy & set(sys.modules)))",
     ])  # fmt: skip
 
-    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
 
     assert "One operator, not five hundred slices" in listed
     assert listed.endswith("imported:\n")
@@ -479,7 +570,9 @@ def test_every_scenario_that_comes_with_tuilab_can_be_used() -> None:
 
 
 @pytest.mark.parametrize("unit", ["a\n", " ", "refutes: ", "- a\n", "漢\n"])
-def test_a_paragraph_is_put_together_once_however_many_lines_it_has(monkeypatch: pytest.MonkeyPatch, unit: str) -> None:
+def test_a_paragraph_is_put_together_once_however_many_lines_it_has(
+    monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
     """To add each line to what there is takes the square of their number."""
     seen: list[str] = []
 

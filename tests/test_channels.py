@@ -24,17 +24,73 @@ Tuilab = Callable[..., "CompletedProcess[str]"]
 OURS = "\u200b"  # stands in Markdown where a word would else be taken for an address
 USER = word("a user's word")
 ROWS = [
-    *("attach ev1l00 --headless", "attach ev1l00 --json", "runs", "show good --scenarios OWN", "runs --json", "verify ev1l00"),
-    *("report ev1l00 -o - --as html", "report ev1l00 -o - --as md", "report ev1l00 -o - --as csv", "compare ev1l00 abc123"),
-    *("report ev1l00 -o - --as junit", "export ev1l00 -o packed.tgz", "list --scenarios OWN", "list --json --scenarios OWN"),
-    *("attach ev1l00 --headless --plot", "attach ev1l00 --jsonl", "verify ev1l00 --json", "show good --json --scenarios OWN"),
-    *("show good --source --scenarios OWN", "show good --lang zh --scenarios OWN", "run good --help --scenarios OWN"),
+    *(
+        "attach ev1l00 --headless",
+        "attach ev1l00 --json",
+        "runs",
+        "show good --scenarios OWN",
+        "runs --json",
+        "verify ev1l00",
+    ),
+    *(
+        "report ev1l00 -o - --as html",
+        "report ev1l00 -o - --as md",
+        "report ev1l00 -o - --as csv",
+        "compare ev1l00 abc123",
+    ),
+    *(
+        "report ev1l00 -o - --as junit",
+        "export ev1l00 -o packed.tgz",
+        "list --scenarios OWN",
+        "list --json --scenarios OWN",
+    ),
+    *(
+        "attach ev1l00 --headless --plot",
+        "attach ev1l00 --jsonl",
+        "verify ev1l00 --json",
+        "show good --json --scenarios OWN",
+    ),
+    *(
+        "show good --source --scenarios OWN",
+        "show good --lang zh --scenarios OWN",
+        "run good --help --scenarios OWN",
+    ),
     *("report ev1l00 -o - --as json", "report 71aed0 -o - --as trace", "doctor --json"),
-    *("report ev1l00 abc123 -o - --as html", "report all -o - --as md", "compare ev1l00 abc123 --json", "runs --claim key"),
-    *("compare ev1l00 abc123 -o told.md", "compare ev1l00 abc123 -o told.html", "runs --tag even", "check FILE"),
-    *("attach USER", "show USER", "stop USER", "rm USER", "verify USER", "new USER", "run USER --headless", "replay USER"),
-    *("note ev1l00 --tag USER", "run good --choice USER --headless --scenarios OWN", "report ev1l00 -o USER", "import USER"),
-    *("run good --rows USER --headless --scenarios OWN", "export USER", "USER", "check USER", "compare USER USER"),
+    *(
+        "report ev1l00 abc123 -o - --as html",
+        "report all -o - --as md",
+        "compare ev1l00 abc123 --json",
+        "runs --claim key",
+    ),
+    *(
+        "compare ev1l00 abc123 -o told.md",
+        "compare ev1l00 abc123 -o told.html",
+        "runs --tag even",
+        "check FILE",
+    ),
+    *(
+        "attach USER",
+        "show USER",
+        "stop USER",
+        "rm USER",
+        "verify USER",
+        "new USER",
+        "run USER --headless",
+        "replay USER",
+    ),
+    *(
+        "note ev1l00 --tag USER",
+        "run good --choice USER --headless --scenarios OWN",
+        "report ev1l00 -o USER",
+        "import USER",
+    ),
+    *(
+        "run good --rows USER --headless --scenarios OWN",
+        "export USER",
+        "USER",
+        "check USER",
+        "compare USER USER",
+    ),
     *("config USER", "queue USER", "queue", "queue --json", "stop e15ewe", "rm e15ewe"),
     *(
         "calibrate --show",
@@ -64,7 +120,9 @@ def is_well_made(text: str, kind: str) -> None:
         assert any("owned" in cell for cell in cells)
         assert [cell for cell in cells if cell[:1] in "=+-@\t\r" and "owned" in cell] == []
     elif kind == "junit":
-        assert [node.tag for node in ElementTree.fromstring(text).iter() if "owned" in node.tag] == []
+        assert [
+            node.tag for node in ElementTree.fromstring(text).iter() if "owned" in node.tag
+        ] == []
     elif kind in ("json", "trace"):
         assert json.loads(text)
 
@@ -80,15 +138,26 @@ def test_no_word_is_obeyed_whichever_way_it_came_and_whatever_shows_it(
     tuilab: Tuilab, everywhere: tuple[Path, dict[str, str]], tmp_path: Path, row: str
 ) -> None:
     folder, environment = everywhere
-    places = {"USER": USER, "OWN": str(folder / "own"), "FILE": str(next(folder.glob("own/*/good.py")))}
+    places = {
+        "USER": USER,
+        "OWN": str(folder / "own"),
+        "FILE": str(next(folder.glob("own/*/good.py"))),
+    }
     words = [places.get(one, one).replace("WORLD", str(folder)) for one in row.split()]
     done = tuilab(*words, env=environment, cwd=tmp_path)
 
-    assert done.returncode in set(ExitCode) and not re.search("^Traceback", done.stderr, re.MULTILINE), done.stderr
+    assert done.returncode in set(ExitCode) and not re.search(
+        "^Traceback", done.stderr, re.MULTILINE
+    ), done.stderr
     written = next((file.read_text() for file in tmp_path.glob("told.*")), done.stdout)
     form = re.search(r"(?:--as |told\.|--)(json|html|md|csv|junit|trace)\b", row)
     assert "owned" in written + done.stderr
-    assert obeyed(done.stderr) == [] == obeyed(done.stdout.replace(OURS, "")) == obeyed(written.replace(OURS, ""))
+    assert (
+        obeyed(done.stderr)
+        == []
+        == obeyed(done.stdout.replace(OURS, ""))
+        == obeyed(written.replace(OURS, ""))
+    )
     is_well_made(written, form[1] if form else "")
 
 
@@ -96,6 +165,8 @@ def test_what_is_not_shown_cannot_have_been_obeyed() -> None:
     """A terminal without our care does all of it, and a page without it has new elements."""
     raw = word("x")
 
-    assert {"set_title", "erase_in_display", "backspace"} <= {one.split(" ")[0] for one in obeyed(raw)}
+    assert {"set_title", "erase_in_display", "backspace"} <= {
+        one.split(" ")[0] for one in obeyed(raw)
+    }
     assert len(Elements(f"<p>{raw}</p>").found) > 0
     assert "owned" in source()

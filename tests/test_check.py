@@ -172,7 +172,9 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ("500,", "None,", (33, "row_count: None is not a literal; write a number, True, False or a text")),
     ],
 )  # fmt: skip
-def test_each_fault_has_its_line_and_sentence(tmp_path: Path, old: str, new: str, finding: tuple[int, str]) -> None:
+def test_each_fault_has_its_line_and_sentence(
+    tmp_path: Path, old: str, new: str, finding: tuple[int, str]
+) -> None:
     assert old in GOOD
 
     assert findings(tmp_path, GOOD.replace(old, new, 1)) == [finding]
@@ -183,7 +185,10 @@ def test_a_bullet_whose_key_is_none_is_told_the_rule(tmp_path: Path, word: str) 
     source = GOOD.replace("- [row-1] row 1 is 1.0\n", f"- [row-1] row 1 is 1.0\n- [{word}] row 2\n")
 
     (found,) = findings(tmp_path, source)
-    assert found == (10, f"[{word}] is not a key ({RULE}); write a key instead, and claim it by that key")
+    assert found == (
+        10,
+        f"[{word}] is not a key ({RULE}); write a key instead, and claim it by that key",
+    )
 
 
 def test_factories_are_followed_to_the_functions_that_they_make(tmp_path: Path) -> None:
@@ -192,7 +197,9 @@ def test_factories_are_followed_to_the_functions_that_they_make(tmp_path: Path) 
 
     assert findings(tmp_path, source) == []
     (found,) = findings(tmp_path, source.replace("by_sum(x):", "by_sum(x, dim):"))
-    assert found.sentence.startswith("the arms take different numbers of parameters (slices 1, sum 2)")
+    assert found.sentence.startswith(
+        "the arms take different numbers of parameters (slices 1, sum 2)"
+    )
 
 
 LOOP = """for key, got in [("row-1", 1), ("row-2", 2)]:
@@ -205,7 +212,10 @@ LOOPED = GOOD.replace('lab.claim(f"row-{row_count}", 1, equals=1)', LOOP).replac
 def test_claims_in_a_loop_may_have_their_keys_from_its_head(tmp_path: Path) -> None:
     assert findings(tmp_path, LOOPED) == []
     assert findings(tmp_path, LOOPED.replace('("row-2", 2)', '("row-3", 2)')) == [
-        (10, "nothing claims the key [row-2]; add lab.claim or lab.claim_ratio, or remove the bullet")
+        (
+            10,
+            "nothing claims the key [row-2]; add lab.claim or lab.claim_ratio, or remove the bullet",
+        )
     ]
 
 
@@ -218,7 +228,9 @@ def test_claims_in_a_loop_may_have_their_keys_from_its_head(tmp_path: Path) -> N
     ],
 )
 def test_a_key_may_be_claimed_on_several_ways_through_the_code(tmp_path: Path, body: str) -> None:
-    source = GOOD.replace("lab.log(1, loss=2)", f"lab.log(1, loss=2)\n    {body}").replace("\n## Try", "- [sum] once\n\n## Try")
+    source = GOOD.replace("lab.log(1, loss=2)", f"lab.log(1, loss=2)\n    {body}").replace(
+        "\n## Try", "- [sum] once\n\n## Try"
+    )
 
     assert findings(tmp_path, source) == []
 
@@ -233,13 +245,17 @@ def test_the_check_knows_the_arguments_of_every_call_that_claims() -> None:
 def test_a_parameter_with_the_name_of_an_option_is_found(tmp_path: Path) -> None:
     source = GOOD.replace("row_count", "repeat").replace("row-count", "repeat")
 
-    assert findings(tmp_path, source) == [(33, "repeat is an option of tuilab run itself; choose another name")]
+    assert findings(tmp_path, source) == [
+        (33, "repeat is an option of tuilab run itself; choose another name")
+    ]
 
 
 def test_a_scenario_without_a_claim_is_told_so(tmp_path: Path) -> None:
     source = "\n".join(line for line in GOOD.splitlines() if "lab.claim" not in line)
 
-    assert (31, "the scenario makes no claim; add lab.claim or lab.claim_ratio") in findings(tmp_path, source)
+    assert (31, "the scenario makes no claim; add lab.claim or lab.claim_ratio") in findings(
+        tmp_path, source
+    )
 
 
 @pytest.mark.parametrize("where", ["bullets", "calls"])
@@ -247,11 +263,16 @@ def test_very_many_claims_are_not_held_against_each_other(tmp_path: Path, where:
     """Of 20,000 that would take hours."""
     source = GOOD
     if where == "bullets":
-        source = GOOD.replace("\n\n## Try next", "".join(f"\n- [c{at}] it is {at}" for at in range(200)) + "\n\n## Try next")
+        source = GOOD.replace(
+            "\n\n## Try next",
+            "".join(f"\n- [c{at}] it is {at}" for at in range(200)) + "\n\n## Try next",
+        )
     else:
         source += "".join(f'    lab.claim("c{at}", True)\n' for at in range(200))
 
-    assert sentences(tmp_path, source) == ["there are 202 claims, too many to check; use at most 200"]
+    assert sentences(tmp_path, source) == [
+        "there are 202 claims, too many to check; use at most 200"
+    ]
 
 
 def test_long_scenario_has_no_finding(tmp_path: Path) -> None:
@@ -260,11 +281,15 @@ def test_long_scenario_has_no_finding(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_one_finding(tmp_path: Path) -> None:
     assert findings(tmp_path, '"""T."""\n\n(') == [(3, "'(' was never closed")]
-    assert check(read_scenario(tmp_path / "nowhere.py")) == [(1, "cannot be read: No such file or directory")]
+    assert check(read_scenario(tmp_path / "nowhere.py")) == [
+        (1, "cannot be read: No such file or directory")
+    ]
 
 
 def test_the_scenarios_that_come_with_tuilab_lack_nothing() -> None:
-    assert [(scenario.id, finding) for scenario in catalog.load() for finding in check(scenario)] == []
+    assert [
+        (scenario.id, finding) for scenario in catalog.load() for finding in check(scenario)
+    ] == []
 
 
 def test_every_lesson_of_tuilab_names_its_source_with_an_address() -> None:
@@ -297,7 +322,9 @@ def test_check_takes_several_names_and_looks_at_each_scenario_once(tmp_path: Pat
     (tmp_path / "mine.py").write_text(GOOD.replace("lab: Lab", "lab"))
     (tmp_path / "other.py").write_text(GOOD)
 
-    done = CliRunner().invoke(check_verb.command, ["./mine.py", "./other.py", "./mine.py"], standalone_mode=False)
+    done = CliRunner().invoke(
+        check_verb.command, ["./mine.py", "./other.py", "./mine.py"], standalone_mode=False
+    )
 
     assert done.stdout == "mine.py:31: lab has no type; write lab: Lab\n"
     assert (done.stderr, done.return_value) == ("1 finding in 2 scenarios\n", 1)
@@ -333,11 +360,15 @@ def test_warnings_follow_the_findings_and_leave_the_exit_code_to_them(tmp_path: 
     assert (done.stderr, done.return_value) == ("1 finding, 1 warning in 1 scenario\n", 1)
 
 
-def test_check_of_everything_shows_only_warnings_about_own_scenarios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_of_everything_shows_only_warnings_about_own_scenarios(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own, ours = tmp_path / "own", tmp_path / "tuilab"
     for folder in (own, ours):
         folder.mkdir()
-        (folder / f"of-{folder.name}.py").write_text(GOOD.replace("Here.", "Of the papers this is the first."))
+        (folder / f"of-{folder.name}.py").write_text(
+            GOOD.replace("Here.", "Of the papers this is the first.")
+        )
     monkeypatch.setattr(catalog, "scenario_dirs", lambda extra=(): [str(ours), str(own)])
 
     done = CliRunner().invoke(check_verb.command, [], standalone_mode=False)
@@ -370,25 +401,37 @@ def test_new_overwrites_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere.py").exists()
 
 
-@pytest.mark.parametrize("name", ["", "Mine", "1st", "../up", "a b", "all", "a" * 61, "mine.py", "\x1b[2J", "mine\n"])
+@pytest.mark.parametrize(
+    "name", ["", "Mine", "1st", "../up", "a b", "all", "a" * 61, "mine.py", "\x1b[2J", "mine\n"]
+)
 def test_new_refuses_a_bad_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(
-        UsageError, match="cannot be the name of a scenario; use up to 60 of a-z, 0-9 and -, with a letter first"
+        UsageError,
+        match="cannot be the name of a scenario; use up to 60 of a-z, 0-9 and -, with a letter first",
     ):
         new_verb.write(name, tmp_path)
 
 
 def test_new_says_where_it_cannot_write(tmp_path: Path) -> None:
-    with pytest.raises(CannotRecord, match="No such file or directory; name another folder with --dir"):
+    with pytest.raises(
+        CannotRecord, match="No such file or directory; name another folder with --dir"
+    ):
         new_verb.write("mine", tmp_path / "nowhere")
 
 
 def test_show_has_lesson_form_claims_arms_and_source(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(GOOD)
 
-    shown = CliRunner().invoke(show_verb.command, ["./mine.py", "--source"], standalone_mode=False).stdout
+    shown = (
+        CliRunner()
+        .invoke(show_verb.command, ["./mine.py", "--source"], standalone_mode=False)
+        .stdout
+    )
 
-    assert "- [sum-50] `sum` is at least 50 times faster than slicing.\n- [row-1] row 1 is 1.0\n\n## Try next\n" in shown
+    assert (
+        "- [sum-50] `sum` is at least 50 times faster than slicing.\n- [row-1] row 1 is 1.0\n\n## Try next\n"
+        in shown
+    )
     assert "--row-count  a whole number, 1..10000 (default 500)\n    operator calls\n" in shown
     assert "## Claims" not in shown  # they stand under Look for
     assert "## Arms\nslices, sum\n" in shown
@@ -416,10 +459,16 @@ def test_show_has_what_a_change_refutes_on_a_line_of_its_own() -> None:
 
 
 def test_show_cannot_be_steered_by_a_scenario(tmp_path: Path) -> None:
-    hostile = GOOD.replace("One operator", r"One \x1b[2J operator").replace("operator calls", "\x9b31m")
+    hostile = GOOD.replace("One operator", r"One \x1b[2J operator").replace(
+        "operator calls", "\x9b31m"
+    )
     (tmp_path / "mine.py").write_text(hostile)
 
-    shown = CliRunner().invoke(show_verb.command, ["./mine.py", "--source"], standalone_mode=False).stdout
+    shown = (
+        CliRunner()
+        .invoke(show_verb.command, ["./mine.py", "--source"], standalone_mode=False)
+        .stdout
+    )
 
     assert "\x1b" not in shown
     assert "\x9b" not in shown
@@ -440,16 +489,23 @@ def test_a_timeline_of_memory_is_a_live_series(tmp_path: Path) -> None:
 
 
 def test_claim_of_a_sentence_is_told_which_key_to_write(tmp_path: Path) -> None:
-    known = sentences(tmp_path, GOOD.replace('"sum-50"', '"sum is at least 50 times faster than slicing"'))
+    known = sentences(
+        tmp_path, GOOD.replace('"sum-50"', '"sum is at least 50 times faster than slicing"')
+    )
     unknown = sentences(tmp_path, GOOD.replace('"sum-50"', '"sum is fast"'))
 
-    assert known[-1] == f'"sum is at least 50 times faster than slicing" is a sentence, not a key ({RULE}); write "sum-50"'
+    assert (
+        known[-1]
+        == f'"sum is at least 50 times faster than slicing" is a sentence, not a key ({RULE}); write "sum-50"'
+    )
     assert unknown[-1] == (
         f'"sum is fast" is not a key ({RULE}); write the bullet "- [a-key] sum is fast" under ## Look for, and claim "a-key"'
     )
 
 
-def test_what_is_advised_is_a_variable_that_programs_read_and_was_chosen_among_values(tmp_path: Path) -> None:
+def test_what_is_advised_is_a_variable_that_programs_read_and_was_chosen_among_values(
+    tmp_path: Path,
+) -> None:
     advised = 'lab.advise("OMP_NUM_THREADS", {1: "loop", 2: "sum"}, default=2, about="sums")'
     good = GOOD.replace("lab.log(1, loss=2)", f"lab.log(1, loss=2); {advised}", 1)
     old = GOOD.replace("at_least=50,", 'at_least=50, advises="OMP_NUM_THREADS=2",', 1)
@@ -503,7 +559,9 @@ def run(lab, rows: int = 5):
 '''
 
 
-def test_show_has_the_functions_of_the_arms_between_the_mechanism_and_the_question(tmp_path: Path) -> None:
+def test_show_has_the_functions_of_the_arms_between_the_mechanism_and_the_question(
+    tmp_path: Path,
+) -> None:
     shown = shown_of(tmp_path, RACING)
 
     assert (

@@ -33,7 +33,9 @@ def run(lab: Lab, rows: int = 5) -> None:
 '''
 
 
-def warnings(folder: Path, intro: str = "A slice is a call.", claim: str = "sum is faster") -> list[tuple[int, str]]:
+def warnings(
+    folder: Path, intro: str = "A slice is a call.", claim: str = "sum is faster"
+) -> list[tuple[int, str]]:
     path = folder / "mine.py"
     path.write_text(SOURCE.format(intro=intro, claim=claim))
     return [(line, sentence) for line, sentence in check_words(read_scenario(path))]
@@ -48,7 +50,10 @@ def test_long_sentence_is_counted_with_code_as_one_word(tmp_path: Path) -> None:
 
     assert warnings(tmp_path, at_limit + ".") == []
     assert warnings(tmp_path, at_limit + " more.") == [
-        (3, '"It is `a b c` so so so so so so so so so so so so so so so …": divide it: 26 words, 25 are easy to read')
+        (
+            3,
+            '"It is `a b c` so so so so so so so so so so so so so so so …": divide it: 26 words, 25 are easy to read',
+        )
     ]
 
 
@@ -56,7 +61,10 @@ def test_long_sentence_is_counted_with_code_as_one_word(tmp_path: Path) -> None:
     ("sentence", "advice"),
     [
         ("Of two arms each runs.", 'start with "if", "when" or the thing that acts, not with "Of"'),
-        ("It is slow: Where it is cold it waits.", 'start with "if", "when" or the thing that acts, not with "Where"'),
+        (
+            "It is slow: Where it is cold it waits.",
+            'start with "if", "when" or the thing that acts, not with "Where"',
+        ),
         ("Autograd keeps what is needed.", 'name the thing instead of "what is"'),
         ("It fails for the user, who has no GPU.", 'name the thing instead of "who has"'),
         ("The first one that ends wins.", 'name the thing instead of "one that"'),
@@ -69,8 +77,14 @@ def test_long_sentence_is_counted_with_code_as_one_word(tmp_path: Path) -> None:
         ("The value stands in a file.", 'write "is" instead of "stands"'),
         ("The run goes on.", 'write "continues" or "is running" instead of "goes on"'),
         ("A cast mends that.", 'write "fix" instead of "mends"'),
-        ("The arms are held against each other.", 'write "compared with" instead of "held against"'),
-        ("A worker runs beside the loop.", 'write "next to" or "while ... runs" instead of "beside"'),
+        (
+            "The arms are held against each other.",
+            'write "compared with" instead of "held against"',
+        ),
+        (
+            "A worker runs beside the loop.",
+            'write "next to" or "while ... runs" instead of "beside"',
+        ),
         ("It fails in silence.", 'write "without a message" instead of "in silence"'),
         ("The queue begins anew.", 'write "again" instead of "anew"'),
     ],

@@ -12,13 +12,17 @@ Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def run(tuilab: Tuilab, folder: Path, size: int) -> None:
-    path = write_scenario(folder, 'lab.claim("half", size // 2, equals=50)', claims={"half": "half of it is 50"})
+    path = write_scenario(
+        folder, 'lab.claim("half", size // 2, equals=50)', claims={"half": "half of it is 50"}
+    )
     path.write_text(path.read_text().replace("lab: Lab)", "lab: Lab, size: int = 100)"))
     done = tuilab("run", str(path), "--headless", "--quiet", "--size", str(size))
     assert done.returncode in (0, 1), done.stderr
 
 
-def test_the_verdicts_stand_in_their_order_with_what_changed(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_the_verdicts_stand_in_their_order_with_what_changed(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     for size in (100, 100, 80):
         run(tuilab, tmp_path, size)
 
@@ -39,23 +43,40 @@ def test_as_a_document_it_has_every_change(tuilab: Tuilab, root: Path, tmp_path:
 
     told = described(json.loads(tuilab("runs", "--claim", "half of", "--json").stdout))
 
-    assert (told["schema"], told["scenario"], told["key"]) == ("tuilab.claim-history/1", "probe", "half")
+    assert (told["schema"], told["scenario"], told["key"]) == (
+        "tuilab.claim-history/1",
+        "probe",
+        "half",
+    )
     assert [one["side"]["verdict"] for one in told["runs"]] == ["SUPPORTED", "REFUTED"]
     assert told["runs"][0]["changes"] == []
-    assert told["runs"][1]["changes"][0] == {"part": "parameter", "name": "size", "values": ["100", "80"]}
+    assert told["runs"][1]["changes"][0] == {
+        "part": "parameter",
+        "name": "size",
+        "values": ["100", "80"],
+    }
 
 
-def test_a_claim_that_no_run_makes_is_told_with_those_that_are(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_claim_that_no_run_makes_is_told_with_those_that_are(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     run(tuilab, tmp_path, 100)
 
     done = tuilab("runs", "--claim", "twice")
 
-    assert (done.returncode, done.stderr) == (2, "tuilab: 0 of 1 run have a claim twice; their claims are half\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "tuilab: 0 of 1 run have a claim twice; their claims are half\n",
+    )
 
 
-def test_words_of_several_claims_name_these_claims(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_words_of_several_claims_name_these_claims(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     body = 'lab.claim("first", True)\nlab.claim("second", True)'
-    path = write_scenario(tmp_path, body, claims={"first": "it is so", "second": "it is so as well"})
+    path = write_scenario(
+        tmp_path, body, claims={"first": "it is so", "second": "it is so as well"}
+    )
     tuilab("run", str(path), "--headless", "--quiet")
 
     done = tuilab("runs", "--claim", "it is")
@@ -67,4 +88,7 @@ def test_words_of_several_claims_name_these_claims(tuilab: Tuilab, root: Path, t
 def test_without_runs_there_is_nothing_to_follow(tuilab: Tuilab, root: Path) -> None:
     done = tuilab("runs", "--claim", "half")
 
-    assert done.returncode == 2 and "0 of 0 runs have a claim half; list the runs: tuilab runs" in done.stderr
+    assert (
+        done.returncode == 2
+        and "0 of 0 runs have a claim half; list the runs: tuilab runs" in done.stderr
+    )

@@ -42,13 +42,17 @@ def block(arm: str, number: int, wall_ms: float, cpu_ms: float | None) -> events
     )
 
 
-def timed_run(root: Path, measures: dict[str, str], *, has_thread_times: bool = True, end: str = "aaaaaa") -> Subject:
+def timed_run(
+    root: Path, measures: dict[str, str], *, has_thread_times: bool = True, end: str = "aaaaaa"
+) -> Subject:
     """Return a run with a claim for each of some pairs of arms, each judged on a clock."""
     arms = list(dict.fromkeys(arm for pair in measures for arm in PAIRS[pair]))
     records: list[events.Event] = [events.RaceStarted(arms=arms, threads=1, device="cpu", loops={})]
     for pair in measures:
         over, under = PAIRS[pair]
-        records.append(events.ClaimDeclared(text=pair, over=over, under=under, op="at_least", bound=1.3))
+        records.append(
+            events.ClaimDeclared(text=pair, over=over, under=under, op="at_least", bound=1.3)
+        )
     for arm in arms:
         for number in range(3):
             cpu_ms = CPU_MS[arm] if has_thread_times else None
@@ -56,14 +60,24 @@ def timed_run(root: Path, measures: dict[str, str], *, has_thread_times: bool = 
     for pair, measure in measures.items():
         records.append(
             events.VerdictReached(
-                text=pair, verdict="INCONCLUSIVE", rule="r", measure=measure, estimate=1.01, low=0.739, high=1.39
+                text=pair,
+                verdict="INCONCLUSIVE",
+                rule="r",
+                measure=measure,
+                estimate=1.01,
+                low=0.739,
+                high=1.39,
             )
         )
-    return read_subject(make_run(root, started(), *records, events.StateChanged(state="succeeded"), end=end))
+    return read_subject(
+        make_run(root, started(), *records, events.StateChanged(state="succeeded"), end=end)
+    )
 
 
 def printed(subject: Subject) -> str:
-    result = render_result(subject.summary, "succeeded", subject.run_dir, Style(), 200, has_chart=False)
+    result = render_result(
+        subject.summary, "succeeded", subject.run_dir, Style(), 200, has_chart=False
+    )
     return re.sub(r" +", " ", result)
 
 
@@ -79,9 +93,16 @@ def test_cpu_times_come_first_if_every_verdict_rests_on_cpu_time(tmp_path: Path)
 def test_printed_result_shows_the_judged_clock_first_and_names_the_other(tmp_path: Path) -> None:
     result = printed(timed_run(tmp_path, {"index/unbind": CPU}))
 
-    assert "index 1.27 ms CPU time a call (judged; wall clock 31.6 ms), median of 3 blocks" in result
-    assert "unbind 1.26 ms CPU time a call (judged; wall clock 1.76 ms), median of 3 blocks" in result
-    assert "index/unbind 1.01 [0.739, 1.39] in CPU time (18 on the wall clock), claimed at least 1.3" in result
+    assert (
+        "index 1.27 ms CPU time a call (judged; wall clock 31.6 ms), median of 3 blocks" in result
+    )
+    assert (
+        "unbind 1.26 ms CPU time a call (judged; wall clock 1.76 ms), median of 3 blocks" in result
+    )
+    assert (
+        "index/unbind 1.01 [0.739, 1.39] in CPU time (18 on the wall clock), claimed at least 1.3"
+        in result
+    )
 
 
 def test_arm_judged_on_both_clocks_shows_both_as_judged(tmp_path: Path) -> None:
@@ -104,7 +125,9 @@ def test_ratio_on_the_wall_clock_is_that_of_means_as_the_judged_one_is(tmp_path:
     (writer, arm) = next(key for key in subject.summary.blocks if key[1] == "index")
     subject.summary.blocks[writer, arm][0].step_s *= 8
 
-    assert "index/unbind 1.01 [0.739, 1.39] in CPU time (35.9 on the wall clock)" in printed(subject)
+    assert "index/unbind 1.01 [0.739, 1.39] in CPU time (35.9 on the wall clock)" in printed(
+        subject
+    )
 
 
 def test_old_journal_without_cpu_times_names_the_wall_clock(tmp_path: Path) -> None:
@@ -134,7 +157,9 @@ def test_chart_of_a_mixed_run_has_a_row_for_each_clock(tmp_path: Path) -> None:
 
 def test_json_has_the_times_on_both_clocks(tmp_path: Path) -> None:
     subject = timed_run(tmp_path, {"index/unbind": CPU})
-    race = document(results_of([(subject.summary, "succeeded", subject.run_dir)], 0))["runs"][0]["races"][0]
+    race = document(results_of([(subject.summary, "succeeded", subject.run_dir)], 0))["runs"][0][
+        "races"
+    ][0]
 
     assert race["step_s"] == pytest.approx([0.0316] * 3)
     assert race["thread_s"] == pytest.approx([0.00127] * 3)
@@ -165,9 +190,15 @@ def test_comparison_of_runs_on_two_clocks_names_both(tmp_path: Path) -> None:
 def two_process_run(root: Path, end: str, factor: float) -> Subject:
     """Return a run of two processes, judged on CPU time; `factor` makes the calls of index longer on that clock alone."""
     race = events.RaceStarted(arms=["index", "unbind"], threads=1, device="cpu", loops={})
-    claim = events.ClaimDeclared(text="index/unbind", over="index", under="unbind", op="at_least", bound=1.3)
-    reached = events.VerdictReached(text="index/unbind", verdict="INCONCLUSIVE", rule="r", measure=CPU, estimate=1.01)
-    run_dir = make_run(root, started(), claim, reached, events.StateChanged(state="succeeded"), end=end)
+    claim = events.ClaimDeclared(
+        text="index/unbind", over="index", under="unbind", op="at_least", bound=1.3
+    )
+    reached = events.VerdictReached(
+        text="index/unbind", verdict="INCONCLUSIVE", rule="r", measure=CPU, estimate=1.01
+    )
+    run_dir = make_run(
+        root, started(), claim, reached, events.StateChanged(state="succeeded"), end=end
+    )
     for worker in range(2):
         journal = Writer(run_dir / "journal" / f"worker-{worker}.jsonl")
         journal.append(race)
@@ -185,7 +216,9 @@ def test_slower_compares_times_on_the_judged_clock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_timings_pane_draws_the_judged_clock_and_names_the_other(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_timings_pane_draws_the_judged_clock_and_names_the_other(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     subject = timed_run(tmp_path, {"index/unbind": CPU})
     async with opened(app_on(tmp_path), size=size) as pilot:
         await open_run(pilot, subject.run_dir)

@@ -73,7 +73,9 @@ def test_who_names_the_device_has_no_option(tmp_path: Path) -> None:
     assert [param.name for param in source.read(path).params] == ["rows"]
 
 
-def test_it_stands_in_the_form_and_the_help_and_is_recorded(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_it_stands_in_the_form_and_the_help_and_is_recorded(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     path = str(write(tmp_path))
 
     shown, helped = tuilab("show", path).stdout, tuilab("run", path, "--help").stdout
@@ -85,7 +87,11 @@ def test_it_stands_in_the_form_and_the_help_and_is_recorded(tuilab: Tuilab, root
 
 def test_it_is_recorded_and_run_is_not_given_it(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
     path = write(tmp_path)
-    path.write_text(path.read_text().replace('[str(lab.device()), lab.arm("apart", body)()]', "[*map(str, ('cpu', 'cpu'))]"))
+    path.write_text(
+        path.read_text().replace(
+            '[str(lab.device()), lab.arm("apart", body)()]', "[*map(str, ('cpu', 'cpu'))]"
+        )
+    )
 
     done = tuilab("run", str(path), "--headless", "--quiet", "--device", "cpu")
 
@@ -97,8 +103,12 @@ def test_it_is_recorded_and_run_is_not_given_it(tuilab: Tuilab, root: Path, tmp_
 
 @pytest.mark.slow
 @pytest.mark.real_torch
-def test_the_scenario_and_its_arms_get_the_device_that_is_set(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    done = tuilab("run", str(write(tmp_path)), "--headless", "--quiet", env={"TUILAB_DEVICE": "cpu"})
+def test_the_scenario_and_its_arms_get_the_device_that_is_set(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    done = tuilab(
+        "run", str(write(tmp_path)), "--headless", "--quiet", env={"TUILAB_DEVICE": "cpu"}
+    )
 
     summary = look(newest(root) or root).summary
     assert done.returncode == 0, done.stdout

@@ -52,17 +52,27 @@ def test_a_claim_that_came_out_worse_is_a_regression_and_the_other_way_round_onl
     other = tuilab("compare", "bbbbbb", "aaaaaa", "--fail-on", "difference")
     plain = tuilab("compare", "aaaaaa", "bbbbbb")
     assert [done.returncode for done in (worse, better, other, plain)] == [1, 0, 1, 0]
-    assert "regression: 2 runs of tour: run 2: the picture has a hole: REFUTED, was SUPPORTED" in worse.stdout
+    assert (
+        "regression: 2 runs of tour: run 2: the picture has a hole: REFUTED, was SUPPORTED"
+        in worse.stdout
+    )
 
 
-def test_the_folders_of_two_boxes_are_compared_scenario_by_scenario(tuilab: Tuilab, tmp_path: Path) -> None:
+def test_the_folders_of_two_boxes_are_compared_scenario_by_scenario(
+    tuilab: Tuilab, tmp_path: Path
+) -> None:
     for box in ("one", "two"):
         put(tmp_path / box, "tour", "aaaaaa", box=box)
         put(tmp_path / box, "not-a-number", "bbbbbb")
     put(tmp_path / "one", "outliers", "cccccc")
 
-    told = described(json.loads(tuilab("compare", str(tmp_path / "one"), str(tmp_path / "two"), "--json").stdout))
-    assert [one["scenarios"] for one in told["comparisons"]] == [["tour", "tour"], ["not-a-number", "not-a-number"]]
+    told = described(
+        json.loads(tuilab("compare", str(tmp_path / "one"), str(tmp_path / "two"), "--json").stdout)
+    )
+    assert [one["scenarios"] for one in told["comparisons"]] == [
+        ["tour", "tour"],
+        ["not-a-number", "not-a-number"],
+    ]
     assert told["not_in_all"] == ["outliers"]
     tour = told["comparisons"][0]
     assert {"part": "environment", "name": "host", "values": ["one", "two"]} in tour["differences"]
@@ -76,14 +86,25 @@ def test_runs_of_two_boxes_are_told_by_the_names_of_these(tuilab: Tuilab, root: 
 
     assert "in 2 runs on 2 machines" in tuilab("compare", *words).stdout
     assert "run 1, one | run 2, two |" in tuilab("report", *words, "-o", "-", "--as", "md").stdout
-    assert '<th scope="col">run 2, two</th>' in tuilab("report", *words, "-o", "-", "--as", "html").stdout
+    assert (
+        '<th scope="col">run 2, two</th>'
+        in tuilab("report", *words, "-o", "-", "--as", "html").stdout
+    )
 
 
 def test_runs_of_several_boxes_are_found_with_several_roots(tuilab: Tuilab, tmp_path: Path) -> None:
     put(tmp_path / "one", "tour", "aaaaaa")
     put(tmp_path / "two", "tour", "bbbbbb")
 
-    done = tuilab("compare", "aaaaaa", "bbbbbb", "--root", str(tmp_path / "one"), "--root", str(tmp_path / "two"))
+    done = tuilab(
+        "compare",
+        "aaaaaa",
+        "bbbbbb",
+        "--root",
+        str(tmp_path / "one"),
+        "--root",
+        str(tmp_path / "two"),
+    )
     assert done.returncode == 0 and "aaaaaa" in done.stdout and "bbbbbb" in done.stdout
 
 
@@ -106,9 +127,14 @@ def test_curves_are_overlaid_and_plain_in_an_ascii_locale(tuilab: Tuilab, root: 
     assert plain.stdout.isascii() and "+----" in plain.stdout
 
 
-@pytest.mark.parametrize(("ending", "words"), [(".html", "side by side"), (".md", "| claim |"), (".json", "tuilab.compare/1")])
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [(".html", "side by side"), (".md", "| claim |"), (".json", "tuilab.compare/1")],
+)
 @pytest.mark.first(1)
-def test_a_comparison_is_written_as_a_report(tuilab: Tuilab, root: Path, tmp_path: Path, ending: str, words: str) -> None:
+def test_a_comparison_is_written_as_a_report(
+    tuilab: Tuilab, root: Path, tmp_path: Path, ending: str, words: str
+) -> None:
     for end in ("aaaaaa", "bbbbbb"):
         put(root, "tour", end)
     target = tmp_path / f"both{ending}"
@@ -136,7 +162,9 @@ def test_a_comparison_has_no_other_formats(tuilab: Tuilab, root: Path) -> None:
         (("a\x1b]0;x\x07", "aaaaaa"), 2, "no run named a\ufffd"),
     ],
 )
-def test_a_mistake_is_one_sentence(tuilab: Tuilab, root: Path, words: tuple[str, ...], code: int, sentence: str) -> None:
+def test_a_mistake_is_one_sentence(
+    tuilab: Tuilab, root: Path, words: tuple[str, ...], code: int, sentence: str
+) -> None:
     put(root, "tour", "aaaaaa")
 
     done = tuilab("compare", *words)
@@ -160,13 +188,18 @@ def _compared(first: Side, other: Side, shift: Shift | None) -> Comparison:
         ("at_least", None, 0),
     ],
 )
-def test_an_estimate_is_worse_only_beyond_its_interval_and_over_processes(op: str, shift: Shift | None, count: int) -> None:
+def test_an_estimate_is_worse_only_beyond_its_interval_and_over_processes(
+    op: str, shift: Shift | None, count: int
+) -> None:
     side = Side("SUPPORTED", 2.0, 1.9, 2.1, op=op)
 
     assert len(regressions(_compared(side, side, shift))) == count
 
 
-@pytest.mark.parametrize(("verdict", "count"), [("REFUTED", 1), ("INVALID", 1), ("INCONCLUSIVE", 0), ("NOT TESTABLE HERE", 0)])
+@pytest.mark.parametrize(
+    ("verdict", "count"),
+    [("REFUTED", 1), ("INVALID", 1), ("INCONCLUSIVE", 0), ("NOT TESTABLE HERE", 0)],
+)
 def test_what_could_not_be_told_is_no_regression(verdict: str, count: int) -> None:
     assert len(regressions(_compared(Side("SUPPORTED"), Side(verdict), None))) == count
 
@@ -179,17 +212,33 @@ def test_one_run_alone_is_compared_with_its_reference(tuilab: Tuilab, root: Path
     tuilab("note", "aaaaaa", "--tag", "baseline")
 
     done = tuilab("compare", "cccccc", "--fail-on", "regression")
-    sides = [[line.split()[:2] for line in printed.splitlines()[1:3]] for printed in (without.stdout, done.stdout)]
+    sides = [
+        [line.split()[:2] for line in printed.splitlines()[1:3]]
+        for printed in (without.stdout, done.stdout)
+    ]
     assert (without.returncode, done.returncode) == (0, 1)
     assert sides == [[["1", "bbbbbb"], ["2", "cccccc"]], [["1", "aaaaaa"], ["2", "cccccc"]]]
 
 
-def test_a_claim_that_a_run_has_not_decided_yet_is_no_difference(tuilab: Tuilab, root: Path) -> None:
+def test_a_claim_that_a_run_has_not_decided_yet_is_no_difference(
+    tuilab: Tuilab, root: Path
+) -> None:
     finished(root, {"it holds": "SUPPORTED"}, end="aaaaaa")
-    open_claim = events.ClaimDeclared(text="it holds", over="a", under="b", op="at_least", bound=2.0)
-    make_run(root, started(is_alive=True), open_claim, events.StateChanged(state="running"), end="bbbbbb")
+    open_claim = events.ClaimDeclared(
+        text="it holds", over="a", under="b", op="at_least", bound=2.0
+    )
+    make_run(
+        root, started(is_alive=True), open_claim, events.StateChanged(state="running"), end="bbbbbb"
+    )
     ended = make_run(root, started(), open_claim, events.StateChanged(state="failed"), end="cccccc")
 
-    going, over = (tuilab("compare", "aaaaaa", end, "--fail-on", "regression").stdout for end in ("bbbbbb", ended.name))
-    assert "Not decided yet: 1 claim" in going and "2  not decided yet" in going and "different verdicts" not in going
+    going, over = (
+        tuilab("compare", "aaaaaa", end, "--fail-on", "regression").stdout
+        for end in ("bbbbbb", ended.name)
+    )
+    assert (
+        "Not decided yet: 1 claim" in going
+        and "2  not decided yet" in going
+        and "different verdicts" not in going
+    )
     assert "Different: 1 claim" in over and "2  not judged" in over and "different verdicts" in over

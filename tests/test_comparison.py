@@ -24,11 +24,20 @@ def summary(*records: events.Record, **fields: Any) -> RunSummary:
     return fold([("supervisor", started(**fields)), *(("worker-0", record) for record in records)])
 
 
-def ratio(estimate: float, low: float, high: float, *, verdict: str = "SUPPORTED", **more: Any) -> list[events.Record]:
+def ratio(
+    estimate: float, low: float, high: float, *, verdict: str = "SUPPORTED", **more: Any
+) -> list[events.Record]:
     declared = events.ClaimDeclared(text="faster", over="a", under="b", op="at_least", bound=1.0)
     usual = {"unit": "repeats", "confidence": 0.95, **more}
     reached = events.VerdictReached(
-        text="faster", verdict=verdict, rule="r", estimate=estimate, low=low, high=high, units=6, **usual
+        text="faster",
+        verdict=verdict,
+        rule="r",
+        estimate=estimate,
+        low=low,
+        high=high,
+        units=6,
+        **usual,
     )
     return [declared, reached]
 
@@ -50,8 +59,12 @@ def test_runs_of_the_same_thing_differ_in_nothing() -> None:
 
 
 def test_a_changed_parameter_comes_before_the_environment() -> None:
-    box = [events.EnvironmentRecorded(part="torch", facts={"threads": threads}) for threads in (2, 8)]
-    found = comparison.compare([summary(box[0], params={"rows": 5}), summary(box[1], params={"rows": 500})])
+    box = [
+        events.EnvironmentRecorded(part="torch", facts={"threads": threads}) for threads in (2, 8)
+    ]
+    found = comparison.compare(
+        [summary(box[0], params={"rows": 5}), summary(box[1], params={"rows": 500})]
+    )
 
     assert [(row.part, row.name, row.values) for row in found.differences] == [
         ("parameter", "rows", ("5", "500")),
@@ -61,9 +74,13 @@ def test_a_changed_parameter_comes_before_the_environment() -> None:
 
 def test_what_was_not_recorded_is_not_available_rather_than_the_same() -> None:
     facts = {"governor": "powersave"}, {"missing": {"governor": "no frequency control"}}
-    found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=one)) for one in (*facts, {})])
+    found = comparison.compare(
+        [summary(events.EnvironmentRecorded(part="box", facts=one)) for one in (*facts, {})]
+    )
 
-    assert [row.values for row in found.differences] == [("powersave", "n/a: no frequency control", "n/a: not recorded")]
+    assert [row.values for row in found.differences] == [
+        ("powersave", "n/a: no frequency control", "n/a: not recorded")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +88,11 @@ def test_what_was_not_recorded_is_not_available_rather_than_the_same() -> None:
     [
         ([], True, "n/a: not recorded yet"),
         ([], False, "n/a: the run ended before it was recorded"),
-        ([events.EnvironmentRecorded(part="torch", facts={"version": "2.13"})], False, "n/a: not recorded"),
+        (
+            [events.EnvironmentRecorded(part="torch", facts={"version": "2.13"})],
+            False,
+            "n/a: not recorded",
+        ),
     ],
 )
 def test_what_a_run_has_not_recorded_of_the_box_is_told_once(
@@ -84,8 +105,13 @@ def test_what_a_run_has_not_recorded_of_the_box_is_told_once(
         events.EnvironmentRecorded(part="box", facts=box),
         events.Unavailable(what="gpu", reason="none"),
     ]
-    other: list[events.Record] = [events.EnvironmentRecorded(part="torch", facts={"version": "2.13"}), *whole[1:]]
-    found = comparison.compare([summary(*whole), summary(*other), summary(*recorded)], {2} if is_going_on else ())
+    other: list[events.Record] = [
+        events.EnvironmentRecorded(part="torch", facts={"version": "2.13"}),
+        *whole[1:],
+    ]
+    found = comparison.compare(
+        [summary(*whole), summary(*other), summary(*recorded)], {2} if is_going_on else ()
+    )
 
     (torch, rest) = found.differences
     assert (torch.name, torch.values[:2]) == ("torch version", ("2.12", "2.13"))
@@ -93,17 +119,26 @@ def test_what_a_run_has_not_recorded_of_the_box_is_told_once(
 
 
 def test_many_gpus_of_a_model_are_counted() -> None:
-    eight = [events.GpuFound(uuid=f"GPU-{n}", index=n, name="H100" if n else "T4", bytes_total=80) for n in range(8)]
+    eight = [
+        events.GpuFound(uuid=f"GPU-{n}", index=n, name="H100" if n else "T4", bytes_total=80)
+        for n in range(8)
+    ]
     found = comparison.compare([summary(*eight), summary(*eight[:2])])
 
-    assert [row.values for row in found.differences if row.name == "GPUs"] == [("7x H100, T4", "H100, T4")]
+    assert [row.values for row in found.differences if row.name == "GPUs"] == [
+        ("7x H100, T4", "H100, T4")
+    ]
 
 
 def test_how_busy_the_box_was_is_told_apart_from_what_it_is() -> None:
     boxes = [{"cpu": {"load_average": [load, 0, 0], "model": "x"}} for load in (0.5, 7.25)]
-    found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=facts)) for facts in boxes])
+    found = comparison.compare(
+        [summary(events.EnvironmentRecorded(part="box", facts=facts)) for facts in boxes]
+    )
 
-    assert [(row.part, row.values) for row in found.differences] == [("conditions", ("0.5", "7.25"))]
+    assert [(row.part, row.values) for row in found.differences] == [
+        ("conditions", ("0.5", "7.25"))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +151,9 @@ def test_how_busy_the_box_was_is_told_apart_from_what_it_is() -> None:
         ((1.0, 0.9, 1.1), True),
     ],
 )
-def test_estimates_differ_when_the_interval_of_their_ratio_leaves_out_1(other: tuple[float, ...], is_apart: bool) -> None:
+def test_estimates_differ_when_the_interval_of_their_ratio_leaves_out_1(
+    other: tuple[float, ...], is_apart: bool
+) -> None:
     found = comparison.compare([summary(*ratio(2.0, 1.9, 2.1)), summary(*ratio(*other))])
 
     (shift,) = found.claims[0].shifts
@@ -127,7 +164,9 @@ def test_estimates_differ_when_the_interval_of_their_ratio_leaves_out_1(other: t
 
 def test_the_interval_of_a_ratio_is_as_wide_as_independent_errors_make_it() -> None:
     """Two intervals of +-10 % (on a log scale) give one of +-10 % times the root of 2."""
-    found = comparison.compare([summary(*ratio(1.0, 1 / 1.1, 1.1)), summary(*ratio(1.0, 1 / 1.1, 1.1))])
+    found = comparison.compare(
+        [summary(*ratio(1.0, 1 / 1.1, 1.1)), summary(*ratio(1.0, 1 / 1.1, 1.1))]
+    )
 
     (shift,) = found.claims[0].shifts
     assert shift is not None
@@ -136,15 +175,25 @@ def test_the_interval_of_a_ratio_is_as_wide_as_independent_errors_make_it() -> N
 
 
 def test_runs_of_one_process_each_differ_with_a_warning() -> None:
-    found = comparison.compare([summary(*ratio(2.0, 1.9, 2.1, unit="rounds")), summary(*ratio(3.0, 2.9, 3.1, unit="rounds"))])
+    found = comparison.compare(
+        [
+            summary(*ratio(2.0, 1.9, 2.1, unit="rounds")),
+            summary(*ratio(3.0, 2.9, 3.1, unit="rounds")),
+        ]
+    )
 
     (shift,) = found.claims[0].shifts
     assert comparison.verdict_words(found.claims[0]) == "different estimates"
     assert shift and shift_words(2, shift).endswith("], of one process each")
 
 
-@pytest.mark.parametrize("broken", [(2.0, None, None), (2.0, 0.0, 3.0), (2.0, 1.0, float("inf")), (float("nan"), 1.0, 3.0)])
-def test_an_estimate_without_an_interval_is_not_held_against_another(broken: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize(
+    "broken",
+    [(2.0, None, None), (2.0, 0.0, 3.0), (2.0, 1.0, float("inf")), (float("nan"), 1.0, 3.0)],
+)
+def test_an_estimate_without_an_interval_is_not_held_against_another(
+    broken: tuple[Any, ...],
+) -> None:
     found = comparison.compare([summary(*ratio(2.0, 1.9, 2.1)), summary(*ratio(*broken))])
 
     assert found.claims[0].shifts == (None,)
@@ -171,7 +220,9 @@ def test_a_claim_that_only_one_run_makes_has_no_other_side() -> None:
 
 
 def test_recorded_runs_are_compared_with_their_times_and_curves() -> None:
-    found = comparison.compare([read_run(JOURNALS / "two-repeats"), read_run(JOURNALS / "outliers")])
+    found = comparison.compare(
+        [read_run(JOURNALS / "two-repeats"), read_run(JOURNALS / "outliers")]
+    )
 
     assert found.times
     assert all(value is None or value > 0 for _, values in found.times for value in values)
@@ -183,33 +234,63 @@ def test_a_number_that_a_run_has_not_says_why() -> None:
 
     (cells,) = number_tables(found)[0].rows
 
-    assert cells == ["forward a peak_bytes", "1 KiB", "n/a: not in this run", "n/a: nothing was recorded", "n/a: not yet"]
+    assert cells == [
+        "forward a peak_bytes",
+        "1 KiB",
+        "n/a: not in this run",
+        "n/a: nothing was recorded",
+        "n/a: not yet",
+    ]
 
 
 def test_an_estimate_without_an_interval_says_why() -> None:
-    side = Side("INCONCLUSIVE", 0.0828, None, None, why="1 repeat is too few, 6 are needed; judged on CPU time")
+    side = Side(
+        "INCONCLUSIVE",
+        0.0828,
+        None,
+        None,
+        why="1 repeat is too few, 6 are needed; judged on CPU time",
+    )
 
-    assert side_found(side) == ("INCONCLUSIVE", "0.0828, no interval: 1 repeat is too few, 6 are needed")
+    assert side_found(side) == (
+        "INCONCLUSIVE",
+        "0.0828, no interval: 1 repeat is too few, 6 are needed",
+    )
 
 
 def test_a_ratio_is_rounded_as_every_table_does() -> None:
-    large, near = Side("SUPPORTED", 1432.4, 1198.2, 1711.0, bound=100), Side("SUPPORTED", 1.42, 1.3004, 1.5, bound=1.3)
+    large, near = (
+        Side("SUPPORTED", 1432.4, 1198.2, 1711.0, bound=100),
+        Side("SUPPORTED", 1.42, 1.3004, 1.5, bound=1.3),
+    )
 
-    assert [side_found(one)[1] for one in (large, near)] == ["1432 [1198, 1711]", "1.42 [1.3004, 1.5]"]
+    assert [side_found(one)[1] for one in (large, near)] == [
+        "1432 [1198, 1711]",
+        "1.42 [1.3004, 1.5]",
+    ]
 
 
 def test_sizes_of_the_box_are_told_in_units() -> None:
-    one, other = (summary(events.EnvironmentRecorded(part="box", facts={"memory_total_bytes": gib << 30})) for gib in (7, 8))
+    one, other = (
+        summary(events.EnvironmentRecorded(part="box", facts={"memory_total_bytes": gib << 30}))
+        for gib in (7, 8)
+    )
     found = comparison.compare([one, other])
 
-    assert [(row.name, row.values) for row in found.differences] == [("memory total", ("7 GiB", "8 GiB"))]
+    assert [(row.name, row.values) for row in found.differences] == [
+        ("memory total", ("7 GiB", "8 GiB"))
+    ]
 
 
 def test_a_size_that_one_box_does_not_tell_stands_beside_that_of_the_other() -> None:
     boxes = {"memory_limit_bytes": 4 << 30}, {"missing": {"memory_limit_bytes": "no limit is set"}}
-    found = comparison.compare([summary(events.EnvironmentRecorded(part="box", facts=facts)) for facts in boxes])
+    found = comparison.compare(
+        [summary(events.EnvironmentRecorded(part="box", facts=facts)) for facts in boxes]
+    )
 
-    assert [(row.name, row.values) for row in found.differences] == [("memory limit", ("4 GiB", "n/a: no limit is set"))]
+    assert [(row.name, row.values) for row in found.differences] == [
+        ("memory limit", ("4 GiB", "n/a: no limit is set"))
+    ]
 
 
 def test_hostile_records_are_compared_like_any_other(tmp_path: Path) -> None:
@@ -221,12 +302,20 @@ def test_hostile_records_are_compared_like_any_other(tmp_path: Path) -> None:
 
 
 def test_sources_differ_by_their_lines() -> None:
-    assert comparison.source_changes("a\nb\nc", "a\nB\nc") == ["@@ -1,3 +1,3 @@", " a", "-b", "+B", " c"]
+    assert comparison.source_changes("a\nb\nc", "a\nB\nc") == [
+        "@@ -1,3 +1,3 @@",
+        " a",
+        "-b",
+        "+B",
+        " c",
+    ]
     assert comparison.source_changes("a", "a") == []
 
 
 def test_a_claim_is_compared_by_its_key_whatever_its_words_are() -> None:
-    found = comparison.compare([summary(*keyed("limit", "up to 88.7")), summary(*keyed("limit", "up to a logit of 88.72"))])
+    found = comparison.compare(
+        [summary(*keyed("limit", "up to 88.7")), summary(*keyed("limit", "up to a logit of 88.72"))]
+    )
 
     ((text, key),) = [(pair.text, pair.key) for pair in found.claims]
     assert (text, key) == ("up to a logit of 88.72", "limit")
@@ -295,7 +384,11 @@ def test_claims_of_several_boxes_are_told_box_by_box() -> None:
         "bytes ✓ 2 ✓ 3 ✓ 2",
     ]
     assert len({line.index("✗") if "✗" in line else line.rindex("✓ 3") for line in table[2:]}) == 1
-    assert [name.plain for name in numbers(3, found.boxes)] == ["run 1, one", "run 2, two", f"run 3, {host}"]
+    assert [name.plain for name in numbers(3, found.boxes)] == [
+        "run 1, one",
+        "run 2, two",
+        f"run 3, {host}",
+    ]
     narrow = claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 40).splitlines()
     assert len(narrow) == 1 + 3 * 3 and max(map(len, narrow)) <= 40
 
@@ -303,4 +396,7 @@ def test_claims_of_several_boxes_are_told_box_by_box() -> None:
 def test_on_one_box_there_is_no_table_of_boxes() -> None:
     found = comparison.compare([summary(*exact(2.0))] * 2)
 
-    assert found.boxes == () and claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 120) == ""
+    assert (
+        found.boxes == ()
+        and claims_on_boxes(found, Style(is_utf8=True, has_colour=False), 120) == ""
+    )

@@ -49,7 +49,9 @@ def test_what_a_call_raises_is_told_in_one_line(problem: Exception, told: str) -
     assert raised_by(throw, (problem,)) == told
 
 
-def test_what_a_call_held_is_gone_although_its_error_refers_to_itself(without_collector: None) -> None:
+def test_what_a_call_held_is_gone_although_its_error_refers_to_itself(
+    without_collector: None,
+) -> None:
     held = []
 
     def hold() -> None:
@@ -70,7 +72,9 @@ def test_a_call_that_raises_nothing_has_nothing_to_tell() -> None:
 def test_shapes_that_do_not_fit_are_told_in_the_words_of_torch() -> None:
     told = raised_by(torch.add, (torch.ones(3, 2), torch.ones(3, 4)))
 
-    assert told.startswith("RuntimeError: The size of tensor a (2) must match the size of tensor b (4)")
+    assert told.startswith(
+        "RuntimeError: The size of tensor a (2) must match the size of tensor b (4)"
+    )
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), SystemExit(3), BoxLacks("a second GPU")])
@@ -98,7 +102,9 @@ def test_torch_tells_again_what_it_tells_once_a_process() -> None:
 
     for _ in range(2):
         (told,) = warned_by(F.mse_loss, (prediction, target))
-        assert told.startswith("UserWarning: Using a target size (torch.Size([8])) that is different to the input size")
+        assert told.startswith(
+            "UserWarning: Using a target size (torch.Size([8])) that is different to the input size"
+        )
         assert ["non-leaf" in one for one in warned_by(lambda: stuck.grad, ())] == [True]
     assert not torch.is_warn_always_enabled()
 

@@ -19,7 +19,9 @@ def offered(tuilab: Tuilab, line: str, shell: str = "bash") -> list[str]:
     """Return what a shell is told for a line whose last word is begun."""
     words = line.split(" ")
     at = words[-1] if shell == "fish" else str(len(words) - 1)
-    done = tuilab(env={"_TUILAB_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": at})
+    done = tuilab(
+        env={"_TUILAB_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": at}
+    )
     return [offer for offer in done.stdout.split("\n") if offer]
 
 
@@ -61,7 +63,12 @@ def test_what_goes_on_is_stopped_and_what_is_over_is_deleted(tuilab: Tuilab, roo
 
     assert offered(tuilab, "tuilab stop ") == ["plain,bbbbbb"]
     assert offered(tuilab, "tuilab rm ") == ["plain,aaaaaa"]
-    assert offered(tuilab, "tuilab note ") == ["plain,last", "plain,last~1", "plain,bbbbbb", "plain,aaaaaa"]
+    assert offered(tuilab, "tuilab note ") == [
+        "plain,last",
+        "plain,last~1",
+        "plain,bbbbbb",
+        "plain,aaaaaa",
+    ]
     assert "plain,aaaaaa" not in offered(tuilab, "tuilab compare aaaaaa ")
 
 
@@ -69,7 +76,12 @@ def test_sweeps_are_offered_where_one_is_begun(tuilab: Tuilab, root: Path) -> No
     sweep = events.Sweep(id="sweep-0a1b2c", values={"rows": [5]}, point={"rows": 5})
     finished(root, {}, end="aaaaaa", sweep=sweep)
 
-    for line in ("tuilab report s", "tuilab attach s", "tuilab stop sweep-", "tuilab sweep --resume s"):
+    for line in (
+        "tuilab report s",
+        "tuilab attach s",
+        "tuilab stop sweep-",
+        "tuilab sweep --resume s",
+    ):
         assert offered(tuilab, line) == ["plain,sweep-last", "plain,sweep-0a1b2c"]
     assert offered(tuilab, "tuilab sweep --resume sweep-0") == ["plain,sweep-0a1b2c"]
     assert offered(tuilab, "tuilab attach ") == ["plain,last", "plain,last~1", "plain,aaaaaa"]
@@ -84,7 +96,9 @@ def test_tags_and_claims_are_offered(tuilab: Tuilab, root: Path) -> None:
     assert "plain,unbind" in offered(tuilab, "tuilab runs --scenario row-reduce --claim unb")
 
 
-def test_claims_of_a_scenario_that_is_in_no_folder_are_those_of_its_last_run(tuilab: Tuilab, root: Path) -> None:
+def test_claims_of_a_scenario_that_is_in_no_folder_are_those_of_its_last_run(
+    tuilab: Tuilab, root: Path
+) -> None:
     source = '"""A probe.\n\n## Look for\n\n- [it-holds] It holds.\n"""\ndef run(lab):\n    lab.claim("it-holds")\n'
     (finished(root, {}, name="probe") / "scenario.py").write_text(source)
 
@@ -118,18 +132,31 @@ def test_a_plain_question_is_answered_as_click_answers_one_with_quotes(
     ("typed", "whole"),
     [
         ("tuilab exec -- train-my", "tuilab exec -- train-my-net "),
-        ("tuilab sweep --set a=1,2 -- env train-my-net no", "tuilab sweep --set a=1,2 -- env train-my-net notes.txt "),
-        ("tuilab ab --arm a --arm b -- ./bin/train-m", "tuilab ab --arm a --arm b -- ./bin/train-my-net "),
+        (
+            "tuilab sweep --set a=1,2 -- env train-my-net no",
+            "tuilab sweep --set a=1,2 -- env train-my-net notes.txt ",
+        ),
+        (
+            "tuilab ab --arm a --arm b -- ./bin/train-m",
+            "tuilab ab --arm a --arm b -- ./bin/train-my-net ",
+        ),
     ],
 )
-def test_a_command_behind_dashes_is_completed_by_bash_itself(tuilab: Tuilab, tmp_path: Path, typed: str, whole: str) -> None:
+def test_a_command_behind_dashes_is_completed_by_bash_itself(
+    tuilab: Tuilab, tmp_path: Path, typed: str, whole: str
+) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "notes.txt").touch()
     for name, does in (("train-my-net", "true"), ("tuilab", f"touch {tmp_path}/asked")):
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
         (tmp_path / "bin" / name).chmod(0o755)
     (tmp_path / "rc").write_text(tuilab(env={"_TUILAB_COMPLETE": "bash_source"}).stdout)
-    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TERM": "dumb", "INPUTRC": "/dev/null"}
+    env = {
+        **os.environ,
+        "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+        "TERM": "dumb",
+        "INPUTRC": "/dev/null",
+    }
     ours, theirs = pty.openpty()
     bash = subprocess.Popen(
         ["bash", "--rcfile", "rc", "-i"],
@@ -176,12 +203,16 @@ def odd(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_no_word_of_a_scenario_steers_a_terminal_or_becomes_another(tuilab: Tuilab, odd: str, shell: str) -> None:
+def test_no_word_of_a_scenario_steers_a_terminal_or_becomes_another(
+    tuilab: Tuilab, odd: str, shell: str
+) -> None:
     names = offered(tuilab, f"tuilab run --scenarios {odd} ", shell)
     choices = offered(tuilab, f"tuilab run good --scenarios {odd} --choice ", shell)
     options = offered(tuilab, f"tuilab run good --scenarios {odd} --cho", shell)
 
-    assert [line for line in (*names, *choices, *options) if not line.replace("\t", "").isprintable()] == []
+    assert [
+        line for line in (*names, *choices, *options) if not line.replace("\t", "").isprintable()
+    ] == []
     assert [line for line in (*names, *choices) if "owned" in line and "Title" not in line] == []
     assert any("good" in line for line in names) and any("--choice" in line for line in options)
     words = {"bash": ["plain,even"], "zsh": ["$(touch hit)", "two words", "even"]}

@@ -31,7 +31,9 @@ def configured(tuilab: Tuilab, tmp_path: Path, folder: Path) -> Configured:
     """Run `tuilab` with that config folder and without variables of ours, unless they are given."""
 
     def run(*words: str, **environ: str) -> "CompletedProcess[str]":
-        return tuilab(*words, env={"TUILAB_ROOT": "", "XDG_CONFIG_HOME": str(tmp_path / "config"), **environ})
+        return tuilab(
+            *words, env={"TUILAB_ROOT": "", "XDG_CONFIG_HOME": str(tmp_path / "config"), **environ}
+        )
 
     return run
 
@@ -42,37 +44,68 @@ def test_without_a_file_everything_has_its_default(configured: Configured, folde
     assert shown.startswith(f"# {folder}/config.toml (no such file)\n")
     assert shown.count("# default\n") == 4
     assert configured("config", "path").stdout == f"{folder}/config.toml\n"
-    assert configured("config", "validate").stdout == f"there is no {folder}/config.toml: all settings have their defaults\n"
+    assert (
+        configured("config", "validate").stdout
+        == f"there is no {folder}/config.toml: all settings have their defaults\n"
+    )
 
 
-def test_an_option_counts_before_a_variable_before_the_file(configured: Configured, folder: Path, tmp_path: Path) -> None:
+def test_an_option_counts_before_a_variable_before_the_file(
+    configured: Configured, folder: Path, tmp_path: Path
+) -> None:
     for name, end in (("file", "1"), ("variable", "2"), ("option", "3")):
         make_run(tmp_path / name, RUN[:-1] + end)
     (folder / "config.toml").write_text(f'root = "{tmp_path}/file"\n')
 
     def newest(*words: str, **environ: str) -> str:
-        return str(json.loads(configured("runs", "--json", *words, **environ).stdout)["runs"][0]["run"][-1])
+        return str(
+            json.loads(configured("runs", "--json", *words, **environ).stdout)["runs"][0]["run"][-1]
+        )
 
     variable = {"TUILAB_ROOT": f"{tmp_path}/variable"}
-    assert [newest(), newest(**variable), newest("--root", f"{tmp_path}/option", **variable)] == ["1", "2", "3"]
+    assert [newest(), newest(**variable), newest("--root", f"{tmp_path}/option", **variable)] == [
+        "1",
+        "2",
+        "3",
+    ]
 
 
-def test_what_is_printed_is_toml_and_says_who_set_it(configured: Configured, folder: Path, tmp_path: Path) -> None:
+def test_what_is_printed_is_toml_and_says_who_set_it(
+    configured: Configured, folder: Path, tmp_path: Path
+) -> None:
     (folder / "config.toml").write_text(f'# mine\nfps = 1\nscenarios = ["{tmp_path}"]\n')
 
     shown = configured("config", TUILAB_ROOT="/some/where").stdout
-    assert tomllib.loads(shown) == {"root": "/some/where", "scenarios": [str(tmp_path)], "fps": 1.0, "device": "auto"}
-    assert [line.partition("  # ")[2] for line in shown.splitlines()[1:]] == ["TUILAB_ROOT", "line 3", "line 2", "default"]
+    assert tomllib.loads(shown) == {
+        "root": "/some/where",
+        "scenarios": [str(tmp_path)],
+        "fps": 1.0,
+        "device": "auto",
+    }
+    assert [line.partition("  # ")[2] for line in shown.splitlines()[1:]] == [
+        "TUILAB_ROOT",
+        "line 3",
+        "line 2",
+        "default",
+    ]
     assert configured("config", "validate").stdout == f"{folder}/config.toml is valid: 2 settings\n"
 
 
-def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured, folder: Path, tmp_path: Path) -> None:
+def test_scenarios_of_the_file_are_found_by_every_command(
+    configured: Configured, folder: Path, tmp_path: Path
+) -> None:
     mine = tmp_path / "mine" / "own"
     mine.mkdir(parents=True)
     write_scenario(mine, 'lab.claim("one-is-one", True)', name="my-idea")
-    (folder / "config.toml").write_text(f'scenarios = ["{tmp_path}/mine"]\nroot = "{tmp_path}/runs"\n')
+    (folder / "config.toml").write_text(
+        f'scenarios = ["{tmp_path}/mine"]\nroot = "{tmp_path}/runs"\n'
+    )
 
-    said = [configured("list"), configured("show", "my-idea"), configured("run", "my-idea", "--headless", "--quiet")]
+    said = [
+        configured("list"),
+        configured("show", "my-idea"),
+        configured("run", "my-idea", "--headless", "--quiet"),
+    ]
     assert [done.returncode for done in said] == [0, 0, 0], [done.stderr for done in said]
     assert "my-idea" in said[0].stdout
 
@@ -88,10 +121,16 @@ def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured
         (b"\n\n  scenarios = '/x'\n", "line 3: scenarios takes a list"),
         (b"scenarios = ['/a:b']\n", "line 1: scenarios takes a list"),
         (b"fps = 1\nfbs = 2\n", "line 2: unknown setting fbs; did you mean fps?"),
-        (b"fps = 1\n[theme]\nname = 'x'\n", "line 2: unknown setting theme; there are root, scenarios, fps, device"),
+        (
+            b"fps = 1\n[theme]\nname = 'x'\n",
+            "line 2: unknown setting theme; there are root, scenarios, fps, device",
+        ),
         (b"device = 'cuda:'\n", "line 1: device takes auto, cpu, cuda or a GPU such as cuda:3"),
         (b"device = 3\n", "line 1: device takes auto"),
-        (b"device = 'MIG-3f2a'\n", "a GPU such as cuda:3; to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"),
+        (
+            b"device = 'MIG-3f2a'\n",
+            "a GPU such as cuda:3; to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES",
+        ),
         (b"root = 'GPU-1'\n", "or a path that begins with ~\n"),
         (b"fps = = 2\n", "(at line 1, column 7)"),
         (b"fps = 1\nroot = '\xff'\n", "line 2 is not UTF-8; save the file as UTF-8"),
@@ -100,16 +139,22 @@ def test_scenarios_of_the_file_are_found_by_every_command(configured: Configured
     ],
 )
 @pytest.mark.first(5)
-def test_a_mistake_is_one_sentence_with_its_line(configured: Configured, folder: Path, text: bytes, sentence: str) -> None:
+def test_a_mistake_is_one_sentence_with_its_line(
+    configured: Configured, folder: Path, text: bytes, sentence: str
+) -> None:
     (folder / "config.toml").write_bytes(text)
 
     done = configured("config", "validate")
 
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and sentence in done.stderr, done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and sentence in done.stderr, (
+        done.stderr
+    )
     assert "\x1b" not in done.stderr
 
 
-def test_a_mistake_stops_every_verb_but_help_and_those_that_tell_of_it(configured: Configured, folder: Path) -> None:
+def test_a_mistake_stops_every_verb_but_help_and_those_that_tell_of_it(
+    configured: Configured, folder: Path
+) -> None:
     (folder / "config.toml").write_bytes(b"fps = 0\n")
 
     for words in (("config",), ("runs",), ("list",)):
@@ -119,19 +164,30 @@ def test_a_mistake_stops_every_verb_but_help_and_those_that_tell_of_it(configure
 
 
 @pytest.mark.slow
-def test_the_doctor_works_with_a_file_that_is_wrong_and_says_so(configured: Configured, folder: Path) -> None:
+def test_the_doctor_works_with_a_file_that_is_wrong_and_says_so(
+    configured: Configured, folder: Path
+) -> None:
     (folder / "config.toml").write_text("fps = 0\n")
 
-    (check,) = [one for one in json.loads(configured("doctor", "--json").stdout)["checks"] if one["id"] == "lab.config"]
+    (check,) = [
+        one
+        for one in json.loads(configured("doctor", "--json").stdout)["checks"]
+        if one["id"] == "lab.config"
+    ]
     assert check["status"] == "fail" and "line 1" in check["found"]
 
 
 def test_a_variable_that_makes_no_sense_is_one_sentence(configured: Configured) -> None:
     said = [configured("config", TUILAB_FPS="often"), configured("attach", TUILAB_FPS="often")]
-    said += [configured(*words, TUILAB_DEVICE="gpu") for words in (["config"], ["run", "xyy", "--headless"])]
+    said += [
+        configured(*words, TUILAB_DEVICE="gpu")
+        for words in (["config"], ["run", "xyy", "--headless"])
+    ]
 
     assert [done.returncode for done in said] == [2] * 4
-    assert all(done.stderr.startswith("tuilab: TUILAB_") and done.stderr.count("\n") == 1 for done in said)
+    assert all(
+        done.stderr.startswith("tuilab: TUILAB_") and done.stderr.count("\n") == 1 for done in said
+    )
 
 
 def test_a_device_that_is_set_counts_where_a_command_line_says_nothing_and_is_told_like_one(
@@ -157,11 +213,19 @@ def test_a_folder_that_is_not_there_fails_validation(configured: Configured, fol
     done = configured("config", "validate")
     assert done.returncode == 2 and "line 2: no folder /not/there; correct scenarios" in done.stderr
     listed = configured("list")
-    assert listed.returncode == 2 and "/not/there is not a folder; TUILAB_SCENARIOS, or the config file" in listed.stderr
+    assert (
+        listed.returncode == 2
+        and "/not/there is not a folder; TUILAB_SCENARIOS, or the config file" in listed.stderr
+    )
 
 
-@pytest.mark.parametrize("line", ["fps = {}", "device = {}", "scenarios = [{}]", "root = {}", "{} = 1", "[{}]\nx = 1", "{}{}"])
-def test_no_word_of_the_file_is_obeyed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+@pytest.mark.parametrize(
+    "line",
+    ["fps = {}", "device = {}", "scenarios = [{}]", "root = {}", "{} = 1", "[{}]\nx = 1", "{}{}"],
+)
+def test_no_word_of_the_file_is_obeyed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     evil = json.dumps(f"/{word('config').replace(':', '')}").replace("\x7f", "\\u007f")
     (folder / "config.toml").write_text(line.format(evil, evil))

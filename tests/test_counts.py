@@ -48,7 +48,9 @@ def test_backward_is_counted_apart_and_leaves_no_gradient_behind() -> None:
 
 
 def test_a_sum_makes_nothing_in_backward_but_a_view() -> None:
-    backward = backward_of(count(lambda: torch.ones(50, 10, requires_grad=True).sum(0), (), backward=True))
+    backward = backward_of(
+        count(lambda: torch.ones(50, 10, requires_grad=True).sum(0), (), backward=True)
+    )
 
     assert (backward.operators, backward.born_bytes) == (2, 0)
 
@@ -58,7 +60,11 @@ def test_the_peak_of_backward_goes_on_from_what_forward_left() -> None:
 
     counted = count(lambda: layer(layer(x)), (), backward=True)
 
-    assert (counted.peak_bytes, counted.live_bytes, counted.saved_bytes) == (2 * x.nbytes, 2 * x.nbytes, 2 * x.nbytes)
+    assert (counted.peak_bytes, counted.live_bytes, counted.saved_bytes) == (
+        2 * x.nbytes,
+        2 * x.nbytes,
+        2 * x.nbytes,
+    )
     assert backward_of(counted).peak_bytes > counted.peak_bytes
 
 
@@ -91,12 +97,18 @@ def test_inference_mode_calls_the_same_operators() -> None:
         inside = count(net, (x,), backward=False)
 
     outside = count(net, (x,), backward=False)
-    assert (inside.calls, inside.flops, inside.peak_bytes) == (outside.calls, outside.flops, outside.peak_bytes)
+    assert (inside.calls, inside.flops, inside.peak_bytes) == (
+        outside.calls,
+        outside.flops,
+        outside.peak_bytes,
+    )
     assert (inside.nodes, inside.saved_bytes) == (0, 0)
 
 
 def test_a_tensor_on_paper_has_operations_and_no_bytes() -> None:
-    counted = count(torch.mm, (torch.ones(2, 3, device="meta"), torch.ones(3, 5, device="meta")), backward=False)
+    counted = count(
+        torch.mm, (torch.ones(2, 3, device="meta"), torch.ones(3, 5, device="meta")), backward=False
+    )
 
     assert (counted.flops, counted.born_bytes) == (2 * 2 * 3 * 5, 0)
 
@@ -104,14 +116,19 @@ def test_a_tensor_on_paper_has_operations_and_no_bytes() -> None:
 def test_the_backward_of_several_tensors_is_that_of_the_sum_of_all() -> None:
     x, y = torch.ones(3, requires_grad=True), torch.ones(3)
 
-    backward = backward_of(count(lambda: {"a": [x * 2, y], "b": (x * 3, "text")}, (), backward=True))
+    backward = backward_of(
+        count(lambda: {"a": [x * 2, y], "b": (x * 3, "text")}, (), backward=True)
+    )
 
     assert [gradient.tolist() for gradient in backward.value] == [[5.0] * 3]
 
 
 @pytest.mark.parametrize("f", [lambda: torch.ones(3), lambda: None])
 def test_what_has_no_gradient_has_no_backward(f: Any) -> None:
-    with pytest.raises(ValueError, match="backward=True takes a function whose result requires a gradient, but f returned"):
+    with pytest.raises(
+        ValueError,
+        match="backward=True takes a function whose result requires a gradient, but f returned",
+    ):
         count(f, (), backward=True)
 
 

@@ -25,7 +25,9 @@ def write(folder: Path, *lines: str) -> None:
 
 
 def own(folder: Path) -> list[Scenario]:
-    return [scenario for scenario in catalog.load([folder]) if scenario.path.startswith(str(folder))]
+    return [
+        scenario for scenario in catalog.load([folder]) if scenario.path.startswith(str(folder))
+    ]
 
 
 def faults(folder: Path) -> list[tuple[int, str]]:
@@ -33,10 +35,25 @@ def faults(folder: Path) -> list[tuple[int, str]]:
 
 
 def test_lessons_are_listed_in_the_order_of_the_course(mine: Path) -> None:
-    write(mine, "# of my own", "zoo: animals", "    bees", "    apes: bees", "", "art: pictures", "    oils: apes")
+    write(
+        mine,
+        "# of my own",
+        "zoo: animals",
+        "    bees",
+        "    apes: bees",
+        "",
+        "art: pictures",
+        "    oils: apes",
+    )
 
-    assert [(one.id, one.builds_on) for one in own(mine)] == [("bees", ()), ("apes", ("bees",)), ("oils", ("apes",))]
-    assert {topic: about for topic, about in catalog.topics([mine]).items() if topic in ("zoo", "art")} == {
+    assert [(one.id, one.builds_on) for one in own(mine)] == [
+        ("bees", ()),
+        ("apes", ("bees",)),
+        ("oils", ("apes",)),
+    ]
+    assert {
+        topic: about for topic, about in catalog.topics([mine]).items() if topic in ("zoo", "art")
+    } == {
         "zoo": "animals",
         "art": "pictures",
     }
@@ -52,7 +69,11 @@ def test_without_a_course_lessons_are_listed_by_name(mine: Path) -> None:
     ("lines", "line", "why"),
     [
         (["zoo:", "  apes"], 1, "the topic zoo has no description; add one"),
-        (["  apes"], 1, 'this line is not in the form "topic: what it is about" or, indented, "lesson: one, another"'),
+        (
+            ["  apes"],
+            1,
+            'this line is not in the form "topic: what it is about" or, indented, "lesson: one, another"',
+        ),
         (
             ["zoo: x", "  \x1b[31m"],
             2,
@@ -60,7 +81,11 @@ def test_without_a_course_lessons_are_listed_by_name(mine: Path) -> None:
         ),
         (["zoo: x", "  bats"], 2, "no scenario zoo/bats exists; remove this line, or correct it"),
         (["zoo: x", "  oils"], 2, "no scenario zoo/oils exists; remove this line, or correct it"),
-        (["zoo: x", "  apes: bees", "  bees"], 2, "bees has to come before apes, which builds on it"),
+        (
+            ["zoo: x", "  apes: bees", "  bees"],
+            2,
+            "bees has to come before apes, which builds on it",
+        ),
         (
             ["zoo: x", "  a", "  b", "  c", "  apes: a, b, c"],
             5,
@@ -69,7 +94,9 @@ def test_without_a_course_lessons_are_listed_by_name(mine: Path) -> None:
         (["zoo: x", "  apes"], 1, "the lesson zoo/bees is missing; add a line for it"),
     ],
 )
-def test_what_is_wrong_in_a_course_is_told_with_its_line(mine: Path, lines: list[str], line: int, why: str) -> None:
+def test_what_is_wrong_in_a_course_is_told_with_its_line(
+    mine: Path, lines: list[str], line: int, why: str
+) -> None:
     write(mine, *lines)
 
     assert (line, why) in faults(mine)
@@ -90,7 +117,10 @@ def test_the_check_of_all_lessons_tells_what_is_wrong_in_their_order(
 
     code = check_verb.command.main(["--scenarios", str(mine)], standalone_mode=False)
 
-    assert "course.txt:2: bees has to come before apes, which builds on it\n" in capsys.readouterr().out
+    assert (
+        "course.txt:2: bees has to come before apes, which builds on it\n"
+        in capsys.readouterr().out
+    )
     assert code == 1
 
 

@@ -32,7 +32,9 @@ def started(**more: Any) -> events.RunStarted:
 
 @given(
     params=st.dictionaries(
-        st.text(max_size=20), st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(max_size=1000)), max_size=30
+        st.text(max_size=20),
+        st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(max_size=1000)),
+        max_size=30,
     ),
     claims=st.lists(st.text(max_size=4000), max_size=40),
     argv=st.lists(st.text(max_size=4000), max_size=40),
@@ -49,7 +51,13 @@ def test_a_description_of_any_length_is_read_back_whole(
     has_keys: bool,
 ) -> None:
     keys = [f"key-{at}" for at in range(len(claims))] if has_keys else []
-    whole = {"params": params, "changed": list(params), "claims": claims, "claim_keys": keys, "argv": argv}
+    whole = {
+        "params": params,
+        "changed": list(params),
+        "claims": claims,
+        "claim_keys": keys,
+        "argv": argv,
+    }
     path = tmp_path_factory.mktemp("journal") / "supervisor.jsonl"
     writer = Writer(path)
 
@@ -71,7 +79,9 @@ def test_a_short_description_is_one_record() -> None:
 
 
 def test_each_record_of_a_long_description_fits_a_line() -> None:
-    records = first_records(started(title="x" * 100_000, claims=["\x01" * 4000] * 50, argv=["\x01" * 100_000] * 3))
+    records = first_records(
+        started(title="x" * 100_000, claims=["\x01" * 4000] * 50, argv=["\x01" * 100_000] * 3)
+    )
 
     assert max(len(encode_anything(record)) for record in records) < LINE_LIMIT - 100
     (first, *_) = records
@@ -82,11 +92,16 @@ def test_each_record_of_a_long_description_fits_a_line() -> None:
 def test_a_run_with_a_thousand_claims_starts_and_is_whole(
     tmp_path: Path, root: Path, tuilab: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:
-    texts = [f"claim number {number} is about as long as claims are, which is a line or so of text" for number in range(1500)]
+    texts = [
+        f"claim number {number} is about as long as claims are, which is a line or so of text"
+        for number in range(1500)
+    ]
     claims = {f"c{number}": text for number, text in enumerate(texts)}
     body = 'lab.claim("c0", True)'
 
-    done = tuilab("run", str(write_scenario(tmp_path, body, claims=claims)), "--headless", "--quiet")
+    done = tuilab(
+        "run", str(write_scenario(tmp_path, body, claims=claims)), "--headless", "--quiet"
+    )
     verified = tuilab("verify")
 
     run_dir = newest(root)
@@ -98,19 +113,34 @@ def test_a_run_with_a_thousand_claims_starts_and_is_whole(
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
-        (Scenario("s", "t", "s.py", claims=(Stated("", "c" * 4001),)), "a claim takes up to 4000 characters; c+… has 4001"),
         (
-            Scenario("s", "t", "s.py", params=(Param("kind", "choice", "a", choices=("a", "b" * 100_000)),)),
+            Scenario("s", "t", "s.py", claims=(Stated("", "c" * 4001),)),
+            "a claim takes up to 4000 characters; c+… has 4001",
+        ),
+        (
+            Scenario(
+                "s",
+                "t",
+                "s.py",
+                params=(Param("kind", "choice", "a", choices=("a", "b" * 100_000)),),
+            ),
             "kind: b+… cannot be recorded; use a text of up to 1000 characters",
         ),
         (
-            Scenario("s", "t", "s.py", params=tuple(Param(f"p{n}", "str", "x" * (900 + n // 2)) for n in range(120))),
+            Scenario(
+                "s",
+                "t",
+                "s.py",
+                params=tuple(Param(f"p{n}", "str", "x" * (900 + n // 2)) for n in range(120)),
+            ),
             "parameters may have 100000 bytes together, not [0-9]+; the longest is p11[89]",
         ),
     ],
     ids=["a claim", "a choice", "all parameters"],
 )
-def test_what_cannot_be_recorded_is_refused_before_there_is_a_run(scenario: Scenario, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_recorded_is_refused_before_there_is_a_run(
+    scenario: Scenario, said: str, tmp_path: Path
+) -> None:
     given_values = {param.name: param.choices[-1] for param in scenario.params if param.choices}
 
     with pytest.raises(UsageError, match=said):

@@ -45,7 +45,9 @@ def test_a_device_that_nobody_would_wait_for_is_refused() -> None:
         devices.door(torch.device("mps"))
 
 
-def test_the_gpu_in_use_is_the_one_that_was_chosen_or_else_the_current_one(cuda: "FakeCuda") -> None:
+def test_the_gpu_in_use_is_the_one_that_was_chosen_or_else_the_current_one(
+    cuda: "FakeCuda",
+) -> None:
     assert devices.in_use(torch.device("cuda:1")).index == 1
     assert devices.in_use(torch.device("cpu")).index == 0
     assert devices.in_use().index == 0
@@ -164,9 +166,15 @@ def test_a_box_without_gpus_says_why(make_cuda: "Callable[..., FakeCuda]") -> No
     assert torch_gpus.facts().keys() == {"missing"}
 
 
-@pytest.mark.parametrize(("version", "reason"), [(None, "is a build without CUDA"), ("13.0", "torch sees no CUDA device")])
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [(None, "is a build without CUDA"), ("13.0", "torch sees no CUDA device")],
+)
 def test_a_build_without_cuda_is_another_reason_than_a_driver(
-    make_cuda: "Callable[..., FakeCuda]", monkeypatch: pytest.MonkeyPatch, version: str | None, reason: str
+    make_cuda: "Callable[..., FakeCuda]",
+    monkeypatch: pytest.MonkeyPatch,
+    version: str | None,
+    reason: str,
 ) -> None:
     make_cuda(0, initialised=False)
     monkeypatch.setattr(torch.version, "cuda", version)
@@ -180,7 +188,9 @@ def float32() -> tuple[bool, bool]:
 
 
 @pytest.mark.parametrize(("name", "allowed"), [("ieee", False), ("tf32", True)])
-def test_a_precision_holds_for_its_block_and_touches_no_gpu(unused_cuda: "FakeCuda", name: str, allowed: bool) -> None:
+def test_a_precision_holds_for_its_block_and_touches_no_gpu(
+    unused_cuda: "FakeCuda", name: str, allowed: bool
+) -> None:
     before = float32()
 
     with pytest.raises(KeyError), precision(name):
@@ -247,9 +257,13 @@ def test_a_gpu_on_which_a_first_kernel_runs_is_usable_and_keeps_nothing(cuda: "F
 
 
 def test_a_gpu_that_refuses_says_why_in_one_sentence_and_the_others_go_on(cuda: "FakeCuda") -> None:
-    cuda.gpus[0].refuses = "CUDA error: no kernel image is available for execution on the device\nCUDA kernel errors might be"
+    cuda.gpus[
+        0
+    ].refuses = "CUDA error: no kernel image is available for execution on the device\nCUDA kernel errors might be"
 
-    assert Cuda(0).why_not() == "CUDA error: no kernel image is available for execution on the device"
+    assert (
+        Cuda(0).why_not() == "CUDA error: no kernel image is available for execution on the device"
+    )
     assert Cuda(1).why_not() == ""
 
 

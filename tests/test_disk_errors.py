@@ -42,8 +42,15 @@ def test_a_run_whose_disk_fails_is_one_sentence(
     monkeypatch.setenv("BROKEN", broken)
     monkeypatch.setenv("WITH", error)
 
-    for words in (["verify"], ["export", "-o", str(tmp_path / "run.tar.gz")], ["attach", "--json"], ["report", "-o", "-"]):
-        done = subprocess.run([TUILAB, words[0], RUN, *words[1:], "--root", str(root)], capture_output=True, text=True)
+    for words in (
+        ["verify"],
+        ["export", "-o", str(tmp_path / "run.tar.gz")],
+        ["attach", "--json"],
+        ["report", "-o", "-"],
+    ):
+        done = subprocess.run(
+            [TUILAB, words[0], RUN, *words[1:], "--root", str(root)], capture_output=True, text=True
+        )
 
         assert "Traceback" not in done.stderr, words
         is_finding = words == ["verify"] and broken.endswith(".jsonl")
@@ -51,14 +58,21 @@ def test_a_run_whose_disk_fails_is_one_sentence(
         if (broken, words) == ("journal", ["verify"]):
             problem = os.strerror(getattr(errno, error))
             assert done.returncode == ExitCode.USAGE
-            assert done.stderr == f"tuilab: cannot use {root}/{RUN}/journal: {problem}; check that disk and try again\n"
+            assert (
+                done.stderr
+                == f"tuilab: cannot use {root}/{RUN}/journal: {problem}; check that disk and try again\n"
+            )
 
 
-def test_a_file_that_fails_while_it_is_packed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_fails_while_it_is_packed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = shutil.copytree(FORMAT_1, tmp_path / "runs")
 
     def open_broken(path: Path) -> int:
-        return os.open("/proc/self/mem", os.O_RDONLY)  # a regular file that is read with EIO at its begin
+        return os.open(
+            "/proc/self/mem", os.O_RDONLY
+        )  # a regular file that is read with EIO at its begin
 
     monkeypatch.setattr(pack, "open_regular", open_broken)
     with pytest.raises(UsageError, match=r"cannot read .* of the run: Input/output error"):

@@ -30,7 +30,9 @@ class Disk:
 
     def statvfs(self, _: object) -> os.statvfs_result:
         self.answers.wait()
-        return os.statvfs_result((1024, 1024, self.blocks, self.free, self.free_for_others, 0, 0, 0, 0, 255))
+        return os.statvfs_result(
+            (1024, 1024, self.blocks, self.free, self.free_for_others, 0, 0, 0, 0, 255)
+        )
 
 
 @pytest.fixture
@@ -55,7 +57,9 @@ def test_a_disk_is_full_where_whoever_owns_the_folder_has_no_room_for_a_record(
     found = [disk_room.is_full(root)]
     disk.free = 50  # kept for root
     for owner in (0, 1000):
-        monkeypatch.setattr(os, "stat", lambda _, uid=owner: os.stat_result((0, 0, 0, 0, uid, 0, 0, 0, 0, 0)))
+        monkeypatch.setattr(
+            os, "stat", lambda _, uid=owner: os.stat_result((0, 0, 0, 0, uid, 0, 0, 0, 0, 0))
+        )
         found.append(disk_room.is_full(root))
     disk.free_for_others = 4
     found.append(disk_room.is_full(root))
@@ -83,7 +87,9 @@ def test_a_disk_that_hangs_holds_nobody_up_and_is_asked_once(root: Path, disk: D
     assert until(room.is_full)
 
 
-async def test_the_page_of_a_run_tells_it_above_its_panes_until_there_is_room(root: Path, disk: Disk) -> None:
+async def test_the_page_of_a_run_tells_it_above_its_panes_until_there_is_room(
+    root: Path, disk: Disk
+) -> None:
     run_dir = going(root)
     async with opened(app_on(root), size=(160, 40)) as pilot:
         await open_run(pilot, run_dir)
@@ -94,7 +100,10 @@ async def test_the_page_of_a_run_tells_it_above_its_panes_until_there_is_room(ro
             await pilot.pause(0.05)
 
         step = f"tuilab rm --older-than 30d --root {root}"
-        assert f"no room in {root}, so records of runs are lost; free some space, for example:" in " ".join(told.split())
+        assert (
+            f"no room in {root}, so records of runs are lost; free some space, for example:"
+            in " ".join(told.split())
+        )
         assert step in " ".join(told.split()) and page is pilot.app.screen
 
 
@@ -118,7 +127,9 @@ def test_headless_talk_tells_it_once_and_again_when_the_disk_is_full_again(
 
 
 @pytest.mark.parametrize(("host", "is_told"), [("", True), ("another", False)])
-def test_the_list_of_runs_tells_it_where_one_goes_on_here(root: Path, disk: Disk, host: str, is_told: bool) -> None:
+def test_the_list_of_runs_tells_it_where_one_goes_on_here(
+    root: Path, disk: Disk, host: str, is_told: bool
+) -> None:
     going(root, host)
     done = CliRunner().invoke(group.tuilab, ["runs", "--root", str(root)])
 
@@ -128,8 +139,12 @@ def test_the_list_of_runs_tells_it_where_one_goes_on_here(root: Path, disk: Disk
 def test_a_run_that_is_over_or_elsewhere_is_not_warned_of(root: Path, disk: Disk) -> None:
     room = DiskRoom(root)
     here = Watch(going(root))
-    over = Watch(make_run(root, started(is_alive=True), StateChanged(state="succeeded"), end="bbbbbb"))
-    elsewhere = Watch(make_run(root, started(supervisor=Identity("another", "b", 1, 1)), end="cccccc"))
+    over = Watch(
+        make_run(root, started(is_alive=True), StateChanged(state="succeeded"), end="bbbbbb")
+    )
+    elsewhere = Watch(
+        make_run(root, started(supervisor=Identity("another", "b", 1, 1)), end="cccccc")
+    )
     for watch in (here, over, elsewhere):
         watch.catch_up()
     until(room.is_full)

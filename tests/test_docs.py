@@ -55,12 +55,21 @@ LINKED = [  # pages that link to files but whose commands no session types
     CHECKOUT / "examples" / "README.md",
     *sorted((CHECKOUT / "benchmarks").rglob("*.md")),
 ]
-PLUMBING = {"record", "records_written", "close", "bring_over", "tell_holdings", "tell_holdings_after_failure"}
+PLUMBING = {
+    "record",
+    "records_written",
+    "close",
+    "bring_over",
+    "tell_holdings",
+    "tell_holdings_after_failure",
+}
 JOINED = ["several-machines.md", "sweeps.md"]  # pages that are one session
 SESSIONS = [  # test_release.py types the commands of a release, tests/fleet those on a cluster
     block
     for block in blocks()
-    if block.language == "sh" and block.page not in ("releasing.md", *JOINED) and not block.needs_cluster
+    if block.language == "sh"
+    and block.page not in ("releasing.md", *JOINED)
+    and not block.needs_cluster
 ]
 SCENARIO_GUIDE = CHECKOUT / "docs" / "guides" / "write-a-scenario.md"
 SESSIONS += [whole(CHECKOUT / "docs" / "tutorial.md"), whole(SCENARIO_GUIDE), *map(joined, JOINED)]
@@ -90,7 +99,9 @@ CODES = {
     "tuilab": {2},  # no terminal; tests/tui shows it in one
     "tuilab --read-only": {2},
     "tuilab replay last": {2},
-    "tuilab compare last~1 last --fail-on regression": {1},  # they are of two scenarios: claims of the first are gone
+    "tuilab compare last~1 last --fail-on regression": {
+        1
+    },  # they are of two scenarios: claims of the first are gone
     "tuilab compare last~1 last --fail-on slower:5%": {2},  # one of them times nothing
     "tuilab run softmax --tied 1000 --headless": {1},  # which refutes three claims
     "tuilab doctor": {0, 1, 2},  # how the box is
@@ -99,14 +110,23 @@ CODES = {
     "tuilab doctor --bundle box.tar.gz": {0, 1, 2},
     "tuilab doctor --gpu": {0, 1, 2, 3},  # whether there is a GPU
     "tuilab doctor --gpu cuda:1": {0, 1, 2, 3},
-    "tuilab sweep row-reduce --set rows=20,2000 --quick": {0, 1},  # what a claim about time comes to is the box's affair
+    "tuilab sweep row-reduce --set rows=20,2000 --quick": {
+        0,
+        1,
+    },  # what a claim about time comes to is the box's affair
     "tuilab sweep row-reduce --set rows=20,100,500,2000 --quick": {0, 1},
     "ssh gpu1 tuilab attach last --headless": {0, 1},
-    "tuilab run row-reduce --headless --quick": {0, 1},  # what a claim about time comes to is the box's affair
+    "tuilab run row-reduce --headless --quick": {
+        0,
+        1,
+    },  # what a claim about time comes to is the box's affair
     "tuilab run row-reduce --rows 50 --quick": {0, 1},
     "tuilab run row-reduce --headless": {0, 1},
     "tuilab run row-reduce --rows 20 --headless": {0, 1},
-    "tuilab ab --headless --arm base --arm 'bf16: -- --precision bf16' -- python examples/train_cnn.py --steps 100": {0, 1},
+    "tuilab ab --headless --arm base --arm 'bf16: -- --precision bf16' -- python examples/train_cnn.py --steps 100": {
+        0,
+        1,
+    },
     "tuilab run ./my-idea.py --headless --quick": {0, 1},
     "tuilab run ./cat-once.py --headless --quick --plot": {0, 1},
     "tuilab run ./cat-once.py --headless": {0, 1},
@@ -163,13 +183,24 @@ def test_a_session_of_the_documents_works_from_its_first_line_to_its_last(
 
     if "ssh " in session.text:
         make_hosts(tmp_path, recorded_runs)
-        environment |= {"PATH": f"{tmp_path}/bin:{environment['PATH']}", "HOSTS": str(tmp_path / "hosts")}
-    (tmp_path / "examples").symlink_to(CHECKOUT / "examples")  # where it is a clone that one stands in
+        environment |= {
+            "PATH": f"{tmp_path}/bin:{environment['PATH']}",
+            "HOSTS": str(tmp_path / "hosts"),
+        }
+    (tmp_path / "examples").symlink_to(
+        CHECKOUT / "examples"
+    )  # where it is a clone that one stands in
     codes = {}
     for command in session.commands():
         shell = ["bash", "-o", "pipefail", "-c", command]
         done = subprocess.run(
-            shell, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=400, errors="replace"
+            shell,
+            capture_output=True,
+            text=True,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=400,
+            errors="replace",
         )
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         if done.returncode not in CODES.get(command, {0}):
@@ -192,8 +223,14 @@ def make_hosts(folder: Path, runs: Path) -> None:
 
 
 def test_every_command_of_the_documents_is_typed_by_a_session_or_says_why_not() -> None:
-    typed = {command for session in [*SESSIONS, *sessions_on_a_cluster()] for command in session.commands()}
-    shown = {command for block in blocks() if block.language == "console" for command in block.commands()}
+    typed = {
+        command
+        for session in [*SESSIONS, *sessions_on_a_cluster()]
+        for command in session.commands()
+    }
+    shown = {
+        command for block in blocks() if block.language == "console" for command in block.commands()
+    }
     shown |= {command for page in PAGES for command in indented(page)}
 
     assert shown - typed == ELSEWHERE.keys()
@@ -220,9 +257,16 @@ def options_of(verb: str) -> set[str]:
     context = click.Context(group.tuilab)
     command = group.tuilab.get_command(context, verb) if verb else group.tuilab
     assert command is not None, f"there is no verb {verb}"
-    found = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
+    found = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {
+        "--help",
+        "-h",
+    }
     if verb == "run":
-        found |= {f"--{param.name.replace('_', '-')}" for scenario in catalog.load() for param in scenario.params}
+        found |= {
+            f"--{param.name.replace('_', '-')}"
+            for scenario in catalog.load()
+            for param in scenario.params
+        }
         found.add("--parts")  # a parameter of the scenario in the guide
     return found
 
@@ -232,7 +276,9 @@ def test_every_verb_and_option_of_a_page_exists(page: Path) -> None:
     unknown = []
     for line in lines_of_tuilab(page):
         named = words(line)[1:]
-        named = named[: named.index("--")] if "--" in named else named  # behind it stands somebody else's command
+        named = (
+            named[: named.index("--")] if "--" in named else named
+        )  # behind it stands somebody else's command
         verb = named[0] if named and re.fullmatch("[a-z]+", named[0]) else ""
         given = {word.partition("=")[0] for word in named if re.match(r"--?[a-z]", word)}
         if verb in VERBS or not verb:
@@ -245,14 +291,20 @@ def test_every_verb_and_option_of_a_page_exists(page: Path) -> None:
 
 def test_every_option_that_is_named_alone_is_one_of_some_verb() -> None:
     known = set().union(*map(options_of, ["", *VERBS]))
-    named = {word for page in [CHECKOUT / "README.md", *MANUAL] for word in re.findall(r"`(--[a-z-]+)[^`]*`", page.read_text())}
+    named = {
+        word
+        for page in [CHECKOUT / "README.md", *MANUAL]
+        for word in re.findall(r"`(--[a-z-]+)[^`]*`", page.read_text())
+    }
 
     assert len(named) > 10
     assert named - known == set()
 
 
 def test_the_manual_shows_every_verb() -> None:
-    shown = {words(line)[1] for page in MANUAL for line in lines_of_tuilab(page) if len(words(line)) > 1}
+    shown = {
+        words(line)[1] for page in MANUAL for line in lines_of_tuilab(page) if len(words(line)) > 1
+    }
 
     assert VERBS.keys() - shown == set()
 
@@ -314,7 +366,9 @@ def test_the_ids_of_the_doctor_that_stay_are_those_that_it_has() -> None:
     listed = re.findall(r"`([a-z]+\.[a-z0-9_]+)`", STABLE.partition("## Ids of the doctor")[2])
 
     of_one_gpu = {name for names in IDS.values() for name in names}
-    assert sorted(listed) == sorted({name for group in GROUPS for name in checks_of(group)} | of_one_gpu)
+    assert sorted(listed) == sorted(
+        {name for group in GROUPS for name in checks_of(group)} | of_one_gpu
+    )
 
 
 def test_the_schemas_that_stay_are_those_that_are_written() -> None:
@@ -330,7 +384,11 @@ def test_the_schemas_that_stay_are_those_that_are_written() -> None:
 def test_every_setting_is_in_the_manual() -> None:
     box = (CHECKOUT / "docs" / "box.md").read_text()
 
-    assert [key for key, setting in SETTINGS.items() if f"\n{key} = " not in box or f"`{setting.variable}`" not in box] == []
+    assert [
+        key
+        for key, setting in SETTINGS.items()
+        if f"\n{key} = " not in box or f"`{setting.variable}`" not in box
+    ] == []
 
 
 def test_architecture_page_names_every_package() -> None:
@@ -343,12 +401,16 @@ def test_architecture_page_names_every_package() -> None:
 def test_readme_lists_the_packages_in_import_order() -> None:
     listed = re.findall(r"(?m)^  ([a-z]+)/ ", README.partition("## The packages")[2])
 
-    assert listed == PACKAGES[1:]  # the first is "shared": text, storage, scrub and the modules in tuilab/ itself
+    assert (
+        listed == PACKAGES[1:]
+    )  # the first is "shared": text, storage, scrub and the modules in tuilab/ itself
 
 
 @pytest.mark.parametrize("page", [*PAGES, *LINKED], ids=page_name)
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
-    named = re.findall(r"`((?:tuilab|tests|docs|scenarios|benchmarks|\.ci)/[\w./-]*)`", page.read_text())
+    named = re.findall(
+        r"`((?:tuilab|tests|docs|scenarios|benchmarks|\.ci)/[\w./-]*)`", page.read_text()
+    )
 
     assert [path for path in named if not (CHECKOUT / path).exists()] == []
 
@@ -357,9 +419,13 @@ def test_every_picture_of_the_readme_is_there_and_fetches_nothing() -> None:
     pictures = [CHECKOUT / name for name in re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)]
 
     assert len(pictures) == 4
-    assert [picture.name for picture in pictures if not 10_000 < picture.stat().st_size < 400_000] == []
+    assert [
+        picture.name for picture in pictures if not 10_000 < picture.stat().st_size < 400_000
+    ] == []
     drawn = [picture.read_text() for picture in pictures if picture.suffix == ".svg"]
-    assert [text for text in drawn if "url(http" in text or "@import" in text or "<script" in text] == []
+    assert [
+        text for text in drawn if "url(http" in text or "@import" in text or "<script" in text
+    ] == []
 
 
 def test_the_pictures_of_the_verdicts_follow_the_rule() -> None:
@@ -388,7 +454,11 @@ def test_the_guide_shows_the_findings_of_a_wrong_key(tmp_path: Path) -> None:
     assert "\n".join(lines) in SCENARIO_GUIDE.read_text()
 
 
-@pytest.mark.parametrize("block", [block for block in blocks() if block.language == "python"], ids=lambda block: block.name)
+@pytest.mark.parametrize(
+    "block",
+    [block for block in blocks() if block.language == "python"],
+    ids=lambda block: block.name,
+)
 def test_every_python_block_of_the_documents_can_be_parsed(block: Block) -> None:
     ast.parse(textwrap.dedent(block.text))
 
@@ -398,7 +468,11 @@ def test_the_reference_names_every_call_of_the_lab() -> None:
 
     calls = [name for name in vars(Lab) if not name.startswith("_") and name not in PLUMBING]
 
-    assert [name for name in calls if not re.search(rf"`@?(?:with |for \w+ in )?lab\.{name}[(`]", SCENARIOS)] == []
+    assert [
+        name
+        for name in calls
+        if not re.search(rf"`@?(?:with |for \w+ in )?lab\.{name}[(`]", SCENARIOS)
+    ] == []
 
 
 def test_the_command_of_the_readme_is_what_ci_runs() -> None:
@@ -428,11 +502,17 @@ def test_every_suite_of_ci_has_tests_and_stands_in_the_guide() -> None:
     suites = done.stdout.partition("there are: ")[2].split()
     marked = "".join(path.read_text() for path in (CHECKOUT / "tests").rglob("*.py"))
     assert done.returncode == 2 and {"default", "lint"} < set(suites)
-    assert [name for name in suites if name not in ("default", "lint") and f"pytest.mark.{name}" not in marked] == []
+    assert [
+        name
+        for name in suites
+        if name not in ("default", "lint") and f"pytest.mark.{name}" not in marked
+    ] == []
     assert [name for name in suites if f"`{name}`" not in CONTRIBUTING] == []
 
 
-@pytest.mark.parametrize("path", [*PAGES, *(page for page in LINKED if page.parent.name != "notes")], ids=page_name)
+@pytest.mark.parametrize(
+    "path", [*PAGES, *(page for page in LINKED if page.parent.name != "notes")], ids=page_name
+)
 def test_lines_are_short_enough_to_read_in_a_terminal(path: Path) -> None:
     lines = path.read_text().splitlines()
 

@@ -89,11 +89,23 @@ def test_every_question_is_answered_and_its_id_is_its_groups_affair(tuilab: Tuil
     ids = [check["id"] for check in told["checks"]]
     assert ids == [name for group in GROUPS for name in checks_of(group)]
     assert {check["status"] for check in told["checks"]} <= {"pass", "warn", "fail", "n/a"}
-    assert {fact["section"] for fact in told["facts"]} >= {"Machine", "Processor", "Memory", "GPUs", "torch", "Libraries"}
+    assert {fact["section"] for fact in told["facts"]} >= {
+        "Machine",
+        "Processor",
+        "Memory",
+        "GPUs",
+        "torch",
+        "Libraries",
+    }
     assert all(check["found"] for check in told["checks"])
-    assert all(check["next_step"] for check in told["checks"] if check["status"] in ("warn", "fail"))
+    assert all(
+        check["next_step"] for check in told["checks"] if check["status"] in ("warn", "fail")
+    )
     assert sum(told["counts"].values()) == len(ids) == len(set(ids))
-    assert next(check for check in told["checks"] if check["id"] == "torch.load")["status"] in ("pass", "warn")
+    assert next(check for check in told["checks"] if check["id"] == "torch.load")["status"] in (
+        "pass",
+        "warn",
+    )
 
 
 @pytest.mark.slow
@@ -116,7 +128,13 @@ def test_a_torch_that_does_not_load_costs_its_own_answers_and_each_is_given_in_t
 @pytest.mark.library
 def test_a_bare_environment_makes_it_say_less_and_not_fail(tmp_path: Path) -> None:
     """No HOME, no PATH, no locale, and descriptors that are no terminal."""
-    done = subprocess.run([TUILAB, "doctor", "--all"], capture_output=True, env={"LC_ALL": "C"}, cwd=tmp_path, timeout=100)
+    done = subprocess.run(
+        [TUILAB, "doctor", "--all"],
+        capture_output=True,
+        env={"LC_ALL": "C"},
+        cwd=tmp_path,
+        timeout=100,
+    )
 
     assert done.returncode in (1, 2) and done.stderr == b""
     assert done.stdout.isascii() and b"terminal.symbols" in done.stdout
@@ -145,13 +163,19 @@ def test_a_quota_that_torch_does_not_see_is_told_with_the_variable_to_set(
 
 
 def test_a_quota_that_is_used_up_says_how_often(tmp_path: Path) -> None:
-    assert "used up in 25 % of all periods" in answer(processor.quota, make(tmp_path, QUOTA, OMP_NUM_THREADS="1")).found
+    assert (
+        "used up in 25 % of all periods"
+        in answer(processor.quota, make(tmp_path, QUOTA, OMP_NUM_THREADS="1")).found
+    )
 
 
 def test_a_small_memory_limit_is_a_warning(tmp_path: Path) -> None:
     finding = answer(memory.limit, make(tmp_path, QUOTA))
 
-    assert (finding.status, finding.found) == ("warn", "limited to 953.7 MiB; the kernel kills a run that uses more")
+    assert (finding.status, finding.found) == (
+        "warn",
+        "limited to 953.7 MiB; the kernel kills a run that uses more",
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,11 +186,23 @@ def test_a_small_memory_limit_is_a_warning(tmp_path: Path) -> None:
         ({"etc/systemd/logind.conf": KILLS}, "warn"),
         ({"etc/systemd/logind.conf.d/50-site.conf": KILLS}, "warn"),
         ({"etc/systemd/logind.conf": KILLS, "var/lib/systemd/linger/root": ""}, "warn"),
-        ({"etc/systemd/logind.conf": KILLS, SELF: "0::/user.slice/user-0.slice/session-3.scope\n"}, "warn"),
+        (
+            {
+                "etc/systemd/logind.conf": KILLS,
+                SELF: "0::/user.slice/user-0.slice/session-3.scope\n",
+            },
+            "warn",
+        ),
         ({"etc/systemd/logind.conf": KILLS, SELF: "0::/system.slice/cron.service\n"}, "pass"),
-        ({"etc/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n"}, "pass"),  # root is spared, if none is named
+        (
+            {"etc/systemd/logind.conf": "[Login]\nKillUserProcesses=yes\n"},
+            "pass",
+        ),  # root is spared, if none is named
         ({"etc/systemd/logind.conf": f"{KILLS}KillOnlyUsers=alice bob\n"}, "pass"),
-        ({"etc/systemd/logind.conf": "[Login]\nKillOnlyUsers=root\nKillExcludeUsers=alice\n"}, "warn"),
+        (
+            {"etc/systemd/logind.conf": "[Login]\nKillOnlyUsers=root\nKillExcludeUsers=alice\n"},
+            "warn",
+        ),
         ({SELF: MANAGER}, "warn"),
         ({SELF: MANAGER, "var/lib/systemd/linger/root": ""}, "pass"),
         ({"usr/lib/systemd/logind.conf": KILLS, "etc/systemd/logind.conf": "[Login]\n"}, "pass"),
@@ -201,9 +237,15 @@ def test_a_box_on_which_a_run_can_be_stopped_with_care_passes() -> None:
 def test_a_box_without_pidfds_is_told() -> None:
     asked = [sys.executable, "-m", "tuilab.doctor.asking", "stopping"]
 
-    told = subprocess.run([*FORBIDS, "ENOSYS", PIDFDS, *asked], capture_output=True, text=True).stdout
+    told = subprocess.run(
+        [*FORBIDS, "ENOSYS", PIDFDS, *asked], capture_output=True, text=True
+    ).stdout
 
-    (found,) = (line for line in map(json.loads, filter(None, told.split("\n"))) if line["id"] == "stopping.pidfd")
+    (found,) = (
+        line
+        for line in map(json.loads, filter(None, told.split("\n")))
+        if line["id"] == "stopping.pidfd"
+    )
     assert (found["status"], found["next_step"][:14]) == ("warn", "use Linux 5.3 ")
     assert found["found"].startswith("no pidfd (Function not implemented)")
 
@@ -216,17 +258,29 @@ def test_a_program_that_may_not_bind_memory_is_told(tmp_path: Path) -> None:
     box = make(tmp_path, {**nodes, "proc/self/status": "Mems_allowed_list:\t0-1\n"}, **os.environ)
     ask = f"from tuilab.doctor import Box, libraries; print(libraries.numactl(Box(libraries.Path({str(tmp_path)!r}))))"
 
-    told = subprocess.run([*FORBIDS, "EPERM", "set_mempolicy", sys.executable, "-c", ask], capture_output=True, text=True)
+    told = subprocess.run(
+        [*FORBIDS, "EPERM", "set_mempolicy", sys.executable, "-c", ask],
+        capture_output=True,
+        text=True,
+    )
 
-    assert "status='warn'" in told.stdout and "cannot bind memory here: setting membind: Operation not permitted" in told.stdout
+    assert (
+        "status='warn'" in told.stdout
+        and "cannot bind memory here: setting membind: Operation not permitted" in told.stdout
+    )
     assert answer(libraries.numactl, box).status == "pass"
 
 
 def test_a_kernel_that_lists_no_children_is_told(tmp_path: Path) -> None:
     finding = answer(stopping.children, make(tmp_path, {"proc/thread-self/stat": "1 (python) R 0"}))
 
-    assert finding.status == "warn" and finding.found.startswith("/proc lists no children (No such file or directory)")
-    assert answer(stopping.children, make(tmp_path, {"proc/thread-self/children": "12 13 "})).status == "pass"
+    assert finding.status == "warn" and finding.found.startswith(
+        "/proc lists no children (No such file or directory)"
+    )
+    assert (
+        answer(stopping.children, make(tmp_path, {"proc/thread-self/children": "12 13 "})).status
+        == "pass"
+    )
     assert answer(stopping.children, Box(tmp_path / "bare")).status == "n/a"
 
 
@@ -242,18 +296,26 @@ def test_a_kernel_that_lists_no_children_is_told(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_few_descriptors_are_told_with_what_raises_the_limit(soft: int, hard: int, told: str) -> None:
+def test_few_descriptors_are_told_with_what_raises_the_limit(
+    soft: int, hard: int, told: str
+) -> None:
     ask = "from tuilab.doctor import Box, memory; found = memory.files(Box()); print(f'{found.status}: {found.next_step}')"
     limit = f'ulimit -S -n {soft} && ulimit -H -n {hard} && exec "$@"'
 
-    done = subprocess.run(["bash", "-c", limit, "-", sys.executable, "-c", ask], capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-c", limit, "-", sys.executable, "-c", ask], capture_output=True, text=True
+    )
 
     assert done.stdout == told + "\n"
 
 
-def test_a_folder_of_runs_on_a_network_file_system_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_runs_on_a_network_file_system_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
-    table = f"30 23 0:26 / / rw - ext4 /dev/sda rw\n31 30 0:27 / {tmp_path} rw - nfs4 server:/home rw\n"
+    table = (
+        f"30 23 0:26 / / rw - ext4 /dev/sda rw\n31 30 0:27 / {tmp_path} rw - nfs4 server:/home rw\n"
+    )
 
     finding = answer(storage.runs_system, make(tmp_path, {"proc/self/mountinfo": table}))
     assert (finding.status, finding.found) == (
@@ -262,7 +324,9 @@ def test_a_folder_of_runs_on_a_network_file_system_is_told(tmp_path: Path, monke
     )
 
 
-def test_a_folder_of_runs_that_others_may_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_runs_that_others_may_write_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path))
     tmp_path.chmod(0o777)
 
@@ -275,7 +339,9 @@ def test_variables_that_nobody_reads_are_told(tmp_path: Path) -> None:
     code = "import torch; from tuilab.doctor import Box, torch_worker as worker; print(worker.variables(Box()).found)"
     environment = {**os.environ, "KMP_AFFINITY": "compact", "MALLOC_CONF": "narenas:1"}
 
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment).stdout
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    ).stdout
     assert "MALLOC_CONF is set, but jemalloc is not loaded" in found
     assert (
         torch_worker.why_idle("KMP_AFFINITY", {"GNU OpenMP"})
@@ -297,9 +363,25 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
     found = ask_group("gpus", 30)
 
     assert found["gpu.driver"].found == "driver 999.99, NVML 13.999.99"
-    assert found["gpu.calibration"].found == "GPU 0: never; how often verdicts about time are wrong there is unknown"
-    assert {name: one.status for name, one in found.items() if name not in ("gpu.cuda", "gpu.calibration")} == dict.fromkeys(
-        ["gpu.driver", "gpu.devices", "gpu.mig", "gpu.others", "gpu.clocks", "gpu.memory_errors", "gpu.variables"], "pass"
+    assert (
+        found["gpu.calibration"].found
+        == "GPU 0: never; how often verdicts about time are wrong there is unknown"
+    )
+    assert {
+        name: one.status
+        for name, one in found.items()
+        if name not in ("gpu.cuda", "gpu.calibration")
+    } == dict.fromkeys(
+        [
+            "gpu.driver",
+            "gpu.devices",
+            "gpu.mig",
+            "gpu.others",
+            "gpu.clocks",
+            "gpu.memory_errors",
+            "gpu.variables",
+        ],
+        "pass",
     )
 
 
@@ -311,7 +393,12 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
         (["gpus=2", "mode.1=lost"], "gpu.devices", "fail", "GPU 1: GPU is lost"),
         (["mig=1"], "gpu.mig", "warn", "MIG is on for GPU 0"),
         (["missing=mig"], "gpu.mig", "pass", "off"),
-        (["pids=99999998,99999999", "pid_bytes=2000000000"], "gpu.others", "warn", "2 processes, 3.725 GiB"),
+        (
+            ["pids=99999998,99999999", "pid_bytes=2000000000"],
+            "gpu.others",
+            "warn",
+            "2 processes, 3.725 GiB",
+        ),
         (["throttle=0x41"], "gpu.clocks", "warn", "hardware thermal slowdown"),
         (["throttle=1"], "gpu.clocks", "pass", "the clocks are not throttled"),
         (["ecc=3"], "gpu.memory_errors", "fail", "GPU 0: 3"),
@@ -319,7 +406,9 @@ def test_a_healthy_gpu_passes_except_that_this_torch_cannot_use_it(fake: "FakeNv
     ],
 )
 @pytest.mark.first(4)
-def test_what_a_driver_says_becomes_a_sentence(fake: "FakeNvml", lines: list[str], name: str, status: str, words: str) -> None:
+def test_what_a_driver_says_becomes_a_sentence(
+    fake: "FakeNvml", lines: list[str], name: str, status: str, words: str
+) -> None:
     fake.set(*lines)
 
     finding = ask_group("gpus", 30)[name]
@@ -343,10 +432,25 @@ def test_gpus_that_were_calibrated_are_told_with_the_day(
 @pytest.mark.parametrize(
     ("denied", "name", "status", "words"),
     [
-        ("processes", "gpu.others", "warn", "GPU 0: 1 process, 300 B; GPU 1: n/a (Insufficient Permissions)"),
+        (
+            "processes",
+            "gpu.others",
+            "warn",
+            "GPU 0: 1 process, 300 B; GPU 1: n/a (Insufficient Permissions)",
+        ),
         ("mig", "gpu.mig", "pass", "off; GPU 1: n/a (Insufficient Permissions)"),
-        ("throttle", "gpu.clocks", "warn", "GPU 0: software thermal slowdown; GPU 1: n/a (Insufficient Permissions)"),
-        ("ecc", "gpu.memory_errors", "pass", "no uncorrected errors; GPU 1: n/a (Insufficient Permissions)"),
+        (
+            "throttle",
+            "gpu.clocks",
+            "warn",
+            "GPU 0: software thermal slowdown; GPU 1: n/a (Insufficient Permissions)",
+        ),
+        (
+            "ecc",
+            "gpu.memory_errors",
+            "pass",
+            "no uncorrected errors; GPU 1: n/a (Insufficient Permissions)",
+        ),
     ],
 )
 def test_a_gpu_that_may_not_be_asked_costs_its_own_answer_only(
@@ -358,11 +462,16 @@ def test_a_gpu_that_may_not_be_asked_costs_its_own_answer_only(
     assert (finding.status, finding.found) == (status, words)
 
 
-def test_slices_are_named_among_the_devices_and_asked_nothing_that_is_of_the_whole(fake: "FakeNvml") -> None:
+def test_slices_are_named_among_the_devices_and_asked_nothing_that_is_of_the_whole(
+    fake: "FakeNvml",
+) -> None:
     fake.set("mig=1", "slices=1", "pids=99999999")
 
     found = ask_group("gpus", 30)
-    assert found["gpu.devices"].found == "GPU 0 Fake GPU; GPU 0 MIG 1g.10gb Device 0 Fake GPU MIG 1g.10gb"
+    assert (
+        found["gpu.devices"].found
+        == "GPU 0 Fake GPU; GPU 0 MIG 1g.10gb Device 0 Fake GPU MIG 1g.10gb"
+    )
     assert found["gpu.others"].found == "GPU 0: 1 process, 300 B"
 
 
@@ -381,7 +490,12 @@ def test_a_driver_that_hangs_or_crashes_costs_its_own_answers_only(fake: "FakeNv
     ("count", "version", "status", "words"),
     [
         (2, "13.0", "pass", "torch sees 2 GPUs"),
-        (0, "13.0", "fail", "too old (found version 12020); `auto` uses the CPU, and the result says so"),
+        (
+            0,
+            "13.0",
+            "fail",
+            "too old (found version 12020); `auto` uses the CPU, and the result says so",
+        ),
         (0, None, "warn", "is a build without CUDA; `auto` uses the CPU, and the result says so"),
     ],
 )
@@ -408,7 +522,9 @@ def test_torch_and_the_gpus_are_told_as_a_run_tells_them_and_none_is_touched(
 
 def test_the_exit_code_is_that_of_the_worst_answer() -> None:
     def code(*states: str) -> int:
-        return exit_code({str(at): answer(partial(_finding, state), Box()) for at, state in enumerate(states)})
+        return exit_code(
+            {str(at): answer(partial(_finding, state), Box()) for at, state in enumerate(states)}
+        )
 
     assert [code("pass", "n/a"), code("pass", "warn"), code("warn", "fail")] == [0, 1, 2]
 
@@ -420,7 +536,9 @@ def _finding(status: Any, box: Box | None = None) -> Any:
 
 
 def test_what_a_box_says_cannot_steer_the_terminal() -> None:
-    finding = answer(lambda box: _finding("pass").__class__("warn", "\x1b]0;evil\x07", "a\nb"), Box())
+    finding = answer(
+        lambda box: _finding("pass").__class__("warn", "\x1b]0;evil\x07", "a\nb"), Box()
+    )
 
     assert "\x1b" not in render({"a.b": finding}, Style(), 80, 10)
 
@@ -446,7 +564,9 @@ def test_secrets_are_removed_and_nothing_else(given: Any, shown: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bundle.json", "bundle.tar.gz"])
-def test_a_bundle_has_the_last_failure_and_no_secret(tuilab: Tuilab, root: Path, tmp_path: Path, name: str) -> None:
+def test_a_bundle_has_the_last_failure_and_no_secret(
+    tuilab: Tuilab, root: Path, tmp_path: Path, name: str
+) -> None:
     body = 'print("token", os.environ["LAB_TOKEN"], file=sys.stderr)\nraise ValueError("no " + os.environ["LAB_TOKEN"])'
     broken = write_scenario(tmp_path, body)
     environment = {"LAB_TOKEN": "very-secret-1", "HOME": str(tmp_path)}
@@ -457,11 +577,18 @@ def test_a_bundle_has_the_last_failure_and_no_secret(tuilab: Tuilab, root: Path,
     if name.endswith(".gz"):
         with tarfile.open(tmp_path / name) as archive:
             members = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
-        assert sorted(members)[0] == "tuilab-doctor/constraints.txt" and b"torch==" in members["tuilab-doctor/constraints.txt"]
+        assert (
+            sorted(members)[0] == "tuilab-doctor/constraints.txt"
+            and b"torch==" in members["tuilab-doctor/constraints.txt"]
+        )
         data = b"".join(members.values())
 
     assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr
-    assert b"ValueError" in data and b"very-secret-1" not in data and str(tmp_path).encode() not in data
+    assert (
+        b"ValueError" in data
+        and b"very-secret-1" not in data
+        and str(tmp_path).encode() not in data
+    )
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
 
 
@@ -473,19 +600,26 @@ def test_a_bundle_that_cannot_be_written_is_one_sentence(tuilab: Tuilab) -> None
     assert done.stderr.startswith("tuilab: cannot write /proc/none/x.json: ")
 
 
-def test_a_file_in_the_way_of_the_runs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_the_way_of_the_runs_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "file" / "state" / "runs"))
 
     found = answer(storage.permissions, Box())
 
     assert found.status == "fail"
-    assert found.found == f"{tmp_path / 'file'} is not a folder, so no run can be written to {tmp_path / 'file/state/runs'}"
+    assert (
+        found.found
+        == f"{tmp_path / 'file'} is not a folder, so no run can be written to {tmp_path / 'file/state/runs'}"
+    )
 
 
 def test_memory_that_a_cgroup_has_used_is_not_available(tmp_path: Path) -> None:
     group = {"memory.current": "700000000\n", "memory.stat": "anon 5\ninactive_file 100000000\n"}
-    box = make(tmp_path, {**QUOTA, **{f"sys/fs/cgroup/job/{name}": text for name, text in group.items()}})
+    box = make(
+        tmp_path, {**QUOTA, **{f"sys/fs/cgroup/job/{name}": text for name, text in group.items()}}
+    )
 
     found = answer(memory.available, box)
 
@@ -501,13 +635,21 @@ def test_a_user_error_has_no_name_of_a_class() -> None:
 
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
 def test_another_torch_in_the_active_environment_is_told(tmp_path: Path, variable: str) -> None:
-    (tmp_path / "lib" / "python3.12" / "site-packages" / "torch-2.9.1+cu128.dist-info").mkdir(parents=True)
+    (tmp_path / "lib" / "python3.12" / "site-packages" / "torch-2.9.1+cu128.dist-info").mkdir(
+        parents=True
+    )
 
     found = answer(software.environment, Box(environ={variable: str(tmp_path)}))
 
     assert found.status == "warn"
-    assert found.found == f"runs measure the torch of {sys.prefix}, not torch 2.9.1+cu128 of the active {tmp_path}"
-    assert found.next_step == f"to measure torch 2.9.1+cu128: {tmp_path}/bin/python -m pip install tuilab"
+    assert (
+        found.found
+        == f"runs measure the torch of {sys.prefix}, not torch 2.9.1+cu128 of the active {tmp_path}"
+    )
+    assert (
+        found.next_step
+        == f"to measure torch 2.9.1+cu128: {tmp_path}/bin/python -m pip install tuilab"
+    )
 
 
 @pytest.mark.parametrize("active", [sys.prefix, "/none", ""])
@@ -525,8 +667,13 @@ def test_what_is_fine_is_counted_and_printed_only_when_it_is_asked_for(tuilab: T
     assert "disk.permissions" not in brief.stdout and "Machine" not in brief.stdout
 
 
-@pytest.mark.parametrize(("kind", "told"), [("nfs4", "keep the venv on a local disk"), ("ext4", "run `tuilab doctor` again")])
-def test_a_torch_that_loads_slowly_is_blamed_on_a_net_only_where_there_is_one(tmp_path: Path, kind: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("nfs4", "keep the venv on a local disk"), ("ext4", "run `tuilab doctor` again")],
+)
+def test_a_torch_that_loads_slowly_is_blamed_on_a_net_only_where_there_is_one(
+    tmp_path: Path, kind: str, told: str
+) -> None:
     box = make(tmp_path, {"proc/self/mountinfo": f"30 23 0:26 / / rw - {kind} x rw\n"})
 
     assert told in torch_worker._why_slow(box)  # noqa: SLF001

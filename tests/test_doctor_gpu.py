@@ -65,7 +65,9 @@ def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], N
 
 
 @pytest.fixture
-def told(capfd: pytest.CaptureFixture[str]) -> Callable[[str], tuple[dict[str, str], dict[str, Any]]]:
+def told(
+    capfd: pytest.CaptureFixture[str],
+) -> Callable[[str], tuple[dict[str, str], dict[str, Any]]]:
     """What the process that uses a GPU says of it, and its answers."""
 
     def tell(wanted: str) -> tuple[dict[str, str], dict[str, Any]]:
@@ -88,8 +90,15 @@ def test_all_of_a_gpu_is_measured_on_it_alone(
 
     gpu, found = told("cuda:1")
 
-    assert gpu == {"device": "cuda:1", "why": "asked for", "uuid": cuda.gpus[1].uuid, "name": "a fake GPU"}
-    assert {name: finding.status for name, finding in found.items()} == dict.fromkeys(gpu_speed.CHECKS, "pass")
+    assert gpu == {
+        "device": "cuda:1",
+        "why": "asked for",
+        "uuid": cuda.gpus[1].uuid,
+        "name": "a fake GPU",
+    }
+    assert {name: finding.status for name, finding in found.items()} == dict.fromkeys(
+        gpu_speed.CHECKS, "pass"
+    )
     assert {name: finding.found for name, finding in found.items()} == {
         "gpu.kernel": "a test kernel ran",
         "gpu.architecture": "sm_90; torch is built for sm_80, sm_90, compute_90",
@@ -116,7 +125,9 @@ def test_what_does_not_fit_is_not_known_and_the_rest_is(
 
     unknown = [name for name, finding in found.items() if finding.status == "n/a"]
     assert unknown == ["gpu.product_ieee", "gpu.product_tf32", "gpu.bandwidth"]
-    assert found["gpu.bandwidth"].found.startswith("not enough GPU memory is free: CUDA out of memory.")
+    assert found["gpu.bandwidth"].found.startswith(
+        "not enough GPU memory is free: CUDA out of memory."
+    )
 
 
 def test_an_error_of_the_gpu_is_a_failure_of_it(
@@ -134,7 +145,9 @@ def test_an_error_of_the_gpu_is_a_failure_of_it(
     _, found = told("cuda")
 
     assert [(name, one.found) for name, one in found.items() if one.status == "fail"] == [
-        (name, illegal) for name in gpu_speed.CHECKS if name not in ("gpu.kernel", "gpu.architecture")
+        (name, illegal)
+        for name in gpu_speed.CHECKS
+        if name not in ("gpu.kernel", "gpu.architecture")
     ]
 
 
@@ -150,22 +163,30 @@ def test_an_error_of_the_gpu_is_a_failure_of_it(
         (["gfx90a"], "n/a", "sm_90; torch is built for gfx90a; these are not NVIDIA architectures"),
     ],
 )
-def test_a_build_without_kernels_for_a_gpu_is_told(cuda: "FakeCuda", built: list[str], status: str, words: str) -> None:
+def test_a_build_without_kernels_for_a_gpu_is_told(
+    cuda: "FakeCuda", built: list[str], status: str, words: str
+) -> None:
     cuda.compiled_for = built
 
     finding = gpu_speed.architecture(Cuda(0))
     assert (finding.status, finding.found) == (status, words)
 
 
-def test_launches_that_wait_are_told_with_what_makes_them(cuda: "FakeCuda", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launches_that_wait_are_told_with_what_makes_them(
+    cuda: "FakeCuda", monkeypatch: pytest.MonkeyPatch
+) -> None:
     give_tensors(monkeypatch, cuda)
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
 
     finding = gpu_speed.launch(Cuda(0))
-    assert finding.status == "warn" and finding.found.endswith("CUDA_LAUNCH_BLOCKING makes torch wait for each kernel")
+    assert finding.status == "warn" and finding.found.endswith(
+        "CUDA_LAUNCH_BLOCKING makes torch wait for each kernel"
+    )
 
 
-def test_a_clock_that_tells_nothing_apart_and_a_kernel_that_fails_are_told(cuda: "FakeCuda") -> None:
+def test_a_clock_that_tells_nothing_apart_and_a_kernel_that_fails_are_told(
+    cuda: "FakeCuda",
+) -> None:
     cuda.is_free, cuda.tick = True, 10**12
     assert gpu_speed.event_clock(Cuda(0)).status == "n/a"
     cuda.gpus[0].refuses = "CUDA error: unspecified launch failure"
@@ -177,7 +198,10 @@ def test_a_clock_that_tells_nothing_apart_and_a_kernel_that_fails_are_told(cuda:
     ("refuses", "lacks"),
     [
         ("", ""),
-        ("CUDA error: out of memory", "cuda:0 cannot be used (CUDA error: out of memory: its memory is full"),
+        (
+            "CUDA error: out of memory",
+            "cuda:0 cannot be used (CUDA error: out of memory: its memory is full",
+        ),
     ],
 )
 def test_a_gpu_that_does_not_work_is_told_with_what_to_do(
@@ -199,7 +223,9 @@ def test_a_number_that_no_gpu_has_is_told(told: Callable[..., Any], cuda: "FakeC
 # ---- what NVML says
 
 
-def state(fake: "FakeNvml", *lines: str, uuid: str = UUID, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+def state(
+    fake: "FakeNvml", *lines: str, uuid: str = UUID, meanwhile: Callable[[], None] | None = None
+) -> dict[str, Any]:
     """Return the answers about a GPU that is looked at while something happens."""
     fake.set(f"log={fake.log}", *lines)
     asked = subprocess.Popen(
@@ -214,14 +240,18 @@ def state(fake: "FakeNvml", *lines: str, uuid: str = UUID, meanwhile: Callable[[
 def looks(fake: "FakeNvml") -> int:
     """Return how often the width of the link was asked for."""
     return (
-        fake.log.read_text().count("pcie_width\n") - fake.log.read_text().count("most_pcie_width\n") if fake.log.exists() else 0
+        fake.log.read_text().count("pcie_width\n") - fake.log.read_text().count("most_pcie_width\n")
+        if fake.log.exists()
+        else 0
     )
 
 
 def test_a_gpu_in_order_passes(fake: "FakeNvml") -> None:
     found = state(fake, "gpus=2", "nvlinks=18")
 
-    assert {name: one.found for name, one in found.items() if name not in ("gpu.cuda", "gpu.nvml_cost")} == {
+    assert {
+        name: one.found for name, one in found.items() if name not in ("gpu.cuda", "gpu.nvml_cost")
+    } == {
         "gpu.driver": "driver 999.99, NVML 13.999.99",
         "gpu.pcie": "PCIe 5 x16 under load, of at most 5 x16",
         "gpu.clocks_reached": "SM 1980 MHz of 1980, memory 2619 MHz of 2619, under load",
@@ -241,23 +271,36 @@ def test_what_sleeps_when_nobody_works_counts_as_it_was_at_work(fake: "FakeNvml"
 
     def work() -> None:
         until(lambda: looks(fake) > 0)
-        fake.set(f"log={fake.log}", "pcie_generation=4", "sm_clock=1400", "power=500000", "throttle=0x44")
+        fake.set(
+            f"log={fake.log}", "pcie_generation=4", "sm_clock=1400", "power=500000", "throttle=0x44"
+        )
         seen = looks(fake)
         until(lambda: looks(fake) > seen + 1)
         fake.set(*asleep)
 
     found = state(fake, *asleep, meanwhile=work)
 
-    assert (found["gpu.pcie"].status, found["gpu.pcie"].found) == ("warn", "PCIe 4 x16 under load, of at most 5 x16")
+    assert (found["gpu.pcie"].status, found["gpu.pcie"].found) == (
+        "warn",
+        "PCIe 4 x16 under load, of at most 5 x16",
+    )
     assert found["gpu.clocks_reached"].found.startswith("SM 1400 MHz of 1980, ")
     assert found["gpu.power"].found == "limit 700 W, at most 500 W under load"
-    assert (found["gpu.throttling"].status, found["gpu.throttling"].found) == ("warn", "hardware thermal slowdown, power cap")
+    assert (found["gpu.throttling"].status, found["gpu.throttling"].found) == (
+        "warn",
+        "hardware thermal slowdown, power cap",
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "name", "status", "words"),
     [
-        ("pcie_width=8", "gpu.pcie", "warn", "PCIe 5 x8 under load, of at most 5 x16: copies to and from the host are slow"),
+        (
+            "pcie_width=8",
+            "gpu.pcie",
+            "warn",
+            "PCIe 5 x8 under load, of at most 5 x16: copies to and from the host are slow",
+        ),
         ("throttle=4", "gpu.throttling", "pass", "power cap"),
         (
             "power_limit=300000",
@@ -269,17 +312,34 @@ def test_what_sleeps_when_nobody_works_counts_as_it_was_at_work(fake: "FakeNvml"
         ("rows=3", "gpu.memory", "pass", "ECC is on; 3 remapped rows"),
         ("rows_pending=1", "gpu.memory", "fail", "a remapping waits for a reset"),
         ("rows_failed=1", "gpu.memory", "fail", "and remapping a row failed"),
-        ("na=rows", "gpu.memory", "pass", "ECC is on; remapped rows n/a: NVMLError_NotSupported: Not Supported"),
+        (
+            "na=rows",
+            "gpu.memory",
+            "pass",
+            "ECC is on; remapped rows n/a: NVMLError_NotSupported: Not Supported",
+        ),
         ("na=ecc_mode", "gpu.memory", "n/a", "NVMLError_NotSupported: Not Supported"),
         ("na=pcie_width", "gpu.pcie", "n/a", "NVMLError_NotSupported: Not Supported"),
-        ("missing=most_sm_clock", "gpu.clocks_reached", "pass", "SM n/a (NVMLError_FunctionNotFound"),
-        ("pids=99999999", "gpu.neighbours", "warn", "user n/a (its process is not visible from here), pid 99999999, 300 B"),
+        (
+            "missing=most_sm_clock",
+            "gpu.clocks_reached",
+            "pass",
+            "SM n/a (NVMLError_FunctionNotFound",
+        ),
+        (
+            "pids=99999999",
+            "gpu.neighbours",
+            "warn",
+            "user n/a (its process is not visible from here), pid 99999999, 300 B",
+        ),
         ("pids=99999999,99999998", "gpu.neighbours", "warn", "pid 99999998, 300 B; user n/a ("),
         ("sleep_ms=11", "gpu.nvml_cost", "warn", "us for a reading; slowest: "),
     ],
 )
 @pytest.mark.first(3)
-def test_what_is_wrong_with_a_gpu_is_told(fake: "FakeNvml", line: str, name: str, status: str, words: str) -> None:
+def test_what_is_wrong_with_a_gpu_is_told(
+    fake: "FakeNvml", line: str, name: str, status: str, words: str
+) -> None:
     finding = state(fake, line)[name]
 
     assert finding.status == status and words in finding.found
@@ -322,7 +382,9 @@ def test_what_is_wrong_with_a_gpu_is_told(fake: "FakeNvml", line: str, name: str
         ),
     ],
 )
-def test_what_links_a_gpu_to_the_others_is_told(fake: "FakeNvml", lines: list[str], status: str, words: str) -> None:
+def test_what_links_a_gpu_to_the_others_is_told(
+    fake: "FakeNvml", lines: list[str], status: str, words: str
+) -> None:
     finding = state(fake, *lines)["gpu.links"]
 
     assert finding.status == status and words in finding.found
@@ -336,7 +398,10 @@ def test_lanes_that_the_slot_does_not_have_are_missed_all_the_same(fake: "FakeNv
     lanes.write_text("16\n")
 
     finding = state(fake, "pcie_width=8", "most_pcie_width=8")["gpu.pcie"]
-    assert (finding.status, finding.found[:42]) == ("warn", "PCIe 5 x8 under load, of at most 5 x16: co")
+    assert (finding.status, finding.found[:42]) == (
+        "warn",
+        "PCIe 5 x8 under load, of at most 5 x16: co",
+    )
 
 
 def test_a_neighbour_is_told_by_its_user_and_in_a_container_by_its_memory(fake: "FakeNvml") -> None:
@@ -359,7 +424,9 @@ def test_a_slice_has_the_link_and_the_clocks_of_the_whole(fake: "FakeNvml") -> N
     assert found["gpu.power"].found == "limit 700 W, at most n/a under load"
 
 
-def test_a_gpu_that_nvml_does_not_know_or_that_it_may_not_ask_costs_what_is_told_of_it(fake: "FakeNvml") -> None:
+def test_a_gpu_that_nvml_does_not_know_or_that_it_may_not_ask_costs_what_is_told_of_it(
+    fake: "FakeNvml",
+) -> None:
     strange = state(fake, "gpus=2", uuid="somebody-else")
     refused = state(fake, "mode=no_permission")
 
@@ -371,7 +438,9 @@ def test_a_gpu_that_nvml_does_not_know_or_that_it_may_not_ask_costs_what_is_told
 # ---- both, and what happens to them
 
 
-def test_a_gpu_that_crashes_its_process_fails_there_and_nvml_is_heard(fake: "FakeNvml", broken: Callable[[str], None]) -> None:
+def test_a_gpu_that_crashes_its_process_fails_there_and_nvml_is_heard(
+    fake: "FakeNvml", broken: Callable[[str], None]
+) -> None:
     broken("os.kill(os.getpid(), signal.SIGSEGV)")
 
     done = CliRunner().invoke(doctor.command, ["--gpu", "--json"], standalone_mode=False)
@@ -391,15 +460,23 @@ def test_a_gpu_that_hangs_is_given_up(fake: "FakeNvml", broken: Callable[[str], 
 
     found = ask_about("cuda:0", patience_s=2.0).found()
 
-    assert found["gpu.architecture"].found == "no answer within 2 s" and found["gpu.architecture"].status == "fail"
+    assert (
+        found["gpu.architecture"].found == "no answer within 2 s"
+        and found["gpu.architecture"].status == "fail"
+    )
     assert found["gpu.power"].status == "pass"
 
 
-def test_an_nvml_that_crashes_costs_its_own_answers_only(fake: "FakeNvml", broken: Callable[[str], None]) -> None:
+def test_an_nvml_that_crashes_costs_its_own_answers_only(
+    fake: "FakeNvml", broken: Callable[[str], None]
+) -> None:
     broken("return ['sm_90']")
     fake.set("mode=segfault")
 
-    told = [" ".join(line.split()) for line in CliRunner().invoke(doctor.command, ["--gpu"]).stdout.splitlines()]
+    told = [
+        " ".join(line.split())
+        for line in CliRunner().invoke(doctor.command, ["--gpu"]).stdout.splitlines()
+    ]
 
     assert told[:3] == ["GPU", "device cuda:0 A GPU (the only GPU that torch sees)", "UUID fake-0"]
     assert {line.partition(" ")[2] for line in told} >= {
@@ -410,7 +487,9 @@ def test_an_nvml_that_crashes_costs_its_own_answers_only(fake: "FakeNvml", broke
     }
 
 
-def test_a_torch_that_does_not_get_as_far_as_a_gpu_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_that_does_not_get_as_far_as_a_gpu_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(
         BoxLacks,
         match="a GPU that answers: torch was asked for a GPU, but the process that checks it ended early, with exit code 1",
@@ -419,11 +498,15 @@ def test_a_torch_that_does_not_get_as_far_as_a_gpu_is_one_sentence(monkeypatch: 
 
 
 @pytest.mark.parametrize("name", ["cuda:x", "MIG-1", "gpu"])
-def test_what_names_no_gpu_is_told_before_anything_is_asked(tuilab: Callable[..., Any], name: str) -> None:
+def test_what_names_no_gpu_is_told_before_anything_is_asked(
+    tuilab: Callable[..., Any], name: str
+) -> None:
     done = tuilab("doctor", "--gpu", name)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f'tuilab: --gpu takes cuda or cuda:N, for example cuda:1, not "{name}"')
+    assert done.stderr.startswith(
+        f'tuilab: --gpu takes cuda or cuda:N, for example cuda:1, not "{name}"'
+    )
     assert ("set CUDA_VISIBLE_DEVICES" in done.stderr) == (name == "MIG-1")
 
 
@@ -437,7 +520,9 @@ def test_a_box_without_a_gpu_says_so_in_a_sentence(tuilab: Callable[..., Any]) -
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to somebody else")
-def test_a_neighbour_whose_user_has_no_number_in_a_container_is_not_called_nobody(fake: "FakeNvml") -> None:
+def test_a_neighbour_whose_user_has_no_number_in_a_container_is_not_called_nobody(
+    fake: "FakeNvml",
+) -> None:
     (fake.box / "proc/42").mkdir(parents=True)
     os.chown(fake.box / "proc/42", 65534, 65534)
 

@@ -27,15 +27,32 @@ CHECKS = [[0, 254, 0, 254], [254, 0, 254, 255]]
 
 def image(cells: list[list[int]]) -> ImageShown:
     content = base64.b64encode(bytes(cell for row in cells for cell in row)).decode()
-    return ImageShown(title="right", rows=len(cells), cols=len(cells[0]), cells=content, low=0.0, high=1.0, arm="fp16")
+    return ImageShown(
+        title="right",
+        rows=len(cells),
+        cols=len(cells[0]),
+        cells=content,
+        low=0.0,
+        high=1.0,
+        arm="fp16",
+    )
 
 
 def test_spreads_share_an_axis_and_show_the_noise_floor() -> None:
-    spreads = [Spread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015, 0), Spread("amp", 0.006, 0.0058, 0.0062, 0.005, 0.007, 1)]
+    spreads = [
+        Spread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015, 0),
+        Spread("amp", 0.006, 0.0058, 0.0062, 0.005, 0.007, 1),
+    ]
 
-    assert draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05)).text == SPREADS.strip("\n")
-    assert draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05, "amp")).text == OF_AMP.strip("\n")
-    of_another = draw_spreads(spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05, "bf16")).text
+    assert draw_spreads(
+        spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05)
+    ).text == SPREADS.strip("\n")
+    assert draw_spreads(
+        spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05, "amp")
+    ).text == OF_AMP.strip("\n")
+    of_another = draw_spreads(
+        spreads, 60, 4, BRAILLE, unit="s", noise=NoiseFloor(0.05, "bf16")
+    ).text
     assert of_another == draw_spreads(spreads, 60, 4, BRAILLE, unit="s").text
 
 
@@ -68,14 +85,22 @@ def test_arms_that_differ_at_their_ends_alone_are_two_names_on_the_screens() -> 
 def test_a_picture_is_two_cells_in_one_where_there_is_colour() -> None:
     picture = draw_image(image(CHECKS), 4, 2)
 
-    assert picture.rows[0] == (("▀", "tone0 on tone7"), ("▀", "tone7 on tone0"), ("▀", "tone0 on tone7"), ("×", "bad on tone7"))
+    assert picture.rows[0] == (
+        ("▀", "tone0 on tone7"),
+        ("▀", "tone7 on tone0"),
+        ("▀", "tone0 on tone7"),
+        ("×", "bad on tone7"),
+    )
 
 
 def test_a_picture_is_shades_where_there_is_no_colour() -> None:
     plain = draw_image(image(CHECKS), 30, 3, ASCII, has_colour=False).text
 
     assert plain.splitlines()[:2] == ["  ##  ##", "##  ##xx"]
-    assert draw_image(image(CHECKS), 30, 3, BRAILLE, has_colour=False).text.splitlines()[0] == "  ██  ██"
+    assert (
+        draw_image(image(CHECKS), 30, 3, BRAILLE, has_colour=False).text.splitlines()[0]
+        == "  ██  ██"
+    )
     assert "right fp16 0  .:*# 1  x not fi" in plain
 
 
@@ -93,7 +118,9 @@ def test_without_colour_a_picture_that_has_no_room_is_made_of_halves_of_cells() 
 
 def test_a_damaged_picture_is_called_so() -> None:
     assert (
-        draw_image(ImageShown(title="t", rows=9, cols=9, cells="!", low=0, high=1), 40, 2).text.strip()
+        draw_image(
+            ImageShown(title="t", rows=9, cols=9, cells="!", low=0, high=1), 40, 2
+        ).text.strip()
         == "t: a damaged picture"
     )
 
@@ -116,7 +143,10 @@ def test_times_are_clocks() -> None:
 
 
 def test_the_name_of_a_series_tells_its_unit() -> None:
-    assert [unit_of(name) for name in ("rss_bytes", "wait_ms", "cpu_percent", "loss", "GPU-1 power_w", "gb_per_s")] == [
+    assert [
+        unit_of(name)
+        for name in ("rss_bytes", "wait_ms", "cpu_percent", "loss", "GPU-1 power_w", "gb_per_s")
+    ] == [
         "bytes",
         "ms",
         "%",
@@ -168,7 +198,11 @@ def test_drawings_know_neither_the_screens_nor_torch() -> None:
     modules = ["heat", "linechart", "spreads"]
     code = f"import sys, {', '.join(f'tuilab.drawings.{name}' for name in modules)}; print(*sys.modules)"
 
-    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+    loaded = set(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
 
     assert loaded & {"torch", "textual", "scipy", "plotext"} == set()
 
@@ -198,7 +232,9 @@ def test_strips_share_an_axis_of_time_and_have_their_last_values() -> None:
 
 
 def test_of_marks_that_share_a_column_the_grave_one_is_seen() -> None:
-    (row,) = draw_strips([Marks("held", ((0.0, 1.0, True), (1.0, 2.0, False)))], 20, 1, span=(0.0, 1000.0)).rows
+    (row,) = draw_strips(
+        [Marks("held", ((0.0, 1.0, True), (1.0, 2.0, False)))], 20, 1, span=(0.0, 1000.0)
+    ).rows
 
     assert ("█", "bad") in row and not [text for text, role in row if role == "guide"]
 
@@ -221,8 +257,18 @@ def test_a_strip_has_gaps_where_nothing_was_read_for_long() -> None:
     (line,) = lines_of([series], is_timed=True)
 
     found = columns_of(Strip("x", line), 0.0, 50.0, 10)
-    assert [value == value for value in found.tolist()] == [True, True, *[False] * 5, True, True, True]
-    ends = [draw_strips([Strip("x", line)], 30, 1, span=(0.0, 50.0), cursor=at).text.split()[-1] for at in (9.5, 25.0, 41.0)]
+    assert [value == value for value in found.tolist()] == [
+        True,
+        True,
+        *[False] * 5,
+        True,
+        True,
+        True,
+    ]
+    ends = [
+        draw_strips([Strip("x", line)], 30, 1, span=(0.0, 50.0), cursor=at).text.split()[-1]
+        for at in (9.5, 25.0, 41.0)
+    ]
     assert ends == ["1", "n/a", "1"]
 
 
@@ -244,4 +290,7 @@ def test_strips_grow_with_the_room_and_what_does_not_fit_is_counted() -> None:
         "others nobody",
         "             0.5 s        last",
     ]
-    assert draw_strips(rows, 30, 2, span=(0.0, 1.0)).text.splitlines()[-1] == "busy   ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄█    +2"
+    assert (
+        draw_strips(rows, 30, 2, span=(0.0, 1.0)).text.splitlines()[-1]
+        == "busy   ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄█    +2"
+    )

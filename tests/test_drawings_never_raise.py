@@ -20,7 +20,20 @@ from tuilab.record.events import ImageShown
 from tuilab.record.series import Series
 from tuilab.text.words import number
 
-ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 1.7976931348623157e308, 5e-324, -5e-324, 0.0, -0.0, 1.0, 65504.0]
+ODD = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    1e308,
+    -1e308,
+    1.7976931348623157e308,
+    5e-324,
+    -5e-324,
+    0.0,
+    -0.0,
+    1.0,
+    65504.0,
+]
 numbers = st.one_of(st.sampled_from(ODD), st.floats())
 texts = st.text(max_size=12)
 widths, heights = st.integers(1, 300), st.integers(1, 80)
@@ -34,7 +47,9 @@ def many_series(draw_from: st.DrawFn) -> list[Series]:
     found = []
     for _ in range(draw_from(st.integers(0, 3))):
         one = Series("x", draw_from(texts))
-        places = st.one_of(st.integers(-5, 50), whole, st.floats(allow_nan=False, allow_infinity=False))
+        places = st.one_of(
+            st.integers(-5, 50), whole, st.floats(allow_nan=False, allow_infinity=False)
+        )
         for step, value in draw_from(st.lists(st.tuples(places, numbers), max_size=30)):
             one.add(step, min(abs(int(step)), 2**62), value)
         found.append(one)
@@ -42,7 +57,9 @@ def many_series(draw_from: st.DrawFn) -> list[Series]:
 
 
 def has_size(picture: Picture, width: int, height: int) -> bool:
-    return len(picture.rows) == height and all(cell_len("".join(text for text, _ in row)) == width for row in picture.rows)
+    return len(picture.rows) == height and all(
+        cell_len("".join(text for text, _ in row)) == width for row in picture.rows
+    )
 
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
@@ -71,12 +88,19 @@ def test_a_line_chart_takes_anything(
     assert low <= high
     x_at(chart, width, height, width // 2, signs)
     place = cursor if cursor is not None and math.isfinite(cursor) else 0.0
-    values_at(lines, place), next_bad(lines, place), next_point(lines, place, place + 1), next_point(lines, None, place)
+    (
+        values_at(lines, place),
+        next_bad(lines, place),
+        next_point(lines, place, place + 1),
+        next_point(lines, None, place),
+    )
 
 
 @settings(max_examples=60)
 @given(found=many_series(), width=widths, height=heights, signs=symbols)
-def test_a_line_chart_has_the_size_that_was_asked_for(found: list[Series], width: int, height: int, signs: Symbols) -> None:
+def test_a_line_chart_has_the_size_that_was_asked_for(
+    found: list[Series], width: int, height: int, signs: Symbols
+) -> None:
     plain = [Series("x", "模型 é"[:number_]) for number_ in range(len(found))]
     for one, like in zip(plain, found, strict=True):
         for step, high in zip(like.steps, like.highs, strict=True):
@@ -91,16 +115,37 @@ def test_a_line_chart_has_the_size_that_was_asked_for(found: list[Series], width
     signs=symbols, unit=units, noise=st.none() | numbers,
 )  # fmt: skip
 def test_spreads_take_anything(
-    values: list[float], names: list[str], width: int, height: int, signs: Symbols, unit: str, noise: float | None
+    values: list[float],
+    names: list[str],
+    width: int,
+    height: int,
+    signs: Symbols,
+    unit: str,
+    noise: float | None,
 ) -> None:
     low, high, least, greatest = (values * 4 or [0.0] * 4)[:4]
-    spreads = [Spread(name, value, low, high, least, greatest, 3) for name, value in zip(names, values, strict=False)]
+    spreads = [
+        Spread(name, value, low, high, least, greatest, 3)
+        for name, value in zip(names, values, strict=False)
+    ]
 
     assert (
-        len(draw_spreads(spreads, width, height, signs, unit=unit, noise=noise if noise is None else NoiseFloor(noise)).rows)
+        len(
+            draw_spreads(
+                spreads,
+                width,
+                height,
+                signs,
+                unit=unit,
+                noise=noise if noise is None else NoiseFloor(noise),
+            ).rows
+        )
         == height
     )
-    labels([value for value in values if math.isfinite(value)], 0.1, unit), [number(value, unit) for value in values]
+    (
+        labels([value for value in values if math.isfinite(value)], 0.1, unit),
+        [number(value, unit) for value in values],
+    )
 
 
 @settings(max_examples=60)
@@ -113,7 +158,10 @@ def test_strips_take_anything(
     found: list[Series], text: str, spans: list[tuple[float, float, bool]], span: tuple[float, float], cursor: float | None,
     top: float | None, width: int, height: int, signs: Symbols,
 ) -> None:  # fmt: skip
-    strips = [Strip(text, line, "%", top, at % 2 == 0, at) for at, line in enumerate(lines_of(found, is_timed=True))]
+    strips = [
+        Strip(text, line, "%", top, at % 2 == 0, at)
+        for at, line in enumerate(lines_of(found, is_timed=True))
+    ]
     rows: list[Row] = [Words("", text), *strips, Marks(text, tuple(spans)), Words(text, text)]
 
     assert len(draw_strips(rows, width, height, signs, span=span, cursor=cursor).rows) == height
@@ -125,15 +173,29 @@ def test_strips_take_anything(
     signs=symbols, has_colour=st.booleans(),
 )  # fmt: skip
 def test_a_picture_takes_anything(
-    levels: bytes, title: str, ends: tuple[float, float], width: int, height: int, signs: Symbols, has_colour: bool
+    levels: bytes,
+    title: str,
+    ends: tuple[float, float],
+    width: int,
+    height: int,
+    signs: Symbols,
+    has_colour: bool,
 ) -> None:
     cells = base64.b64encode(2 * levels).decode()
-    image = ImageShown(title=title, rows=2, cols=len(levels), cells=cells, low=ends[0], high=ends[1])
+    image = ImageShown(
+        title=title, rows=2, cols=len(levels), cells=cells, low=ends[0], high=ends[1]
+    )
 
     assert len(draw_image(image, width, height, signs, has_colour=has_colour).rows) == height
 
 
-@given(cells=st.text(), rows=st.integers(0, 9), cols=st.integers(0, 9), ends=st.tuples(numbers, numbers), width=widths)
+@given(
+    cells=st.text(),
+    rows=st.integers(0, 9),
+    cols=st.integers(0, 9),
+    ends=st.tuples(numbers, numbers),
+    width=widths,
+)
 def test_a_picture_that_makes_no_sense_is_called_damaged(
     cells: str, rows: int, cols: int, ends: tuple[float, float], width: int
 ) -> None:

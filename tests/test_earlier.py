@@ -24,8 +24,13 @@ def told(run_dir: Path) -> dict[str, str]:
     return earlier.tell(run_dir, read_run(run_dir))
 
 
-def test_the_first_run_of_a_claim_says_nothing_and_each_other_one_counts_those_before_it(root: Path) -> None:
-    runs = [judged(root, number, verdict) for number, verdict in enumerate(("INCONCLUSIVE", "SUPPORTED", "REFUTED"))]
+def test_the_first_run_of_a_claim_says_nothing_and_each_other_one_counts_those_before_it(
+    root: Path,
+) -> None:
+    runs = [
+        judged(root, number, verdict)
+        for number, verdict in enumerate(("INCONCLUSIVE", "SUPPORTED", "REFUTED"))
+    ]
 
     assert [told(run) for run in runs] == [
         {},
@@ -53,7 +58,9 @@ def test_of_many_runs_that_nobody_has_read_yet_some_are_read_each_time(root: Pat
         {"supervisor": events.Identity(host="elsewhere", boot="b", pid=1, start=1)},
     ],
 )
-def test_a_run_of_other_work_of_another_box_or_without_a_verdict_does_not_count(root: Path, more: dict[str, Any]) -> None:
+def test_a_run_of_other_work_of_another_box_or_without_a_verdict_does_not_count(
+    root: Path, more: dict[str, Any]
+) -> None:
     judged(root, 1)
     judged(root, 2, **more)
 
@@ -79,7 +86,9 @@ def test_the_result_of_a_run_and_its_report_tell_it_beside_the_verdict(root: Pat
     judged(root, 1)
     run_dir = judged(root, 2)
 
-    result = plain.render(read_run(run_dir), "succeeded", run_dir, STYLE, 100, has_chart=False, before=told(run_dir))
+    result = plain.render(
+        read_run(run_dir), "succeeded", run_dir, STYLE, 100, has_chart=False, before=told(run_dir)
+    )
     rows = page_of(read_subject(run_dir)).claims
 
     assert " ".join(result.split()).count(SAID) == 1
@@ -97,7 +106,10 @@ def test_many_verdicts_are_counted(root: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("number", "word"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (12, "12th"), (21, "21st"), (113, "113th")])
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [(2, "2nd"), (3, "3rd"), (4, "4th"), (12, "12th"), (21, "21st"), (113, "113th")],
+)
 def test_a_number_is_told_as_people_say_it(number: int, word: str) -> None:
     assert earlier.in_words(["REFUTED"] * (number - 1)).startswith(f"{word} run of")
 
@@ -107,7 +119,10 @@ def test_what_was_looked_up_is_kept_for_the_next_one(root: Path) -> None:
     told(judged(root, 2))
 
     known = Index(root).entry_if_over(first.name)
-    assert known is not None and (known.source_sha256, known.host) == ("abc", identity(is_alive=True).host)
+    assert known is not None and (known.source_sha256, known.host) == (
+        "abc",
+        identity(is_alive=True).host,
+    )
 
 
 def test_a_claim_of_the_old_form_is_known_by_its_words(root: Path) -> None:

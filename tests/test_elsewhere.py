@@ -36,7 +36,9 @@ def let_pass(run_dir: Path, age_s: float) -> None:
 
 
 @pytest.mark.parametrize("words", [("rm", "abc123"), ("rm", "abc123", "--yes"), ("stop", "abc123")])
-def test_a_run_of_another_box_that_is_written_to_is_stopped_there(tuilab: Tuilab, copied: Path, words: tuple[str, ...]) -> None:
+def test_a_run_of_another_box_that_is_written_to_is_stopped_there(
+    tuilab: Tuilab, copied: Path, words: tuple[str, ...]
+) -> None:
     done = tuilab(*words)
 
     assert (done.returncode, done.stderr) == (2, "tuilab: abc123 runs on old-box; stop it there\n")
@@ -48,7 +50,9 @@ def test_a_silent_run_of_another_box_is_not_deleted_without_a_word_and_the_word_
     tuilab: Tuilab, copied: Path, words: tuple[str, ...]
 ) -> None:
     let_pass(copied, DAY_S)
-    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(next((copied / "journal").iterdir()).stat().st_mtime))
+    since = time.strftime(
+        "%Y-%m-%d %H:%M", time.localtime(next((copied / "journal").iterdir()).stat().st_mtime)
+    )
 
     done = tuilab(*words)
 
@@ -60,8 +64,12 @@ def test_a_silent_run_of_another_box_is_not_deleted_without_a_word_and_the_word_
     assert copied.exists()
 
 
-@pytest.mark.parametrize("age_s", [DAY_S, -DAY_S], ids=["a day ago", "by a clock that is a day ahead"])
-def test_a_silent_run_of_another_box_is_deleted_by_who_says_so(tuilab: Tuilab, copied: Path, age_s: float) -> None:
+@pytest.mark.parametrize(
+    "age_s", [DAY_S, -DAY_S], ids=["a day ago", "by a clock that is a day ahead"]
+)
+def test_a_silent_run_of_another_box_is_deleted_by_who_says_so(
+    tuilab: Tuilab, copied: Path, age_s: float
+) -> None:
     let_pass(copied, age_s)
 
     done = tuilab("rm", "abc123", "--yes")
@@ -70,7 +78,9 @@ def test_a_silent_run_of_another_box_is_deleted_by_who_says_so(tuilab: Tuilab, c
     assert not copied.exists()
 
 
-def test_to_delete_all_runs_is_no_word_about_one_of_another_box(tuilab: Tuilab, copied: Path) -> None:
+def test_to_delete_all_runs_is_no_word_about_one_of_another_box(
+    tuilab: Tuilab, copied: Path
+) -> None:
     let_pass(copied, DAY_S)
 
     done = tuilab("rm", "--keep", "0", "--yes")
@@ -91,7 +101,10 @@ def test_a_run_of_a_container_that_is_gone_can_be_deleted(tuilab: Tuilab, root: 
 
     refused, done = tuilab("stop", name), tuilab("rm", name, "--yes")
 
-    assert f"{name} ran in another container or pid namespace of this machine and has no recorded end; " in refused.stderr
+    assert (
+        f"{name} ran in another container or pid namespace of this machine and has no recorded end; "
+        in refused.stderr
+    )
     assert done.returncode == 0 and not run_dir.exists()
 
 
@@ -106,8 +119,14 @@ def test_yes_does_not_delete_a_run_that_goes_on_here(tuilab: Tuilab, root: Path)
     assert run_dir.exists()
 
 
-def test_a_run_in_a_state_of_a_newer_tuilab_is_deleted_no_sooner_than_one_that_runs(tuilab: Tuilab, root: Path) -> None:
-    run_dir = records_of(root, started(is_alive=True), *(events.StateChanged(state=state) for state in ("running", "paused")))
+def test_a_run_in_a_state_of_a_newer_tuilab_is_deleted_no_sooner_than_one_that_runs(
+    tuilab: Tuilab, root: Path
+) -> None:
+    run_dir = records_of(
+        root,
+        started(is_alive=True),
+        *(events.StateChanged(state=state) for state in ("running", "paused")),
+    )
 
     done = tuilab("rm", "last", "--yes")
 
@@ -116,14 +135,20 @@ def test_a_run_in_a_state_of_a_newer_tuilab_is_deleted_no_sooner_than_one_that_r
 
 
 @pytest.mark.parametrize(
-    "fields", [{"boot": "another"}, {"time_namespace": 1}, {}], ids=["box", "time namespace", "this clock"]
+    "fields",
+    [{"boot": "another"}, {"time_namespace": 1}, {}],
+    ids=["box", "time namespace", "this clock"],
 )
-def test_how_long_a_run_goes_on_is_told_whatever_its_clock_began_with(root: Path, fields: dict[str, Any]) -> None:
+def test_how_long_a_run_goes_on_is_told_whatever_its_clock_began_with(
+    root: Path, fields: dict[str, Any]
+) -> None:
     supervisor = msgspec.structs.replace(identity(is_alive=True), **fields)
     first = started(supervisor=supervisor, wall_ns=time.time_ns() - HOUR_NS)
     watch = Watch(records_of(root, first, events.StateChanged(state="running")))
     watch.refresh()
-    watch.summary.first_t += 9 * HOUR_NS  # it waited before it began, which the present does not change by
+    watch.summary.first_t += (
+        9 * HOUR_NS
+    )  # it waited before it began, which the present does not change by
 
     assert watch.summary.run
     went_on_ns = watch.now_ns - watch.summary.run.t

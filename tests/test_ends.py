@@ -39,7 +39,9 @@ def wait_for(go: Path) -> str:
 
 def wait_until_waited_for(root: Path) -> None:
     """Wait until it is on record that the kernel still ends a process of the run."""
-    until(lambda: any(ENDED_BY_KERNEL in state.reason for state in look(run_of(root)).summary.states))
+    until(
+        lambda: any(ENDED_BY_KERNEL in state.reason for state in look(run_of(root)).summary.states)
+    )
 
 
 def summary_of(root: Path) -> RunSummary:
@@ -78,13 +80,18 @@ def test_a_sampler_that_cannot_die_is_left_and_the_run_keeps_its_end(
 
 
 @pytest.mark.faults
-def test_a_run_ends_although_its_worker_cannot_be_killed_and_names_it(root: Path, tmp_path: Path, stuck: Serve) -> None:
+def test_a_run_ends_although_its_worker_cannot_be_killed_and_names_it(
+    root: Path, tmp_path: Path, stuck: Serve
+) -> None:
     driver = stuck("opened")
     front = start(root, "run", str(write_scenario(tmp_path, hold(driver))), "--headless", "--quiet")
     driver.wait_until_held()
     (worker,) = look(run_of(root)).summary.workers.values()
     assert worker.started is not None
-    subprocess.run([sys.executable, "-m", "tuilab", "stop", "last", "--now"], env={**os.environ, "TUILAB_ROOT": str(root)})
+    subprocess.run(
+        [sys.executable, "-m", "tuilab", "stop", "last", "--now"],
+        env={**os.environ, "TUILAB_ROOT": str(root)},
+    )
 
     front.communicate(timeout=60)
 
@@ -95,11 +102,19 @@ def test_a_run_ends_although_its_worker_cannot_be_killed_and_names_it(root: Path
 
 
 @pytest.mark.faults
-def test_a_run_ends_although_a_thread_of_its_worker_never_comes_back(root: Path, tmp_path: Path, stuck: Serve) -> None:
+def test_a_run_ends_although_a_thread_of_its_worker_never_comes_back(
+    root: Path, tmp_path: Path, stuck: Serve
+) -> None:
     driver = stuck("opened")
     go = tmp_path / "go"
     body = f"threading.Thread(target=os.open, args=[{driver.path!r}, os.O_RDONLY], daemon=True).start()\n{wait_for(go)}"
-    front = start(root, "run", str(write_scenario(tmp_path, body, "import threading")), "--headless", "--quiet")
+    front = start(
+        root,
+        "run",
+        str(write_scenario(tmp_path, body, "import threading")),
+        "--headless",
+        "--quiet",
+    )
     driver.wait_until_held()
     go.touch()
 
@@ -107,14 +122,20 @@ def test_a_run_ends_although_a_thread_of_its_worker_never_comes_back(root: Path,
 
     summary = summary_of(root)
     assert summary.state == "unkillable"
-    assert summary.reason.startswith("could not be ended: ") and summary.reason.endswith(f"({IN_A_CALL})")
+    assert summary.reason.startswith("could not be ended: ") and summary.reason.endswith(
+        f"({IN_A_CALL})"
+    )
 
 
 @pytest.mark.faults
-def test_an_arm_that_cannot_be_killed_is_answered_for(root: Path, tmp_path: Path, stuck: Serve, clock: "Clock") -> None:
+def test_an_arm_that_cannot_be_killed_is_answered_for(
+    root: Path, tmp_path: Path, stuck: Serve, clock: "Clock"
+) -> None:
     driver = stuck("opened")
     body = 'try: lab.arm("held", held, timeout=600)()\nexcept Exception as problem: lab.text(str(problem))'
-    path = write_scenario(tmp_path, body, f"def held(lab):\n    os.open({driver.path!r}, os.O_RDONLY)\n")
+    path = write_scenario(
+        tmp_path, body, f"def held(lab):\n    os.open({driver.path!r}, os.O_RDONLY)\n"
+    )
 
     front = start(root, "run", str(path), "--headless", "--quiet")
     driver.wait_until_held()
@@ -129,7 +150,9 @@ def test_an_arm_that_cannot_be_killed_is_answered_for(root: Path, tmp_path: Path
 
 
 @pytest.mark.faults
-def test_a_worker_that_the_kernel_takes_long_to_tear_down_is_waited_for(root: Path, tmp_path: Path, stuck: Serve) -> None:
+def test_a_worker_that_the_kernel_takes_long_to_tear_down_is_waited_for(
+    root: Path, tmp_path: Path, stuck: Serve
+) -> None:
     driver = stuck("closed")
     front = start(root, "run", str(write_scenario(tmp_path, hold(driver))), "--headless")
     driver.wait_until_held()
@@ -151,10 +174,15 @@ def test_a_worker_whose_teardown_hangs_is_given_up(
 ) -> None:
     driver = stuck("closed")
     body = hold(driver) + ("time.sleep(600)" if is_stopped else "")
-    front = start(root, "run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", "--repeat", "3")
+    front = start(
+        root, "run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", "--repeat", "3"
+    )
     wait_for_stage(root, "on")
     if is_stopped:
-        subprocess.run([sys.executable, "-m", "tuilab", "stop", "last"], env={**os.environ, "TUILAB_ROOT": str(root)})
+        subprocess.run(
+            [sys.executable, "-m", "tuilab", "stop", "last"],
+            env={**os.environ, "TUILAB_ROOT": str(root)},
+        )
     driver.wait_until_held()
     wait_until_waited_for(root)
     clock.put_forward(60)
@@ -163,21 +191,32 @@ def test_a_worker_whose_teardown_hangs_is_given_up(
 
     summary = summary_of(root)
     assert summary.state == "unkillable"
-    assert "could not be ended: " in summary.reason and summary.reason.endswith(f"({ENDED_BY_KERNEL})")
+    assert "could not be ended: " in summary.reason and summary.reason.endswith(
+        f"({ENDED_BY_KERNEL})"
+    )
     assert len(summary.workers) == 1
 
 
 def test_a_process_is_exiting_when_only_the_kernel_is_still_at_it(stuck: Serve) -> None:
     held, ending = stuck("opened"), stuck("closed")
     opening, closing = (
-        subprocess.Popen([sys.executable, "-c", f"import os; os.open({one.path!r}, os.O_RDONLY)"]) for one in (held, ending)
+        subprocess.Popen([sys.executable, "-c", f"import os; os.open({one.path!r}, os.O_RDONLY)"])
+        for one in (held, ending)
     )
     held.wait_until_held()
     ending.wait_until_held()
     opening.kill()
 
-    assert [is_exiting(pid) for pid in (opening.pid, closing.pid, os.getpid())] == [False, True, False]
-    assert [is_doomed(pid) for pid in (opening.pid, closing.pid, os.getpid())] == [True, True, False]
+    assert [is_exiting(pid) for pid in (opening.pid, closing.pid, os.getpid())] == [
+        False,
+        True,
+        False,
+    ]
+    assert [is_doomed(pid) for pid in (opening.pid, closing.pid, os.getpid())] == [
+        True,
+        True,
+        False,
+    ]
     (name,) = processes.names_of(lambda: [closing.pid])
     assert re.sub("python[0-9.]*", "python", name) == f"{closing.pid} [python] ({ENDED_BY_KERNEL})"
 

@@ -40,7 +40,9 @@ def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_
     assert "one is one" in done.stderr
     assert (run_dir / "stdout.log").read_bytes() == b"hello\n"
     assert examine(run_dir).wrong == []
-    streams = {path.stem: len(path.read_bytes().splitlines()) for path in (run_dir / "journal").iterdir()}
+    streams = {
+        path.stem: len(path.read_bytes().splitlines()) for path in (run_dir / "journal").iterdir()
+    }
     assert {"supervisor": streams["supervisor"], **look(run_dir).summary.counted} == streams
     assert processes_of(run_dir) == []
     assert_is_the_owners_alone(run_dir)
@@ -49,7 +51,9 @@ def test_a_run_that_succeeds_says_so_everywhere(tuilab: Tuilab, root: Path, tmp_
 def assert_is_the_owners_alone(run_dir: Path) -> None:
     modes = {entry.stat().st_mode & 0o777 for entry in run_dir.rglob("*") if entry.is_file()}
     assert modes == {0o600}
-    assert {entry.stat().st_mode & 0o777 for entry in [run_dir, *run_dir.iterdir()] if entry.is_dir()} == {0o700}
+    assert {
+        entry.stat().st_mode & 0o777 for entry in [run_dir, *run_dir.iterdir()] if entry.is_dir()
+    } == {0o700}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,12 @@ def assert_is_the_owners_alone(run_dir: Path) -> None:
         ("sys.exit(7)", "failed", "the scenario called sys.exit(7)", ""),
         ("os._exit(0)", "failed", "the worker ended with exit code 0 before run() returned", ""),
         ("os._exit(9)", "failed", "the worker ended with exit code 9 before run() returned", ""),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "ended by SIGKILL; nobody asked for that: out of memory?", ""),
+        (
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            "killed",
+            "ended by SIGKILL; nobody asked for that: out of memory?",
+            "",
+        ),
         ("os.abort()", "killed", "ended by SIGABRT", "Aborted"),
     ],
 )
@@ -79,10 +88,14 @@ def test_a_run_that_fails_says_how(
     assert ("loss", "", "worker-0") in summary.series
     assert "Traceback" not in done.stderr
     assert place in done.stdout
-    assert state == "killed" or "tuilab/" not in done.stdout.partition("\nrun ")[0]  # what C prints has frames of ours, too
+    assert (
+        state == "killed" or "tuilab/" not in done.stdout.partition("\nrun ")[0]
+    )  # what C prints has frames of ours, too
 
 
-def test_a_refused_argument_is_told_once_at_the_line_of_its_author(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_refused_argument_is_told_once_at_the_line_of_its_author(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     lesson = '"""A lesson.\n\n## Look for\n- [sum] it sums\n"""'
     helper = 'def helper(lab):\n    lab.claim("sum", 1, equals=1, tolerance=-1)\n'
     path = tmp_path / "probe.py"
@@ -96,7 +109,9 @@ def test_a_refused_argument_is_told_once_at_the_line_of_its_author(tuilab: Tuila
     run_dir = newest(root)
     assert run_dir is not None
     assert (failure := look(run_dir).summary.failure) is not None
-    assert failure.traceback.endswith("\nValueError: tolerance takes a number of 0 or more, not -1\n")
+    assert failure.traceback.endswith(
+        "\nValueError: tolerance takes a number of 0 or more, not -1\n"
+    )
     assert "tuilab/" not in failure.traceback
 
 
@@ -125,7 +140,10 @@ def test_ctrl_c_stops_in_order_and_exits_130(root: Path, tmp_path: Path) -> None
 
 
 def test_a_second_ctrl_c_does_not_wait_for_a_stubborn_scenario(root: Path, tmp_path: Path) -> None:
-    body = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" + SLEEP
+    body = (
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        + SLEEP
+    )
     front = start(root, "run", str(write_scenario(tmp_path, body)), "--headless")
     run_dir = wait_for_stage(root, "asleep")
     front.send_signal(signal.SIGINT)
@@ -151,7 +169,9 @@ def test_a_run_outlives_its_front(tuilab: Tuilab, root: Path, tmp_path: Path) ->
     until(lambda: processes_of(run_dir) == [])
 
 
-def test_a_detached_run_can_be_attached_to_its_end(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_detached_run_can_be_attached_to_its_end(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     path = write_scenario(tmp_path, 'lab.claim("one-is-one", True)')
 
     run_id = tuilab("run", str(path), "--detach").stdout.strip()
@@ -178,7 +198,9 @@ def test_ctrl_c_leaves_an_attached_run_running(tuilab: Tuilab, root: Path, tmp_p
     until(lambda: processes_of(run_dir) == [])
 
 
-def test_when_the_supervisor_is_killed_its_worker_ends_and_the_run_is_lost(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_when_the_supervisor_is_killed_its_worker_ends_and_the_run_is_lost(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     tuilab("run", str(write_scenario(tmp_path, SLEEP)), "--detach")
     run_dir = wait_for_stage(root, "asleep")
     run = look(run_dir).summary.run
@@ -195,7 +217,9 @@ def test_when_the_supervisor_is_killed_its_worker_ends_and_the_run_is_lost(tuila
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_follower_that_a_signal_ends_says_that_the_run_continues(root: Path, tmp_path: Path, number: int) -> None:
+def test_follower_that_a_signal_ends_says_that_the_run_continues(
+    root: Path, tmp_path: Path, number: int
+) -> None:
     front = start(root, "run", str(write_scenario(tmp_path, SLEEP)), "--headless")
     run_dir = wait_for_stage(root, "asleep")
     assert front.stderr is not None
@@ -234,7 +258,9 @@ def test_follower_that_a_signal_ends_says_that_the_run_continues(root: Path, tmp
     ids=lambda value: value if " " in value and "(" not in value else None,
 )
 @pytest.mark.first(2)
-def test_a_stop_reaches_every_process(tuilab: Tuilab, root: Path, tmp_path: Path, body: str, what: str) -> None:
+def test_a_stop_reaches_every_process(
+    tuilab: Tuilab, root: Path, tmp_path: Path, body: str, what: str
+) -> None:
     path = write_scenario(tmp_path, f'lab.stage("asleep")\n{body}\ntime.sleep(600)')
     tuilab("run", str(path), "--detach")
     run_dir = wait_for_stage(root, "asleep")
@@ -250,7 +276,9 @@ def test_a_stop_reaches_every_process(tuilab: Tuilab, root: Path, tmp_path: Path
 
 
 def test_a_run_that_takes_too_long_is_stopped(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    done = tuilab("run", str(write_scenario(tmp_path, SLEEP)), "--headless", "--quiet", "--timeout", "0.5")
+    done = tuilab(
+        "run", str(write_scenario(tmp_path, SLEEP)), "--headless", "--quiet", "--timeout", "0.5"
+    )
 
     assert done.returncode == 4
     assert "timed out after 0.5 s" in done.stdout
@@ -265,7 +293,10 @@ def test_each_repeat_is_a_fresh_process(tuilab: Tuilab, root: Path, tmp_path: Pa
     assert run_dir is not None
     summary = look(run_dir).summary
     assert summary.state == "succeeded"
-    assert [worker.started.repeat for worker in summary.workers.values() if worker.started] == [0, 1]
+    assert [worker.started.repeat for worker in summary.workers.values() if worker.started] == [
+        0,
+        1,
+    ]
     assert len({series.last for series in summary.series.values()}) == 2
 
 
@@ -282,7 +313,9 @@ def hangs(lab):
 """
 
 
-def test_an_arm_runs_in_a_process_of_its_own_with_its_environment(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_an_arm_runs_in_a_process_of_its_own_with_its_environment(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     body = """
 got = lab.arm("one", body, 21, env={"OMP_NUM_THREADS": "1"}, prefix=["nice", "-n", "5"])()
 lab.claim("it-has-the-environment", got["omp"], equals="1")
@@ -305,11 +338,16 @@ lab.claim("it-returns-a-value", got["twice"], equals=42)
     [
         ('lab.arm("dies", dies)()', "ended by SIGKILL"),
         ('lab.arm("hangs", hangs, timeout=3)()', "timed out after 3 s"),
-        ('lab.arm("lost", body, 1, prefix=["no-such-command"])()', "cannot start no-such-command: No such file or directory"),
+        (
+            'lab.arm("lost", body, 1, prefix=["no-such-command"])()',
+            "cannot start no-such-command: No such file or directory",
+        ),
         ('lab.arm("odd", body, "x", prefix=["false"])()', "ended with exit code 1"),
     ],
 )
-def test_an_arm_that_fails_is_an_exception_for_the_scenario(tuilab: Tuilab, tmp_path: Path, call: str, error: str) -> None:
+def test_an_arm_that_fails_is_an_exception_for_the_scenario(
+    tuilab: Tuilab, tmp_path: Path, call: str, error: str
+) -> None:
     done = tuilab("run", str(write_scenario(tmp_path, call, ARMS)), "--headless", "--quiet")
 
     assert done.returncode == 4
@@ -345,15 +383,24 @@ def test_a_scenario_with_a_syntax_error_is_one_sentence(tuilab: Tuilab, tmp_path
 
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("tuilab: broken cannot be run: line 2: ") and done.stderr.count("\n") == 1
+    assert (
+        done.stderr.startswith("tuilab: broken cannot be run: line 2: ")
+        and done.stderr.count("\n") == 1
+    )
 
 
-def test_a_scenario_can_import_its_neighbours_and_none_of_them_is_taken_for_ours(root: Path, tmp_path: Path) -> None:
+def test_a_scenario_can_import_its_neighbours_and_none_of_them_is_taken_for_ours(
+    root: Path, tmp_path: Path
+) -> None:
     """A psutil.py or torch.py beside the user must not run in the front, the supervisor, the sampler or the worker."""
     (tmp_path / "helper.py").write_text("ANSWER = 42\n")
     for name in ("psutil", "torch", "msgspec", "click", "sitecustomize", "tuilab"):
-        (tmp_path / f"{name}.py").write_text("import pathlib; pathlib.Path(__file__).with_suffix('.hit').touch()\n")
-    path = write_scenario(tmp_path, 'import helper\nlab.claim("it-is-42", helper.ANSWER, equals=42)')
+        (tmp_path / f"{name}.py").write_text(
+            "import pathlib; pathlib.Path(__file__).with_suffix('.hit').touch()\n"
+        )
+    path = write_scenario(
+        tmp_path, 'import helper\nlab.claim("it-is-42", helper.ANSWER, equals=42)'
+    )
 
     front = start(root, "run", str(path), "--headless", "--quiet", cwd=tmp_path)
 
@@ -362,13 +409,19 @@ def test_a_scenario_can_import_its_neighbours_and_none_of_them_is_taken_for_ours
 
 
 @pytest.mark.parametrize("kind", ["claim_measured", "box_lacked"])
-@pytest.mark.parametrize("before", [0, 1_048_570, 3_000_000], ids=["at once", "over the end of a portion", "late"])
-def test_a_run_has_something_to_judge_wherever_a_claim_stands_or_a_lack(tmp_path: Path, before: int, kind: str) -> None:
+@pytest.mark.parametrize(
+    "before", [0, 1_048_570, 3_000_000], ids=["at once", "over the end of a portion", "late"]
+)
+def test_a_run_has_something_to_judge_wherever_a_claim_stands_or_a_lack(
+    tmp_path: Path, before: int, kind: str
+) -> None:
     (tmp_path / "journal").mkdir()
     (tmp_path / "journal" / "supervisor.jsonl").write_text('"claim_')
     (tmp_path / "journal" / "worker-0.jsonl").write_bytes(b"x" * before)
     without = has_claims(tmp_path)
-    (tmp_path / "journal" / "worker-1-rank-2.jsonl").write_bytes(b"x" * before + b'{"k":"%s"}' % kind.encode())
+    (tmp_path / "journal" / "worker-1-rank-2.jsonl").write_bytes(
+        b"x" * before + b'{"k":"%s"}' % kind.encode()
+    )
 
     assert (without, has_claims(tmp_path)) == (False, True)
 
@@ -432,6 +485,9 @@ def test_a_race_that_is_skipped_makes_its_claims_not_testable_and_ends_the_run(
     summary = look(newest(root) or root).summary
     verdict = summary.claims["x-is-slower"].verdict
     assert done.returncode == 0
-    assert verdict is not None and (verdict.verdict, verdict.why) == ("NOT TESTABLE HERE", "a second core")
+    assert verdict is not None and (verdict.verdict, verdict.why) == (
+        "NOT TESTABLE HERE",
+        "a second core",
+    )
     assert len([worker for worker in summary.workers.values() if worker.started]) == 1
     assert verified.stdout.splitlines()[-1] == "complete and unchanged"

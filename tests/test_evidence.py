@@ -28,7 +28,14 @@ def block(arm: str, number: int = 0, wall_ns: int = 100, **more: Any) -> events.
 def repeat(number: int, *records: events.Record, **race: Any) -> list[tuple[str, Item]]:
     """Return the records of a repeat that ran one race to its end."""
     writer = f"worker-{number}"
-    usual: dict[str, Any] = {"threads": 1, "device": "cpu", "loops": {}, "base": "b", "delay": 0.05, **race}
+    usual: dict[str, Any] = {
+        "threads": 1,
+        "device": "cpu",
+        "loops": {},
+        "base": "b",
+        "delay": 0.05,
+        **race,
+    }
     return [
         ("supervisor", events.WorkerStarted(writer=writer, pid=1, start=1, repeat=number)),
         (writer, events.RaceStarted(arms=["a", "b"], **usual)),
@@ -55,7 +62,12 @@ def test_a_ratio_takes_each_round_that_has_both_arms_and_no_warm_up() -> None:
 def test_a_block_that_was_run_again_counts_with_its_first_time() -> None:
     """The second time it is warm in the cache, and faster for no other reason."""
     found = gathered(
-        repeat(0, block("a", wall_ns=400, is_disturbed=True), block("a", wall_ns=300, is_rerun=True), block("b", wall_ns=200))
+        repeat(
+            0,
+            block("a", wall_ns=400, is_disturbed=True),
+            block("a", wall_ns=300, is_rerun=True),
+            block("b", wall_ns=200),
+        )
     )
 
     assert (found.rounds, found.disturbed_share, found.marks) == ([[math.log(2)]], 0.5, [[1]])
@@ -99,10 +111,20 @@ def test_a_warm_up_that_did_not_settle_is_counted() -> None:
 def test_a_tick_of_the_clock_is_the_least_that_a_ratio_varies_by() -> None:
     """Whole times ten milliseconds: a tenth of one arm and a fifth of the other one."""
     times = [(100, 50), (110, 40), (90, 60)]
-    arms = [(block("a", wall_ns=over * MS), block("b", wall_ns=under * MS)) for over, under in times]
+    arms = [
+        (block("a", wall_ns=over * MS), block("b", wall_ns=under * MS)) for over, under in times
+    ]
 
-    apart = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair, device="process")])
-    together = gathered([item for number, pair in enumerate(arms) for item in repeat(number, *pair)])
+    apart = gathered(
+        [
+            item
+            for number, pair in enumerate(arms)
+            for item in repeat(number, *pair, device="process")
+        ]
+    )
+    together = gathered(
+        [item for number, pair in enumerate(arms) for item in repeat(number, *pair)]
+    )
     assert apart.tick_sd == pytest.approx(math.hypot(0.1, 0.2))
     assert together.tick_sd == 0.0
 
@@ -122,7 +144,9 @@ def test_a_curve_that_ends_at_one_value_in_every_process_is_one_draw_and_the_ver
 ) -> None:
     arms = [(block("a", wall_ns=value), block("b", wall_ns=8)) for value in last]
 
-    found = gathered([item for n, pair in enumerate(arms) for item in repeat(n, *pair, device="process", **race)])
+    found = gathered(
+        [item for n, pair in enumerate(arms) for item in repeat(n, *pair, device="process", **race)]
+    )
     assert found.is_one_draw == is_one_draw
     assert ("one seed" in "; ".join(describe_circumstances(found))) == is_one_draw
 
@@ -131,7 +155,11 @@ def test_a_curve_that_ends_at_one_value_in_every_process_is_one_draw_and_the_ver
 
 
 def on_a_busy_box(
-    count: int = 6, share: float = 0.5, race: dict[str, Any] | None = None, into: RunSummary | None = None, **more: Any
+    count: int = 6,
+    share: float = 0.5,
+    race: dict[str, Any] | None = None,
+    into: RunSummary | None = None,
+    **more: Any,
 ) -> RunSummary:
     """Return a run whose arms take 20 and 10 ms of one thread; what others took is on the wall clock alone."""
     items: list[tuple[str, Item]] = []
@@ -139,15 +167,31 @@ def on_a_busy_box(
         records = []
         for turn in range(10):
             is_disturbed = turn < 10 * share
-            for arm, control, thread_ns in (("a", "", 20), ("b", "", 10), ("b", "same", 10), ("b", "delayed", 10.5)):
-                mine = {"thread_ns": int(thread_ns * MS), "cpu_ns": int(thread_ns * MS), "waits": 0, **more}
-                wall_ns = int(thread_ns * MS * (1 + 3 * is_disturbed * (1 + (turn * 7 + number) % 5)))
-                records.append(block(arm, turn, wall_ns, control=control, is_disturbed=is_disturbed, **mine))
+            for arm, control, thread_ns in (
+                ("a", "", 20),
+                ("b", "", 10),
+                ("b", "same", 10),
+                ("b", "delayed", 10.5),
+            ):
+                mine = {
+                    "thread_ns": int(thread_ns * MS),
+                    "cpu_ns": int(thread_ns * MS),
+                    "waits": 0,
+                    **more,
+                }
+                wall_ns = int(
+                    thread_ns * MS * (1 + 3 * is_disturbed * (1 + (turn * 7 + number) % 5))
+                )
+                records.append(
+                    block(arm, turn, wall_ns, control=control, is_disturbed=is_disturbed, **mine)
+                )
         items += repeat(number, *records, **race or {})
     return fold(items, into)
 
 
-def test_where_the_wall_is_disturbed_the_cpu_time_of_one_thread_is_taken_for_arms_and_controls() -> None:
+def test_where_the_wall_is_disturbed_the_cpu_time_of_one_thread_is_taken_for_arms_and_controls() -> (
+    None
+):
     found = gathered(on_a_busy_box())
 
     assert (found.clock, found.disturbed_share) == ("cpu", 0.5)
@@ -182,7 +226,9 @@ def test_commands_with_disturbed_steps_are_judged_on_cpu_time() -> None:
     assert (found.clock, found.clock_choice.disturbed_share) == ("cpu", 0.75)
     assert found.rounds == [[math.log(2)]] * 6
     assert found.same == [[0.0]] * 6
-    assert describe_circumstances(found)[0] == "judged on CPU time: 75 % of the steps were disturbed"
+    assert (
+        describe_circumstances(found)[0] == "judged on CPU time: 75 % of the steps were disturbed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,11 +241,16 @@ def test_commands_with_disturbed_steps_are_judged_on_cpu_time() -> None:
         ({"thread_ns": 0}, "a has no CPU time of its own"),
     ],
 )
-def test_commands_of_more_than_one_thread_keep_the_wall_clock_with_a_reason(of_slower: dict[str, Any], reason: str) -> None:
+def test_commands_of_more_than_one_thread_keep_the_wall_clock_with_a_reason(
+    of_slower: dict[str, Any], reason: str
+) -> None:
     found = gathered(commands_on_a_busy_box(of_slower=of_slower))
 
     assert found.clock == "wall"
-    assert describe_circumstances(found)[0] == f"judged on the wall clock, though 75 % of the steps were disturbed: {reason}"
+    assert (
+        describe_circumstances(found)[0]
+        == f"judged on the wall clock, though 75 % of the steps were disturbed: {reason}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,7 +258,10 @@ def test_commands_of_more_than_one_thread_keep_the_wall_clock_with_a_reason(of_s
     [
         ("calm", {"disturbed": 1}),
         ("an older record", {"steps": None}),
-        ("an older record", {"steps": None, "thread_ns": None, "waited_ns": None, "disturbed_steps": None}),
+        (
+            "an older record",
+            {"steps": None, "thread_ns": None, "waited_ns": None, "disturbed_steps": None},
+        ),
         ("no command", {"command": False}),
     ],
 )
@@ -273,7 +327,9 @@ def test_a_verdict_on_cpu_time_says_so() -> None:
     assert "judged on CPU time: 50 % of the blocks were disturbed" in reached.why
 
 
-def controlled_repeat(number: int, times: dict[tuple[str, str], int], **race: Any) -> list[tuple[str, Item]]:
+def controlled_repeat(
+    number: int, times: dict[tuple[str, str], int], **race: Any
+) -> list[tuple[str, Item]]:
     """Return the records of a repeat with one round, from the time of each arm and control."""
     blocks = []
     for (arm, control), wall_ns in times.items():
@@ -349,7 +405,9 @@ def test_undisturbed_blocks_are_not_looked_at_if_all_are_undisturbed() -> None:
 
 
 @pytest.mark.parametrize(("off_core_ms", "expected"), [(1.9, math.log(2.5)), (2.1, math.log(2))])
-def test_block_with_an_unmarked_preemption_is_not_undisturbed(off_core_ms: float, expected: float) -> None:
+def test_block_with_an_unmarked_preemption_is_not_undisturbed(
+    off_core_ms: float, expected: float
+) -> None:
     """It is judged on CPU time, of which a short preemption costs some as well."""
     own = {"waits": 0, "thread_ns": 100 * MS, "cpu_ns": 100 * MS}
     slow = {"waits": 0, "thread_ns": 200 * MS, "cpu_ns": 200 * MS}
@@ -357,7 +415,12 @@ def test_block_with_an_unmarked_preemption_is_not_undisturbed(off_core_ms: float
     rounds = [
         block("a", 0, 200 * MS, **slow),
         block("b", 0, 100 * MS, **own),
-        block("a", 1, round((312.5 * (1 + off_core_ms / 100 / (1 - off_core_ms / 100))) * MS), **preempted),
+        block(
+            "a",
+            1,
+            round((312.5 * (1 + off_core_ms / 100 / (1 - off_core_ms / 100))) * MS),
+            **preempted,
+        ),
         block("b", 1, 100 * MS, **own),
         block("a", 2, 900 * MS, is_disturbed=True, **slow),
         block("b", 2, 100 * MS, **own),

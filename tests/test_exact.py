@@ -20,9 +20,13 @@ from tuilab.record.summary import RunSummary
 BIG = 2**53
 
 
-def exact(got: object, op: Operator, want: object, tolerance: float = 0.0, **more: Any) -> ClaimMeasured:
+def exact(
+    got: object, op: Operator, want: object, tolerance: float = 0.0, **more: Any
+) -> ClaimMeasured:
     """Return a claim as it is read back from its record."""
-    event = ClaimMeasured(text="c", got=measured(got), op=op, want=measured(want), tolerance=tolerance, **more)
+    event = ClaimMeasured(
+        text="c", got=measured(got), op=op, want=measured(want), tolerance=tolerance, **more
+    )
     return msgspec.json.decode(encode_exactly(event), type=ClaimMeasured, strict=False)
 
 
@@ -31,7 +35,10 @@ def recorded(*repeats: ClaimMeasured | None) -> RunSummary:
     summary = RunSummary()
     for number, event in enumerate(repeats):
         name = f"worker-{number}"
-        fold([("supervisor", events.WorkerStarted(writer=name, pid=1, start=1, repeat=number))], summary)
+        fold(
+            [("supervisor", events.WorkerStarted(writer=name, pid=1, start=1, repeat=number))],
+            summary,
+        )
         if event is not None:
             event.t = number + 1
             fold([(name, event)], summary)
@@ -105,7 +112,9 @@ def verdict(*repeats: ClaimMeasured | None) -> tuple[str, str]:
         (torch.empty(0), "equals", [], True),
     ],
 )
-def test_an_exact_claim_holds_or_does_not(got: object, op: Operator, want: object, expected: bool) -> None:
+def test_an_exact_claim_holds_or_does_not(
+    got: object, op: Operator, want: object, expected: bool
+) -> None:
     assert holds(exact(got, op, want)) is expected
 
 
@@ -136,7 +145,9 @@ def test_a_tolerance_counts_in_whole_numbers_where_they_are_large() -> None:
         ("", Measured(exact='""')),
     ],
 )
-def test_a_record_has_beside_the_value_what_an_older_reader_shows(given: object, expected: Measured) -> None:
+def test_a_record_has_beside_the_value_what_an_older_reader_shows(
+    given: object, expected: Measured
+) -> None:
     assert measured(given) == expected
 
 
@@ -159,7 +170,12 @@ def test_a_record_that_says_two_things_or_none_cannot_be_read(fields: str) -> No
 
 
 def test_a_record_without_the_exact_value_is_read_as_it_always_was() -> None:
-    old = [Measured(numbers=[1.0, 2.0, 3.0, 4.0]), Measured(words="a b"), Measured(words="True"), Measured()]
+    old = [
+        Measured(numbers=[1.0, 2.0, 3.0, 4.0]),
+        Measured(words="a b"),
+        Measured(words="True"),
+        Measured(),
+    ]
 
     assert [one.value for one in old] == [[1.0, 2.0, 3.0, 4.0], "a b", "True", []]
     assert all(holds(ClaimMeasured(text="c", got=one, op="equals", want=one)) for one in old)
@@ -199,7 +215,9 @@ def test_bounds_are_in_order_to_the_last_digit() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_was_measured_is_told_so_that_the_difference_is_seen(event: ClaimMeasured, why: str) -> None:
+def test_what_was_measured_is_told_so_that_the_difference_is_seen(
+    event: ClaimMeasured, why: str
+) -> None:
     assert verdict(event) == ("REFUTED", why)
 
 
@@ -209,7 +227,10 @@ def test_what_was_measured_is_told_so_that_the_difference_is_seen(event: ClaimMe
         (1 / 3, "measured 0.3333"),
         (12345.678, "measured 12346"),
         (1 / 3e9, "measured 3.333e-10"),
-        ([0.967773, 0.964844], "measured 0.9678 and 0.9648"),  # in brackets it would look like an interval
+        (
+            [0.967773, 0.964844],
+            "measured 0.9678 and 0.9648",
+        ),  # in brackets it would look like an interval
         ([64, 10], "measured [64, 10]"),
         (10**6, "measured 1000000"),
         ([], "measured []"),
@@ -229,22 +250,37 @@ def test_the_unit_of_a_claim_stands_behind_its_numbers() -> None:
     percent = exact(0.74409, "at_most", 1, unit="%")
 
     assert verdict(percent) == ("SUPPORTED", "measured 0.7441 %, claimed at most 1 %")
-    assert verdict(exact(2.5, "at_most", 1, unit="%")) == ("REFUTED", "measured 2.5 %, claimed at most 1 %")
-    assert verdict(exact("UserWarning", "equals", "UserWarning", unit="B")) == ("SUPPORTED", "measured UserWarning")
+    assert verdict(exact(2.5, "at_most", 1, unit="%")) == (
+        "REFUTED",
+        "measured 2.5 %, claimed at most 1 %",
+    )
+    assert verdict(exact("UserWarning", "equals", "UserWarning", unit="B")) == (
+        "SUPPORTED",
+        "measured UserWarning",
+    )
 
 
 def test_as_many_digits_are_told_as_the_tolerance_of_a_claim_asks_for() -> None:
     close = exact(88.722839, "equals", 88.7228, 1e-4)
 
     assert verdict(close) == ("SUPPORTED", "measured 88.7228, claimed 88.7228 ± 0.0001")
-    assert verdict(exact(81.815124, "equals", 88.7228, 1e-4)) == ("REFUTED", "measured 81.8151, claimed 88.7228 ± 0.0001")
-    assert verdict(exact(88.722839, "at_least", 80)) == ("SUPPORTED", "measured 88.72, claimed at least 80")
+    assert verdict(exact(81.815124, "equals", 88.7228, 1e-4)) == (
+        "REFUTED",
+        "measured 81.8151, claimed 88.7228 ± 0.0001",
+    )
+    assert verdict(exact(88.722839, "at_least", 80)) == (
+        "SUPPORTED",
+        "measured 88.72, claimed at least 80",
+    )
 
 
 def test_an_exact_claim_must_hold_in_every_repeat_and_says_how_often_it_did_not() -> None:
     right, wrong = (exact(got, "equals", 1) for got in (1, 2))
 
-    assert verdict(right, wrong) == ("REFUTED", "measured 2, claimed 1; it failed in 1 of 2 repeats")
+    assert verdict(right, wrong) == (
+        "REFUTED",
+        "measured 2, claimed 1; it failed in 1 of 2 repeats",
+    )
     assert verdict(wrong, wrong) == ("REFUTED", "measured 2, claimed 1")
 
 
@@ -256,7 +292,10 @@ def test_the_last_of_very_many_repeats_counts_as_the_first() -> None:
 
 
 def test_the_first_failure_is_told_whichever_stream_is_read_first() -> None:
-    records = [(f"worker-{at}", msgspec.structs.replace(exact(got, "equals", 1), t=at)) for at, got in ((1, 5), (2, 6), (3, 1))]
+    records = [
+        (f"worker-{at}", msgspec.structs.replace(exact(got, "equals", 1), t=at))
+        for at, got in ((1, 5), (2, 6), (3, 1))
+    ]
 
     for order in (records, records[::-1]):
         claim = fold(order).claims["c"]
@@ -271,7 +310,10 @@ def test_a_claim_that_not_every_repeat_measured_says_so_unless_only_one_was_to()
     assert verdict(once, None, None) == ("SUPPORTED", "measured 1")
     assert verdict(one, one) == ("SUPPORTED", "measured 1")
     failed = exact(2, "equals", 1)
-    assert verdict(failed, one, None)[1] == "measured 2, claimed 1; it failed in 1 of 2 repeats; measured in 2 of 3 repeats"
+    assert (
+        verdict(failed, one, None)[1]
+        == "measured 2, claimed 1; it failed in 1 of 2 repeats; measured in 2 of 3 repeats"
+    )
 
 
 def test_while_a_run_goes_on_nothing_is_said_of_repeats_to_come() -> None:

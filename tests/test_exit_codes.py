@@ -32,11 +32,23 @@ TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in
 
 def judged(root: Path, verdict: str, bound: float, *more: events.Event) -> Subject:
     """Return a run whose one claim about a ratio came out so."""
-    declared = events.ClaimDeclared(key="k", text="it is so", over="a", under="b", op="at_least", bound=bound)
-    reached = events.VerdictReached(
-        key="k", text="it is so", verdict=verdict, rule="r", estimate=1.0, low=0.9, high=1.1, units=6, unit="repeats"
+    declared = events.ClaimDeclared(
+        key="k", text="it is so", over="a", under="b", op="at_least", bound=bound
     )
-    return read_subject(make_run(root, started(), declared, *more, reached, events.StateChanged(state="succeeded")))
+    reached = events.VerdictReached(
+        key="k",
+        text="it is so",
+        verdict=verdict,
+        rule="r",
+        estimate=1.0,
+        low=0.9,
+        high=1.1,
+        units=6,
+        unit="repeats",
+    )
+    return read_subject(
+        make_run(root, started(), declared, *more, reached, events.StateChanged(state="succeeded"))
+    )
 
 
 @pytest.mark.parametrize(("verdict", "bound", "code", "strictly", "case", "heading"), TABLE)
@@ -62,19 +74,33 @@ def test_a_box_that_lacks_something_is_told_only_where_nothing_could_be_run(tmp_
 
 
 def test_what_a_box_lacks_is_told_to_programs_and_to_readers_of_a_report(tmp_path: Path) -> None:
-    one = judged(tmp_path, "NOT TESTABLE HERE", 2.0, events.BoxLacked(needs="cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"))
+    one = judged(
+        tmp_path,
+        "NOT TESTABLE HERE",
+        2.0,
+        events.BoxLacked(needs="cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"),
+    )
 
-    (told,) = document(results_of([(one.summary, one.state, one.run_dir)], ExitCode.BOX_LACKS))["runs"]
+    (told,) = document(results_of([(one.summary, one.state, one.run_dir)], ExitCode.BOX_LACKS))[
+        "runs"
+    ]
     assert told["box_lacks"] == "cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7"
     assert "Not testable here: cuda:9: torch sees 8 GPUs, cuda:0 to cuda:7." in gaps(one)
 
 
 def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> None:
     lacked = events.BoxLacked(needs="a GPU")
-    reached = [events.VerdictReached(text=text, verdict="NOT TESTABLE HERE", rule="r", why="a GPU") for text in ("one", "two")]
-    run_dir = make_run(tmp_path, started(), lacked, *reached, events.StateChanged(state="succeeded"))
+    reached = [
+        events.VerdictReached(text=text, verdict="NOT TESTABLE HERE", rule="r", why="a GPU")
+        for text in ("one", "two")
+    ]
+    run_dir = make_run(
+        tmp_path, started(), lacked, *reached, events.StateChanged(state="succeeded")
+    )
 
-    found = render(read_subject(run_dir).summary, "succeeded", run_dir, Style(), 100, has_chart=False)
+    found = render(
+        read_subject(run_dir).summary, "succeeded", run_dir, Style(), 100, has_chart=False
+    )
     assert found.count("a GPU") == found.count("not testable here: a GPU") == 1
     assert found.count("NOT TESTABLE HERE") == 2
     assert "needs: a GPU" in md.render([read_subject(run_dir)])
@@ -83,12 +109,21 @@ def test_what_a_run_lacks_is_said_once_and_not_of_each_claim(tmp_path: Path) -> 
 def test_an_option_that_a_claim_needs_is_no_lack_of_the_box_in_any_view(tmp_path: Path) -> None:
     needing = events.ClaimNotTestable(text="compiled, it is one kernel", needs="--compile")
     goes_on = make_run(tmp_path / "on", started(), needing)
-    reached = events.VerdictReached(text=needing.text, verdict="NOT TESTABLE HERE", rule="r", why="--compile")
-    over = make_run(tmp_path / "over", started(), needing, reached, events.StateChanged(state="succeeded"))
+    reached = events.VerdictReached(
+        text=needing.text, verdict="NOT TESTABLE HERE", rule="r", why="--compile"
+    )
+    over = make_run(
+        tmp_path / "over", started(), needing, reached, events.StateChanged(state="succeeded")
+    )
 
-    assert ("claim", "– compiled, it is one kernel  needs: --compile") in news(read_subject(goes_on).summary, Style())
+    assert ("claim", "– compiled, it is one kernel  needs: --compile") in news(
+        read_subject(goes_on).summary, Style()
+    )
     (group,) = opening_of([read_subject(over)]).groups
-    assert (group.heading, group.findings[0].measured) == ("Not tested here, and why", "needs: --compile")
+    assert (group.heading, group.findings[0].measured) == (
+        "Not tested here, and why",
+        "needs: --compile",
+    )
     assert group.about == "If the reason names an option or a value, a run with it tests the claim."
 
 

@@ -20,7 +20,21 @@ from tuilab.record.events import AxesNamed, Measured
 from tuilab.record.live_run import read_run
 from tuilab.record.series import Series
 
-ENDS = [0.0, 1.0, -1.0, 1e308, -1e308, 1.7976931348623157e308, 5e-324, -5e-324, 1e-310, 2.0**63, 1e300, 1e16, 1e16 + 2]
+ENDS = [
+    0.0,
+    1.0,
+    -1.0,
+    1e308,
+    -1e308,
+    1.7976931348623157e308,
+    5e-324,
+    -5e-324,
+    1e-310,
+    2.0**63,
+    1e300,
+    1e16,
+    1e16 + 2,
+]
 ODD = [*ENDS, math.nan, math.inf, -math.inf]
 
 
@@ -51,31 +65,72 @@ def test_values_that_are_tiny_fill_their_chart_and_have_ticks_of_their_own(size:
 
 
 def test_powers_of_ten_that_no_float_can_hold_have_labels_of_their_own() -> None:
-    assert [label for _, label in y_axis(1e-308, 9e-308, "", 5, is_log=True).ticks] == ["1e-308", "2e-308", "5e-308", "1e-307"]
-    assert [label for _, label in y_axis(1e307, 1.7e308, "", 5, is_log=True).ticks][-2:] == ["1e308", "2e308"]
+    assert [label for _, label in y_axis(1e-308, 9e-308, "", 5, is_log=True).ticks] == [
+        "1e-308",
+        "2e-308",
+        "5e-308",
+        "1e-307",
+    ]
+    assert [label for _, label in y_axis(1e307, 1.7e308, "", 5, is_log=True).ticks][-2:] == [
+        "1e308",
+        "2e308",
+    ]
 
 
 def extreme_run(root: Path, seed: int) -> Path:
     chance = random.Random(seed)
     records = [
-        *(events.Logged(s=chance.choice([0, 7, 2**63 - 1, -(2**63)]), v={"loss": chance.choice(ODD)}) for _ in range(5)),
         *(
-            events.ClaimMeasured(text=f"claim {at}", got=Measured(numbers=[value]), op="equals", want=Measured(numbers=[bound]))
-            for at, (value, bound) in enumerate(zip(chance.sample(ODD, 8), chance.sample(ODD, 8), strict=True))
+            events.Logged(
+                s=chance.choice([0, 7, 2**63 - 1, -(2**63)]), v={"loss": chance.choice(ODD)}
+            )
+            for _ in range(5)
         ),
-        events.ClaimDeclared(text="fast", over="one", under="two", op="at_least", bound=chance.choice(ODD)),
-        events.RaceStarted(arms=["one", "two"], threads=1, device="cpu", loops={"one": 1, "two": 2**63 - 1}),
         *(
-            events.BlockTimed(arm=arm, round=number, slot=0, loops=1, wall_ns=chance.choice([1, 2**63 - 1]), cpu_ns=0)
+            events.ClaimMeasured(
+                text=f"claim {at}",
+                got=Measured(numbers=[value]),
+                op="equals",
+                want=Measured(numbers=[bound]),
+            )
+            for at, (value, bound) in enumerate(
+                zip(chance.sample(ODD, 8), chance.sample(ODD, 8), strict=True)
+            )
+        ),
+        events.ClaimDeclared(
+            text="fast", over="one", under="two", op="at_least", bound=chance.choice(ODD)
+        ),
+        events.RaceStarted(
+            arms=["one", "two"], threads=1, device="cpu", loops={"one": 1, "two": 2**63 - 1}
+        ),
+        *(
+            events.BlockTimed(
+                arm=arm,
+                round=number,
+                slot=0,
+                loops=1,
+                wall_ns=chance.choice([1, 2**63 - 1]),
+                cpu_ns=0,
+            )
             for number in range(4)
             for arm in ("one", "two")
         ),
         events.MemoryMeasured(name="m", values={"peak_bytes": chance.choice(ODD)}),
-        events.BarsShown(title="b", names=["x", "y"], values=[chance.choice(ODD), chance.choice(ODD)]),
+        events.BarsShown(
+            title="b", names=["x", "y"], values=[chance.choice(ODD), chance.choice(ODD)]
+        ),
     ]
     repeats, looks = chance.choice([(0, []), (2**63 - 1, []), (1, [0]), (1, [2**63 - 1]), (6, [6])])
-    first = started(repeats=repeats, looks=looks, prediction=chance.choice(ODD), params={"a": 1e308}, changed=["a"])
-    return make_run(root, first, *records, events.StateChanged(state="succeeded"), end=f"{seed:06x}")
+    first = started(
+        repeats=repeats,
+        looks=looks,
+        prediction=chance.choice(ODD),
+        params={"a": 1e308},
+        changed=["a"],
+    )
+    return make_run(
+        root, first, *records, events.StateChanged(state="succeeded"), end=f"{seed:06x}"
+    )
 
 
 @pytest.mark.parametrize("seed", range(0, 16, 2))
@@ -85,7 +140,11 @@ def test_what_programs_read_is_json_whatever_the_numbers(root: Path, seed: int) 
 
     judge(read_run(one))
     view("attach", one.name, "--plot", *where)
-    for words in (("attach", one.name, "--json", "--quiet"), ("compare", one.name, two.name, "--json"), ("runs", "--json")):
+    for words in (
+        ("attach", one.name, "--json", "--quiet"),
+        ("compare", one.name, two.name, "--json"),
+        ("runs", "--json"),
+    ):
         json.loads(view(*words, *where)[1], parse_constant=pytest.fail)
     for kind in ("json", "trace.json"):
         view("report", one.name, "-o", f"told.{kind}", *where)

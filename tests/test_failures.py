@@ -29,7 +29,9 @@ def failure_of(body: str, folder: Path, **names: Any) -> tuple[ScenarioFailed, s
 
 
 @pytest.mark.parametrize("again", [1, 3])
-def test_an_error_of_cuda_while_cleaning_up_does_not_hide_the_first_error(tmp_path: Path, again: int) -> None:
+def test_an_error_of_cuda_while_cleaning_up_does_not_hide_the_first_error(
+    tmp_path: Path, again: int
+) -> None:
     body = 'raise IndexError("label 10 of 10")'
     for _ in range(again):
         body = (
@@ -43,7 +45,11 @@ def test_an_error_of_cuda_while_cleaning_up_does_not_hide_the_first_error(tmp_pa
     assert (failure.type, failure.message) == ("IndexError", "label 10 of 10")
     assert reason == "IndexError: label 10 of 10"
     assert "an index or label is out of range in a kernel" in failure.hint
-    assert failure.traceback.count(DURING) == failure.traceback.count(f"RuntimeError: {ASSERT}\n") == again
+    assert (
+        failure.traceback.count(DURING)
+        == failure.traceback.count(f"RuntimeError: {ASSERT}\n")
+        == again
+    )
     assert failure.traceback.index("IndexError: label") < failure.traceback.index(DURING)
 
 
@@ -57,7 +63,9 @@ def test_the_first_error_of_cuda_names_the_failure_and_not_those_after_it(tmp_pa
 
 
 @pytest.mark.parametrize(("link", "between"), [(" from problem", DIRECT), ("", DURING)])
-def test_an_author_who_says_it_in_other_words_is_heard(tmp_path: Path, link: str, between: str) -> None:
+def test_an_author_who_says_it_in_other_words_is_heard(
+    tmp_path: Path, link: str, between: str
+) -> None:
     body = f'try:\n    raise KeyError("a")\nexcept KeyError as problem:\n    raise ValueError("no a in it"){link}'
 
     failure, reason = failure_of(body, tmp_path)
@@ -68,9 +76,7 @@ def test_an_author_who_says_it_in_other_words_is_heard(tmp_path: Path, link: str
 
 
 def test_an_error_of_cuda_in_the_authors_own_words_keeps_its_advice(tmp_path: Path) -> None:
-    body = (
-        'try: raise RuntimeError("CUDA error: out of memory")\nexcept RuntimeError as e: raise ValueError("too large") from e'
-    )
+    body = 'try: raise RuntimeError("CUDA error: out of memory")\nexcept RuntimeError as e: raise ValueError("too large") from e'
 
     failure, reason = failure_of(body, tmp_path)
 
@@ -86,7 +92,9 @@ def test_what_an_author_leaves_out_is_left_out(tmp_path: Path) -> None:
     assert "KeyError" not in failure.traceback
 
 
-def test_a_refusal_of_ours_does_not_tell_what_it_comes_from_but_what_was_before(tmp_path: Path) -> None:
+def test_a_refusal_of_ours_does_not_tell_what_it_comes_from_but_what_was_before(
+    tmp_path: Path,
+) -> None:
     body = 'try:\n    raise KeyError("a")\nfinally:\n    number("step", "three")'
 
     failure, reason = failure_of(body, tmp_path, number=number)
@@ -116,7 +124,11 @@ def test_a_failure_while_cleaning_up_is_told_after_the_first_in_the_result(
     assert run_dir is not None
     assert look(run_dir).summary.reason == "IndexError: label 10 of 10"
     assert done.stdout.count("IndexError: label 10 of 10") == 1
-    assert done.stdout.index("IndexError: label") < done.stdout.index(DURING) < done.stdout.index(f"RuntimeError: {ASSERT}")
+    assert (
+        done.stdout.index("IndexError: label")
+        < done.stdout.index(DURING)
+        < done.stdout.index(f"RuntimeError: {ASSERT}")
+    )
 
 
 FULL = """
@@ -134,15 +146,24 @@ torch.cuda = Cuda()
 @pytest.mark.parametrize(
     ("answer", "kept"),
     [
-        ('return f"a table of cuda:{index}"', {"cuda-memory-worker-0.txt": "a table of cuda:1\n\na table of cuda:2\n"}),
+        (
+            'return f"a table of cuda:{index}"',
+            {"cuda-memory-worker-0.txt": "a table of cuda:1\n\na table of cuda:2\n"},
+        ),
         ('raise RuntimeError("CUDA error: device-side assert triggered")', {}),
     ],
 )
 @pytest.mark.first(1)
 def test_what_held_the_memory_of_a_full_gpu_is_kept_with_the_run(
-    tuilab: Callable[..., "CompletedProcess[str]"], root: Path, tmp_path: Path, answer: str, kept: dict[str, str]
+    tuilab: Callable[..., "CompletedProcess[str]"],
+    root: Path,
+    tmp_path: Path,
+    answer: str,
+    kept: dict[str, str],
 ) -> None:
-    path = write_scenario(tmp_path, 'raise RuntimeError("CUDA error: out of memory")', FULL.replace("ANSWER", answer))
+    path = write_scenario(
+        tmp_path, 'raise RuntimeError("CUDA error: out of memory")', FULL.replace("ANSWER", answer)
+    )
 
     done = tuilab("run", str(path), "--headless", "--quiet")
 

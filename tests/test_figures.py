@@ -17,20 +17,34 @@ from tuilab.drawings.figures import draw_figure, draw_figures, figures_of
 from tuilab.drawings.lanes import Lanes, draw_lanes, lanes_of
 from tuilab.drawings.symbols import ASCII
 from tuilab.drawings.table import draw_table
-from tuilab.record.events import BarsShown, Event, SpanShown, StateChanged, TableShown, WorkerStarted
+from tuilab.record.events import (
+    BarsShown,
+    Event,
+    SpanShown,
+    StateChanged,
+    TableShown,
+    WorkerStarted,
+)
 from tuilab.record.folding.fold import fold
 from tuilab.record.summary import RunSummary
 from tuilab.reports.formats import html, md
 from tuilab.reports.subject import read_subject
 
-LOGITS = BarsShown(title="largest logit", names=["float32", "float16", "none"], values=[88.72, 11.0859, math.nan])
+LOGITS = BarsShown(
+    title="largest logit", names=["float32", "float16", "none"], values=[88.72, 11.0859, math.nan]
+)
 CALLS = TableShown(
-    title="calls", head=["call", "raises", "n"], rows=[["x @ y", "", 1], ["a + b", "sizes 2 and 4 must match", 1_048_576]]
+    title="calls",
+    head=["call", "raises", "n"],
+    rows=[["x @ y", "", 1], ["a + b", "sizes 2 and 4 must match", 1_048_576]],
 )
 
 
 def spans(*found: tuple[str, float, float, str], **same: Any) -> list[Event]:
-    return [SpanShown(lane=lane, began=began, ended=ended, name=name, **same) for lane, began, ended, name in found]
+    return [
+        SpanShown(lane=lane, began=began, ended=ended, name=name, **same)
+        for lane, began, ended, name in found
+    ]
 
 
 def folded(*streams: tuple[str, list[Event]]) -> RunSummary:
@@ -60,7 +74,10 @@ def test_bars_begin_at_zero_and_say_their_values() -> None:
 def test_a_bar_below_zero_goes_the_other_way_and_bytes_are_told_as_everywhere() -> None:
     found = BarsShown(title="saved", names=["more", "less"], values=[2048.0, -1024.0], unit="B")
 
-    assert draw_bars(found, 30).text == "saved\nmore       ████████████  2 KiB\nless ██████             -1 KiB"
+    assert (
+        draw_bars(found, 30).text
+        == "saved\nmore       ████████████  2 KiB\nless ██████             -1 KiB"
+    )
 
 
 def test_a_table_aligns_numbers_and_folds_texts() -> None:
@@ -112,8 +129,12 @@ def test_lanes_over_steps_are_told_as_they_are() -> None:
 
 def test_the_lanes_of_a_repeat_are_one_picture_whoever_of_it_showed_them() -> None:
     repeats = {"worker-0": 0, "worker-0-a": 0, "worker-1": 1}
-    started: list[Event] = [WorkerStarted(writer=name, pid=1, start=1, repeat=at) for name, at in repeats.items()]
-    streams = [(name, spans((name, 0, 1, "runs"))) for name in ("worker-1", "worker-0-a", "worker-0")]
+    started: list[Event] = [
+        WorkerStarted(writer=name, pid=1, start=1, repeat=at) for name, at in repeats.items()
+    ]
+    streams = [
+        (name, spans((name, 0, 1, "runs"))) for name in ("worker-1", "worker-0-a", "worker-0")
+    ]
 
     (picture,) = lanes_of(folded(("supervisor", started), *streams))
 
@@ -121,7 +142,10 @@ def test_the_lanes_of_a_repeat_are_one_picture_whoever_of_it_showed_them() -> No
 
 
 def test_the_last_of_a_title_is_shown_where_the_first_stood() -> None:
-    older, newer = BarsShown(t=1, title="a", names=["x"], values=[1.0]), BarsShown(t=3, title="a", names=["x"], values=[2.0])
+    older, newer = (
+        BarsShown(t=1, title="a", names=["x"], values=[1.0]),
+        BarsShown(t=3, title="a", names=["x"], values=[2.0]),
+    )
     table = TableShown(t=2, title="b", rows=[])
 
     for order in ([older, table, newer], [newer, table, older]):
@@ -134,12 +158,22 @@ def test_the_last_of_a_title_is_shown_where_the_first_stood() -> None:
     rows=st.lists(st.lists(texts | numbers | st.integers(), max_size=4), max_size=4), signs=symbols,
 )  # fmt: skip
 def test_figures_take_anything(
-    names: list[str], values: list[float], unit: str, width: int, rows: list[list[str | float]], signs: object
+    names: list[str],
+    values: list[float],
+    unit: str,
+    width: int,
+    rows: list[list[str | float]],
+    signs: object,
 ) -> None:
     ends = zip(names, values, values[::-1], strict=False)
-    given_spans = [SpanShown(lane=name, began=began, ended=ended, name=name, unit=unit) for name, began, ended in ends]
+    given_spans = [
+        SpanShown(lane=name, began=began, ended=ended, name=name, unit=unit)
+        for name, began, ended in ends
+    ]
     bars = BarsShown(title=unit, names=names, values=values[: len(names)], unit=unit)
-    summary = folded(("worker-0", [bars, TableShown(title=unit + "2", rows=rows, head=names), *given_spans]))
+    summary = folded(
+        ("worker-0", [bars, TableShown(title=unit + "2", rows=rows, head=names), *given_spans])
+    )
     figures = figures_of(summary)
 
     are_plain = all(str(text).isascii() for text in (*names, unit, *rows))
@@ -170,11 +204,26 @@ def test_every_report_has_the_figures(tmp_path: Path) -> None:
     assert "| a + b | sizes 2 and 4 must match | 1048576 |" in text
     assert "float16 ███" in text and "2 workers  █ loads  ▒ trains" in text
     assert run["bars"] == [
-        {"title": "largest logit", "unit": "", "names": ["float32", "float16", "none"], "values": [88.72, 11.0859, "nan"]}
+        {
+            "title": "largest logit",
+            "unit": "",
+            "names": ["float32", "float16", "none"],
+            "values": [88.72, 11.0859, "nan"],
+        }
     ]
-    assert run["tables"][0]["rows"] == [["x @ y", "", 1], ["a + b", "sizes 2 and 4 must match", 1_048_576]]
+    assert run["tables"][0]["rows"] == [
+        ["x @ y", "", 1],
+        ["a + b", "sizes 2 and 4 must match", 1_048_576],
+    ]
     assert [(one["lane"], one["began"], one["ended"], one["name"]) for one in run["spans"]] == [
         ("worker", 0.0, 0.5, "loads"),
         ("loop", 0.5, 1.0, "trains"),
     ]
-    assert misfits(full([subject]), json.loads(schema_of("tuilab.report/2")), json.loads(schema_of("tuilab.report/2"))) == []
+    assert (
+        misfits(
+            full([subject]),
+            json.loads(schema_of("tuilab.report/2")),
+            json.loads(schema_of("tuilab.report/2")),
+        )
+        == []
+    )

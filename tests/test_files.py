@@ -25,7 +25,9 @@ def put(path: str, content: bytes, times: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["kept", "k" * 255, "-", " "])
-def test_a_file_is_put_in_the_place_of_another_for_its_owner_alone(tmp_path: Path, name: str) -> None:
+def test_a_file_is_put_in_the_place_of_another_for_its_owner_alone(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / name).write_bytes(b"older and longer")
     (tmp_path / name).chmod(0o644)
 
@@ -78,7 +80,10 @@ def test_who_reads_while_several_replace_sees_one_of_them_whole(tmp_path: Path) 
     path = tmp_path / "kept"
     contents = [bytes([letter]) * 300_000 for letter in b"abc"]
     replace(path, contents[0])
-    processes = [get_context("fork").Process(target=put, args=(str(path), content, 30)) for content in contents]
+    processes = [
+        get_context("fork").Process(target=put, args=(str(path), content, 30))
+        for content in contents
+    ]
     for process in processes:
         process.start()
 
@@ -109,7 +114,9 @@ def test_who_reads_while_several_replace_sees_one_of_them_whole(tmp_path: Path) 
         ("deep", Fault.LARGE),
     ],
 )
-def test_the_reader_tells_in_one_way_why_a_file_is_of_no_use(tmp_path: Path, kind: str, fault: Fault) -> None:
+def test_the_reader_tells_in_one_way_why_a_file_is_of_no_use(
+    tmp_path: Path, kind: str, fault: Fault
+) -> None:
     path = tmp_path / "kept"
     path.write_bytes(b'{"a": 1}')
     harm(path, kind)

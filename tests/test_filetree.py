@@ -40,7 +40,8 @@ def run_dir(root: Path) -> Path:
 
 
 @pytest.fixture(
-    params=[(1500, "d"), (1500, "a folder with a long name"), (40, "x" * 255)], ids=["deep", "long path", "long names"]
+    params=[(1500, "d"), (1500, "a folder with a long name"), (40, "x" * 255)],
+    ids=["deep", "long path", "long names"],
 )
 def deep(run_dir: Path, request: pytest.FixtureRequest) -> tuple[Path, int]:
     """A run with folders in folders, and the bytes of their files."""
@@ -55,7 +56,11 @@ def test_a_run_of_any_depth_is_shown_counted_packed_and_deleted(
     tuilab: Tuilab, root: Path, tmp_path: Path, deep: tuple[Path, int]
 ) -> None:
     shown = tuilab("runs", "--json")
-    others = [tuilab("list"), tuilab("attach", "last", "--headless"), tuilab("export", "last", "-o", str(tmp_path / "x.tgz"))]
+    others = [
+        tuilab("list"),
+        tuilab("attach", "last", "--headless"),
+        tuilab("export", "last", "-o", str(tmp_path / "x.tgz")),
+    ]
     deleted = tuilab("rm", "abc123")
 
     (run,) = json.loads(shown.stdout)["runs"]
@@ -72,13 +77,17 @@ def test_few_descriptors_are_enough_for_any_depth(root: Path, deep: tuple[Path, 
         "resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))\n"
         "print(filetree.size(Path(sys.argv[1]))); filetree.remove(Path(sys.argv[1]))"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(deep[0])], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(deep[0])], capture_output=True, text=True
+    )
 
     assert (done.stdout, done.stderr) == (f"{deep[1]}\n", "")
     assert os.listdir(root) == []
 
 
-def test_what_is_behind_a_link_is_neither_counted_nor_removed(run_dir: Path, tmp_path: Path) -> None:
+def test_what_is_behind_a_link_is_neither_counted_nor_removed(
+    run_dir: Path, tmp_path: Path
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "mine").write_bytes(bytes(10**6))
     before = filetree.size(run_dir)
@@ -130,7 +139,9 @@ def test_a_folder_moved_away_meanwhile_ends_the_walk(run_dir: Path, tmp_path: Pa
     assert "precious" not in seen
 
 
-def test_a_walk_stays_where_it_is_when_a_folder_without_others_is_moved_away(run_dir: Path, tmp_path: Path) -> None:
+def test_a_walk_stays_where_it_is_when_a_folder_without_others_is_moved_away(
+    run_dir: Path, tmp_path: Path
+) -> None:
     for name in ("one", "two"):
         (run_dir / "artifacts" / name).mkdir()
         (run_dir / "artifacts" / name / f"file of {name}").touch()
@@ -171,7 +182,9 @@ print(store.list_runs(root))
 """
 
 
-@pytest.mark.parametrize(("mode", "place"), [(0o000, "closed"), (0o300, "closed"), (0o400, "file"), (0o500, "file")])
+@pytest.mark.parametrize(
+    ("mode", "place"), [(0o000, "closed"), (0o300, "closed"), (0o400, "file"), (0o500, "file")]
+)
 def test_a_folder_whose_rights_were_taken_away_is_one_sentence_and_the_run_can_be_deleted_later(
     root: Path, run_dir: Path, mode: int, place: str
 ) -> None:
@@ -186,6 +199,11 @@ def test_a_folder_whose_rights_were_taken_away_is_one_sentence_and_the_run_can_b
     )
 
     said, still_there, gone = done.stdout.splitlines()
-    assert said == f"5 cannot delete {RUN}: Permission denied at {place}; give yourself the right to it: chmod -R u+rwX {RUN}"
-    assert still_there.startswith(f"['{RUN}'] ") and (still_there.endswith(" None")) == (mode != 0o500)
+    assert (
+        said
+        == f"5 cannot delete {RUN}: Permission denied at {place}; give yourself the right to it: chmod -R u+rwX {RUN}"
+    )
+    assert still_there.startswith(f"['{RUN}'] ") and (still_there.endswith(" None")) == (
+        mode != 0o500
+    )
     assert (gone, done.stderr) == ("[]", "")

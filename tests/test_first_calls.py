@@ -23,12 +23,19 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.fakes.cuda"]
 
 
-def called(arms: dict[str, Callable[[], Any]], same: Same = None, names: str = "") -> tuple[bool | None, str]:
+def called(
+    arms: dict[str, Callable[[], Any]], same: Same = None, names: str = ""
+) -> tuple[bool | None, str]:
     return first_calls(Recorder(), arms, names.split() or list(arms), same, Cpu(), watch())
 
 
 def test_the_first_in_their_order_that_differs_is_told_whoever_was_called_first() -> None:
-    arms: dict[str, Callable[[], Any]] = {"c": lambda: 3.0, "b": lambda: 2.0, "a": lambda: 1.0, "like": lambda: 1.0}
+    arms: dict[str, Callable[[], Any]] = {
+        "c": lambda: 3.0,
+        "b": lambda: 2.0,
+        "a": lambda: 1.0,
+        "like": lambda: 1.0,
+    }
 
     assert called(arms, 0.1, "a like b c") == (False, "b does not compute what a does")
     assert called(arms, 5.0, "a like b c") == (True, "")
@@ -38,9 +45,16 @@ def test_the_first_in_their_order_that_differs_is_told_whoever_was_called_first(
 
 @pytest.mark.parametrize(
     ("first", "second", "same", "is_same"),
-    [(100.0, 109.0, 0.1, True), (100.0, 112.0, 0.1, False), (0.0, 0.05, 0.1, True), (0.0, 0.2, 0.1, False)],
+    [
+        (100.0, 109.0, 0.1, True),
+        (100.0, 112.0, 0.1, False),
+        (0.0, 0.05, 0.1, True),
+        (0.0, 0.2, 0.1, False),
+    ],
 )
-def test_same_is_a_relative_and_an_absolute_tolerance(first: float, second: float, same: float, *, is_same: bool) -> None:
+def test_same_is_a_relative_and_an_absolute_tolerance(
+    first: float, second: float, same: float, *, is_same: bool
+) -> None:
     assert called({"a": lambda: first, "b": lambda: second}, same)[0] is is_same
 
 
@@ -74,19 +88,28 @@ def as_before() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("leave", "words"),
     [
-        (lambda: setattr(torch.backends.cudnn, "benchmark", True), "changed cudnn.benchmark from False to True"),
+        (
+            lambda: setattr(torch.backends.cudnn, "benchmark", True),
+            "changed cudnn.benchmark from False to True",
+        ),
         (
             lambda: torch.set_default_dtype(torch.float64),
             "changed the default dtype from torch.float32 to torch.float64",
         ),
-        (lambda: torch.set_grad_enabled(False), "changed torch.set_grad_enabled from True to False"),
+        (
+            lambda: torch.set_grad_enabled(False),
+            "changed torch.set_grad_enabled from True to False",
+        ),
     ],
 )
 def test_what_an_arm_leaves_for_the_others_is_refused(leave: Callable[[], Any], words: str) -> None:
     calls: list[str] = []
     with (
         as_before(),
-        pytest.raises(ValueError, match=f"^the arm first {words}, and the other arms would run with that; set it"),
+        pytest.raises(
+            ValueError,
+            match=f"^the arm first {words}, and the other arms would run with that; set it",
+        ),
     ):
         called({"first": leave, "second": lambda: calls.append("second")})
 
@@ -107,7 +130,9 @@ def test_a_race_on_the_cpu_may_use_a_gpu_for_the_first_time(unused_cuda: "FakeCu
     before = sorted(os.listdir("/proc/self/fd"))
     run_race(Recorder(), {"a": arm, "b": arm}, None, 0.01, 1, torch.device("cpu"), False)
 
-    assert sorted(os.listdir("/proc/self/fd")) == before  # a sweep has hundreds of races, a shell often 1024 files
+    assert (
+        sorted(os.listdir("/proc/self/fd")) == before
+    )  # a sweep has hundreds of races, a shell often 1024 files
     assert unused_cuda.initialised_by == "a kernel"
 
 
@@ -127,9 +152,13 @@ def test_what_is_left_later_is_refused_too(late: int) -> None:
 
     with (
         as_before(),
-        pytest.raises(ValueError, match=r"changed the default dtype from torch.float32 to torch.float64"),
+        pytest.raises(
+            ValueError, match=r"changed the default dtype from torch.float32 to torch.float64"
+        ),
     ):
-        run_race(Recorder(), {"a": lambda: list, "b": make}, None, 0.01, 1, torch.device("cpu"), True)
+        run_race(
+            Recorder(), {"a": lambda: list, "b": make}, None, 0.01, 1, torch.device("cpu"), True
+        )
 
 
 def test_an_arm_may_set_the_precision_of_products_back_as_torch_lets_it() -> None:
@@ -147,14 +176,24 @@ def test_an_arm_may_set_the_precision_of_products_back_as_torch_lets_it() -> Non
         matmul.fp32_precision = torch.backends.mkldnn.matmul.fp32_precision = before  # type: ignore[attr-defined]
 
 
-def test_an_arm_that_sets_what_it_needs_back_again_is_raced_and_the_switches_are_on_record() -> None:
+def test_an_arm_that_sets_what_it_needs_back_again_is_raced_and_the_switches_are_on_record() -> (
+    None
+):
     def double() -> torch.Tensor:
         with as_before():
             torch.set_default_dtype(torch.float64)
             return torch.ones(2)
 
     lab = Recorder()
-    run_race(lab, {"double": double, "single": lambda: torch.ones(2)}, 1e-6, 0.01, 1, torch.device("cpu"), False)
+    run_race(
+        lab,
+        {"double": double, "single": lambda: torch.ones(2)},
+        1e-6,
+        0.01,
+        1,
+        torch.device("cpu"),
+        False,
+    )
 
     (recorded,) = lab.of(events.EnvironmentRecorded)
     assert recorded.part == "switches"

@@ -11,7 +11,11 @@ from tuilab.first_process import Orphans
 def test_who_is_dead_at_two_looks_is_reaped_and_whoever_is_waited_for_is_not() -> None:
     orphans = Orphans()
     children = [_that_ends(), _that_ends()]
-    until(lambda: all(os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) for pid in children))
+    until(
+        lambda: all(
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) for pid in children
+        )
+    )
 
     orphans.bury()
     waited_for = os.waitpid(children[0], 0)

@@ -44,7 +44,14 @@ Tuilab = Callable[..., "CompletedProcess[str]"]
 
 
 def node(name: str, **more: object) -> Node:
-    facts = {"cpus": 2.0, "gpus": 1.0, "tuilab": __version__, "python": "3.11.7", "torch": "2.13.0", **more}
+    facts = {
+        "cpus": 2.0,
+        "gpus": 1.0,
+        "tuilab": __version__,
+        "python": "3.11.7",
+        "torch": "2.13.0",
+        **more,
+    }
     return Node(name, name, **facts)  # type: ignore[arg-type]
 
 
@@ -63,7 +70,12 @@ def test_nodes_that_cannot_be_used_are_left_out_with_the_reason() -> None:
 
     assert [one.name for one in chosen(nodes, Wanted(gpus=1.0), told.append)] == ["good"]
     assert [words.partition(" ")[0] for words in told] == ["old", "bare", "mute", "small", "idle"]
-    assert "0.0.1" in told[0] and "tuilab is not installed" in told[1] and "did not answer" in told[2] and "--gpus 1" in told[3]
+    assert (
+        "0.0.1" in told[0]
+        and "tuilab is not installed" in told[1]
+        and "did not answer" in told[2]
+        and "--gpus 1" in told[3]
+    )
 
 
 def test_nodes_that_are_not_alike_are_told() -> None:
@@ -91,14 +103,27 @@ def test_what_a_scenario_imports_from_beside_it_travels(tmp_path: Path) -> None:
     path = write_scenario(tmp_path, "import one")
     (scenario,) = catalog.find([], str(path))
 
-    assert sorted(files_of(launch.order(scenario, {}, root=tmp_path))) == ["one.py", "probe.py", "two.py"]
+    assert sorted(files_of(launch.order(scenario, {}, root=tmp_path))) == [
+        "one.py",
+        "probe.py",
+        "two.py",
+    ]
     path.unlink()
     with pytest.raises(UsageError, match="cannot read"):
         files_of(launch.order(scenario, {}, root=tmp_path))
 
 
 @pytest.mark.parametrize(
-    "name", ["../out", "/etc/x", "journal/../../x", "other/file", "journal/.hidden.jsonl", "journal/x.txt", "imported"]
+    "name",
+    [
+        "../out",
+        "/etc/x",
+        "journal/../../x",
+        "other/file",
+        "journal/.hidden.jsonl",
+        "journal/x.txt",
+        "imported",
+    ],
 )
 def test_no_file_of_a_node_lands_elsewhere_than_in_the_run(tmp_path: Path, name: str) -> None:
     mirror = Mirror(tmp_path / "runs" / "run", me())
@@ -112,17 +137,26 @@ def test_no_file_of_a_node_lands_elsewhere_than_in_the_run(tmp_path: Path, name:
 def test_pieces_make_the_file_and_what_is_wrong_is_brought_over_again(tmp_path: Path) -> None:
     there, mirror = tmp_path / "there.log", Mirror(tmp_path / "run", me())
     there.write_bytes(b"abcdef")
-    pieces = [Piece("stdout.log", 0, b"abc"), Piece("stdout.log", 3, b"def"), Piece("stderr.log", 0, b"")]
+    pieces = [
+        Piece("stdout.log", 0, b"abc"),
+        Piece("stdout.log", 3, b"def"),
+        Piece("stderr.log", 0, b""),
+    ]
     mirror.take([*pieces, Piece("stdout.log", 3, b"again")])
 
-    assert (tmp_path / "run" / "stdout.log").read_bytes() == b"abcdef" and mirror.known == {"stdout.log": 6, "stderr.log": 0}
+    assert (tmp_path / "run" / "stdout.log").read_bytes() == b"abcdef" and mirror.known == {
+        "stdout.log": 6,
+        "stderr.log": 0,
+    }
     of_empty = {"stderr.log": digest(tmp_path / "run" / "stderr.log")}
     assert mirror.forget_wrong({"stdout.log": digest(there), **of_empty})
     there.write_bytes(b"abcXYZ")
     assert not mirror.forget_wrong({"stdout.log": digest(there), **of_empty})
     mirror.take([Piece("stdout.log", 0, b"abcXYZ")])
     assert mirror.forget_wrong({"stdout.log": digest(there), **of_empty})
-    assert not mirror.forget_wrong({"stdout.log": digest(there)})  # a node that is silent about a file has not said it is whole
+    assert not mirror.forget_wrong(
+        {"stdout.log": digest(there)}
+    )  # a node that is silent about a file has not said it is whole
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
@@ -136,7 +170,9 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
-    run_dir = make_run(root, "20260115T080000000Z-tour-aaaaaa", is_over=False, host="far-away", node="far")
+    run_dir = make_run(
+        root, "20260115T080000000Z-tour-aaaaaa", is_over=False, host="far-away", node="far"
+    )
     before = Watch(run_dir)
     before.catch_up()
     assert before.supervisor_presence == "elsewhere"
@@ -164,8 +200,13 @@ def test_a_sweep_has_one_result_a_point(tuilab: Tuilab, root: Path, words: list[
     assert f"{words[0]} " not in tuilab("sweep", "--help").stdout
 
 
-@pytest.mark.parametrize("words", [["--per-node"], ["--count", "2"], ["--nnodes", "2"], ["--gpus", "1"], ["--address", "x:1"]])
-def test_what_is_for_a_cluster_is_refused_without_one(tuilab: Tuilab, root: Path, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [["--per-node"], ["--count", "2"], ["--nnodes", "2"], ["--gpus", "1"], ["--address", "x:1"]],
+)
+def test_what_is_for_a_cluster_is_refused_without_one(
+    tuilab: Tuilab, root: Path, words: list[str]
+) -> None:
     done = tuilab("run", "xyy", *words)
 
     assert done.returncode == 2 and f"{words[0]} works only with --engine ray" in done.stderr
@@ -179,14 +220,24 @@ def test_without_ray_the_sentence_says_what_to_install(tuilab: Tuilab, tmp_path:
 
     done = tuilab("run", "xyy", "--engine", "ray", env={"PYTHONPATH": paths})
 
-    assert done.returncode == 3 and "pip install 'tuilab[ray]'" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert (
+        done.returncode == 3
+        and "pip install 'tuilab[ray]'" in done.stderr
+        and done.stderr.count("\n") == 1
+    ), done.stderr
     assert "ray" not in sys.modules
 
 
 @pytest.mark.parametrize(
-    ("variable", "step"), [("RAY_AUTH_MODE", "copy ~/.ray/auth_token"), ("RAY_AUTH_TOKEN", "set RAY_AUTH_TOKEN to its token")]
+    ("variable", "step"),
+    [
+        ("RAY_AUTH_MODE", "copy ~/.ray/auth_token"),
+        ("RAY_AUTH_TOKEN", "set RAY_AUTH_TOKEN to its token"),
+    ],
 )
-def test_a_refused_token_is_reported_in_one_sentence(tuilab: Tuilab, tmp_path: Path, variable: str, step: str) -> None:
+def test_a_refused_token_is_reported_in_one_sentence(
+    tuilab: Tuilab, tmp_path: Path, variable: str, step: str
+) -> None:
     refuses = (
         "import os\nfrom ray import exceptions\n"
         "def init(**given):\n    os.write(2, b'RPC error: InvalidAuthToken\\n' * 20)\n    raise ConnectionError('Failed')\n"
@@ -231,10 +282,16 @@ def test_a_run_that_is_called_like_none_is_not_taken(root: Path, tmp_path: Path,
     seat, _ = seated(root, tmp_path)
 
     assert seat.take(Receipt(run_dir=f"/there/{name}"))
-    assert "which is not the name of a run" in seat.problem and seat.mirror is None and not root.exists()
+    assert (
+        "which is not the name of a run" in seat.problem
+        and seat.mirror is None
+        and not root.exists()
+    )
 
 
-def test_what_differs_at_the_end_is_brought_over_again_and_told_in_the_end(root: Path, tmp_path: Path) -> None:
+def test_what_differs_at_the_end_is_brought_over_again_and_told_in_the_end(
+    root: Path, tmp_path: Path
+) -> None:
     seat, remote = seated(root, tmp_path)
     assert not seat.take(Receipt(run_dir="/there/20260115T080000000Z-probe-abcdef"))
 
@@ -243,7 +300,10 @@ def test_what_differs_at_the_end_is_brought_over_again_and_told_in_the_end(root:
         assert not seat.take(Reading([Piece("stdout.log", 0, b"")], is_over=True))
         is_over = seat.take({"stdout.log": "another digest"})
 
-    assert is_over and (seat.problem, seat.code) == ("its files could not be copied completely from the node", ExitCode.FAILED)
+    assert is_over and (seat.problem, seat.code) == (
+        "its files could not be copied completely from the node",
+        ExitCode.FAILED,
+    )
     assert remote.questions == ["is_there", "start", *["read", "digests"] * 3]
 
 
@@ -266,7 +326,11 @@ NODES = [RankNode("near", "127.0.0.1"), RankNode("far", "127.0.0.2")]
 def order_of_ranks(calls: Path) -> WorkerOrder:
     arm = ArmOrder(arm="2 ranks of body", function="body", has_group=True, elsewhere=[["torchrun"]])
     return WorkerOrder(
-        run_dir="/there/run", writer="worker-1", source_dir="", arm=arm, spread=Spread(nodes=NODES, line=str(calls))
+        run_dir="/there/run",
+        writer="worker-1",
+        source_dir="",
+        arm=arm,
+        spread=Spread(nodes=NODES, line=str(calls)),
     )
 
 
@@ -285,7 +349,9 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_what_ranks_of_another_node_write_and_print_ends_in_the_run(tmp_path: Path, short: Path) -> None:
+def test_what_ranks_of_another_node_write_and_print_ends_in_the_run(
+    tmp_path: Path, short: Path
+) -> None:
     (tmp_path / "journal").mkdir()
     calls = Calls(str(short / "calls"))
     assert calls.heed() == 0
@@ -329,7 +395,11 @@ def test_ranks_that_nobody_waits_for_any_more_are_ended_once() -> None:
         seat.heed(call, b"order", {}, "x.py")
     seat.take(Receipt(run_dir="/there"))
     seat.heed(0, b"", {}, "x.py")
-    seat.take(Reading([Piece("stdout.log", 0, b"late")], is_over=True, said=messages.pack(Farewell(rank=3))))
+    seat.take(
+        Reading(
+            [Piece("stdout.log", 0, b"late")], is_over=True, said=messages.pack(Farewell(rank=3))
+        )
+    )
     seat.take(None)
     seat.heed(7, b"order", {}, "x.py")
 
@@ -361,21 +431,28 @@ def test_ranks_are_dealt_to_nodes_one_after_another() -> None:
     prefixes = [prefix[1:] for prefix in _prefixes(3, NODES)]
 
     assert [prefix[prefix.index("--nproc-per-node") + 1] for prefix in prefixes] == ["2", "1"]
-    assert [prefix[prefix.index("--local-addr") + 1] for prefix in prefixes] == ["127.0.0.1", "127.0.0.2"]
+    assert [prefix[prefix.index("--local-addr") + 1] for prefix in prefixes] == [
+        "127.0.0.1",
+        "127.0.0.2",
+    ]
     assert len({tuple(prefix[prefix.index("--master-addr") :][:4]) for prefix in prefixes}) == 1
     with pytest.raises(ArmFailed, match="1 rank cannot run on 2 nodes; use more ranks"):
         _prefixes(1, NODES)
 
 
 def test_a_lesson_that_starts_no_ranks_is_not_divided(tmp_path: Path) -> None:
-    (one,) = catalog.find([], str(write_scenario(tmp_path, "lab.ranks(2, body)", "def body(lab): pass", name="one")))
+    (one,) = catalog.find(
+        [], str(write_scenario(tmp_path, "lab.ranks(2, body)", "def body(lab): pass", name="one"))
+    )
     (two,) = catalog.find([], str(write_scenario(tmp_path, "pass", name="two")))
     orders = [launch.order(scenario, {}, root=tmp_path) for scenario in (one, two)]
 
     check_ranks(orders[:1])
     with pytest.raises(UsageError, match=r"two does not start ranks with lab\.ranks"):
         check_ranks(orders)
-    with pytest.raises(UsageError, match="--nnodes 3 is too many: 2 nodes can be used; use at most 2"):
+    with pytest.raises(
+        UsageError, match="--nnodes 3 is too many: 2 nodes can be used; use at most 2"
+    ):
         chosen([node("a"), node("b")], Wanted(nnodes=3), lambda _: None)
 
 
@@ -387,12 +464,18 @@ def test_the_clock_of_a_rank_is_made_that_of_its_run(tmp_path: Path) -> None:
     (record,) = read_stream(tmp_path / "worker-1-rank-1.jsonl")
     writer.close()
 
-    assert isinstance(record, events.RankPlaced) and before <= record.t - hour_ns <= time.monotonic_ns()
+    assert (
+        isinstance(record, events.RankPlaced)
+        and before <= record.t - hour_ns <= time.monotonic_ns()
+    )
 
 
 def test_the_report_says_which_rank_was_where() -> None:
     start = started(nodes=["near", "far"])
-    ranks = [events.RankPlaced(rank=at, node=one, clock_error_ns=at * 2_000_000) for at, one in enumerate(["near", "far"])]
+    ranks = [
+        events.RankPlaced(rank=at, node=one, clock_error_ns=at * 2_000_000)
+        for at, one in enumerate(["near", "far"])
+    ]
     found = fold([("supervisor", start), *((f"worker-1-rank-{one.rank}", one) for one in ranks)])
 
     assert ranks_words(found) == "0 on near, 1 on far; clock error between the nodes: at most 2 ms"

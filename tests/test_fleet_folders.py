@@ -26,7 +26,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_folder_goes_when_the_last_who_holds_it_has_gone(place: Path) -> None:
     folder, held = folders.make()
     (folder / "source").mkdir()
-    keeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[held])
+    keeper = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[held]
+    )
     os.close(held)
     folders.clear()
     assert folder.is_dir()
@@ -63,13 +65,24 @@ def test_a_folder_stays_while_what_runs_there_has_not_ended(
     tuilab: Tuilab, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, held = folders.make()
-    begun = tuilab("exec", "--detach", "--watch", "nothing", "--", "sleep", "600", env={"TUILAB_ROOT": str(folder / "runs")})
+    begun = tuilab(
+        "exec",
+        "--detach",
+        "--watch",
+        "nothing",
+        "--",
+        "sleep",
+        "600",
+        env={"TUILAB_ROOT": str(folder / "runs")},
+    )
     assert begun.returncode == 0
     (run_dir,) = until(lambda: [*(folder / "runs").glob("2*")])
     until(lambda: presence.marked(run_dir.name))
     os.close(held)
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "stop", lambda *_, **__: "asked")  # which a driver may not let it heed
+        patch.setattr(
+            launch, "stop", lambda *_, **__: "asked"
+        )  # which a driver may not let it heed
         patch.setattr(folders, "_PATIENCE_S", 0.0)
         folders.clear()
     assert run_dir.is_dir()
@@ -79,10 +92,15 @@ def test_a_folder_stays_while_what_runs_there_has_not_ended(
     assert not folder.exists()
 
 
-def test_a_run_that_goes_on_where_nobody_keeps_it_is_ended(tuilab: Tuilab, place: Path, tmp_path: Path) -> None:
+def test_a_run_that_goes_on_where_nobody_keeps_it_is_ended(
+    tuilab: Tuilab, place: Path, tmp_path: Path
+) -> None:
     folder, held = folders.make()
     path = write_scenario(tmp_path, 'lab.stage("asleep")\ntime.sleep(600)')
-    assert tuilab("run", str(path), "--detach", env={"TUILAB_ROOT": str(folder / "runs")}).returncode == 0
+    assert (
+        tuilab("run", str(path), "--detach", env={"TUILAB_ROOT": str(folder / "runs")}).returncode
+        == 0
+    )
     run_dir = wait_for_stage(folder / "runs", "asleep")
     os.close(held)
 

@@ -73,7 +73,9 @@ def good(id: str) -> dict[str, Any]:
     return {"start": Receipt(run_dir=f"/there/{RUN.format(id)}")}
 
 
-def carried_out(cluster: MadeUpCluster, order: RunOrder, *, is_per_node: bool = True) -> tuple[list[Done], list[str]]:
+def carried_out(
+    cluster: MadeUpCluster, order: RunOrder, *, is_per_node: bool = True
+) -> tuple[list[Done], list[str]]:
     """Have an order carried out on each node, or once; return what is over, and what was told."""
     done, told = list[Done](), list[str]()
     nodes = [node(name) for name in cluster.answers]
@@ -86,7 +88,11 @@ def carried_out(cluster: MadeUpCluster, order: RunOrder, *, is_per_node: bool = 
 
 OF_NO_USE = {
     "no answer": ("start", None, "an invalid answer"),
-    "a failure": ("start", NodeFailed("OSError: No space left on device"), "failed on the node: OSError: No space left"),
+    "a failure": (
+        "start",
+        NodeFailed("OSError: No space left on device"),
+        "failed on the node: OSError: No space left",
+    ),
     "a name of next year": (
         "start",
         Receipt(run_dir="/there/99990115T080000000Z-probe-abcdef"),
@@ -94,13 +100,19 @@ OF_NO_USE = {
     ),
     "an error that is none": ("start", Receipt(error="nothing", exit_code=99), "nothing"),
     "no reading": ("read", {"pieces": 1}, "an invalid answer"),
-    "a file of no name": ("read", Reading([("artifacts/\0x", 0, b"x", 1)], is_over=True), "an invalid answer"),  # type: ignore[list-item]
+    "a file of no name": (
+        "read",
+        Reading([("artifacts/\0x", 0, b"x", 1)], is_over=True),
+        "an invalid answer",
+    ),  # type: ignore[list-item]
     "no digests": ("digests", [1], "an invalid answer"),
 }
 
 
 @pytest.mark.parametrize("kind", OF_NO_USE)
-def test_what_is_of_no_use_from_one_node_ends_its_run_and_no_other(order: RunOrder, kind: str) -> None:
+def test_what_is_of_no_use_from_one_node_ends_its_run_and_no_other(
+    order: RunOrder, kind: str
+) -> None:
     what, answer, words = OF_NO_USE[kind]
     cluster = MadeUpCluster(bad={**good("aaaaaa"), what: answer}, well=good("bbbbbb"))
 
@@ -118,32 +130,50 @@ def test_what_is_of_no_use_from_one_node_ends_its_run_and_no_other(order: RunOrd
 def test_a_folder_that_is_there_already_is_told_of_that_run(order: RunOrder, root: Path) -> None:
     done, _ = carried_out(MadeUpCluster(one=good("aaaaaa"), two=good("aaaaaa")), order)
 
-    assert [(bool(one.problem), one.code) for one in done] in ([(False, 0), (True, 5)], [(True, 5), (False, 0)])
+    assert [(bool(one.problem), one.code) for one in done] in (
+        [(False, 0), (True, 5)],
+        [(True, 5), (False, 0)],
+    )
 
 
 def test_a_run_that_is_tried_again_counts_by_what_comes_of_that(order: RunOrder) -> None:
-    cluster = MadeUpCluster(bad={**good("aaaaaa"), "read": NodeLost("its power failed")}, well=good("bbbbbb"))
+    cluster = MadeUpCluster(
+        bad={**good("aaaaaa"), "read": NodeLost("its power failed")}, well=good("bbbbbb")
+    )
 
     done, told = carried_out(cluster, order, is_per_node=False)
 
-    assert [(one.node, one.is_tried_again, one.problem) for one in done] == [("bad", True, ""), ("well", False, "")]
+    assert [(one.node, one.is_tried_again, one.problem) for one in done] == [
+        ("bad", True, ""),
+        ("well", False, ""),
+    ]
     assert any("its power failed" in words for words in told)
 
 
 def test_a_run_that_is_lost_before_it_began_is_told_and_counts(order: RunOrder) -> None:
-    done, _ = carried_out(MadeUpCluster(bad={"start": NodeLost("its power failed")}, well=good("bbbbbb")), order)
+    done, _ = carried_out(
+        MadeUpCluster(bad={"start": NodeLost("its power failed")}, well=good("bbbbbb")), order
+    )
 
     by_node = {one.node: one for one in done}
-    assert by_node["bad"].problem == "probe is lost: its power failed" and by_node["bad"].code == ExitCode.FAILED
+    assert (
+        by_node["bad"].problem == "probe is lost: its power failed"
+        and by_node["bad"].code == ExitCode.FAILED
+    )
     assert by_node["well"].problem == ""
 
 
-NO_ROOM = {"failed": NodeFailed("OSError: No space left"), "refused": Receipt(error="cannot write in /tmp", exit_code=5)}
+NO_ROOM = {
+    "failed": NodeFailed("OSError: No space left"),
+    "refused": Receipt(error="cannot write in /tmp", exit_code=5),
+}
 
 
 @pytest.mark.parametrize("kind", NO_ROOM)
 def test_a_node_that_can_begin_no_run_gives_it_back(order: RunOrder, kind: str) -> None:
-    done, told = carried_out(MadeUpCluster(full={"start": NO_ROOM[kind]}, well=good("bbbbbb")), order, is_per_node=False)
+    done, told = carried_out(
+        MadeUpCluster(full={"start": NO_ROOM[kind]}, well=good("bbbbbb")), order, is_per_node=False
+    )
 
     assert [(one.node, one.problem) for one in done] == [("well", "")]
     assert "probe is restarted on another node" in told
@@ -151,12 +181,20 @@ def test_a_node_that_can_begin_no_run_gives_it_back(order: RunOrder, kind: str) 
 
 def test_a_folder_that_is_removed_meanwhile_ends_no_other_run(order: RunOrder, root: Path) -> None:
     cluster = MadeUpCluster(
-        one={**good("aaaaaa"), "read": Reading([Piece("stdout.log", 0, b"x")], is_over=True)}, two=good("bbbbbb")
+        one={**good("aaaaaa"), "read": Reading([Piece("stdout.log", 0, b"x")], is_over=True)},
+        two=good("bbbbbb"),
     )
     nodes = [node(name) for name in cluster.answers]
     done = list[Done]()
     tasks = deque([Task(order, node=one.id) for one in nodes])
-    line = Line(cluster, nodes, Wanted(is_per_node=True), tasks, lambda words: _remove(root, words), done.append)
+    line = Line(
+        cluster,
+        nodes,
+        Wanted(is_per_node=True),
+        tasks,
+        lambda words: _remove(root, words),
+        done.append,
+    )
     line.run()
 
     assert {one.node: bool(one.problem) for one in done} == {"one": True, "two": False}
@@ -169,7 +207,10 @@ def _remove(root: Path, words: str) -> None:
 
 def test_with_the_head_of_the_cluster_all_of_it_is_gone(order: RunOrder) -> None:
     lost = HeadLost("the head of the cluster is gone")
-    done, told = carried_out(MadeUpCluster(one={**good("aaaaaa"), "read": lost}, two={**good("bbbbbb"), "read": ...}), order)
+    done, told = carried_out(
+        MadeUpCluster(one={**good("aaaaaa"), "read": lost}, two={**good("bbbbbb"), "read": ...}),
+        order,
+    )
 
     assert {one.node for one in done} == {"one", "two"} and all(one.run_dir for one in done)
     assert len([words for words in told if "the head of the cluster is gone" in words]) == 2
@@ -188,24 +229,41 @@ def test_a_node_that_does_not_stop_is_given_up_after_the_third_interrupt(order: 
     cluster.answered = answered  # type: ignore[method-assign]
     done, told = carried_out(cluster, order)
 
-    assert told[-3:] == ["stopping frozen; Ctrl-C again stops at once", "stopping at once", "stopping at once"]
-    assert [one.problem for one in done] == ["it did not stop in time; Ray ends it"] and cluster.remotes[0].is_dropped
+    assert told[-3:] == [
+        "stopping frozen; Ctrl-C again stops at once",
+        "stopping at once",
+        "stopping at once",
+    ]
+    assert [one.problem for one in done] == [
+        "it did not stop in time; Ray ends it"
+    ] and cluster.remotes[0].is_dropped
 
 
 def test_what_ray_gives_to_processes_of_its_own_is_no_part_of_a_run() -> None:
     """The parent stands for the process of Ray on a node, whose environment is looked at."""
-    told = "import json; from tuilab.fleet.host import environment; print(json.dumps(environment()))"
+    told = (
+        "import json; from tuilab.fleet.host import environment; print(json.dumps(environment()))"
+    )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {told!r}], check=True)"
-    given = {**os.environ, "RAY_CLIENT_MODE": "0", "KEPT": "yes", "LD_PRELOAD": "/none/ray/core/libjemalloc.so:libm.so.6"}
+    given = {
+        **os.environ,
+        "RAY_CLIENT_MODE": "0",
+        "KEPT": "yes",
+        "LD_PRELOAD": "/none/ray/core/libjemalloc.so:libm.so.6",
+    }
 
-    done = subprocess.run([sys.executable, "-c", parent], capture_output=True, text=True, check=True, env=given)
+    done = subprocess.run(
+        [sys.executable, "-c", parent], capture_output=True, text=True, check=True, env=given
+    )
 
     found = json.loads(done.stdout)
     assert found["KEPT"] == "yes" and found["LD_PRELOAD"] == "libm.so.6"
     assert not [name for name in found if name.startswith("RAY_")]
 
 
-def test_what_is_given_when_a_sweep_goes_on_takes_the_place_of_what_was(tuilab: Callable[..., "CompletedProcess[str]"]) -> None:
+def test_what_is_given_when_a_sweep_goes_on_takes_the_place_of_what_was(
+    tuilab: Callable[..., "CompletedProcess[str]"],
+) -> None:
     begun = {"engine": "ray", "address": "a:1", "nnodes": 2, "gpus": 1.0}
     given: dict[str, Any] = {"engine": None, "address": None, "nnodes": None, "gpus": 0.0}
     here = {**given, "engine": "local"}

@@ -44,7 +44,9 @@ def opened(run_dir: Path) -> RunSummary:
 
 def plain(summary: RunSummary) -> str:
     """Return all of a summary, sets in an order of their own; NaN is NaN."""
-    return re.sub(r"\{('[^{}:]*')\}", lambda found: str(sorted(found[1].split(", "))), repr(summary))
+    return re.sub(
+        r"\{('[^{}:]*')\}", lambda found: str(sorted(found[1].split(", "))), repr(summary)
+    )
 
 
 def reads_journal(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
@@ -62,7 +64,9 @@ def reads_journal(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     return bool(seen)
 
 
-@pytest.mark.parametrize("name", sorted(one.name for one in JOURNALS.iterdir() if (one / "journal").is_dir()))
+@pytest.mark.parametrize(
+    "name", sorted(one.name for one in JOURNALS.iterdir() if (one / "journal").is_dir())
+)
 def test_it_opens_as_it_was_read(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(JOURNALS / name, root / name)
     first = opened(root / name)
@@ -77,7 +81,9 @@ def test_all_of_it_counts_as_read(run_dir: Path) -> None:
     summary = watch.summary
 
     assert not watch.refresh() and summary is watch.summary and summary.is_over
-    assert watch.bytes_read == (2 * (sum(one.stat().st_size for one in (run_dir / "journal").iterdir()),))
+    assert watch.bytes_read == (
+        2 * (sum(one.stat().st_size for one in (run_dir / "journal").iterdir()),)
+    )
 
 
 def damage(run_dir: Path) -> None:
@@ -117,16 +123,29 @@ def add_a_stream(run_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil", [damage, cut, be_of_another_tuilab, let_others_write, be_a_link, rewrite_a_stream, add_a_stream]
+    "spoil",
+    [
+        damage,
+        cut,
+        be_of_another_tuilab,
+        let_others_write,
+        be_a_link,
+        rewrite_a_stream,
+        add_a_stream,
+    ],
 )
-def test_what_is_of_no_use_is_made_again(spoil: Callable[[Path], None], run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_of_no_use_is_made_again(
+    spoil: Callable[[Path], None], run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spoil(run_dir)
 
     assert reads_journal(run_dir, monkeypatch)
     assert not reads_journal(run_dir, monkeypatch)
 
 
-def test_of_a_run_that_is_short_nothing_is_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_run_that_is_short_nothing_is_kept(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(folded, "_LEAST", 1 << 30)
     shutil.copytree(JOURNALS / "tour", root / RUN)
     opened(root / RUN)
@@ -147,8 +166,12 @@ def test_nothing_is_kept_of_one_that_goes_on_or_is_damaged(root: Path) -> None:
     assert not [name for name in ("on", "cut") if (root / name / folded.FILE).exists()]
 
 
-def test_what_has_to_be_true_goes_by_the_journal(run_dir: Path, tuilab: Callable[..., CompletedProcess[str]]) -> None:
-    before = [tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))]
+def test_what_has_to_be_true_goes_by_the_journal(
+    run_dir: Path, tuilab: Callable[..., CompletedProcess[str]]
+) -> None:
+    before = [
+        tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))
+    ]
     data = unsealed((run_dir / folded.FILE).read_bytes())
     found = msgspec.msgpack.decode(data, type=folded.Folded)
     found.summary.claims.clear()
@@ -156,7 +179,9 @@ def test_what_has_to_be_true_goes_by_the_journal(run_dir: Path, tuilab: Callable
     (run_dir / folded.FILE).write_bytes(sealed(msgspec.msgpack.encode(found)))
 
     assert opened(run_dir).state == "failed"  # it is what would be believed
-    assert [tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))] == before
+    assert [
+        tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))
+    ] == before
 
 
 def test_no_archive_has_it(run_dir: Path) -> None:

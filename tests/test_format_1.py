@@ -28,7 +28,9 @@ VERDICTS = {
     "20261121T223458225Z-fails-eec319": ["NOT TESTABLE HERE", "SUPPORTED", ""],
 }
 RUNS = [FORMAT_1 / name for name in VERDICTS]
-of_each = pytest.mark.parametrize("run_dir", RUNS, ids=lambda run_dir: run_dir.name.split("-", 1)[1])
+of_each = pytest.mark.parametrize(
+    "run_dir", RUNS, ids=lambda run_dir: run_dir.name.split("-", 1)[1]
+)
 
 
 def verdicts_of(summary: RunSummary) -> list[str]:
@@ -65,7 +67,9 @@ def test_it_plays_again_to_its_end(run_dir: Path) -> None:
 def test_every_report_is_written(run_dir: Path, ending: str, tmp_path: Path) -> None:
     write([read_subject(run_dir)], str(tmp_path / f"run{ending}"), ENDINGS[ending])
 
-    found = [path for path in (tmp_path / f"run{ending}", *tmp_path.rglob("events.*")) if path.is_file()]
+    found = [
+        path for path in (tmp_path / f"run{ending}", *tmp_path.rglob("events.*")) if path.is_file()
+    ]
     assert sum(path.stat().st_size for path in found) > 100
 
 
@@ -80,7 +84,9 @@ def test_its_blocks_are_written_as_a_trace(tmp_path: Path) -> None:
 def test_it_is_compared_with_itself(run_dir: Path) -> None:
     found = compare([read_run(run_dir), read_run(run_dir)])
 
-    assert [pair.has_other_verdicts for pair in found.claims] == [False] * len(VERDICTS[run_dir.name])
+    assert [pair.has_other_verdicts for pair in found.claims] == [False] * len(
+        VERDICTS[run_dir.name]
+    )
 
 
 @of_each

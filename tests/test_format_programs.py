@@ -37,7 +37,10 @@ def subjects(tmp_path: Path) -> list[Subject]:
     """Two runs of one scenario, and two with names that are alike or hostile."""
     again = tmp_path / "20270101T000000000Z-tour-again1"
     again.symlink_to(recorded("tour").run_dir)
-    alike, hostile = of_alike_arms(tmp_path / "alike"), hostile_run(tmp_path / "hostile", "<script>\x1b[0m ](x) ]]>")
+    alike, hostile = (
+        of_alike_arms(tmp_path / "alike"),
+        hostile_run(tmp_path / "hostile", "<script>\x1b[0m ](x) ]]>"),
+    )
     return [recorded("tour"), read_subject(again), read_subject(alike), read_subject(hostile)]
 
 
@@ -50,7 +53,12 @@ def written(subjects: list[Subject], folder: Path, ending: str) -> Path:
 def run_in(module: str, *words: str | Path) -> str:
     """Run a program of this environment and return what it printed."""
     pytest.importorskip(module)
-    done = subprocess.run([sys.executable, "-m", module, *map(str, words)], capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-m", module, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -61,11 +69,17 @@ def test_pandas_reads_the_table(subjects: list[Subject], tmp_path: Path) -> None
     table = pandas.read_csv(written(subjects, tmp_path, ".csv"), low_memory=False)
 
     claims = table[(table["kind"] == "claim") & (table["run"] == "tour")].set_index("name")
-    assert claims["verdict"].value_counts().to_dict() == {"SUPPORTED": 3, "NOT TESTABLE HERE": 1, "REFUTED": 1}
+    assert claims["verdict"].value_counts().to_dict() == {
+        "SUPPORTED": 3,
+        "NOT TESTABLE HERE": 1,
+        "REFUTED": 1,
+    }
     assert claims.loc["two products take at least 1.5 times as long as one", ["low", "value", "high"]].tolist() == [
         1.92023506, 1.98782194, 2.05778769,
     ]  # fmt: skip
-    assert [str(table[name].dtype) for name in ("time_s", "value", "low", "high", "place")] == ["float64"] * 5
+    assert [str(table[name].dtype) for name in ("time_s", "value", "low", "high", "place")] == [
+        "float64"
+    ] * 5
     alike = table[(table["kind"] == "logged") & (table["scenario"] == "stability/softmax")]
     assert alike.groupby("arm", dropna=False)["value"].count().tolist() == [1] * len(ALIKE)
     assert set(table["record"]) == {"whole"}
@@ -73,7 +87,9 @@ def test_pandas_reads_the_table(subjects: list[Subject], tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_document_is_valid_by_its_schema(name: str) -> None:
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(json.loads(schema_of("tuilab.report/2")))
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(
+        json.loads(schema_of("tuilab.report/2"))
+    )
 
     validator.check_schema(json.loads(schema_of("tuilab.report/2")))
     assert [error.message for error in validator.iter_errors(full([recorded(name)]))] == []
@@ -85,7 +101,9 @@ def test_every_schema_of_what_verbs_print_is_one(name: str) -> None:
 
 
 def test_the_document_of_odd_names_is_valid_by_its_schema(subjects: list[Subject]) -> None:
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(json.loads(schema_of("tuilab.report/2")))
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(
+        json.loads(schema_of("tuilab.report/2"))
+    )
 
     assert [error.message for error in validator.iter_errors(full(subjects))] == []
 
@@ -95,7 +113,9 @@ def test_samples_of_the_document_are_a_table_in_a_line(subjects: list[Subject]) 
 
     table = pandas.concat(map(pandas.DataFrame, full(subjects)["runs"][0]["samples"]))
 
-    loss = table[(table["name"] == "loss") & (table["arm"] == "careful") & (table["writer"] == "worker-0")]
+    loss = table[
+        (table["name"] == "loss") & (table["arm"] == "careful") & (table["writer"] == "worker-0")
+    ]
     assert len(loss) == subjects[0].summary.series["loss", "careful", "worker-0"].count
     assert set(table["kind"]) == {"logged", "sampled", "timed"}
 
@@ -106,8 +126,15 @@ def test_a_viewer_of_junit_makes_a_page(subjects: list[Subject], tmp_path: Path)
     run_in("junit2htmlreport", written(subjects, tmp_path, ".xml"), page)
 
     shown = page.read_text()
-    assert "journals/tour again1" in shown and "two products take at least 1.5 times as long as one" in shown
-    assert "tuilab run tour --repeat 6 --headless" in shown and "12.155 sec" in shown and "0.916 sec" in shown
+    assert (
+        "journals/tour again1" in shown
+        and "two products take at least 1.5 times as long as one" in shown
+    )
+    assert (
+        "tuilab run tour --repeat 6 --headless" in shown
+        and "12.155 sec" in shown
+        and "0.916 sec" in shown
+    )
     assert "<script>\ufffd" not in shown
 
 
@@ -116,19 +143,31 @@ def test_a_viewer_of_junit_makes_a_page(subjects: list[Subject], tmp_path: Path)
 
 def accumulator(folder: Path) -> Any:
     module = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    found = module.EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0, "images": 0})
+    found = module.EventAccumulator(
+        str(folder), size_guidance={"scalars": 0, "tensors": 0, "images": 0}
+    )
     return found.Reload()
 
 
-def test_tensorboard_keeps_the_curves_of_arms_apart(subjects: list[Subject], tmp_path: Path) -> None:
+def test_tensorboard_keeps_the_curves_of_arms_apart(
+    subjects: list[Subject], tmp_path: Path
+) -> None:
     root = written(subjects, tmp_path, ".tfevents") / subjects[2].run_dir.name
 
-    found = {arm: [(one.step, one.value) for one in accumulator(root / folder_of(arm)).Scalars("logged/loss")] for arm in ALIKE}
+    found = {
+        arm: [
+            (one.step, one.value)
+            for one in accumulator(root / folder_of(arm)).Scalars("logged/loss")
+        ]
+        for arm in ALIKE
+    }
 
     assert found == {arm: [(0, float(at))] for at, arm in enumerate(ALIKE)}
 
 
-def test_tensorboard_reads_every_number_and_when_it_was_taken(subjects: list[Subject], tmp_path: Path) -> None:
+def test_tensorboard_reads_every_number_and_when_it_was_taken(
+    subjects: list[Subject], tmp_path: Path
+) -> None:
     root = written(subjects[:1], tmp_path, ".tfevents") / "tour"
 
     read = accumulator(root / "careful").Scalars("logged/loss")
@@ -157,7 +196,9 @@ def test_tensorboard_lists_one_run_for_each_arm(subjects: list[Subject], tmp_pat
     assert {tag for tag in tags if tag.endswith("logged/loss")} == {"logged/loss", *others}
 
 
-def test_tensorboard_export_replaces_an_older_one_of_the_same_run(subjects: list[Subject], tmp_path: Path) -> None:
+def test_tensorboard_export_replaces_an_older_one_of_the_same_run(
+    subjects: list[Subject], tmp_path: Path
+) -> None:
     target = tmp_path / "report.tfevents"
     old = target / "tour" / "worker-5" / "sum"
     old.mkdir(parents=True)
@@ -172,7 +213,10 @@ def test_tensorboard_export_replaces_an_older_one_of_the_same_run(subjects: list
 
 
 def test_tensorboard_reads_odd_steps_and_numbers(tmp_path: Path) -> None:
-    steps, values = [0, 127, 128, 2**40, -5, 2**63 - 1], [1.5, math.nan, 1e300, -math.inf, 0.0, -3.0]
+    steps, values = (
+        [0, 127, 128, 2**40, -5, 2**63 - 1],
+        [1.5, math.nan, 1e300, -math.inf, 0.0, -3.0],
+    )
     data = event_file.scalars("é", [1.0] * 6, steps, values)
     (tmp_path / "events.out.tfevents.1.x").write_bytes(event_file.head(1.0) + data)
 
@@ -182,26 +226,41 @@ def test_tensorboard_reads_odd_steps_and_numbers(tmp_path: Path) -> None:
     assert [str(one.value) for one in read] == ["1.5", "nan", "inf", "-inf", "0.0", "-3.0"]
 
 
-def test_tensorboard_shows_pictures_texts_and_verdicts(subjects: list[Subject], tmp_path: Path) -> None:
+def test_tensorboard_shows_pictures_texts_and_verdicts(
+    subjects: list[Subject], tmp_path: Path
+) -> None:
     target = written(subjects, tmp_path, ".tfevents") / "tour"
 
     run = accumulator(target)
 
     (image,) = run.Images("pictures/ramp")
-    assert image.encoded_image_string.startswith(b"\x89PNG") and (image.width, image.height) == (8, 8)
-    (verdicts,) = [one.tensor_proto.string_val[0].decode() for one in run.Tensors("verdicts")]
-    assert "| SUPPORTED | two products take at least 1.5 times as long as one | two/one 1.99" in verdicts
-    assert run.Scalars("claim/two products take at least 1.5 times as long as one/estimate")[0].value == pytest.approx(
-        1.98782194
+    assert image.encoded_image_string.startswith(b"\x89PNG") and (image.width, image.height) == (
+        8,
+        8,
     )
-    assert {tag.partition("/")[0] for tag in run.Tags()["tensors"]} >= {"verdicts", "text", "what is missing", "_hparams_"}
+    (verdicts,) = [one.tensor_proto.string_val[0].decode() for one in run.Tensors("verdicts")]
+    assert (
+        "| SUPPORTED | two products take at least 1.5 times as long as one | two/one 1.99"
+        in verdicts
+    )
+    assert run.Scalars("claim/two products take at least 1.5 times as long as one/estimate")[
+        0
+    ].value == pytest.approx(1.98782194)
+    assert {tag.partition("/")[0] for tag in run.Tags()["tensors"]} >= {
+        "verdicts",
+        "text",
+        "what is missing",
+        "_hparams_",
+    }
 
 
 def test_tensorboard_serves_runs_with_their_parameters(tmp_path: Path) -> None:
     ends = [events.StateChanged(state="succeeded")], [events.StateChanged(state="failed")]
     for rate, end in zip((0.1, 0.2), ends, strict=True):
         logged = [events.Logged(s=step, v={"loss": rate * step}) for step in (0, 5, 2**40)]
-        make_run(tmp_path, started(params={"rate": rate, "word": "a b"}), *logged, *end, end=f"{rate}")
+        make_run(
+            tmp_path, started(params={"rate": rate, "word": "a b"}), *logged, *end, end=f"{rate}"
+        )
     subjects = [read_subject(path) for path in sorted(tmp_path.iterdir())]
     target = written(subjects, tmp_path, ".tfevents")
 
@@ -209,9 +268,16 @@ def test_tensorboard_serves_runs_with_their_parameters(tmp_path: Path) -> None:
         until(lambda: len(asked(f"{address}/data/runs")) == 2)
         name = quote(subjects[1].run_dir.name, safe="")
         read = asked(f"{address}/data/plugin/scalars/scalars?run={name}&tag=logged%2Floss")
-        experiment = asked(f"{address}/data/plugin/hparams/experiment", {"experimentName": "", "includeMetrics": True})
+        experiment = asked(
+            f"{address}/data/plugin/hparams/experiment",
+            {"experimentName": "", "includeMetrics": True},
+        )
 
-    assert [(step, value) for _, step, value in read] == [(0, 0.0), (5, 1.0), (2**40, pytest.approx(0.2 * 2**40))]
+    assert [(step, value) for _, step, value in read] == [
+        (0, 0.0),
+        (5, 1.0),
+        (2**40, pytest.approx(0.2 * 2**40)),
+    ]
     infos = {one["name"]: one for one in experiment["hparamInfos"]}
     assert infos["rate"]["domainInterval"] == {"minValue": 0.1, "maxValue": 0.2}
     assert infos["word"]["domainDiscrete"] == ["a b"]
@@ -224,7 +290,12 @@ def served(folder: Path) -> Iterator[str]:
     words = ["tensorboard.main", "--logdir", str(folder), "--host", "127.0.0.1", "--port", "0"]
     log = folder.parent / "log"
     with log.open("wb") as out:
-        server = subprocess.Popen([sys.executable, "-m", *words], stdout=out, stderr=out, env={**os.environ, "COLUMNS": "200"})
+        server = subprocess.Popen(
+            [sys.executable, "-m", *words],
+            stdout=out,
+            stderr=out,
+            env={**os.environ, "COLUMNS": "200"},
+        )
     try:
         until(lambda: "http://" in log.read_text() or server.poll() is not None)
         yield f"http://{log.read_text().partition('http://')[2].partition('/')[0]}"
@@ -235,5 +306,7 @@ def served(folder: Path) -> Iterator[str]:
 
 def asked(address: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    with urlopen(Request(address, data, {"Content-Type": "application/json"}), timeout=60) as answer:
+    with urlopen(
+        Request(address, data, {"Content-Type": "application/json"}), timeout=60
+    ) as answer:
         return json.load(answer)

@@ -49,7 +49,9 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
             ours, theirs = socket_pair()
             stack.enter_context(ours)
             stack.enter_context(theirs)
-            order = WorkerOrder(run_dir=str(tmp_path), writer=writer, source_dir=str(tmp_path), arm=arm)
+            order = WorkerOrder(
+                run_dir=str(tmp_path), writer=writer, source_dir=str(tmp_path), arm=arm
+            )
             journal = stack.enter_context(closing(Writer(tmp_path / "journal" / f"{writer}.jsonl")))
             return Lab(journal, tmp_path, messages.WorkerLine(ours), order)
 
@@ -57,30 +59,48 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
 
 
 def summary_of(run_dir: Path) -> RunSummary:
-    return fold((path.stem, item) for path in sorted(run_dir.glob("journal/*.jsonl")) for item in read_stream(path))
+    return fold(
+        (path.stem, item)
+        for path in sorted(run_dir.glob("journal/*.jsonl"))
+        for item in read_stream(path)
+    )
 
 
-def test_the_device_and_why_it_is_that_one_are_on_record(make_lab: MakeLab, cuda: "FakeCuda", tmp_path: Path) -> None:
+def test_the_device_and_why_it_is_that_one_are_on_record(
+    make_lab: MakeLab, cuda: "FakeCuda", tmp_path: Path
+) -> None:
     assert make_lab("worker-1").device("cuda:1") == torch.device("cuda:1")
 
     summary = summary_of(tmp_path)
-    assert summary.environment["device"] == {"wanted": "cuda:1", "chosen": "cuda:1", "why": "asked for", "notice": ""}
+    assert summary.environment["device"] == {
+        "wanted": "cuda:1",
+        "chosen": "cuda:1",
+        "why": "asked for",
+        "notice": "",
+    }
     assert summary.environment["cuda"]["chosen"] == cuda.gpus[1].uuid
     assert device_words(summary) == "cuda:1, asked for"
     assert ("device", "cuda:1, asked for") in key_numbers(summary)
 
 
-def test_each_process_of_a_run_gets_the_gpu_of_the_first(make_lab: MakeLab, make_cuda: "Callable[..., FakeCuda]") -> None:
+def test_each_process_of_a_run_gets_the_gpu_of_the_first(
+    make_lab: MakeLab, make_cuda: "Callable[..., FakeCuda]"
+) -> None:
     """Though its memory may not be given back yet, and another one is emptier."""
     make_cuda(3).gpus[0].refuses = FULL
     first = make_lab("worker-1").device("auto")
     make_cuda(3)
 
-    assert [first, make_lab("worker-2").device("auto"), make_lab("worker-10").device("cuda")] == [torch.device("cuda:1")] * 3
+    assert [first, make_lab("worker-2").device("auto"), make_lab("worker-10").device("cuda")] == [
+        torch.device("cuda:1")
+    ] * 3
 
 
 def test_ranks_have_each_its_own_gpu_and_the_run_that_of_the_first(
-    make_lab: MakeLab, make_cuda: "Callable[..., FakeCuda]", monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_lab: MakeLab,
+    make_cuda: "Callable[..., FakeCuda]",
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     cuda = make_cuda(3)
     arm = ArmOrder(arm="ranks", function="body", prefix=complete(["torchrun"]))
@@ -93,7 +113,9 @@ def test_ranks_have_each_its_own_gpu_and_the_run_that_of_the_first(
     assert device_notices(summary_of(tmp_path)) == []
 
 
-def test_a_gpu_is_looked_for_in_records_and_in_nothing_that_only_looks_like_one(make_lab: MakeLab, tmp_path: Path) -> None:
+def test_a_gpu_is_looked_for_in_records_and_in_nothing_that_only_looks_like_one(
+    make_lab: MakeLab, tmp_path: Path
+) -> None:
     lab = make_lab("worker-1")
     lab.text('"k":"environment_recorded" "chosen":"evil"')
     lab.record(events.EnvironmentRecorded(part="box", facts={"chosen": "evil"}))
@@ -107,19 +129,30 @@ def test_the_gpu_that_a_worker_was_given_is_the_one_it_races_on() -> None:
     facts = {"devices": [{"uuid": "first"}, {"uuid": "second"}]}
 
     assert torch_uuid("", {**facts, "chosen": "second"}) == "second"
-    assert (torch_uuid("told", {**facts, "chosen": "second"}), torch_uuid("", facts)) == ("told", "first")
+    assert (torch_uuid("told", {**facts, "chosen": "second"}), torch_uuid("", facts)) == (
+        "told",
+        "first",
+    )
 
 
 def test_a_device_of_another_kind_is_refused(make_lab: MakeLab) -> None:
     for wanted in ("mps", "cuda:", "cuda:-1", "MIG-1"):
-        with pytest.raises(ValueError, match=f"wanted takes auto, cpu, cuda or cuda:N, not '{wanted}'"):
+        with pytest.raises(
+            ValueError, match=f"wanted takes auto, cpu, cuda or cuda:N, not '{wanted}'"
+        ):
             make_lab(f"worker-{wanted}").device(wanted)
 
 
 def given(*devices: tuple[str, str, str]) -> RunSummary:
     """Return a run whose workers were given these, each as (wanted, chosen, notice)."""
-    facts = [{"wanted": wanted, "chosen": chosen, "why": "why", "notice": notice} for wanted, chosen, notice in devices]
-    return fold((f"worker-{at}", events.EnvironmentRecorded(part="device", facts=one)) for at, one in enumerate(facts))
+    facts = [
+        {"wanted": wanted, "chosen": chosen, "why": "why", "notice": notice}
+        for wanted, chosen, notice in devices
+    ]
+    return fold(
+        (f"worker-{at}", events.EnvironmentRecorded(part="device", facts=one))
+        for at, one in enumerate(facts)
+    )
 
 
 def test_what_is_to_be_known_of_a_device_is_told_once_and_harmless() -> None:
@@ -132,7 +165,9 @@ def test_what_is_to_be_known_of_a_device_is_told_once_and_harmless() -> None:
 
 
 def test_a_result_and_a_report_begin_with_it(tmp_path: Path) -> None:
-    fallen = events.EnvironmentRecorded(part="device", facts={"wanted": "auto", "chosen": "cpu", "notice": "ran on the CPU"})
+    fallen = events.EnvironmentRecorded(
+        part="device", facts={"wanted": "auto", "chosen": "cpu", "notice": "ran on the CPU"}
+    )
     run_dir = make_run(tmp_path, started(), fallen, events.StateChanged(state="succeeded"))
     subject = read_subject(run_dir)
 

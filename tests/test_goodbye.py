@@ -14,7 +14,9 @@ def test_the_farewell_counts_runs_that_are_running_or_queued(root: Path) -> None
     desk.started = [finished(root, {}).name]
     texts = [farewell(desk)]
     for state in ("running", "queued"):
-        desk.started.append(make_run(root, started(is_alive=True), StateChanged(state=state), end=state[:6]).name)
+        desk.started.append(
+            make_run(root, started(is_alive=True), StateChanged(state=state), end=state[:6]).name
+        )
         texts.append(farewell(desk))
 
     assert texts == [
@@ -32,13 +34,20 @@ def test_a_watched_run_is_counted_only_while_it_is_running(root: Path) -> None:
     assert farewell(desk) == f"1 run continues: tuilab attach aaaaaa --root {root}"
 
 
-def test_the_exit_code_is_that_of_the_run_that_the_screens_were_opened_for_if_it_is_over(root: Path) -> None:
+def test_the_exit_code_is_that_of_the_run_that_the_screens_were_opened_for_if_it_is_over(
+    root: Path,
+) -> None:
     desk = Desk(root, [], Settings())
     codes = {"succeeded": 0, "failed": 2}
 
     found = [code_of_first(desk, lambda _, state: codes[state])]
     for number, state in enumerate(("succeeded", "failed", "running")):
-        run = make_run(root, started(is_alive=state == "running"), StateChanged(state=state), end=f"{number:06}")
+        run = make_run(
+            root,
+            started(is_alive=state == "running"),
+            StateChanged(state=state),
+            end=f"{number:06}",
+        )
         desk.started = [run.name, *desk.started]  # as after `a`, which starts it again
         found.append(code_of_first(desk, lambda _, state: codes[state]))
     assert found == [0, 0, 2, 0]

@@ -7,7 +7,14 @@ import pytest
 from tests.fakes.cuda_tensors import SPEEDS, give_tensors
 from tuilab.doctor.gpu_speed import kernels_for
 from tuilab.lab.device.cuda import Cuda
-from tuilab.lab.gpu_bench import PRODUCTS, copy_rates, event_tick_s, launch_s, memory_rate, product_flops
+from tuilab.lab.gpu_bench import (
+    PRODUCTS,
+    copy_rates,
+    event_tick_s,
+    launch_s,
+    memory_rate,
+    product_flops,
+)
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -27,7 +34,9 @@ def gpus(cuda: "FakeCuda", monkeypatch: pytest.MonkeyPatch) -> "FakeCuda":
 def test_a_product_has_the_pace_of_its_precision(gpus: "FakeCuda", kind: str, index: int) -> None:
     names = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}
 
-    assert product_flops(Cuda(index), kind) == pytest.approx(SPEEDS[names.get(kind, kind)], rel=0.02)
+    assert product_flops(Cuda(index), kind) == pytest.approx(
+        SPEEDS[names.get(kind, kind)], rel=0.02
+    )
     assert [gpu.is_touched for gpu in gpus.gpus] == [index == 0, index == 1]
 
 
@@ -36,7 +45,9 @@ def test_the_memory_of_a_gpu_is_read_and_written(gpus: "FakeCuda") -> None:
 
 
 @pytest.mark.parametrize("is_pinned", [True, False])
-def test_copies_are_timed_there_and_back_and_to_their_end(gpus: "FakeCuda", is_pinned: bool) -> None:
+def test_copies_are_timed_there_and_back_and_to_their_end(
+    gpus: "FakeCuda", is_pinned: bool
+) -> None:
     how = "pinned" if is_pinned else "pageable"
 
     there, back = copy_rates(Cuda(1), is_pinned=is_pinned)
@@ -56,7 +67,9 @@ def test_a_launch_costs_what_the_host_does_for_it(gpus: "FakeCuda") -> None:
 
 
 @pytest.mark.parametrize("tick", [32, 100, 500, 1024])
-def test_the_clock_of_events_is_as_coarse_as_the_spans_that_it_tells(gpus: "FakeCuda", tick: int) -> None:
+def test_the_clock_of_events_is_as_coarse_as_the_spans_that_it_tells(
+    gpus: "FakeCuda", tick: int
+) -> None:
     gpus.tick = tick
 
     assert event_tick_s(Cuda(1)) == pytest.approx(tick / 1e9, rel=0.01)

@@ -36,7 +36,9 @@ def listed_by(nvml: "FakeNvml", **environ: str) -> dict[str, Any]:
     environment = {**nvml.environment, **environ}
     if "CUDA_VISIBLE_DEVICES" not in environ:
         del environment["CUDA_VISIBLE_DEVICES"]
-    done = subprocess.run([sys.executable, "-c", LIST], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", LIST], env=environment, capture_output=True, text=True, check=True
+    )
     return dict(json.loads(done.stdout))
 
 
@@ -55,7 +57,9 @@ def listed_by(nvml: "FakeNvml", **environ: str) -> dict[str, Any]:
         (CUT, {"CUDA_VISIBLE_DEVICES": "MIG-1"}, ["MIG-1"]),
     ],
 )
-def test_a_gpu_has_the_number_that_cuda_gives_it(gpus: list[Gpu], environ: Mapping[str, str], numbered: list[str]) -> None:
+def test_a_gpu_has_the_number_that_cuda_gives_it(
+    gpus: list[Gpu], environ: Mapping[str, str], numbered: list[str]
+) -> None:
     assert [gpu.uuid for gpu in cuda_numbers(gpus, environ)] == numbered
 
 
@@ -68,7 +72,9 @@ def test_a_gpu_has_the_number_that_cuda_gives_it(gpus: list[Gpu], environ: Mappi
         (TWO[1:], {}, "a GPU does not answer"),
     ],
 )
-def test_a_number_that_only_cuda_knows_is_not_guessed(gpus: list[Gpu], environ: Mapping[str, str], why: str) -> None:
+def test_a_number_that_only_cuda_knows_is_not_guessed(
+    gpus: list[Gpu], environ: Mapping[str, str], why: str
+) -> None:
     with pytest.raises(NotKnown, match=why):
         cuda_numbers(gpus, environ)
 
@@ -76,13 +82,29 @@ def test_a_number_that_only_cuda_knows_is_not_guessed(gpus: list[Gpu], environ: 
 def test_each_gpu_is_listed_with_what_is_free_and_who_is_there(nvml: "FakeNvml") -> None:
     pids = f"pids.1=999999999,{os.getpid()}"
     (nvml.box / f"proc/{os.getpid()}").mkdir()
-    nvml.set("gpus=3", "total=80000", "used.0=1000", "used.1=79000", pids, "pid_bytes=300", "mode.2=lost")
+    nvml.set(
+        "gpus=3", "total=80000", "used.0=1000", "used.1=79000", pids, "pid_bytes=300", "mode.2=lost"
+    )
 
     assert listed_by(nvml)["no_numbers"] == ""  # the third was counted by nobody
-    nvml.set("gpus=3", "total=80000", "used.0=1000", "used.1=79000", pids, "pid_bytes=300", "na.2=used,processes")
+    nvml.set(
+        "gpus=3",
+        "total=80000",
+        "used.0=1000",
+        "used.1=79000",
+        pids,
+        "pid_bytes=300",
+        "na.2=used,processes",
+    )
     free, busy, silent = listed_by(nvml)["listed"]
 
-    assert free == {"label": "cuda:0", "name": "Fake GPU", "bytes_free": 79000, "tenants": [], "why": ""}
+    assert free == {
+        "label": "cuda:0",
+        "name": "Fake GPU",
+        "bytes_free": 79000,
+        "tenants": [],
+        "why": "",
+    }
     assert (busy["label"], busy["bytes_free"]) == ("cuda:1", 1000)
     assert [one["pid"] for one in busy["tenants"]] == [os.getpid(), 999999999]
     assert busy["tenants"][0]["user"] and not busy["tenants"][1]["user"]
@@ -118,7 +140,14 @@ def test_gpus_whose_numbers_are_not_known_have_those_of_nvml(nvml: "FakeNvml") -
 
 def row(*tenants: tuple[int, str, int | None], **more: Any) -> dict[str, Any]:
     found = [{"pid": pid, "user": user, "bytes_used": used} for pid, user, used in tenants]
-    return {"label": "cuda:0", "name": "NVIDIA T4", "bytes_free": 2**30, "tenants": found, "why": "", **more}
+    return {
+        "label": "cuda:0",
+        "name": "NVIDIA T4",
+        "bytes_free": 2**30,
+        "tenants": found,
+        "why": "",
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -127,7 +156,10 @@ def row(*tenants: tuple[int, str, int | None], **more: Any) -> dict[str, Any]:
         ([], "no processes"),
         ([(812, "ana", 2**30)], "ana 1 GiB (pid 812)"),
         ([(812, "ana", None)], "ana (pid 812)"),
-        ([(1, "ana", 2**30), (2, "bo", 2**30), (3, "ana", 2**30)], "ana 2 GiB (2 processes), bo 1 GiB (pid 2)"),
+        (
+            [(1, "ana", 2**30), (2, "bo", 2**30), (3, "ana", 2**30)],
+            "ana 2 GiB (2 processes), bo 1 GiB (pid 2)",
+        ),
         ([(1, "", 2**30)], "1 process, 1 GiB"),
         ([(1, "ana", 2**30), (2, "", 2**30)], "ana 1 GiB (pid 1), pid 2, 1 GiB"),
         ([(1, "", 2**30), (2, "", 2**30)], "2 processes, 2 GiB"),
@@ -135,7 +167,9 @@ def row(*tenants: tuple[int, str, int | None], **more: Any) -> dict[str, Any]:
     ],
 )
 def test_who_is_there_is_told_by_user(tenants: list[tuple[int, str, int | None]], who: str) -> None:
-    assert listed({"listed": [row(*tenants)]}) == GpuList((ListedGpu("cuda:0", "1 GiB free", who, "T4"),))
+    assert listed({"listed": [row(*tenants)]}) == GpuList(
+        (ListedGpu("cuda:0", "1 GiB free", who, "T4"),)
+    )
 
 
 def test_what_is_not_known_is_said_once() -> None:
@@ -144,7 +178,10 @@ def test_what_is_not_known_is_said_once() -> None:
 
     assert found is not None
     assert found.gpus == (ListedGpu("cuda:0", "free n/a", "n/a", "T4"),) * 2
-    assert found.notes == ("it is not known which GPU is cuda:0: CUDA counts otherwise", "processes on the GPUs n/a: no")
+    assert found.notes == (
+        "it is not known which GPU is cuda:0: CUDA counts otherwise",
+        "processes on the GPUs n/a: no",
+    )
 
 
 def test_it_is_asked_again_only_after_some_seconds_and_never_where_there_is_no_driver(
@@ -168,7 +205,9 @@ def test_it_is_asked_again_only_after_some_seconds_and_never_where_there_is_no_d
     assert not question.is_due(300.0)
 
 
-def test_a_question_that_is_given_up_is_answered_at_once(nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_is_given_up_is_answered_at_once(
+    nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
+) -> None:
     nvml.set("mode=hang")
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)

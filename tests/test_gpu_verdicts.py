@@ -36,9 +36,15 @@ A100: dict[str, Any] = {"gpu": "bbbbbbbb-2222", "gpu_name": "NVIDIA A100"}
 RACE: dict[str, Any] = {"arms": ["a", "b"], "threads": 1, "loops": {"a": 1, "b": 1}}
 TWO = {"devices": [{"uuid": "u0", "name": "NVIDIA A100"}, {"uuid": "u1", "name": "NVIDIA H100"}]}
 CHOSEN = events.EnvironmentRecorded(part="cuda", facts={**TWO, "chosen": "u1"})
-FASTER = events.ClaimDeclared(key="faster", text="a is faster", over="a", under="b", op="at_most", bound=1.0)
+FASTER = events.ClaimDeclared(
+    key="faster", text="a is faster", over="a", under="b", op="at_most", bound=1.0
+)
 COUNTED = events.ClaimMeasured(
-    key="count", text="it is 1", got=events.Measured(numbers=[1.0]), op="equals", want=events.Measured(numbers=[1.0])
+    key="count",
+    text="it is 1",
+    got=events.Measured(numbers=[1.0]),
+    op="equals",
+    want=events.Measured(numbers=[1.0]),
 )
 
 
@@ -58,7 +64,9 @@ def verdicts(*records: events.Record, **workers: list[events.Record]) -> dict[st
     return {verdict.claim_id: (verdict.gpu, verdict.gpu_name) for verdict in judge(found)}
 
 
-def test_a_verdict_names_the_gpu_that_was_raced_on_and_the_one_that_a_value_was_computed_on() -> None:
+def test_a_verdict_names_the_gpu_that_was_raced_on_and_the_one_that_a_value_was_computed_on() -> (
+    None
+):
     raced = events.RaceStarted(**RACE, device="cuda", uuid="u0")
 
     found = verdicts(CHOSEN, FASTER, COUNTED, raced, lacking("faster"))
@@ -82,7 +90,13 @@ def test_a_race_of_processes_is_about_the_gpu_that_these_had() -> None:
         events.WorkerStarted(writer="worker-1", pid=2, start=1, arm="a"),
     ]
 
-    found = verdicts(FASTER, events.RaceStarted(**RACE, device="process"), lacking("faster"), *records, worker_1=[CHOSEN])
+    found = verdicts(
+        FASTER,
+        events.RaceStarted(**RACE, device="process"),
+        lacking("faster"),
+        *records,
+        worker_1=[CHOSEN],
+    )
     assert found == {"faster": ("u1", "NVIDIA H100")}
 
 
@@ -117,7 +131,9 @@ def test_runs_on_another_gpu_and_on_the_cpu_are_not_counted(root: Path) -> None:
     assert told(on(root, 4, **H100)) == {
         "sum": "2nd run of this claim on this GPU, NVIDIA H100 (aaaaaaaa); the other: SUPPORTED"
     }
-    assert told(on(root, 5)) == {"sum": "2nd run of this claim on this machine; the other: INCONCLUSIVE"}
+    assert told(on(root, 5)) == {
+        "sum": "2nd run of this claim on this machine; the other: INCONCLUSIVE"
+    }
 
 
 def test_the_list_of_runs_names_the_gpu_and_finds_by_it(tuilab: Tuilab, root: Path) -> None:
@@ -128,7 +144,10 @@ def test_the_list_of_runs_names_the_gpu_and_finds_by_it(tuilab: Tuilab, root: Pa
     printed = tuilab("runs", "--root", str(root)).stdout
     assert printed.count("on NVIDIA H100 (aaaaaaaa)") == 1
     listed = json.loads(tuilab("runs", "--json", "--root", str(root)).stdout)["runs"]
-    assert [run["gpus"] for run in listed] == [[], [{"uuid": "aaaaaaaa-1111", "name": "NVIDIA H100"}]]
+    assert [run["gpus"] for run in listed] == [
+        [],
+        [{"uuid": "aaaaaaaa-1111", "name": "NVIDIA H100"}],
+    ]
 
 
 def test_a_run_of_a_command_is_found_by_the_gpu_that_it_held_memory_on(root: Path) -> None:
@@ -138,7 +157,10 @@ def test_a_run_of_a_command_is_found_by_the_gpu_that_it_held_memory_on(root: Pat
         events.StateChanged(state="succeeded"),
     )
     of_others: dict[str, list[events.Record]] = {
-        "sampler": [events.GpuFound(uuid=f"GPU-{at}-1", index=0, name=name, bytes_total=1) for at, name in enumerate("ab")],
+        "sampler": [
+            events.GpuFound(uuid=f"GPU-{at}-1", index=0, name=name, bytes_total=1)
+            for at, name in enumerate("ab")
+        ],
         "worker-0": [events.Logged(s=1, v={"loss": 1.0}), events.GpuHeld("1-1", 5, 6)],
     }
     for stream, records in of_others.items():
@@ -164,8 +186,15 @@ async def test_history_names_the_gpu_of_the_run(tmp_path: Path) -> None:
 
 def ratio(estimate: float, verdict: str, **gpu: Any) -> RunSummary:
     declared = events.ClaimDeclared(text="faster", over="a", under="b", op="at_least", bound=1.0)
-    numbers: dict[str, Any] = {"estimate": estimate, "low": estimate * 0.99, "high": estimate * 1.01, "confidence": 0.95}
-    reached = events.VerdictReached(text="faster", verdict=verdict, rule="r", units=6, unit="repeats", **numbers, **gpu)
+    numbers: dict[str, Any] = {
+        "estimate": estimate,
+        "low": estimate * 0.99,
+        "high": estimate * 1.01,
+        "confidence": 0.95,
+    }
+    reached = events.VerdictReached(
+        text="faster", verdict=verdict, rule="r", units=6, unit="repeats", **numbers, **gpu
+    )
     return fold([("supervisor", started()), ("worker-0", declared), ("judge", reached)])
 
 
@@ -175,7 +204,9 @@ def test_what_another_gpu_says_is_no_regression_and_no_change_of_an_estimate(oth
 
     assert comparison.regressions(found) == []
     assert found.claims[0].shifts == (None,)
-    words = "different verdicts, on different GPUs: NVIDIA H100 (aaaaaaaa) and NVIDIA A100 (bbbbbbbb)"
+    words = (
+        "different verdicts, on different GPUs: NVIDIA H100 (aaaaaaaa) and NVIDIA A100 (bbbbbbbb)"
+    )
     assert comparison.verdict_words(found.claims[0]) == (words if other == "REFUTED" else "")
 
 
@@ -187,9 +218,13 @@ def test_on_the_same_gpu_it_is_one() -> None:
 
 
 def test_side_by_side_the_gpus_of_the_runs_are_what_differs() -> None:
-    one, two = (fold([("supervisor", started()), ("worker-0", chosen(uuid))]) for uuid in ("u0", "u1"))
+    one, two = (
+        fold([("supervisor", started()), ("worker-0", chosen(uuid))]) for uuid in ("u0", "u1")
+    )
 
-    differences = {(row.part, row.name): row.values for row in comparison.compare([one, two]).differences}
+    differences = {
+        (row.part, row.name): row.values for row in comparison.compare([one, two]).differences
+    }
     assert differences["environment", "GPU of the run"] == ("NVIDIA A100 (u0)", "NVIDIA H100 (u1)")
 
 
@@ -206,7 +241,10 @@ def test_a_report_of_a_box_with_two_cards_names_the_card_of_each_finding(root: P
     def names(subjects: list[Any]) -> set[str]:
         return {finding.name for group in opening_of(subjects).groups for finding in group.findings}
 
-    assert {name.rpartition("NVIDIA ")[2] for name in names(two)} == {"H100 (aaaaaaaa)", "A100 (bbbbbbbb)"}
+    assert {name.rpartition("NVIDIA ")[2] for name in names(two)} == {
+        "H100 (aaaaaaaa)",
+        "A100 (bbbbbbbb)",
+    }
     assert not any("NVIDIA" in name for name in names(two[:1]))
 
 

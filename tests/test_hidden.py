@@ -46,7 +46,15 @@ def failed(request: pytest.FixtureRequest, tuilab: Tuilab, root: Path, tmp_path:
     """A run that failed with secrets in its words."""
     if request.param == "exec":
         (tmp_path / "train.py").write_text(COMMAND)
-        tuilab("exec", "--headless", "--quiet", "--", sys.executable, str(tmp_path / "train.py"), env=ENVIRONMENT)
+        tuilab(
+            "exec",
+            "--headless",
+            "--quiet",
+            "--",
+            sys.executable,
+            str(tmp_path / "train.py"),
+            env=ENVIRONMENT,
+        )
     else:
         path = write_scenario(tmp_path, SCENARIO)
         tuilab("run", str(path), "--headless", "--quick", "--quiet", env=ENVIRONMENT)
@@ -72,7 +80,9 @@ def test_attach_prints_no_secret_of_a_failed_run(tuilab: Tuilab, failed: Path, h
     assert VALUE not in said and TOKEN not in said
 
 
-def test_every_kind_of_record_loses_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_kind_of_record_loses_its_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_API_KEY", VALUE)
     journal = Writer(tmp_path / "worker-0.jsonl", Hiding())
     block = BlockTimed(arm=VALUE, round=0, slot=0, loops=1, wall_ns=1, cpu_ns=1)
@@ -98,7 +108,11 @@ def test_every_kind_of_record_loses_its_secrets(tmp_path: Path, monkeypatch: pyt
     assert kinds == [events.tag_of(type(record)) for record in records]  # none was left out
     assert VALUE not in text and TOKEN not in text
     assert read_stream(tmp_path / "worker-0.jsonl")[-1] == Logged(
-        n=len(records) - 1, t=records[-1].t, s=0, v={GONE: 1.0, f"{GONE} 2": 2.0, "loss": 3.0}, a=GONE
+        n=len(records) - 1,
+        t=records[-1].t,
+        s=0,
+        v={GONE: 1.0, f"{GONE} 2": 2.0, "loss": 3.0},
+        a=GONE,
     )
 
 
@@ -120,7 +134,9 @@ def test_plain_names_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert sorted(searched) == ["accuracy", "base", "loss"]
 
 
-def test_failure_hides_a_variable_that_the_scenario_set_itself(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_failure_hides_a_variable_that_the_scenario_set_itself(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     body = f"os.environ['MY_API_KEY'] = {VALUE!r}\nraise RuntimeError('refused: ' + os.environ['MY_API_KEY'])"
     tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quick", "--quiet")
     run_dir = newest(root)

@@ -20,7 +20,9 @@ def test_where_cuda_does_not_work_each_file_for_a_gpu_is_skipped_once_with_the_r
         cwd=CHECKOUT, capture_output=True, text=True,
     )  # fmt: skip
 
-    skipped = re.findall(r"SKIPPED \[1\] \S*?(\w+\.py)\S* (CUDA does not work here: .+)", done.stdout)
+    skipped = re.findall(
+        r"SKIPPED \[1\] \S*?(\w+\.py)\S* (CUDA does not work here: .+)", done.stdout
+    )
     assert done.returncode == 0, done.stdout
     assert f"{len(files)} skipped" in done.stdout
     assert sorted(name for name, _ in skipped) == files

@@ -24,30 +24,62 @@ class AcceleratorError(RuntimeError):
     ("problem", "advice"),
     [
         (AcceleratorError("CUDA error: out of memory" + MORE), FULL),
-        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), FULL),
-        (RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"), FULL),
+        (
+            RuntimeError(
+                "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+            ),
+            FULL,
+        ),
+        (
+            RuntimeError(
+                "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"
+            ),
+            FULL,
+        ),
         (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), FULL),
         (RuntimeError("Unable to find a valid cuDNN algorithm to run convolution"), FULL),
         (RuntimeError("GET was unable to find an engine to execute this computation"), FULL),
-        (AcceleratorError("CUDA error: device-side assert triggered" + MORE), "an index or label is out of range"),
-        (AcceleratorError("CUDA error: an illegal memory access was encountered" + MORE), "memory that is not its own"),
-        (AcceleratorError("CUDA error: misaligned address" + MORE), "memory that is not its own"),
-        (AcceleratorError("CUDA error: unspecified launch failure" + MORE), "CUDA_LAUNCH_BLOCKING=1"),
         (
-            AcceleratorError("CUDA error: no kernel image is available for execution on the device"),
+            AcceleratorError("CUDA error: device-side assert triggered" + MORE),
+            "an index or label is out of range",
+        ),
+        (
+            AcceleratorError("CUDA error: an illegal memory access was encountered" + MORE),
+            "memory that is not its own",
+        ),
+        (AcceleratorError("CUDA error: misaligned address" + MORE), "memory that is not its own"),
+        (
+            AcceleratorError("CUDA error: unspecified launch failure" + MORE),
+            "CUDA_LAUNCH_BLOCKING=1",
+        ),
+        (
+            AcceleratorError(
+                "CUDA error: no kernel image is available for execution on the device"
+            ),
             "has no kernels for this GPU",
         ),
-        (RuntimeError("CUDA driver version is insufficient for CUDA runtime version"), "driver is too old for this torch"),
+        (
+            RuntimeError("CUDA driver version is insufficient for CUDA runtime version"),
+            "driver is too old for this torch",
+        ),
         (
             RuntimeError("The NVIDIA driver on your system is too old (found version 12080)."),
             "driver is too old for this torch",
         ),
         (
-            AcceleratorError("CUDA error: the provided PTX was compiled with an unsupported toolchain."),
+            AcceleratorError(
+                "CUDA error: the provided PTX was compiled with an unsupported toolchain."
+            ),
             "too old for this torch",
         ),
-        (RuntimeError("Error 804: forward compatibility was attempted on non supported HW"), "different versions: reboot"),
-        (RuntimeError("Found no NVIDIA driver on your system."), "this machine has no NVIDIA driver"),
+        (
+            RuntimeError("Error 804: forward compatibility was attempted on non supported HW"),
+            "different versions: reboot",
+        ),
+        (
+            RuntimeError("Found no NVIDIA driver on your system."),
+            "this machine has no NVIDIA driver",
+        ),
         (AssertionError("Torch not compiled with CUDA enabled"), "this build of torch has no CUDA"),
         (
             AcceleratorError("CUDA error: all CUDA-capable devices are busy or unavailable"),
@@ -61,20 +93,53 @@ class AcceleratorError(RuntimeError):
         (RuntimeError("No CUDA GPUs are available"), "torch sees no GPU"),
         (AcceleratorError("CUDA error: no CUDA-capable device is detected"), "torch sees no GPU"),
         (RuntimeError("Error 802: system not yet initialized"), "nvidia-fabricmanager"),
-        (RuntimeError("Cannot re-initialize CUDA in forked subprocess."), 'multiprocessing_context="spawn"'),
-        (AcceleratorError("CUDA error: operation not permitted when stream is capturing"), "a CUDA graph is being captured"),
-        (AcceleratorError("CUDA error: uncorrectable ECC error encountered"), "the GPU or its driver failed"),
-        (RuntimeError("CUDA unknown error - this may be due to an incorrectly set up environment"), "driver failed"),
-        (RuntimeError("NCCL error in: ProcessGroupNCCL.cpp:3690, unhandled system error"), "NCCL_DEBUG=WARN"),
         (
-            RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"),
+            RuntimeError("Cannot re-initialize CUDA in forked subprocess."),
+            'multiprocessing_context="spawn"',
+        ),
+        (
+            AcceleratorError("CUDA error: operation not permitted when stream is capturing"),
+            "a CUDA graph is being captured",
+        ),
+        (
+            AcceleratorError("CUDA error: uncorrectable ECC error encountered"),
+            "the GPU or its driver failed",
+        ),
+        (
+            RuntimeError(
+                "CUDA unknown error - this may be due to an incorrectly set up environment"
+            ),
+            "driver failed",
+        ),
+        (
+            RuntimeError("NCCL error in: ProcessGroupNCCL.cpp:3690, unhandled system error"),
+            "NCCL_DEBUG=WARN",
+        ),
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"
+            ),
             "the machine has no memory",
         ),
-        (ModuleNotFoundError("No module named 'einops'"), "install the module into the environment that tuilab runs in"),
-        (RuntimeError("unable to write to file </torch_1> No space left on device: shared memory"), "/dev/shm is too small"),
+        (
+            ModuleNotFoundError("No module named 'einops'"),
+            "install the module into the environment that tuilab runs in",
+        ),
+        (
+            RuntimeError(
+                "unable to write to file </torch_1> No space left on device: shared memory"
+            ),
+            "/dev/shm is too small",
+        ),
         (OSError("[Errno 24] Too many open files"), "ulimit -n"),
-        (TypeError("Lab.claim() got an unexpected keyword argument 'ratio'"), "use lab.claim_ratio(key, ratio, ...)"),
-        (TypeError("Lab.claim_ratio() got an unexpected keyword argument 'advises'"), "use lab.advise(name, values, ...)"),
+        (
+            TypeError("Lab.claim() got an unexpected keyword argument 'ratio'"),
+            "use lab.claim_ratio(key, ratio, ...)",
+        ),
+        (
+            TypeError("Lab.claim_ratio() got an unexpected keyword argument 'advises'"),
+            "use lab.advise(name, values, ...)",
+        ),
         (ValueError("device-side assert"), ""),
         (ValueError("no good"), ""),
     ],
@@ -93,12 +158,20 @@ def test_a_failure_comes_with_what_to_do(problem: Exception, advice: str) -> Non
             "Including non-PyTorch memory, this process has 222.00 MiB memory in use.",
             "other processes use part of it: process 28800 (15.53 MiB), process 54776 (7.75 GiB)",
         ),
-        ("Including non-PyTorch memory, this process has 15.00 GiB memory in use.", "nvidia-smi shows who else uses it"),
-        ("Process 414660 has 13.09 GiB memory in use. Of the allocated memory", "nvidia-smi shows who else uses it"),
+        (
+            "Including non-PyTorch memory, this process has 15.00 GiB memory in use.",
+            "nvidia-smi shows who else uses it",
+        ),
+        (
+            "Process 414660 has 13.09 GiB memory in use. Of the allocated memory",
+            "nvidia-smi shows who else uses it",
+        ),
     ],
     ids=["torch names them", "there are none", "in a container torch does not know itself"],
 )
-def test_who_else_has_memory_of_a_full_gpu_is_named_where_torch_knows(told: str, others: str) -> None:
+def test_who_else_has_memory_of_a_full_gpu_is_named_where_torch_knows(
+    told: str, others: str
+) -> None:
     hint = hint_for(RuntimeError("x"), TIGHT + told)
 
     assert hint == f"the GPU has no memory left: use a smaller size, or another GPU; {others}"
@@ -121,7 +194,9 @@ LAB = Lab.__new__(Lab)
         (Mine.__new__(Mine), "clam", ""),
     ],
 )
-def test_a_misspelt_call_of_the_lab_or_a_module_is_told_what_it_is_meant_for(owner: object, name: str, advice: str) -> None:
+def test_a_misspelt_call_of_the_lab_or_a_module_is_told_what_it_is_meant_for(
+    owner: object, name: str, advice: str
+) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(owner, name)
 

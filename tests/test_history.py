@@ -30,7 +30,9 @@ Tuilab = Callable[..., "CompletedProcess[str]"]
 
 
 def name_of(age_s: float, end: str, scenario: str = "tour") -> str:
-    return time.strftime("%Y%m%dT%H%M%S000Z", time.gmtime(time.time() - age_s)) + f"-{scenario}-{end}"
+    return (
+        time.strftime("%Y%m%dT%H%M%S000Z", time.gmtime(time.time() - age_s)) + f"-{scenario}-{end}"
+    )
 
 
 @pytest.fixture
@@ -65,30 +67,51 @@ def ids(done: "CompletedProcess[str]") -> list[str]:
     ],
 )
 @pytest.mark.first(6)
-def test_options_choose_among_the_runs(tuilab: Tuilab, three: Path, words: tuple[str, ...], found: list[str]) -> None:
+def test_options_choose_among_the_runs(
+    tuilab: Tuilab, three: Path, words: tuple[str, ...], found: list[str]
+) -> None:
     assert ids(tuilab("runs", "--json", *words)) == found
 
 
-def test_runs_of_several_boxes_stand_in_one_list(tuilab: Tuilab, three: Path, tmp_path: Path) -> None:
+def test_runs_of_several_boxes_stand_in_one_list(
+    tuilab: Tuilab, three: Path, tmp_path: Path
+) -> None:
     make_run(tmp_path / "other", name_of(60, "dddddd"))
 
     done = tuilab("runs", "--json", "--root", str(three), "--root", str(tmp_path / "other"))
     assert ids(done) == ["dddddd", "aaaaaa", "bbbbbb", "cccccc"]
 
 
-def test_runs_of_several_machines_in_one_folder_are_listed_with_their_machine(tuilab: Tuilab, root: Path) -> None:
+def test_runs_of_several_machines_in_one_folder_are_listed_with_their_machine(
+    tuilab: Tuilab, root: Path
+) -> None:
     over = StateChanged(state="succeeded")
     own = started(supervisor=Identity(host=os.uname().nodename, boot="b", pid=1, start=1))
     records_of(root, own, over, at_s=1.5e9, end="aaaaaa")
     alone = tuilab("runs").stdout
-    records_of(root, started(supervisor=Identity(host="gpu1", boot="b", pid=1, start=1)), over, at_s=1.6e9, end="bbbbbb")
-    imported = records_of(root, started(supervisor=Identity(host="gpu2", boot="b", pid=1, start=1)), over, end="cccccc")
+    records_of(
+        root,
+        started(supervisor=Identity(host="gpu1", boot="b", pid=1, start=1)),
+        over,
+        at_s=1.6e9,
+        end="bbbbbb",
+    )
+    imported = records_of(
+        root,
+        started(supervisor=Identity(host="gpu2", boot="b", pid=1, start=1)),
+        over,
+        end="cccccc",
+    )
     mark_imported(imported)
 
     lines = tuilab("runs").stdout.splitlines()
     assert "@" not in alone
     assert [line.partition("@")[2] for line in lines[:3]] == ["", "gpu1", os.uname().nodename]
-    assert [run["host"] for run in json.loads(tuilab("runs", "--json").stdout)["runs"]] == [None, "gpu1", os.uname().nodename]
+    assert [run["host"] for run in json.loads(tuilab("runs", "--json").stdout)["runs"]] == [
+        None,
+        "gpu1",
+        os.uname().nodename,
+    ]
     assert tuilab("runs", "@gpu1").stdout.startswith("bbbbbb")
 
 
@@ -100,7 +123,9 @@ def test_a_note_and_its_tags_are_shown_found_and_taken_off(tuilab: Tuilab, three
     assert shown[0] == "aaaaaa  #good" and shown[1].endswith("Z  the good one") and len(shown) == 2
     assert ids(tuilab("runs", "--json", "--tag", "good")) == ["aaaaaa"]
     assert "#good  the good one" in tuilab("runs").stdout
-    assert tuilab("verify", "aaaaaa").stdout.count("problem") == tuilab("verify", "cccccc").stdout.count("problem")
+    assert tuilab("verify", "aaaaaa").stdout.count("problem") == tuilab(
+        "verify", "cccccc"
+    ).stdout.count("problem")
 
 
 def test_a_note_that_steers_a_terminal_does_not(tuilab: Tuilab, three: Path) -> None:
@@ -118,8 +143,12 @@ def newest_name(root: Path) -> str:
     return run_dir.name
 
 
-@pytest.mark.parametrize("words", [("--tag", "two words"), ("--tag", "../x"), ("--tag", ""), ("x" * 2001,)])
-def test_a_note_that_cannot_be_is_one_sentence(tuilab: Tuilab, three: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [("--tag", "two words"), ("--tag", "../x"), ("--tag", ""), ("x" * 2001,)]
+)
+def test_a_note_that_cannot_be_is_one_sentence(
+    tuilab: Tuilab, three: Path, words: tuple[str, ...]
+) -> None:
     done = tuilab("note", "aaaaaa", *words)
 
     assert done.returncode == 2 and done.stderr.count("\n") == 1
@@ -160,7 +189,9 @@ def test_a_run_that_cannot_be_deleted_keeps_no_other_from_it(three: Path) -> Non
     (middle / "artifacts" / "closed" / "x").mkdir(parents=True)
     (middle / "artifacts" / "closed").chmod(0o500)
     with obeying_permissions():
-        done = CliRunner().invoke(group.tuilab, ["rm", "--keep", "0", "--yes", "--root", str(three)])
+        done = CliRunner().invoke(
+            group.tuilab, ["rm", "--keep", "0", "--yes", "--root", str(three)]
+        )
     (middle / "artifacts" / "closed").chmod(0o700)
 
     assert isinstance(done.exception, CannotRecord)
@@ -168,7 +199,9 @@ def test_a_run_that_cannot_be_deleted_keeps_no_other_from_it(three: Path) -> Non
     assert [run_dir.name for run_dir in three.glob("*-*")] == [middle.name]
 
 
-def test_a_run_that_goes_on_survives_every_sweep(tuilab: Tuilab, three: Path, tmp_path: Path) -> None:
+def test_a_run_that_goes_on_survives_every_sweep(
+    tuilab: Tuilab, three: Path, tmp_path: Path
+) -> None:
     tuilab("run", str(write_scenario(tmp_path, "time.sleep(600)")), "--detach")
     going = newest_name(three)
 
@@ -195,7 +228,8 @@ def test_what_is_remembered_of_a_run_deletes_none(tuilab: Tuilab, root: Path) ->
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("aaaaaa", "--keep", "1"), ("--older-than", "x"), ("--older-than", "5"), ("--keep", "-1")]
+    "words",
+    [(), ("aaaaaa", "--keep", "1"), ("--older-than", "x"), ("--older-than", "5"), ("--keep", "-1")],
 )
 def test_deleting_needs_to_know_what(tuilab: Tuilab, three: Path, words: tuple[str, ...]) -> None:
     done = tuilab("rm", *words)
@@ -205,9 +239,21 @@ def test_deleting_needs_to_know_what(tuilab: Tuilab, three: Path, words: tuple[s
 
 
 def test_the_shell_is_offered_runs_with_what_they_are(tuilab: Tuilab, three: Path) -> None:
-    done = tuilab(env={"_TUILAB_COMPLETE": "bash_complete", "COMP_WORDS": "tuilab compare ", "COMP_CWORD": "2"})
+    done = tuilab(
+        env={
+            "_TUILAB_COMPLETE": "bash_complete",
+            "COMP_WORDS": "tuilab compare ",
+            "COMP_CWORD": "2",
+        }
+    )
 
-    assert [line.partition(",")[2] for line in done.stdout.splitlines()] == ["last", "last~1", "aaaaaa", "bbbbbb", "cccccc"]
+    assert [line.partition(",")[2] for line in done.stdout.splitlines()] == [
+        "last",
+        "last~1",
+        "aaaaaa",
+        "bbbbbb",
+        "cccccc",
+    ]
 
 
 def test_a_run_with_much_to_say_about_its_claims_is_listed_to_its_end(root: Path) -> None:
@@ -236,7 +282,10 @@ def test_how_long_a_run_waited_in_the_queue_is_not_how_long_it_took(
 ) -> None:
     changes = [StateChanged(state=state) for state in states]
     run_dir = records_of(root, started(is_alive=True), *changes, at_s=time.time() - 3630)
-    hour = [msgspec.structs.replace(change, t=1 + at * 3600 * 10**9) for at, change in enumerate(changes)]
+    hour = [
+        msgspec.structs.replace(change, t=1 + at * 3600 * 10**9)
+        for at, change in enumerate(changes)
+    ]
     summary = fold([("supervisor", started(t=1)), *(("supervisor", change) for change in hour)])
     entry = reading.entry_of(run_dir, summary, summary.state)
 

@@ -45,7 +45,9 @@ def states(root: Path) -> dict[str, str]:
 
 
 def test_saved_entries_equal_those_that_are_read(root: Path) -> None:
-    run_dir = finished(root, {"a": "SUPPORTED", "b": "WEAKER THAN CLAIMED"}, params={"rows": 5}, changed=["rows"])
+    run_dir = finished(
+        root, {"a": "SUPPORTED", "b": "WEAKER THAN CLAIMED"}, params={"rows": 5}, changed=["rows"]
+    )
     first = complete_index(root).entry(run_dir.name)
 
     again = Index(root)
@@ -62,7 +64,12 @@ def test_only_finished_runs_are_saved(root: Path) -> None:
     make_run(root, started(format=99), StateChanged(state="succeeded"), at_s=1.3e9, end="dddddd")
 
     complete_index(root)
-    assert states(root) == {"aaaaaa": "succeeded", "bbbbbb": "running", "cccccc": "lost", "dddddd": "unreadable"}
+    assert states(root) == {
+        "aaaaaa": "succeeded",
+        "bbbbbb": "running",
+        "cccccc": "lost",
+        "dddddd": "unreadable",
+    }
     assert Index(root).finished().keys() == {over.name}
 
 
@@ -95,7 +102,9 @@ def test_run_of_a_newer_tuilab_is_not_saved(root: Path) -> None:
     complete_index(root)
 
     assert not (root / FILE).exists()
-    reason = "was recorded by a newer tuilab (9.1, in format 99); upgrade this one, which reads format 1"
+    reason = (
+        "was recorded by a newer tuilab (9.1, in format 99); upgrade this one, which reads format 1"
+    )
     assert reading.read_entry(newer).reason == reason
     assert past_runs.read_past_run(newer).state == "unreadable"
 
@@ -194,8 +203,13 @@ def test_read_only_screens_never_write_the_index(root: Path) -> None:
 
 
 def test_several_clients_never_break_the_index(root: Path) -> None:
-    runs = [finished(root, {"a": "REFUTED"}, name=f"s{n}", at_s=1.5e9 + n, end=f"{n:06}").name for n in range(12)]
-    processes = [get_context("fork").Process(target=read_one_and_save, args=(str(root), run)) for run in runs]
+    runs = [
+        finished(root, {"a": "REFUTED"}, name=f"s{n}", at_s=1.5e9 + n, end=f"{n:06}").name
+        for n in range(12)
+    ]
+    processes = [
+        get_context("fork").Process(target=read_one_and_save, args=(str(root), run)) for run in runs
+    ]
     for process in processes:
         process.start()
 

@@ -52,13 +52,21 @@ for leave in (lambda: Gone(), lambda: globals().pop("held")):
 
 def test_one_that_comes_while_an_object_goes_is_not_lost() -> None:
     """Python drops what is raised in a `__del__`, or where a weak set or dictionary forgets somebody."""
-    done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED], capture_output=True, text=True, timeout=60
+    )
 
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", ["heeded", "heeded"])
 
 
 def test_a_second_one_waits_for_the_answer_to_the_first_and_is_not_lost() -> None:
-    done = subprocess.run([sys.executable, "-c", ANSWERS], input="more\nenough\n", capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", ANSWERS],
+        input="more\nenough\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["answered", "answered", "heeded at once again"]

@@ -103,7 +103,9 @@ def test_a_file_cut_anywhere_keeps_every_whole_record(path: Path, cut: int) -> N
 
 
 @given(at=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_a_flipped_bit_never_passes_for_a_record(tmp_path_factory: pytest.TempPathFactory, at: int, bit: int) -> None:
+def test_a_flipped_bit_never_passes_for_a_record(
+    tmp_path_factory: pytest.TempPathFactory, at: int, bit: int
+) -> None:
     path = tmp_path_factory.mktemp("journal") / "worker-0.jsonl"
     whole = bytearray(write_stages(path, 5))
     whole[at % len(whole)] ^= 1 << bit
@@ -117,7 +119,9 @@ def test_a_flipped_bit_never_passes_for_a_record(tmp_path_factory: pytest.TempPa
 
 
 @pytest.mark.parametrize("rest", [b"", b"0123", b"garbage\n" * 9, b'bcd8aa1f {"k":"x"', b"\n\n"])
-def test_the_number_of_the_last_record_is_known_without_reading_all_of_them(path: Path, rest: bytes) -> None:
+def test_the_number_of_the_last_record_is_known_without_reading_all_of_them(
+    path: Path, rest: bytes
+) -> None:
     write_stages(path, 9_000)
     with path.open("ab") as stream:
         stream.write(rest)
@@ -149,7 +153,9 @@ def test_a_line_that_is_there_twice_is_counted_once(path: Path) -> None:
     items = read_stream(path)
 
     assert names(items) == ["stage 0", "stage 1"]
-    assert [item.reason for item in items if isinstance(item, Corrupt)] == ["sequence number 0 again"]
+    assert [item.reason for item in items if isinstance(item, Corrupt)] == [
+        "sequence number 0 again"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -164,9 +170,20 @@ def test_a_line_that_is_there_twice_is_counted_once(path: Path) -> None:
         lambda line: line[:-1],
         lambda line: b"00000000" + line[8:],
     ],
-    ids=["upper case", "a tab", "a digit less", "a sign", "no text", "a piece", "cut short", "another sum"],
+    ids=[
+        "upper case",
+        "a tab",
+        "a digit less",
+        "a sign",
+        "no text",
+        "a piece",
+        "cut short",
+        "another sum",
+    ],
 )
-def test_among_many_lines_one_with_a_bad_checksum_is_found(path: Path, spoil: Callable[[bytes], bytes]) -> None:
+def test_among_many_lines_one_with_a_bad_checksum_is_found(
+    path: Path, spoil: Callable[[bytes], bytes]
+) -> None:
     """Checksums are asked many at once: what one line would be refused for must be refused there too."""
     lines = write_stages(path, 50).splitlines()
     while not lines[20][:8].islower():  # a sum without letters has no upper case
@@ -203,7 +220,9 @@ def test_a_known_kind_that_cannot_be_read_is_damage(path: Path) -> None:
     items = read_stream(path)
 
     assert names(items) == ["stage 0", "stage 2"]
-    assert items[1] == Corrupt("worker-0", len(whole[0]), "a record of the known kind stage_entered that cannot be read")
+    assert items[1] == Corrupt(
+        "worker-0", len(whole[0]), "a record of the known kind stage_entered that cannot be read"
+    )
     assert len(items) == 3  # it has its number: nothing else is missing
 
 
@@ -244,7 +263,14 @@ def test_a_line_that_never_ends_is_dropped_in_bounded_memory(path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "body", [b"[" * 30_000, b'{"n":' + b"9" * 5000 + b',"t":1,"k":"x"}', b'{"n":0,"t":1}', b'{"n":"a","t":1,"k":"x"}', b"[]"]
+    "body",
+    [
+        b"[" * 30_000,
+        b'{"n":' + b"9" * 5000 + b',"t":1,"k":"x"}',
+        b'{"n":0,"t":1}',
+        b'{"n":"a","t":1,"k":"x"}',
+        b"[]",
+    ],
 )
 def test_hostile_json_with_a_right_checksum_is_no_record(path: Path, body: bytes) -> None:
     path.write_bytes(b"%08x %b\n" % (crc32(body), body))
@@ -254,7 +280,9 @@ def test_hostile_json_with_a_right_checksum_is_no_record(path: Path, body: bytes
     assert isinstance(item, Corrupt)
 
 
-@pytest.mark.parametrize("make", [lambda p: os.mkfifo(p), lambda p: p.symlink_to("/dev/zero"), lambda p: p.mkdir()])
+@pytest.mark.parametrize(
+    "make", [lambda p: os.mkfifo(p), lambda p: p.symlink_to("/dev/zero"), lambda p: p.mkdir()]
+)
 def test_only_regular_files_are_read(tmp_path: Path, make: Callable[[Path], object]) -> None:
     """A FIFO must not block a view, a link must not lead it out of the run's folder."""
     (tmp_path / "journal").mkdir()
@@ -270,7 +298,10 @@ def test_only_regular_files_are_read(tmp_path: Path, make: Callable[[Path], obje
 
 def test_streams_are_merged_by_time(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
-    with closing(Writer(tmp_path / "journal" / "a.jsonl")) as one, closing(Writer(tmp_path / "journal" / "b.jsonl")) as two:
+    with (
+        closing(Writer(tmp_path / "journal" / "a.jsonl")) as one,
+        closing(Writer(tmp_path / "journal" / "b.jsonl")) as two,
+    ):
         for number in range(4):
             (one, two)[number % 2].append(StageEntered(name=str(number)))
 
@@ -299,24 +330,37 @@ def test_a_full_disk_loses_only_what_did_not_fit_and_says_so(
 
 
 def test_a_record_that_cannot_be_cut_is_counted_as_lost(path: Path, writer: Writer) -> None:
-    assert writer.append(Logged(s=0, v={f"scalar number {number}": 1.0 for number in range(5000)})) is False
+    assert (
+        writer.append(Logged(s=0, v={f"scalar number {number}": 1.0 for number in range(5000)}))
+        is False
+    )
     writer.append(StageEntered(name="next"))
 
     assert writer.lost == 1
     assert read_stream(path)[0] == Gap("worker-0", 1)
 
 
-@pytest.mark.parametrize("text", ["x" * 100_000, "\x01" * 100_000, "\ud800" * 100_000], ids=["long", "controls", "half"])
-def test_of_what_tuilab_says_at_length_the_beginning_is_kept(path: Path, writer: Writer, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["x" * 100_000, "\x01" * 100_000, "\ud800" * 100_000], ids=["long", "controls", "half"]
+)
+def test_of_what_tuilab_says_at_length_the_beginning_is_kept(
+    path: Path, writer: Writer, text: str
+) -> None:
     """Whatever a scenario made long: a reason, an environment, a command line, the names of what it left behind."""
     table = {f"NAME_{number}": text[:2000] for number in range(200)}
     said = [
         events.StateChanged(state="failed", reason=text),
-        events.WorkerStarted(writer="worker-0", pid=1, start=1, arm=text, env=table, prefix=[text[:2000]] * 200),
+        events.WorkerStarted(
+            writer="worker-0", pid=1, start=1, arm=text, env=table, prefix=[text[:2000]] * 200
+        ),
         events.WorkerExited(writer="worker-0", reason=text, fault=text),
         events.LeftoversEnded(processes=[text[:2000]] * 200, count=200),
-        events.EnvironmentRecorded(part="box", facts={"deep": {"er": [text, 1, None]}, "words": [text[:2000]] * 200}),
-        events.VerdictReached(text="x" * events.CLAIM_LIMIT, verdict="SUPPORTED", rule="tuilab-1", why=text),
+        events.EnvironmentRecorded(
+            part="box", facts={"deep": {"er": [text, 1, None]}, "words": [text[:2000]] * 200}
+        ),
+        events.VerdictReached(
+            text="x" * events.CLAIM_LIMIT, verdict="SUPPORTED", rule="tuilab-1", why=text
+        ),
     ]
 
     assert all(writer.append(event) for event in said)
@@ -325,10 +369,15 @@ def test_of_what_tuilab_says_at_length_the_beginning_is_kept(path: Path, writer:
     assert [type(item) for item in found] == [type(event) for event in said] and writer.lost == 0
     state, started, exited, left, box, verdict = found
     assert isinstance(state, events.StateChanged) and state.reason.endswith("0 characters more")
-    assert isinstance(started, events.WorkerStarted) and started.env["…"] == f"{201 - len(started.env)} more"
+    assert (
+        isinstance(started, events.WorkerStarted)
+        and started.env["…"] == f"{201 - len(started.env)} more"
+    )
     assert started.prefix[-1] == f"… {201 - len(started.prefix)} more"
     assert isinstance(exited, events.WorkerExited) and exited.fault.endswith("characters more")
-    assert isinstance(left, events.LeftoversEnded) and left.count == 200 and len(left.processes) > 10
+    assert (
+        isinstance(left, events.LeftoversEnded) and left.count == 200 and len(left.processes) > 10
+    )
     assert isinstance(box, events.EnvironmentRecorded) and box.facts["deep"]["er"][1:] == [1, None]
     assert isinstance(verdict, events.VerdictReached) and verdict.text == "x" * events.CLAIM_LIMIT
 
@@ -347,7 +396,10 @@ def test_what_fits_is_not_cut(path: Path, writer: Writer) -> None:
 def test_threads_do_not_mix_their_records(path: Path, writer: Writer) -> None:
     from threading import Thread
 
-    threads = [Thread(target=lambda: [writer.append(StageEntered(name="x" * 500)) for _ in range(200)]) for _ in range(4)]
+    threads = [
+        Thread(target=lambda: [writer.append(StageEntered(name="x" * 500)) for _ in range(200)])
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -358,7 +410,9 @@ def test_threads_do_not_mix_their_records(path: Path, writer: Writer) -> None:
     assert len(names(items)) == 800 == len(items)
 
 
-def test_the_child_of_a_fork_cannot_write_into_its_parents_stream(path: Path, writer: Writer) -> None:
+def test_the_child_of_a_fork_cannot_write_into_its_parents_stream(
+    path: Path, writer: Writer
+) -> None:
     child = os.fork()
     if child == 0:
         try:
@@ -420,7 +474,9 @@ def test_a_stream_that_is_not_there_to_be_opened_again_loses_what_it_is_given_an
     assert not writer.sync()
 
     assert writer.lost == 1
-    assert writer.trouble == ("No such file or directory" if what == "removed" else "the file of the stream was replaced")
+    assert writer.trouble == (
+        "No such file or directory" if what == "removed" else "the file of the stream was replaced"
+    )
     assert what == "removed" or path.read_bytes() == b"somebody's\n"
 
 
@@ -442,7 +498,9 @@ while True:
 
 def test_sigkill_in_the_middle_of_a_hot_loop_loses_nothing_that_was_written(path: Path) -> None:
     """What the writer reported done before the kill is on disk, whole."""
-    process = subprocess.Popen([sys.executable, "-c", LOG_FOREVER, str(path)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOG_FOREVER, str(path)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     reported = [int(process.stdout.readline()) for _ in range(5)][-1]
     process.send_signal(signal.SIGKILL)
@@ -468,4 +526,7 @@ def test_a_stream_of_lines_that_are_no_records_is_not_read_to_its_end(
 
     items = read_stream(path)
     assert isinstance(items[0], Logged) and len(items) < 100_000
-    assert isinstance(items[-1], Corrupt) and items[-1].reason == "more than 1000 lines are no records; the rest is not read"
+    assert (
+        isinstance(items[-1], Corrupt)
+        and items[-1].reason == "more than 1000 lines are no records; the rest is not read"
+    )

@@ -96,7 +96,11 @@ def test_a_claim_about_a_ratio_is_looked_over_once_and_asked_once() -> None:
 def test_a_recorded_run_is_whole_and_its_verdicts_by_an_older_rule_stand(name: str) -> None:
     found = examine(JOURNALS / name)
 
-    assert (found.wrong, len(found.recorded), found.rules) == ([], len(VERDICTS[name]), ["tuilab-3"])
+    assert (found.wrong, len(found.recorded), found.rules) == (
+        [],
+        len(VERDICTS[name]),
+        ["tuilab-3"],
+    )
 
 
 def with_a_record(name: str, fields: str, under: Path) -> Path:
@@ -113,17 +117,28 @@ def with_a_record(name: str, fields: str, under: Path) -> Path:
 
 @pytest.mark.parametrize(
     "fields",
-    ['"k":"progressed","done":1.5,"total":3', '"k":"logged","s":9223372036854775808,"v":{}', '"k":"stage_entered","name":null'],
+    [
+        '"k":"progressed","done":1.5,"total":3',
+        '"k":"logged","s":9223372036854775808,"v":{}',
+        '"k":"stage_entered","name":null',
+    ],
 )
-def test_a_known_kind_that_cannot_be_read_is_told_by_verify_and_by_every_view(fields: str, tmp_path: Path) -> None:
+def test_a_known_kind_that_cannot_be_read_is_told_by_verify_and_by_every_view(
+    fields: str, tmp_path: Path
+) -> None:
     run_dir = with_a_record("two-repeats", fields, tmp_path)
 
     found, summary = examine(run_dir), read_run(run_dir)
 
     kind = json.loads(f"{{{fields}}}")["k"]
     (wrong,) = found.wrong
-    assert wrong.startswith(f"worker-0: a record of the known kind {kind} that cannot be read at byte ")
-    assert summary.damage.is_any and (summary.damage.corrupt_count, summary.damage.missing_count) == (1, 0)
+    assert wrong.startswith(
+        f"worker-0: a record of the known kind {kind} that cannot be read at byte "
+    )
+    assert summary.damage.is_any and (
+        summary.damage.corrupt_count,
+        summary.damage.missing_count,
+    ) == (1, 0)
 
 
 def test_a_kind_from_the_future_is_told_by_verify_and_is_not_wrong(
@@ -135,7 +150,9 @@ def test_a_kind_from_the_future_is_told_by_verify_and_is_not_wrong(
     told = tuilab("verify", run_dir.name, "--root", str(tmp_path))
 
     assert (found.wrong, found.unknown) == ([], 1)
-    assert "not checked: 1 record of a kind that this version of tuilab does not know" in told.stdout
+    assert (
+        "not checked: 1 record of a kind that this version of tuilab does not know" in told.stdout
+    )
     assert told.stdout.splitlines()[-1] == "complete and unchanged" and told.returncode == 0
 
 
@@ -184,11 +201,17 @@ def test_on_a_busy_box_the_sensors_mark_what_left_its_core() -> None:
     assert 0.3 < sum(block.is_disturbed for block in blocks) / len(blocks) < 1.0
 
 
-def test_a_verdict_by_an_older_rule_is_not_judged_again_and_one_that_was_changed_is_found(tmp_path: Path) -> None:
+def test_a_verdict_by_an_older_rule_is_not_judged_again_and_one_that_was_changed_is_found(
+    tmp_path: Path,
+) -> None:
     for folder, rule in (("older", "tuilab-3"), ("ours", RULE)):
         run_dir = shutil.copytree(JOURNALS / "drift-in-the-second-half", tmp_path / folder)
         stream = run_dir / "journal" / "judge.jsonl"
-        body = stream.read_bytes()[9:-1].replace(b'"SUPPORTED"', b'"REFUTED"').replace(b"tuilab-3", rule.encode())
+        body = (
+            stream.read_bytes()[9:-1]
+            .replace(b'"SUPPORTED"', b'"REFUTED"')
+            .replace(b"tuilab-3", rule.encode())
+        )
         stream.write_bytes(b"%08x %b\n" % (crc32(body), body))
         assert json.loads(body)["rule"] == rule
 

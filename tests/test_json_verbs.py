@@ -44,13 +44,21 @@ def test_every_verb_that_prints_something_has_a_document() -> None:
     """`replay` has screens only, and what `report` prints has a format of its own."""
     context = click.Context(group.tuilab)
     commands = {verb: group.tuilab.get_command(context, verb) for verb in VERBS}
-    silent = [verb for verb, command in commands.items() if command and "--json" not in command.get_help(context)]
+    silent = [
+        verb
+        for verb, command in commands.items()
+        if command and "--json" not in command.get_help(context)
+    ]
 
     assert silent == ["replay", "report"]
 
 
 def test_every_document_that_is_written_has_a_schema_and_every_schema_a_test_here() -> None:
-    written = {name for path in (REPOSITORY / "tuilab").rglob("*.py") for name in re.findall(NAMED, path.read_text())}
+    written = {
+        name
+        for path in (REPOSITORY / "tuilab").rglob("*.py")
+        for name in re.findall(NAMED, path.read_text())
+    }
 
     assert sorted(written) == names()
     asked = Path(__file__).read_text()
@@ -70,7 +78,11 @@ def test_what_a_schema_does_not_know_or_misses_is_seen() -> None:
     told = {"schema": "tuilab.stop/1", "run": "r", "path": "p", "done": 1, "more": None}
 
     assert misfits(told, schema, schema) == ["$.done: 1 is not string", "$: has more"]
-    assert misfits({"schema": "tuilab.stop/1"}, schema, schema) == ["$: lacks done", "$: lacks path", "$: lacks run"]
+    assert misfits({"schema": "tuilab.stop/1"}, schema, schema) == [
+        "$: lacks done",
+        "$: lacks path",
+        "$: lacks run",
+    ]
 
 
 def test_every_schema_is_in_the_table_of_those_that_stay() -> None:
@@ -82,13 +94,19 @@ def test_every_schema_is_in_the_table_of_those_that_stay() -> None:
 def test_show(tuilab: Tuilab) -> None:
     (told,) = ask(tuilab, "show", "softmax", "--source")["scenarios"]
 
-    assert (told["scenario"], told["topic"], told["params"][0]["name"]) == ("softmax", "stability", "tied")
+    assert (told["scenario"], told["topic"], told["params"][0]["name"]) == (
+        "softmax",
+        "stability",
+        "tied",
+    )
     assert told["lesson"] and "def run(" in told["source"] and told["claims"][0]["key"]
 
 
 def test_check(tuilab: Tuilab, tmp_path: Path) -> None:
     path = tmp_path / "odd.py"
-    path.write_text('"""What is odd."""\nfrom tuilab import Lab\n\n\ndef run(lab: Lab) -> None:\n    pass\n')
+    path.write_text(
+        '"""What is odd."""\nfrom tuilab import Lab\n\n\ndef run(lab: Lab) -> None:\n    pass\n'
+    )
 
     told = ask(tuilab, "check", str(path), code=1)
 
@@ -112,7 +130,11 @@ def test_verify(tuilab: Tuilab, run_dir: Path) -> None:
 def test_note(tuilab: Tuilab, run_dir: Path) -> None:
     told = ask(tuilab, "note", "last", "looks good", "--tag", "mine")
 
-    assert (told["run"], told["tags"], [one["text"] for one in told["notes"]]) == (run_dir.name, ["mine"], ["looks good"])
+    assert (told["run"], told["tags"], [one["text"] for one in told["notes"]]) == (
+        run_dir.name,
+        ["mine"],
+        ["looks good"],
+    )
 
 
 def test_sweep(tuilab: Tuilab, tmp_path: Path) -> None:
@@ -130,26 +152,45 @@ def test_sweep(tuilab: Tuilab, tmp_path: Path) -> None:
 def test_sweeps_and_the_end_of_one(tuilab: Tuilab) -> None:
     tuilab("sweep", "--set", "n=1,2", "--quiet", "--", "true", "{n}")
 
-    listed, stopped = ask(tuilab, "sweep", name="sweeps"), ask(tuilab, "stop", "sweep-last", name="stop-sweep")
+    listed, stopped = (
+        ask(tuilab, "sweep", name="sweeps"),
+        ask(tuilab, "stop", "sweep-last", name="stop-sweep"),
+    )
 
     (one,) = listed["sweeps"]
-    assert (one["name"], one["values"], one["points"]) == ("true '{n}'", {"n": ["1", "2"]}, {"succeeded": 2})
+    assert (one["name"], one["values"], one["points"]) == (
+        "true '{n}'",
+        {"n": ["1", "2"]},
+        {"succeeded": 2},
+    )
     assert (stopped["sweep"], stopped["runs"]) == (one["sweep"], [])
 
 
 def test_stop(tuilab: Tuilab, run_dir: Path) -> None:
     told = ask(tuilab, "stop", "aaaaaa")
 
-    assert told == {"run": run_dir.name, "path": str(run_dir), "done": "aaaaaa has already ended: succeeded"}
+    assert told == {
+        "run": run_dir.name,
+        "path": str(run_dir),
+        "done": "aaaaaa has already ended: succeeded",
+    }
 
 
 def test_an_archive_and_back(tuilab: Tuilab, run_dir: Path, tmp_path: Path) -> None:
     packed = ask(tuilab, "export", "last", "-o", f"{tmp_path}/x.tgz")
     (came,) = ask(tuilab, "import", f"{tmp_path}/x.tgz", "--root", f"{tmp_path}/two")["runs"]
 
-    assert (packed["run"], packed["file"], packed["taken_out"]) == (run_dir.name, f"{tmp_path}/x.tgz", {})
+    assert (packed["run"], packed["file"], packed["taken_out"]) == (
+        run_dir.name,
+        f"{tmp_path}/x.tgz",
+        {},
+    )
     assert packed["bytes"] == (tmp_path / "x.tgz").stat().st_size
-    assert (came["path"], came["left_out"], came["taken_out"]) == (f"{tmp_path}/two/{run_dir.name}", [], {})
+    assert (came["path"], came["left_out"], came["taken_out"]) == (
+        f"{tmp_path}/two/{run_dir.name}",
+        [],
+        {},
+    )
 
 
 def test_rm_by_age_says_first_what_would_go(tuilab: Tuilab, run_dir: Path) -> None:
@@ -172,11 +213,16 @@ def test_config(tuilab: Tuilab) -> None:
     told = ask(tuilab, "config")
 
     assert told["settings"]["fps"] == {"value": 2.0, "origin": "default"}
-    assert "--json works only with `tuilab config print`, not with path; drop it" in tuilab("config", "path", "--json").stderr
+    assert (
+        "--json works only with `tuilab config print`, not with path; drop it"
+        in tuilab("config", "path", "--json").stderr
+    )
 
 
 def test_calibrate(tuilab: Tuilab) -> None:
-    assert ask(tuilab, "calibrate", "--show")["cpu"] is None  # which is not a calibration without trials
+    assert (
+        ask(tuilab, "calibrate", "--show")["cpu"] is None
+    )  # which is not a calibration without trials
 
 
 def test_a_calibration_has_its_trials_by_the_way_of_judging() -> None:
@@ -187,7 +233,12 @@ def test_a_calibration_has_its_trials_by_the_way_of_judging() -> None:
     (gpu,) = told["gpus"]
 
     assert (told["cpu"]["luck"], told["cpu"]["ways"]["over 6 processes"]["false"]) == (0.039, 1)
-    assert (gpu["uuid"], gpu["name"], gpu["luck"], gpu["ways"]["over 6 processes"]["seen"]) == ("a-gpu", "Fake GPU", None, 8)
+    assert (gpu["uuid"], gpu["name"], gpu["luck"], gpu["ways"]["over 6 processes"]["seen"]) == (
+        "a-gpu",
+        "Fake GPU",
+        None,
+        8,
+    )
 
 
 def test_new(tuilab: Tuilab, tmp_path: Path) -> None:
@@ -206,7 +257,9 @@ def test_runs_that_nobody_waits_for(tuilab: Tuilab, root: Path) -> None:
 def test_a_queue_that_is_changed_is_told_as_it_stands_then(tuilab: Tuilab) -> None:
     found = [ask(tuilab, "queue", *words) for words in (("pause",), (), ("resume",), ("again",))]
 
-    assert found == [{"is_paused": is_paused, "runs": []} for is_paused in (True, True, False, False)]
+    assert found == [
+        {"is_paused": is_paused, "runs": []} for is_paused in (True, True, False, False)
+    ]
     assert "tuilab queue pause --json" in tuilab("queue", "--json", "pause").stderr
 
 
@@ -221,7 +274,9 @@ def test_a_queue_that_is_changed_is_told_as_it_stands_then(tuilab: Tuilab) -> No
         (("learn",), "learn"),
     ],
 )  # fmt: skip
-def test_what_is_told_of_many(tuilab: Tuilab, run_dir: Path, words: tuple[str, ...], name: str) -> None:
+def test_what_is_told_of_many(
+    tuilab: Tuilab, run_dir: Path, words: tuple[str, ...], name: str
+) -> None:
     assert ask(tuilab, *words, name=name)
 
 
@@ -239,12 +294,20 @@ def test_doctor(tuilab: Tuilab) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("run", "softmax", "--json", "--jsonl"), "--jsonl every record as it is written; use only one of them"),
-        (("attach", "last", "--json", "--jsonl"), "--jsonl every record as it is written; use only one of them"),
+        (
+            ("run", "softmax", "--json", "--jsonl"),
+            "--jsonl every record as it is written; use only one of them",
+        ),
+        (
+            ("attach", "last", "--json", "--jsonl"),
+            "--jsonl every record as it is written; use only one of them",
+        ),
         (("run", "softmax", "--detach", "--jsonl"), "tuilab attach last --jsonl"),
     ],
 )
-def test_of_two_ways_to_print_none_is_dropped_silently(tuilab: Tuilab, run_dir: Path, words: tuple[str, ...], why: str) -> None:
+def test_of_two_ways_to_print_none_is_dropped_silently(
+    tuilab: Tuilab, run_dir: Path, words: tuple[str, ...], why: str
+) -> None:
     done = tuilab(*words)
 
     assert (done.returncode, done.stdout) == (2, "") and why in done.stderr
@@ -262,7 +325,9 @@ detach([order, msgspec.structs.replace(order, path="/gone")], as_json=True)
 """
 
 
-def test_what_was_started_is_told_although_a_later_run_cannot_be(root: Path, tmp_path: Path) -> None:
+def test_what_was_started_is_told_although_a_later_run_cannot_be(
+    root: Path, tmp_path: Path
+) -> None:
     script = STARTING.format(path=str(write_scenario(tmp_path, "pass")), root=str(root))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
 

@@ -86,9 +86,15 @@ values = st.one_of(
 )
 
 
-FACTS = cache(torch_facts)  # torch tells nothing new to one lab after the other, and is slow to tell
-PLACE = tempfile.TemporaryDirectory()  # for one lab after the other: where thousands had their own, removing them took longest
-Path(PLACE.name, "scenario.py").write_text('"""T.\n\n## Look for\n- [c] it is so\n"""\ndef run(lab): pass\n')
+FACTS = cache(
+    torch_facts
+)  # torch tells nothing new to one lab after the other, and is slow to tell
+PLACE = (
+    tempfile.TemporaryDirectory()
+)  # for one lab after the other: where thousands had their own, removing them took longest
+Path(PLACE.name, "scenario.py").write_text(
+    '"""T.\n\n## Look for\n- [c] it is so\n"""\ndef run(lab): pass\n'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +148,9 @@ def as_measured(value: Any) -> Any:
     if isinstance(value, list | tuple):
         parts = [as_measured(part) for part in value]
         if any(isinstance(part, str) and part for part in parts):
-            return " ".join(part if isinstance(part, str) and part else str(list(part)) for part in parts)
+            return " ".join(
+                part if isinstance(part, str) and part else str(list(part)) for part in parts
+            )
         return [number for part in parts for number in part]
     return str(value) if isinstance(value, str | bool) else [float(value)]
 
@@ -175,7 +183,12 @@ class Call(NamedTuple):
 
 
 def bounds(op: str) -> Call:
-    return Call(lambda lab, v: lab.claim("c", 1, **{op: v}), as_measured, events.ClaimMeasured, lambda r: measured(r.want))
+    return Call(
+        lambda lab, v: lab.claim("c", 1, **{op: v}),
+        as_measured,
+        events.ClaimMeasured,
+        lambda r: measured(r.want),
+    )
 
 
 def an_arm(lab: Lab) -> int:
@@ -307,19 +320,46 @@ SLOW: dict[str, tuple[Callable[[Any, Any], object], list[Any]]] = {
     ),
     "ranks.count": (lambda lab, v: lab.ranks(v, an_arm), [None, "2", 0, -1, 1.5, 65, 2**63, Odd()]),
     "ranks.body": (lambda lab, v: lab.ranks(2, v), [None, "x", 1, lambda: 1, Odd()]),
-    "ranks.args": (lambda lab, v: lab.ranks(2, an_arm, v), [object(), torch.ones(2), "x" * 300_000, Odd()]),
-    "ranks.timeout": (lambda lab, v: lab.ranks(2, an_arm, timeout=v), [None, "2", 0, -1, math.nan, Odd()]),
-    "neighbours.count": (lambda lab, v: lab.neighbours(v), [None, "2", -1, 1.5, 2**63, 10**6, Odd()]),
+    "ranks.args": (
+        lambda lab, v: lab.ranks(2, an_arm, v),
+        [object(), torch.ones(2), "x" * 300_000, Odd()],
+    ),
+    "ranks.timeout": (
+        lambda lab, v: lab.ranks(2, an_arm, timeout=v),
+        [None, "2", 0, -1, math.nan, Odd()],
+    ),
+    "neighbours.count": (
+        lambda lab, v: lab.neighbours(v),
+        [None, "2", -1, 1.5, 2**63, 10**6, Odd()],
+    ),
     "raises.f": (lambda lab, v: lab.raises(v), [None, "x", 1, Odd()]),
     "warns.f": (lambda lab, v: lab.warns(v), [None, "x", 1, Odd()]),
-    "race.same": (lambda lab, v: lab.race(a=len, b=len, same=v), ["x", math.nan, -1, b"", [1], 2**70 * 1j]),
-    "race.seconds": (lambda lab, v: lab.race(a=len, b=len, seconds=v), [None, "1", 0, -1, math.nan, math.inf, 1e300, Odd()]),
-    "race.threads": (lambda lab, v: lab.race(a=len, b=len, threads=v), [None, "1", 0, -1, 1.5, 2**63, 10**6, Odd()]),
+    "race.same": (
+        lambda lab, v: lab.race(a=len, b=len, same=v),
+        ["x", math.nan, -1, b"", [1], 2**70 * 1j],
+    ),
+    "race.seconds": (
+        lambda lab, v: lab.race(a=len, b=len, seconds=v),
+        [None, "1", 0, -1, math.nan, math.inf, 1e300, Odd()],
+    ),
+    "race.threads": (
+        lambda lab, v: lab.race(a=len, b=len, threads=v),
+        [None, "1", 0, -1, 1.5, 2**63, 10**6, Odd()],
+    ),
     "race.device": (lambda lab, v: lab.race(a=len, b=len, device=v), ["cpu", 0, Odd()]),
-    "race.factories": (lambda lab, v: lab.race(a=len, b=len, factories=v), [None, 0, 1, "yes", [True], Odd()]),
-    "race.lacks": (lambda lab, v: lab.race(a=len, b=len, lacks=v), [None, 1, "x" * 5_000, "caf\udce9", b"x", Odd()]),
+    "race.factories": (
+        lambda lab, v: lab.race(a=len, b=len, factories=v),
+        [None, 0, 1, "yes", [True], Odd()],
+    ),
+    "race.lacks": (
+        lambda lab, v: lab.race(a=len, b=len, lacks=v),
+        [None, 1, "x" * 5_000, "caf\udce9", b"x", Odd()],
+    ),
     "race.arms": (lambda lab, v: lab.race(arms=v, other=len), [None, 1, "x", Odd()]),
-    "effective_cores.processes": (lambda lab, v: lab.effective_cores(v), [None, "2", 0, -1, 1.5, 2**63, 10**6, math.nan]),
+    "effective_cores.processes": (
+        lambda lab, v: lab.effective_cores(v),
+        [None, "2", 0, -1, 1.5, 2**63, 10**6, math.nan],
+    ),
     "advise.cores": (
         lambda lab, v: lab.advise("OMP_NUM_THREADS", TWO, default=2, about="x", cores=v),
         [None, "2", -1, 1.5, 2**63, 10**6, Odd()],
@@ -347,8 +387,16 @@ def enter(block: AbstractContextManager[object]) -> None:
 
 def arguments() -> set[str]:
     """Return every argument of every call that a scenario makes."""
-    calls = {name: call for name, call in vars(Lab).items() if not name.startswith("_") and name not in PLUMBING}
-    return {f"{name}.{given}" for name, call in calls.items() for given in list(inspect.signature(call).parameters)[1:]}
+    calls = {
+        name: call
+        for name, call in vars(Lab).items()
+        if not name.startswith("_") and name not in PLUMBING
+    }
+    return {
+        f"{name}.{given}"
+        for name, call in calls.items()
+        for given in list(inspect.signature(call).parameters)[1:]
+    }
 
 
 def test_every_argument_of_every_call_is_tried() -> None:
@@ -371,7 +419,10 @@ def test_the_odd_values_are_refused_or_read_back(name: str) -> None:
         try:
             try_one(name, value)
         except BaseException as problem:
-            pytest.fail(f"{name}: EXAMPLES[{place}], a {type(value).__name__}: {problem!r}"[:500], pytrace=False)
+            pytest.fail(
+                f"{name}: EXAMPLES[{place}], a {type(value).__name__}: {problem!r}"[:500],
+                pytrace=False,
+            )
 
 
 def try_one(name: str, value: Any) -> None:
@@ -386,7 +437,9 @@ def try_one(name: str, value: Any) -> None:
             items = read_back(folder)
             assert kind is None or not [item for item in items if isinstance(item, kind)]
         except BoxLacks as lack:
-            assert name == "device.wanted" or str(lack) == (as_plain(value) if name == "needs.what" else "a GPU")
+            assert name == "device.wanted" or str(lack) == (
+                as_plain(value) if name == "needs.what" else "a GPU"
+            )
             items = read_back(folder)
         else:
             items = read_back(folder)
@@ -406,10 +459,17 @@ def test_what_would_take_long_is_refused_before_it_begins(name: str) -> None:
             with pytest.raises((TypeError, ValueError), match=name.partition(".")[2]):
                 call(lab, value)
 
-        assert [item for item in read_back(folder) if not isinstance(item, events.ClaimDeclared)] == []
+        assert [
+            item for item in read_back(folder) if not isinstance(item, events.ClaimDeclared)
+        ] == []
 
 
-@given(names=st.lists(st.text(st.characters(), min_size=1).filter(lambda n: n not in ("self", "step", "arm")), unique=True))
+@given(
+    names=st.lists(
+        st.text(st.characters(), min_size=1).filter(lambda n: n not in ("self", "step", "arm")),
+        unique=True,
+    )
+)
 @example(names=["\ud800"])
 @example(names=["x" * 70_000])
 @example(names=[f"scalar number {number}" for number in range(3000)])
@@ -428,7 +488,9 @@ def test_the_names_of_scalars_are_refused_or_read_back(names: list[str], last: f
         assert writer.lost == 0
 
 
-@pytest.mark.parametrize("value", [1, np.float32(0.5), np.int64(7), torch.tensor(2.5), torch.tensor([3]), True, 2**60])
+@pytest.mark.parametrize(
+    "value", [1, np.float32(0.5), np.int64(7), torch.tensor(2.5), torch.tensor([3]), True, 2**60]
+)
 def test_an_honest_number_of_any_library_is_logged(value: Any) -> None:
     with new_lab() as (lab, _, folder):
         step: Any = np.int64(5)
@@ -440,7 +502,9 @@ def test_an_honest_number_of_any_library_is_logged(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["x" * 70_000, "caf\udce9"], ids=["too long", "half a character"])
-def test_an_arm_of_a_race_that_cannot_be_recorded_is_refused_before_it_is_called(value: str) -> None:
+def test_an_arm_of_a_race_that_cannot_be_recorded_is_refused_before_it_is_called(
+    value: str,
+) -> None:
     called: list[int] = []
     with new_lab() as (lab, _, _), pytest.raises(ValueError, match=r"arms|loops|base"):
         arms: dict[str, Any] = {value: lambda: called.append(1), "other": lambda: called.append(2)}

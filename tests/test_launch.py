@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import claims_section, do_first, look, newest, until, wait_for_stage, write_scenario
+from tests.engine import (
+    claims_section,
+    do_first,
+    look,
+    newest,
+    until,
+    wait_for_stage,
+    write_scenario,
+)
 from tests.engine import start as start_front
 from tests.harms import harm
 from tuilab.catalogue import catalog
@@ -147,9 +155,13 @@ def test_a_warm_run_records_what_a_cold_one_does(
 
 
 @pytest.mark.slow
-def test_only_the_first_worker_of_a_run_is_warm(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+def test_only_the_first_worker_of_a_run_is_warm(
+    root: Path, tmp_path: Path, prepare: Callable[[], Spare]
+) -> None:
     spare = prepare()
-    path = write_scenario(tmp_path, 'lab.arm("one", body)()\nlab.log(0, x=1.0)', TORCH + "def body(lab): return 1\n")
+    path = write_scenario(
+        tmp_path, 'lab.arm("one", body)()\nlab.log(0, x=1.0)', TORCH + "def body(lab): return 1\n"
+    )
 
     summary = run(path, root, spare)
 
@@ -157,9 +169,13 @@ def test_only_the_first_worker_of_a_run_is_warm(root: Path, tmp_path: Path, prep
     assert warmth(summary) == [True, False]
 
 
-def test_a_spare_leaves_to_the_scenario_what_it_imports_later(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+def test_a_spare_leaves_to_the_scenario_what_it_imports_later(
+    root: Path, tmp_path: Path, prepare: Callable[[], Spare]
+) -> None:
     """Before that it may set what such a module reads when it is loaded: `TORCH_COMPILE_DISABLE` is one of dozens."""
-    path = write_scenario(tmp_path, 'lab.text(repr([name for name in sys.modules if name == "torch._dynamo"]))', TORCH)
+    path = write_scenario(
+        tmp_path, 'lab.text(repr([name for name in sys.modules if name == "torch._dynamo"]))', TORCH
+    )
 
     summary = run(path, root, prepare())
 
@@ -180,7 +196,9 @@ def test_what_was_edited_since_it_was_listed_is_taken_as_it_is(
     assert warmth(look(run_dir).summary) == [False]
 
 
-def test_a_spare_whose_worker_was_killed_runs_cold(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+def test_a_spare_whose_worker_was_killed_runs_cold(
+    root: Path, tmp_path: Path, prepare: Callable[[], Spare]
+) -> None:
     spare = prepare()
     pid, began = worker_of(spare)
     processes.send(pid, began, signal.SIGKILL)
@@ -191,7 +209,9 @@ def test_a_spare_whose_worker_was_killed_runs_cold(root: Path, tmp_path: Path, p
     assert (summary.state, warmth(summary)) == ("succeeded", [False])
 
 
-def test_a_spare_that_was_killed_is_replaced_by_a_cold_start(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+def test_a_spare_that_was_killed_is_replaced_by_a_cold_start(
+    root: Path, tmp_path: Path, prepare: Callable[[], Spare]
+) -> None:
     spare = prepare()
     pid, began = worker_of(spare)
     spare.supervisor.kill()
@@ -209,7 +229,9 @@ def test_a_spare_from_another_environment_is_dismissed(
     pid, began = worker_of(spare)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
-    summary = run(write_scenario(tmp_path, 'lab.text(os.environ["OMP_NUM_THREADS"])', TORCH), root, spare)
+    summary = run(
+        write_scenario(tmp_path, 'lab.text(os.environ["OMP_NUM_THREADS"])', TORCH), root, spare
+    )
 
     assert (summary.texts[0].text, warmth(summary)) == ("1", [False])
     until(lambda: presence.start_time(pid) != began)
@@ -238,7 +260,9 @@ def test_a_dismissed_spare_is_gone_with_its_worker(prepare: Callable[[], Spare])
     until(lambda: presence.start_time(pid) != began)
 
 
-def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path, prepare: Callable[[], Spare]) -> None:
+def test_orphans_of_a_warm_run_are_found_by_its_name(
+    root: Path, tmp_path: Path, prepare: Callable[[], Spare]
+) -> None:
     """They were forked from a process that was started before the run had a name."""
     spare = prepare()
     start(write_scenario(tmp_path, DAEMON, TORCH), root, spare)
@@ -254,19 +278,25 @@ def test_orphans_of_a_warm_run_are_found_by_its_name(root: Path, tmp_path: Path,
     assert worker is not None and worker.was_warm
     until(lambda: presence.start_time(worker.pid) != worker.start)
 
-    until(lambda: len(presence.marked(run_dir.name)) == 1)  # what the sampler asked git ends by itself
+    until(
+        lambda: len(presence.marked(run_dir.name)) == 1
+    )  # what the sampler asked git ends by itself
     said = launch.stop(run_dir)
 
     assert "is lost; ended its remaining processes: " in said
     assert presence.marked(run_dir.name) == []
 
 
-def test_a_supervisor_that_says_much_while_it_starts_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supervisor_that_says_much_while_it_starts_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As LD_DEBUG has each process of a run do; of one that then says nothing else, the last words are told."""
     path = write_scenario(tmp_path, "lab.log(0, x=1.0)")
     (scenario,) = catalog.find(catalog.load([]), str(path))
     talkative = tmp_path / "python"
-    talkative.write_text("#!/bin/sh\nhead -c 500000 /dev/zero | tr '\\0' '\\n' >&2\necho the last words >&2\n")
+    talkative.write_text(
+        "#!/bin/sh\nhead -c 500000 /dev/zero | tr '\\0' '\\n' >&2\necho the last words >&2\n"
+    )
     talkative.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(talkative))
 
@@ -275,7 +305,9 @@ def test_a_supervisor_that_says_much_while_it_starts_holds_up_nothing(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device"])
-def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run(tmp_path: Path, kind: str) -> None:
+def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run(
+    tmp_path: Path, kind: str
+) -> None:
     path = write_scenario(tmp_path, "pass")
     order = launch.order(read(path), {}, root=tmp_path / "runs")
     harm(path, kind)
@@ -300,7 +332,9 @@ def write_lessons(folder: Path, **bodies: str) -> str:
     """Write lessons that begin with torch, and return the folder that --scenarios takes."""
     (folder / "mine" / "try").mkdir(parents=True)
     for name, body in bodies.items():
-        (folder / "mine" / "try" / f"{name}.py").write_text(LOUD.format(body=body, claims=claims_section(body, {})))
+        (folder / "mine" / "try" / f"{name}.py").write_text(
+            LOUD.format(body=body, claims=claims_section(body, {}))
+        )
     return str(folder / "mine")
 
 
@@ -309,21 +343,51 @@ def test_headless_runs_have_torch_loaded_ahead_but_never_while_something_is_time
 ) -> None:
     log = "lab.log(0, x=1.0)"
     race = 'if os.environ.get("NEVER"): lab.claim_ratio("as-fast", "a/b", at_least=1); lab.race(a=print, b=print)'
-    mine = write_lessons(tmp_path, first=log, timed=race, third=log, fourth=log, fifth=f"import time; {log}", sixth=log)
+    mine = write_lessons(
+        tmp_path,
+        first=log,
+        timed=race,
+        third=log,
+        fourth=log,
+        fifth=f"import time; {log}",
+        sixth=log,
+    )
     light = write_scenario(tmp_path, log, "", "light")
 
-    done = tuilab("run", "first", "timed", "third", "fourth", "fifth", "sixth", "--scenarios", mine, "--headless", "--quick")
+    done = tuilab(
+        "run",
+        "first",
+        "timed",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "--scenarios",
+        mine,
+        "--headless",
+        "--quick",
+    )
     other = tuilab("run", str(light), "--headless")
     repeated = tuilab("run", "third", "--scenarios", mine, "--headless", "--repeat", "2", "--quick")
 
-    assert (done.returncode, other.returncode, repeated.returncode) == (0, 0, 0), done.stderr + other.stderr
+    assert (done.returncode, other.returncode, repeated.returncode) == (0, 0, 0), (
+        done.stderr + other.stderr
+    )
     by_run = {run_dir: look(run_dir).summary for run_dir in sorted(root.glob("2*"))}
     last = [*by_run][-1]
-    warm = {RunName(run_dir.name).scenario: warmth(summary)[0] for run_dir, summary in by_run.items() if run_dir != last}
+    warm = {
+        RunName(run_dir.name).scenario: warmth(summary)[0]
+        for run_dir, summary in by_run.items()
+        if run_dir != last
+    }
     assert warm == {
         "first": True, "timed": True, "third": False, "fourth": True, "fifth": True, "sixth": False, "light": False
     }  # fmt: skip
-    assert not [run_dir for run_dir, summary in by_run.items() if "waiting_bytes" in summary.resources and run_dir != last]
+    assert not [
+        run_dir
+        for run_dir, summary in by_run.items()
+        if "waiting_bytes" in summary.resources and run_dir != last
+    ]
 
 
 def test_a_run_that_was_loaded_ahead_tells_its_memory_and_the_box_however_short_it_is(
@@ -348,7 +412,9 @@ def test_a_spare_that_is_not_needed_is_gone_with_the_command(
     do_first(tmp_path, monkeypatch, NOTES_SPARES.format(notes=str(notes)))
     path = write_scenario(tmp_path, "lab.log(0, x=1.0)", TORCH)
 
-    front = start_front(root, "run", str(path), "--headless", "--predict", "3")  # it asks no question
+    front = start_front(
+        root, "run", str(path), "--headless", "--predict", "3"
+    )  # it asks no question
     front.communicate()
 
     assert front.returncode == 2
@@ -357,8 +423,12 @@ def test_a_spare_that_is_not_needed_is_gone_with_the_command(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_spares_of_runs_behind_are_gone_with_a_front_that_is_ended(root: Path, tmp_path: Path, number: int) -> None:
-    mine = write_lessons(tmp_path, first='lab.stage("asleep"); signal.pause()', second="lab.log(0, x=1.0)")
+def test_spares_of_runs_behind_are_gone_with_a_front_that_is_ended(
+    root: Path, tmp_path: Path, number: int
+) -> None:
+    mine = write_lessons(
+        tmp_path, first='lab.stage("asleep"); signal.pause()', second="lab.log(0, x=1.0)"
+    )
     front = start_front(root, "run", "first", "second", "--scenarios", mine, "--headless")
     run_dir = wait_for_stage(root, "asleep")
     run = look(run_dir).summary.run
@@ -407,7 +477,11 @@ def test_the_judge_is_loaded_beside_what_times_nothing_and_where_it_died_another
     path.write_text(CLAIMED.format(go=str(go)))
     run_dir, supervisor = start(path, root, None)
     wait_for_stage(root, "asleep")
-    (judge,) = until(lambda: [pid for pid in children_of(supervisor.pid) if "engine.judge" in processes.name_of(pid)])
+    (judge,) = until(
+        lambda: [
+            pid for pid in children_of(supervisor.pid) if "engine.judge" in processes.name_of(pid)
+        ]
+    )
 
     if is_killed:
         os.kill(judge, signal.SIGKILL)
@@ -423,7 +497,9 @@ def test_the_judge_is_loaded_beside_what_times_nothing_and_where_it_died_another
 
 def test_a_judge_that_is_not_wanted_is_gone_with_its_run(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "claimed.py"
-    path.write_text(CLAIMED.replace('lab.claim("one", 1, equals=1)', "pass").format(go=str(tmp_path)))  # there already
+    path.write_text(
+        CLAIMED.replace('lab.claim("one", 1, equals=1)', "pass").format(go=str(tmp_path))
+    )  # there already
 
     run_dir, supervisor = start(path, root, None)
     supervisor.wait()

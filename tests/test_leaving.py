@@ -32,7 +32,9 @@ threading.Thread(target=stay).start()
 
 
 @pytest.mark.slow
-def test_a_worker_with_a_profiler_in_it_leaves_in_order(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_worker_with_a_profiler_in_it_leaves_in_order(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     """Whether its part fails or not; each of these arms is a worker."""
     body = f"""
 for name in ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NOTHING"):
@@ -44,27 +46,46 @@ for name in ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NOTHING"):
     tuilab("run", str(write_scenario(tmp_path, body, LEAVE)), "--headless", "--quiet")
 
     summary = look(newest(root) or root).summary
-    codes = {worker.started.arm: worker.exited.code for worker in summary.workers.values() if worker.started and worker.exited}
+    codes = {
+        worker.started.arm: worker.exited.code
+        for worker in summary.workers.values()
+        if worker.started and worker.exited
+    }
     profiled = ["CUDA_INJECTION64_PATH ", "CUDA_INJECTION64_PATH no good"]
     profiled += ["NSYS_PROFILING_SESSION_ID ", "NSYS_PROFILING_SESSION_ID no good"]
-    assert codes == {"": 0, **{name: int(name.endswith("no good")) for name in [*profiled, "NOTHING ", "NOTHING no good"]}}
+    assert codes == {
+        "": 0,
+        **{
+            name: int(name.endswith("no good"))
+            for name in [*profiled, "NOTHING ", "NOTHING no good"]
+        },
+    }
     told = [text.text for text in summary.texts]
     assert len(told) == 3 and all(one.endswith(" no good: ValueError: no good") for one in told)
-    assert sorted(path.name for path in tmp_path.glob("flushed*")) == [f"flushed {name}" for name in profiled]
+    assert sorted(path.name for path in tmp_path.glob("flushed*")) == [
+        f"flushed {name}" for name in profiled
+    ]
 
 
 @pytest.mark.faults
-def test_a_worker_that_does_not_come_to_an_orderly_end_is_ended(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_worker_that_does_not_come_to_an_orderly_end_is_ended(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     path = write_scenario(tmp_path, STAYS, LEAVE)
 
     tuilab("run", str(path), "--headless", "--quiet", env={"NSYS_PROFILING_SESSION_ID": "7"})
 
     run_dir = newest(root)
     assert run_dir is not None
-    assert (look(run_dir).summary.state, look(run_dir).summary.reason) == ("killed", "ended by SIGALRM")
+    assert (look(run_dir).summary.state, look(run_dir).summary.reason) == (
+        "killed",
+        "ended by SIGALRM",
+    )
 
 
-def test_fork_server_that_is_slow_to_leave_is_not_left_behind(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_fork_server_that_is_slow_to_leave_is_not_left_behind(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     """torch makes it slow on a busy machine; here it would wait for an hour."""
     module = f"import atexit, time\nopen({str(tmp_path / 'loaded')!r}, 'w')\natexit.register(time.sleep, 3600)\n"
     (tmp_path / "slow_to_leave.py").write_text(module)
@@ -102,7 +123,13 @@ child.join()
 lab.text(str(child.exitcode))
 """
     with tempfile.TemporaryDirectory() as folder:  # of a short name: there is a socket in it
-        done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet", env={"TMPDIR": folder})
+        done = tuilab(
+            "run",
+            str(write_scenario(tmp_path, body)),
+            "--headless",
+            "--quiet",
+            env={"TMPDIR": folder},
+        )
         left = [name for name in os.listdir(folder) if name.startswith("pymp-")]
 
     run_dir = newest(root)

@@ -41,7 +41,11 @@ pytestmark = pytest.mark.real_torch
 
 
 def steps(run_dir: Path) -> list[int]:
-    return [item.s for item in read_stream(run_dir / "journal" / "worker-0.jsonl") if isinstance(item, Logged)]
+    return [
+        item.s
+        for item in read_stream(run_dir / "journal" / "worker-0.jsonl")
+        if isinstance(item, Logged)
+    ]
 
 
 def complaint(count: int) -> str:
@@ -91,21 +95,30 @@ def test_what_a_gpu_that_failed_had_not_computed_is_counted_beside_the_first_err
 
 
 @pytest.mark.slow
-def test_a_run_that_succeeds_but_for_its_values_fails(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_run_that_succeeds_but_for_its_values_fails(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     body = LOG + COMPUTES_40 + 'gpu.fail("CUDA error: out of memory")\n'
 
     done = tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--json", "--quiet")
 
     (run,) = json.loads(done.stdout)["runs"]
-    assert (run["state"], run["reason"]) == ("failed", f"{complaint(60)}: CUDA error: out of memory")
+    assert (run["state"], run["reason"]) == (
+        "failed",
+        f"{complaint(60)}: CUDA error: out of memory",
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("more", "written"), [(GOES_ON, 100), (COMPUTES_40, 40)], ids=["goes on", "hangs"])
+@pytest.mark.parametrize(
+    ("more", "written"), [(GOES_ON, 100), (COMPUTES_40, 40)], ids=["goes on", "hangs"]
+)
 def test_a_stop_waits_for_what_comes_and_counts_the_rest(
     tuilab: Tuilab, root: Path, tmp_path: Path, more: str, written: int
 ) -> None:
-    front = start(root, "run", str(write_scenario(tmp_path, LOG + more + SLEEP)), "--headless", "--quiet")
+    front = start(
+        root, "run", str(write_scenario(tmp_path, LOG + more + SLEEP)), "--headless", "--quiet"
+    )
     run_dir = wait_for_stage(root, "asleep")
     front.send_signal(signal.SIGINT)
     front.communicate(timeout=60)
@@ -118,7 +131,9 @@ def test_a_stop_waits_for_what_comes_and_counts_the_rest(
 
 
 @pytest.mark.slow
-def test_a_kill_leaves_the_count_of_what_was_on_the_gpu(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_kill_leaves_the_count_of_what_was_on_the_gpu(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     body = LOG + COMPUTES_40 + 'lab.stage("next")\nos.kill(os.getpid(), signal.SIGKILL)'
 
     tuilab("run", str(write_scenario(tmp_path, body)), "--headless", "--quiet")
@@ -131,7 +146,9 @@ def test_a_kill_leaves_the_count_of_what_was_on_the_gpu(tuilab: Tuilab, root: Pa
 
 
 @pytest.mark.slow
-def test_a_time_out_waits_for_what_comes(tuilab: Tuilab, root: Path, tmp_path: Path, clock: "Clock") -> None:
+def test_a_time_out_waits_for_what_comes(
+    tuilab: Tuilab, root: Path, tmp_path: Path, clock: "Clock"
+) -> None:
     path = write_scenario(tmp_path, LOG + GOES_ON + clock.putting_forward(600) + SLEEP)
 
     tuilab("run", str(path), "--headless", "--quiet", "--timeout", "600")
@@ -144,7 +161,9 @@ def test_a_time_out_waits_for_what_comes(tuilab: Tuilab, root: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_an_arm_that_takes_too_long_leaves_its_count(tuilab: Tuilab, root: Path, tmp_path: Path, clock: "Clock") -> None:
+def test_an_arm_that_takes_too_long_leaves_its_count(
+    tuilab: Tuilab, root: Path, tmp_path: Path, clock: "Clock"
+) -> None:
     lines = LOG + COMPUTES_40 + clock.putting_forward(600) + SLEEP
     more = "def body(lab):\n" + "".join(f"    {line}\n" for line in lines.strip().splitlines())
     body = 'try:\n    lab.arm("slow", body, timeout=600)()\nexcept Exception as problem:\n    lab.text(str(problem))'
@@ -167,4 +186,7 @@ def test_what_a_lost_run_held_back_is_told(tuilab: Tuilab, root: Path, tmp_path:
     front.communicate(timeout=60)
     until(lambda: look(run_dir).state == RunState.LOST)
 
-    assert "worker-0: 100 records with values from a GPU could not be written" in examine(run_dir).wrong
+    assert (
+        "worker-0: 100 records with values from a GPU could not be written"
+        in examine(run_dir).wrong
+    )

@@ -78,7 +78,9 @@ def stages(items: list[tuple[str, Item]]) -> list[str]:
     ],
 )
 @pytest.mark.first(2)
-def test_a_run_of_more_streams_than_descriptors_is_shown_by_every_view(root: Path, words: tuple[str, ...]) -> None:
+def test_a_run_of_more_streams_than_descriptors_is_shown_by_every_view(
+    root: Path, words: tuple[str, ...]
+) -> None:
     add_streams(make_run(root), MANY)
     done = subprocess.run(
         ["bash", "-c", 'ulimit -n 64; exec "$@"', "-", TUILAB, *words], capture_output=True, text=True,
@@ -112,7 +114,9 @@ def test_of_many_streams_few_are_held_and_whichever_grows_is_read(tmp_path: Path
     follower.close()
 
 
-def test_a_stream_that_is_not_held_keeps_no_half_record_and_reads_it_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_stream_that_is_not_held_keeps_no_half_record_and_reads_it_when_it_is_whole(
+    tmp_path: Path,
+) -> None:
     paths = add_streams(tmp_path, 40)
     lines = {path: path.read_bytes() for path in paths}
     for path in paths:
@@ -130,7 +134,9 @@ def test_a_stream_that_is_not_held_keeps_no_half_record_and_reads_it_when_it_is_
         path.write_bytes(lines[path])
 
     assert (len(stages(first)), again) == (40, [])
-    assert held < 25 * 40_000 and before == sum(len(data.splitlines()[-1]) - 4 for data in lines.values())
+    assert held < 25 * 40_000 and before == sum(
+        len(data.splitlines()[-1]) - 4 for data in lines.values()
+    )
     assert stages(read(follower)) == ["half" * 10_000] * 40
     assert follower.pending_bytes == 0
     follower.close()
@@ -160,7 +166,9 @@ def replace(path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-@pytest.mark.parametrize("spoil", [replace, lambda path: os.truncate(path, 10), lambda path: os.truncate(path, 0)])
+@pytest.mark.parametrize(
+    "spoil", [replace, lambda path: os.truncate(path, 10), lambda path: os.truncate(path, 0)]
+)
 def test_a_stream_that_was_replaced_or_cut_short_is_told_once_and_not_read_on(
     tmp_path: Path, spoil: Callable[[Path], None], is_held: bool
 ) -> None:
@@ -175,7 +183,9 @@ def test_a_stream_that_was_replaced_or_cut_short_is_told_once_and_not_read_on(
 
     ((stream, item),) = told
     assert stream == paths[1].stem
-    assert isinstance(item, Corrupt) and item.reason.startswith("the file was replaced or cut short")
+    assert isinstance(item, Corrupt) and item.reason.startswith(
+        "the file was replaced or cut short"
+    )
     assert stages(read(follower)) == ["of the others"]
     follower.close()
 
@@ -250,15 +260,24 @@ async def test_many_runs_side_by_side_hold_no_descriptors(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_supervisor_holds_no_more_after_many_processes_than_after_one(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_supervisor_holds_no_more_after_many_processes_than_after_one(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     """Each worker and each arm sees how many descriptors its parent has while it runs."""
     arm = "def held(lab):\n    return len(os.listdir(f'/proc/{os.getppid()}/fd'))\n\n"
     body = "lab.log(0, mine=held(lab))\nlab.log(0, first=lab.arm('one', held)())\nlab.log(0, second=lab.arm('two', held)())"
-    done = tuilab("run", str(write_scenario(tmp_path, body, arm)), "--headless", "--quiet", "--repeat", "3")
+    done = tuilab(
+        "run", str(write_scenario(tmp_path, body, arm)), "--headless", "--quiet", "--repeat", "3"
+    )
 
     run_dir = newest(root)
     assert done.returncode == 0 and run_dir is not None
     seen = read_run(run_dir).series
-    counts = {name: [line.last for (kind, _, _), line in seen.items() if kind == name] for name in ("mine", "first", "second")}
-    assert {name: (len(found), len(set(found))) for name, found in counts.items()} == dict.fromkeys(counts, (3, 1))
+    counts = {
+        name: [line.last for (kind, _, _), line in seen.items() if kind == name]
+        for name in ("mine", "first", "second")
+    }
+    assert {name: (len(found), len(set(found))) for name, found in counts.items()} == dict.fromkeys(
+        counts, (3, 1)
+    )
     assert counts["first"] == counts["second"]

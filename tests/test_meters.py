@@ -32,7 +32,9 @@ class Recorder:
         self.points.append((step, live_bytes))
 
 
-def meter(model: nn.Module | None = None, timeline: bool = False, lab: Recorder | None = None) -> Memory:
+def meter(
+    model: nn.Module | None = None, timeline: bool = False, lab: Recorder | None = None
+) -> Memory:
     return Memory(lab or Recorder(), "block", "", model, timeline)
 
 
@@ -93,7 +95,9 @@ def test_activations_are_saved_bytes_and_weights_are_not() -> None:
     with meter() as memory:
         y = model(x)
 
-    assert memory.saved_bytes == 4 * 10 * 4 + 4 * 20 * 4  # the input of each Linear; ReLU saves its output, the same storage
+    assert (
+        memory.saved_bytes == 4 * 10 * 4 + 4 * 20 * 4
+    )  # the input of each Linear; ReLU saves its output, the same storage
     assert y.shape == (4, 5)
 
 
@@ -115,7 +119,9 @@ def test_each_step_saves_anew_although_addresses_are_used_again() -> None:
         for _ in range(5):
             torch.sigmoid(layer(x)).sum().backward()
 
-    assert memory.saved_bytes == 32 * 64 * 4 + 5 * (32 * 64 * 4)  # x is one storage, the output of sigmoid a new one each step
+    assert memory.saved_bytes == 32 * 64 * 4 + 5 * (
+        32 * 64 * 4
+    )  # x is one storage, the output of sigmoid a new one each step
 
 
 @pytest.mark.usefixtures("no_collector")
@@ -172,7 +178,12 @@ def test_a_block_that_ends_well_is_recorded() -> None:
         kept = torch.zeros(128)
 
     (event,) = lab.events
-    assert event.values == {"peak_bytes": 512.0, "live_bytes": 512.0, "saved_bytes": 0.0, "operators": 1.0}
+    assert event.values == {
+        "peak_bytes": 512.0,
+        "live_bytes": 512.0,
+        "saved_bytes": 0.0,
+        "operators": 1.0,
+    }
     assert kept.sum() == 0
 
 
@@ -207,7 +218,9 @@ def test_what_a_gpu_holds_is_told_with_what_it_held_before(cuda: "FakeCuda") -> 
     }  # fmt: skip
 
 
-def test_an_allocator_that_does_not_count_what_it_was_asked_for_is_no_zero(cuda: "FakeCuda") -> None:
+def test_an_allocator_that_does_not_count_what_it_was_asked_for_is_no_zero(
+    cuda: "FakeCuda",
+) -> None:
     cuda.counts_asked = False
     with meter() as memory:
         cuda.gpus[0].allocate(512)
@@ -237,7 +250,11 @@ def test_a_gpu_that_begins_in_the_block_held_nothing_before(unused_cuda: "FakeCu
         unused_cuda.gpus[0].allocate(512)
 
     assert unused_cuda.initialised_by == "a kernel"
-    assert (memory.cuda_before_bytes, memory.cuda_peak_bytes, memory.cuda_reserved_bytes) == (0, 512, 2 << 20)
+    assert (memory.cuda_before_bytes, memory.cuda_peak_bytes, memory.cuda_reserved_bytes) == (
+        0,
+        512,
+        2 << 20,
+    )
 
 
 def test_the_first_error_is_not_hidden_by_what_the_gpu_says_after_it(cuda: "FakeCuda") -> None:

@@ -95,13 +95,18 @@ def test_stop_refuses_a_process_that_does_not_write_the_record(
 
     done = tuilab("stop", "last", *now)
 
-    assert done.returncode == 2 and f"names process {victim.pid}, which does not write that record" in done.stderr
+    assert (
+        done.returncode == 2
+        and f"names process {victim.pid}, which does not write that record" in done.stderr
+    )
     assert done.stderr.count("\n") == 1
     assert victim.poll() is None
 
 
 @pytest.mark.parametrize(("mode", "is_supervisor"), [("rb", False), ("ab", True)])
-def test_process_that_only_reads_a_record_is_no_supervisor(root: Path, mode: str, is_supervisor: bool) -> None:
+def test_process_that_only_reads_a_record_is_no_supervisor(
+    root: Path, mode: str, is_supervisor: bool
+) -> None:
     """Whoever follows a planted run has its record open."""
     run_dir = plant(root, os.getpid())
 
@@ -111,7 +116,9 @@ def test_process_that_only_reads_a_record_is_no_supervisor(root: Path, mode: str
     assert answer is is_supervisor
 
 
-def test_stop_refuses_a_record_that_is_linked_to_from_elsewhere(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_stop_refuses_a_record_that_is_linked_to_from_elsewhere(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     """A hard link shows the record of a run of ours under the name of another run."""
     tuilab("run", str(write_scenario(tmp_path, 'lab.stage("on")\ntime.sleep(600)')), "--detach")
     run_dir = wait_for_stage(root, "on")
@@ -129,7 +136,9 @@ def test_stop_refuses_a_record_that_is_linked_to_from_elsewhere(tuilab: Tuilab, 
     assert until(lambda: look(run_dir).state == "stopped" or None)
 
 
-def test_stop_spares_a_run_of_ours_whose_name_another_user_took(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_stop_spares_a_run_of_ours_whose_name_another_user_took(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     """What a lost run left behind is known by the name of the run alone."""
     tuilab("run", str(write_scenario(tmp_path, 'lab.stage("on")\ntime.sleep(600)')), "--detach")
     run_dir = wait_for_stage(root, "on")
@@ -143,12 +152,20 @@ def test_stop_spares_a_run_of_ours_whose_name_another_user_took(tuilab: Tuilab, 
     state = look(run_dir).state
     tuilab("stop", run_dir.name)
 
-    assert refused.returncode == 2 and "is lost, and its folder belongs to another user" in refused.stderr
+    assert (
+        refused.returncode == 2
+        and "is lost, and its folder belongs to another user" in refused.stderr
+    )
     assert state == "running"
     assert until(lambda: look(run_dir).state == "stopped" or None)
 
 
-SWEEP: dict[str, Any] = {"id": "sweep-abcdef", "values": {"n": [1, 2]}, "point": {"n": 1}, "argv": ["tuilab", "sweep"]}
+SWEEP: dict[str, Any] = {
+    "id": "sweep-abcdef",
+    "values": {"n": [1, 2]},
+    "point": {"n": 1},
+    "argv": ["tuilab", "sweep"],
+}
 
 
 @pytest.mark.parametrize("change", ["nothing", "mode", "owner", "command"])
@@ -157,7 +174,9 @@ def test_sweep_stop_interrupts_only_a_front_that_we_recorded(
 ) -> None:
     words = [] if change == "command" else ["tuilab", "sweep"]
     front = start_process(*SLEEPS, *words)
-    run_dir = plant(root, front.pid, sweep=events.Sweep(**SWEEP, front=presence.identify(front.pid)))
+    run_dir = plant(
+        root, front.pid, sweep=events.Sweep(**SWEEP, front=presence.identify(front.pid))
+    )
     if change == "mode":
         named_process.record_of(run_dir).chmod(0o666)
     if change == "owner":

@@ -41,7 +41,9 @@ with busy_neighbours(2):
     print("busy", flush=True)
     signal.pause()
 """
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as owner:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
+    ) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "busy\n"
         neighbours = children_of(owner.pid)

@@ -39,12 +39,27 @@ def other(tmp_path: Path) -> Path:
     return tmp_path / "other runs"
 
 
-def test_the_usual_folder_is_not_named_and_of_several_each_is(root: Path, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_folder_is_not_named_and_of_several_each_is(
+    root: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(root))
 
     assert hint(root, "attach", "abc") == "tuilab attach abc"
-    assert shlex.split(hint(other, "attach", "abc")) == ["tuilab", "attach", "abc", "--root", str(other)]
-    assert shlex.split(hint([root, other], "runs")) == ["tuilab", "runs", "--root", str(root), "--root", str(other)]
+    assert shlex.split(hint(other, "attach", "abc")) == [
+        "tuilab",
+        "attach",
+        "abc",
+        "--root",
+        str(other),
+    ]
+    assert shlex.split(hint([root, other], "runs")) == [
+        "tuilab",
+        "runs",
+        "--root",
+        str(root),
+        "--root",
+        str(other),
+    ]
 
 
 AB = ["ab", "--arm", "two: A=1", "--repeat", "6", "--budget=9m", "--json", "--", "python", "t.py"]
@@ -65,9 +80,14 @@ AB = ["ab", "--arm", "two: A=1", "--repeat", "6", "--budget=9m", "--json", "--",
         ([], {"quick": True}, ""),
     ],
 )  # fmt: skip
-def test_what_likely_decides_an_open_claim_is_a_line_to_type(needed: list[int | None], ran: dict[str, Any], line: str) -> None:
+def test_what_likely_decides_an_open_claim_is_a_line_to_type(
+    needed: list[int | None], ran: dict[str, Any], line: str
+) -> None:
     summary = fold(
-        [("supervisor", started(**ran)), *(("judge", left_open(number, more)) for number, more in enumerate(needed))]
+        [
+            ("supervisor", started(**ran)),
+            *(("judge", left_open(number, more)) for number, more in enumerate(needed)),
+        ]
     )
     assert deciding_line(summary) == ""  # it may fail still
     fold([("supervisor", StateChanged(state="succeeded"))], summary)
@@ -75,11 +95,16 @@ def test_what_likely_decides_an_open_claim_is_a_line_to_type(needed: list[int | 
     assert deciding_line(summary) == line
 
 
-async def test_the_result_the_screens_and_reports_tell_what_decides_an_open_claim(root: Path, tuilab: Tuilab) -> None:
+async def test_the_result_the_screens_and_reports_tell_what_decides_an_open_claim(
+    root: Path, tuilab: Tuilab
+) -> None:
     run_dir = make_run(root, started(), left_open(1, 7), StateChanged(state="succeeded"))
     line = "tuilab run softmax --repeat 13 --headless"
 
-    assert f"to settle the inconclusive claims: {line}\n" in tuilab("attach", "last", "--headless").stdout
+    assert (
+        f"to settle the inconclusive claims: {line}\n"
+        in tuilab("attach", "last", "--headless").stdout
+    )
     for form in ("md", "html"):
         assert line in tuilab("report", "last", "-o", "-", "--as", form).stdout
     async with opened(app_on(root), size=(120, 40)) as pilot:
@@ -89,16 +114,24 @@ async def test_the_result_the_screens_and_reports_tell_what_decides_an_open_clai
 
 
 def left_open(number: int, more: int | None) -> VerdictReached:
-    return VerdictReached(text=f"c{number}", verdict="INCONCLUSIVE", rule="r", units=6, more_repeats=more)
+    return VerdictReached(
+        text=f"c{number}", verdict="INCONCLUSIVE", rule="r", units=6, more_repeats=more
+    )
 
 
 def test_no_command_about_runs_is_told_without_their_folder() -> None:
     """Who tells one builds it with `hint`."""
-    told = [(name, words) for name in MODULES for words in _texts(name) if re.search(rf"\btuilab ({VERBS})\b", words)]
+    told = [
+        (name, words)
+        for name in MODULES
+        for words in _texts(name)
+        if re.search(rf"\btuilab ({VERBS})\b", words)
+    ]
     plain = [
         (name, words)
         for name, words in told
-        if not name.startswith(tuple(USUAL)) and not any(one in words for one in NAMED.get(name, ()))
+        if not name.startswith(tuple(USUAL))
+        and not any(one in words for one in NAMED.get(name, ()))
     ]
 
     assert plain == []
@@ -115,14 +148,19 @@ def _texts(module: str) -> Iterator[str]:
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in documents
+        ):
             yield node.value
 
 
 def test_the_farewell_of_the_screens_names_the_folder(other: Path) -> None:
     desk = Desk(other, [], Settings())
     runs = [
-        make_run(other, started(is_alive=True), StateChanged(state=state), end=state[:6]) for state in ("running", "queued")
+        make_run(other, started(is_alive=True), StateChanged(state=state), end=state[:6])
+        for state in ("running", "queued")
     ]
     desk.started = [run.name for run in runs]
 
@@ -139,13 +177,21 @@ def test_what_is_refused_names_the_folder_in_the_next_step(other: Path) -> None:
         queue.find(run_dir.name, other)
 
 
-def test_the_commands_of_the_queue_take_the_folder_before_or_behind_them(tuilab: Tuilab, other: Path) -> None:
+def test_the_commands_of_the_queue_take_the_folder_before_or_behind_them(
+    tuilab: Tuilab, other: Path
+) -> None:
     step = f"tuilab queue resume --root '{other}'"
     behind = tuilab("queue", "pause", "--root", str(other))
     before = tuilab("queue", "--root", str(other), "pause")
     shown = tuilab("queue", "--root", str(other))
-    done = [tuilab("queue", *words, "--root", str(other)) for words in (("resume",), ("again",), ("resume", "--json"))]
-    missing = [tuilab("queue", *words, "--root", str(other)) for words in (("cancel", "zzzz"), ("move", "zzzz", "1"))]
+    done = [
+        tuilab("queue", *words, "--root", str(other))
+        for words in (("resume",), ("again",), ("resume", "--json"))
+    ]
+    missing = [
+        tuilab("queue", *words, "--root", str(other))
+        for words in (("cancel", "zzzz"), ("move", "zzzz", "1"))
+    ]
 
     assert step in behind.stdout and behind.stdout == before.stdout and step in shown.stdout
     assert [one.returncode for one in done] == [0, 0, 0] and not queue.is_paused(other)

@@ -26,8 +26,12 @@ class Odd:
 
 
 @pytest.mark.parametrize("left", ["None", "3", "Odd()", "open(os.devnull)"])
-def test_a_good_run_stays_good_whatever_its_scenario_left_as_stdout(tuilab: Tuilab, tmp_path: Path, left: str) -> None:
-    path = write_scenario(tmp_path, f'lab.claim("one-is-one", True)\nsys.stdout = sys.stderr = {left}', ODD)
+def test_a_good_run_stays_good_whatever_its_scenario_left_as_stdout(
+    tuilab: Tuilab, tmp_path: Path, left: str
+) -> None:
+    path = write_scenario(
+        tmp_path, f'lab.claim("one-is-one", True)\nsys.stdout = sys.stderr = {left}', ODD
+    )
 
     done = tuilab("run", str(path), "--json", "--quiet")
 
@@ -36,9 +40,15 @@ def test_a_good_run_stays_good_whatever_its_scenario_left_as_stdout(tuilab: Tuil
 
 
 @pytest.mark.parametrize(
-    "left", ["del sys.stdout, sys.stderr", "sys.path.clear(); sys.meta_path.clear(); sys.path_hooks.clear()"]
+    "left",
+    [
+        "del sys.stdout, sys.stderr",
+        "sys.path.clear(); sys.meta_path.clear(); sys.path_hooks.clear()",
+    ],
 )
-def test_a_good_run_stays_good_whatever_its_scenario_took_away(tuilab: Tuilab, tmp_path: Path, left: str) -> None:
+def test_a_good_run_stays_good_whatever_its_scenario_took_away(
+    tuilab: Tuilab, tmp_path: Path, left: str
+) -> None:
     path = write_scenario(tmp_path, f'lab.claim("one-is-one", True)\n{left}')
 
     done = tuilab("run", str(path), "--json", "--quiet")
@@ -69,7 +79,12 @@ def of_nameless() -> BaseException:
     return Nameless("OfNameless", (Exception,), {})()  # type: ignore[no-any-return]
 
 
-PLACES: list[Any] = [("f", line, at, text) for line in ("x", [3], -1) for at in ("y", None, 10**9) for text in (3, "a")]
+PLACES: list[Any] = [
+    ("f", line, at, text)
+    for line in ("x", [3], -1)
+    for at in ("y", None, 10**9)
+    for text in (3, "a")
+]
 ODD_ONES = [Silent(), *(SyntaxError("odd", place) for place in PLACES)]
 
 
@@ -134,8 +149,18 @@ class OwnExit(SystemExit): ...
         (OwnExit(3), 3, "OwnExit: 3", True),
         (OwnExit(0), 0, "", False),
         (SystemExit(None), 0, "", False),
-        (SystemExit(Unequal()), 1, "the scenario called sys.exit('<tests.test_odd_endings.Unequal object", False),
-        (SystemExit(10**5000), 10**5000, "the scenario called sys.exit('(its text cannot be read: ValueError)')", False),
+        (
+            SystemExit(Unequal()),
+            1,
+            "the scenario called sys.exit('<tests.test_odd_endings.Unequal object",
+            False,
+        ),
+        (
+            SystemExit(10**5000),
+            10**5000,
+            "the scenario called sys.exit('(its text cannot be read: ValueError)')",
+            False,
+        ),
         (SystemExit(-1), -1, "the scenario called sys.exit(-1)", False),
     ],
     ids=lambda value: type(value).__name__,
@@ -148,13 +173,17 @@ def test_an_exit_of_any_kind_has_a_code_and_says_what_it_was(
     try:
         raise leaving
     except SystemExit as problem:
-        farewell, found = worker.farewell_of_exit(problem, describe(problem, Path(__file__)), journal)
+        farewell, found = worker.farewell_of_exit(
+            problem, describe(problem, Path(__file__)), journal
+        )
 
     assert (farewell.error[: len(said)], bool(farewell.error), found) == (said, bool(said), code)
     assert ("raise leaving" in (tmp_path / "journal.jsonl").read_text()) == is_placed
 
 
-def test_what_a_box_lacks_may_be_said_by_an_exception_that_cannot_be_told(tuilab: Tuilab, tmp_path: Path) -> None:
+def test_what_a_box_lacks_may_be_said_by_an_exception_that_cannot_be_told(
+    tuilab: Tuilab, tmp_path: Path
+) -> None:
     more = """
 from tuilab.errors import BoxLacks
 class Lacks(BoxLacks):
@@ -189,20 +218,37 @@ class Hiding(Exception):
 def test_a_child_of_a_fork_ends_as_in_any_script(tuilab: Tuilab, tmp_path: Path) -> None:
     root = tmp_path / "runs"
 
-    tuilab("run", str(write_scenario(tmp_path, FORKS, HIDING)), "--headless", "--quiet", "--root", str(root))
+    tuilab(
+        "run",
+        str(write_scenario(tmp_path, FORKS, HIDING)),
+        "--headless",
+        "--quiet",
+        "--root",
+        str(root),
+    )
 
     (run_dir,) = store.list_runs(root)
     assert [text.text for text in look(run_dir).summary.texts] == ["[0, 1, 1, 1, 0]"]
     said = (run_dir / "stderr.log").read_text()
-    assert "what it says last\n" in said and "OSError: nobody catches it\n" in said and "Hiding" in said
+    assert (
+        "what it says last\n" in said
+        and "OSError: nobody catches it\n" in said
+        and "Hiding" in said
+    )
     assert "RuntimeError" not in said and "worker.py" not in said
 
 
-LINES = [b"[" * 60_000, b'{"lesson": "a", "run": "r", "predicted": NaN}', b'{"lesson": "a", "run": "r", "predicted": 1e999}']
+LINES = [
+    b"[" * 60_000,
+    b'{"lesson": "a", "run": "r", "predicted": NaN}',
+    b'{"lesson": "a", "run": "r", "predicted": 1e999}',
+]
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: repr(line[-20:]))
-def test_a_line_of_the_score_that_is_none_of_ours_is_passed_over(tmp_path: Path, line: bytes) -> None:
+def test_a_line_of_the_score_that_is_none_of_ours_is_passed_over(
+    tmp_path: Path, line: bytes
+) -> None:
     kept = tmp_path / "state" / "tuilab" / "learned.jsonl"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(line + b'\n{"lesson": "b", "run": "r"}\n')
@@ -228,7 +274,12 @@ def test_a_run_whose_supervisor_could_not_write_a_record_says_so(
 ) -> None:
     do_first(tmp_path, monkeypatch, LOSES_ONE)
 
-    done = tuilab("run", str(write_scenario(tmp_path, 'lab.claim("one-is-one", True)')), "--json", "--quiet")
+    done = tuilab(
+        "run", str(write_scenario(tmp_path, 'lab.claim("one-is-one", True)')), "--json", "--quiet"
+    )
 
     (run,) = json.loads(done.stdout)["runs"]
-    assert (run["state"], run["reason"]) == ("failed", "1 record could not be written: the disk is full")
+    assert (run["state"], run["reason"]) == (
+        "failed",
+        "1 record could not be written: the disk is full",
+    )

@@ -45,7 +45,9 @@ def words(path: Path) -> Iterator[str]:
 def test_states_and_verdicts_are_spelt_where_they_are_defined_alone() -> None:
     modules = {path.relative_to(HOUSE).as_posix(): path for path in HOUSE.rglob("*.py")}
 
-    assert {(name, word) for name in modules.keys() - SPELT for word in words(modules[name])} == OTHER_THINGS.keys()
+    assert {
+        (name, word) for name in modules.keys() - SPELT for word in words(modules[name])
+    } == OTHER_THINGS.keys()
 
 
 def test_every_state_that_is_recorded_is_of_a_run_that_goes_on_or_is_over() -> None:
@@ -64,7 +66,9 @@ def test_a_state_that_we_do_not_know_is_read_and_not_taken_for_an_end() -> None:
 def test_only_a_run_with_an_end_in_its_record_is_over() -> None:
     states = ["pondering", "", *RunState]
 
-    assert {state for state in states if RunEntry("a run", "tour", state=state).is_over} == FINAL_STATES
+    assert {
+        state for state in states if RunEntry("a run", "tour", state=state).is_over
+    } == FINAL_STATES
 
 
 def test_every_verdict_has_a_mark_and_a_place_among_the_worst() -> None:
@@ -79,7 +83,11 @@ def test_a_verdict_has_one_mark_in_text_reports_and_screens(verdict: str) -> Non
 
 
 def test_a_word_that_is_no_verdict_has_no_mark_of_one() -> None:
-    assert (marks.mark("").plain, marks.mark("MAYBE").plain, marks.mark("pending").plain) == (" ", " ", "…")
+    assert (marks.mark("").plain, marks.mark("MAYBE").plain, marks.mark("pending").plain) == (
+        " ",
+        " ",
+        "…",
+    )
     assert (Style().mark("MAYBE"), look_of("MAYBE")) == ("…", ("…", "open"))
     assert marks.mark(RUNNING).plain == "●"
     assert marks.mark(QUEUED).plain == "○"

@@ -14,8 +14,16 @@ from tuilab.engine import launch
 from tuilab.errors import UsageError
 from tuilab.runs.command_line import option_words
 
-OWN = {word for option in command.params if isinstance(option, click.Option) for word in option.opts} | {"--help"}
-TAKEN_INSIDE = {option.name for option in command.params if option.name} | {"ctx", "self", "given", "param_root", "h"}
+OWN = {
+    word for option in command.params if isinstance(option, click.Option) for word in option.opts
+} | {"--help"}
+TAKEN_INSIDE = {option.name for option in command.params if option.name} | {
+    "ctx",
+    "self",
+    "given",
+    "param_root",
+    "h",
+}
 
 
 class Ordered(Exception):
@@ -40,7 +48,9 @@ def ordered(*words: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def scenario_with(*names: str, kind: str = "int = 5") -> Path:
     path = Path("clash.py")
     taken = ", ".join(f"{name}: {kind}" for name in names)
-    path.write_text(f'"""Names."""\nfrom tuilab import Lab\n\n\ndef run(lab: Lab, *, {taken}) -> None:\n    pass\n')
+    path.write_text(
+        f'"""Names."""\nfrom tuilab import Lab\n\n\ndef run(lab: Lab, *, {taken}) -> None:\n    pass\n'
+    )
     return path
 
 
@@ -53,10 +63,17 @@ def test_a_parameter_of_any_name_gets_its_own_value_and_no_option_of_ours() -> N
     path = scenario_with(*names)
     words = [word for at, name in enumerate(names) for word in option_words(name, str(at))]
 
-    values, more = ordered(str(path), *words, "--timeout", "60", "--root", "elsewhere", "--headless")
+    values, more = ordered(
+        str(path), *words, "--timeout", "60", "--root", "elsewhere", "--headless"
+    )
 
     assert values == {name: at for at, name in enumerate(names)}
-    assert (more["timeout_s"], more["root"], more["repeats"], more["is_quick"]) == (60, Path("elsewhere"), None, False)
+    assert (more["timeout_s"], more["root"], more["repeats"], more["is_quick"]) == (
+        60,
+        Path("elsewhere"),
+        None,
+        False,
+    )
     assert not {word.partition("=")[0] for word in words} & OWN
     assert len({params.option_of(name) for name in names}) == len(names)
 
@@ -66,7 +83,9 @@ def test_a_switch_of_any_name_is_switched_on_and_off() -> None:
     path = scenario_with(*names, kind="bool = True")
 
     for is_on in (True, False):
-        values, more = ordered(str(path), *(word for name in names for word in option_words(name, is_on)))
+        values, more = ordered(
+            str(path), *(word for name in names for word in option_words(name, is_on))
+        )
         assert values == dict.fromkeys(names, is_on)
         assert (more["timeout_s"], more["is_quick"]) == (None, False)
 
@@ -80,17 +99,24 @@ def test_an_author_is_told_of_a_name_that_is_taken() -> None:
 
 def test_two_parameters_with_one_option_are_refused() -> None:
     path = Path("clash.py")
-    path.write_text('"""Names."""\n\n\ndef run(lab: "Lab", tidy: bool = True, no_tidy: int = 3) -> None:\n    pass\n')
+    path.write_text(
+        '"""Names."""\n\n\ndef run(lab: "Lab", tidy: bool = True, no_tidy: int = 3) -> None:\n    pass\n'
+    )
 
-    assert read(path).error == "line 4: no_tidy and tidy have the same option, --no-tidy; rename one"
+    assert (
+        read(path).error == "line 4: no_tidy and tidy have the same option, --no-tidy; rename one"
+    )
 
 
-def test_a_switch_that_is_given_a_value_is_told_the_other_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_switch_that_is_given_a_value_is_told_the_other_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = scenario_with("fast", kind="bool = False")
 
     for words, other in ((["--fast", "true"], "--no-fast"), (["--no-fast", "no"], "--fast")):
         with pytest.raises(
-            UsageError, match=f"{words[0]} takes no value, and {words[1]} is not a scenario; for the opposite, use {other}$"
+            UsageError,
+            match=f"{words[0]} takes no value, and {words[1]} is not a scenario; for the opposite, use {other}$",
         ):
             command.main([str(path), *words], standalone_mode=False)

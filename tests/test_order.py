@@ -10,12 +10,19 @@ from tuilab.record.order import CYCLE, order, order_of_round
 
 
 def test_an_order_has_everybody_once() -> None:
-    assert all(sorted(order(seed, pair, 5)) == [0, 1, 2, 3, 4] for seed in range(20) for pair in range(20))
+    assert all(
+        sorted(order(seed, pair, 5)) == [0, 1, 2, 3, 4] for seed in range(20) for pair in range(20)
+    )
 
 
 def test_the_same_seed_draws_the_same_order_for_ever() -> None:
     """A record that was made by any version is checked by this one: these numbers stay."""
-    assert [order(7, pair, 5) for pair in range(4)] == [[0, 2, 4, 3, 1], [0, 1, 4, 3, 2], [2, 3, 0, 4, 1], [2, 1, 0, 4, 3]]
+    assert [order(7, pair, 5) for pair in range(4)] == [
+        [0, 2, 4, 3, 1],
+        [0, 1, 4, 3, 2],
+        [2, 3, 0, 4, 1],
+        [2, 1, 0, 4, 3],
+    ]
     assert order(1, 2, 6) == [5, 3, 1, 2, 4, 0]
 
 
@@ -45,8 +52,15 @@ def test_linear_drift_cancels_in_each_pair_of_rounds() -> None:
 @pytest.mark.parametrize("period", [4, 8])
 def test_what_comes_with_a_locked_period_falls_on_no_arm_more_often(period: int) -> None:
     """Every n-th block is disturbed, the same ones in every process: with an order that rotates it is always the same arm."""
-    places = [(turn, place) for turn in range(16) for place in range(4) if (4 * turn + place) % period == 0]
-    hits = [order_of_round(seed, turn, 4)[place] == 0 for seed in range(300) for turn, place in places]
+    places = [
+        (turn, place)
+        for turn in range(16)
+        for place in range(4)
+        if (4 * turn + place) % period == 0
+    ]
+    hits = [
+        order_of_round(seed, turn, 4)[place] == 0 for seed in range(300) for turn, place in places
+    ]
 
     assert fmean(hits) == pytest.approx(1 / 4, abs=0.03)
 

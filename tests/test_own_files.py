@@ -74,7 +74,12 @@ class Own:
 
 def ticket() -> Ticket:
     return Ticket(
-        run=WAITS, name="stability/softmax", devices=["cores"], supervisor=identity(is_alive=True), place=1.0, since_ns=1
+        run=WAITS,
+        name="stability/softmax",
+        devices=["cores"],
+        supervisor=identity(is_alive=True),
+        place=1.0,
+        since_ns=1,
     )
 
 
@@ -180,19 +185,37 @@ def settle(folder: Path, patch: pytest.MonkeyPatch) -> None:
 def make_all(folder: Path) -> None:
     run_dir = shutil.copytree(FORMAT_1 / RUN, Path("runs", RUN))
     streams = read(run_dir)
-    counted = [msgspec.to_builtins(one) | {"t": streams["supervisor"][-1]["t"]} for one in stream_counts(run_dir / "journal")]
-    write(run_dir, {**streams, "supervisor": [*streams["supervisor"][:-1], *counted, streams["supervisor"][-1]]})
+    counted = [
+        msgspec.to_builtins(one) | {"t": streams["supervisor"][-1]["t"]}
+        for one in stream_counts(run_dir / "journal")
+    ]
+    write(
+        run_dir,
+        {
+            **streams,
+            "supervisor": [*streams["supervisor"][:-1], *counted, streams["supervisor"][-1]],
+        },
+    )
     (folder / "mine").mkdir()
-    (folder / "mine" / "good.py").write_text('"""One sum."""\ndef run(lab) -> None:\n    lab.claim("a", True)\n')
+    (folder / "mine" / "good.py").write_text(
+        '"""One sum."""\ndef run(lab) -> None:\n    lab.claim("a", True)\n'
+    )
     finished(Path("runs"), {"a": "REFUTED"}, name="good")
-    make_run(Path("runs"), started(is_alive=True), StateChanged(state=RunState.QUEUED), at_s=1.8e9 + 86400)
+    make_run(
+        Path("runs"),
+        started(is_alive=True),
+        StateChanged(state=RunState.QUEUED),
+        at_s=1.8e9 + 86400,
+    )
     (run_dir / "fault-worker-0.log").write_text("Fatal Python error: Aborted\n")
     held_back = unwritten.Unwritten(run_dir, "worker-0")
     held_back.count = 3
     held_back.tell()
     mark_imported(run_dir)
     pack(run_dir, Path("run.tgz"))
-    (run_dir / taken_out.FILE).write_bytes(msgspec.json.encode(taken_out.TakenOut({"notes": 2}, "abc")))
+    (run_dir / taken_out.FILE).write_bytes(
+        msgspec.json.encode(taken_out.TakenOut({"notes": 2}, "abc"))
+    )
     notes.add(run_dir, "kept", ["good"])
     carried.write(Path("runs", OTHER), Carrier(identity(is_alive=False), "far", is_over=True))
     carried.ask_to_stop(Path("runs", OTHER), at_once=True)
@@ -238,7 +261,9 @@ def answer(name: str) -> str:
         said = [ask_verb(ask) if isinstance(ask, str) else str(ask()) for ask in OWN[name].asks]
     told = "\n".join([*said, *user_data.complaints()])
     assert not UNSAFE.findall(told), told
-    assert "runs" not in OWN[name].asks or all(id in told for id in ("eec319", "abcdef")), f"a run is lost: {told}"
+    assert "runs" not in OWN[name].asks or all(id in told for id in ("eec319", "abcdef")), (
+        f"a run is lost: {told}"
+    )
     return re.sub(r"[0-9]+ s", "# s", told)
 
 
@@ -298,7 +323,9 @@ def wrong_with(name: str, seed: int, count: int) -> str:
             put(place(name), kind) if data is None else place(name).write_bytes(data)
             try:
                 may_be_right = kind in OWN[name].right or kind.endswith(("place", "text"))
-                check(name, good, is_gone=data is None and not may_be_right, may_be_right=may_be_right)
+                check(
+                    name, good, is_gone=data is None and not may_be_right, may_be_right=may_be_right
+                )
             except (Exception, Hangs) as problem:
                 wrong.append(f"{kind}: {type(problem).__name__}: {str(problem)[:600]}")
     return "\n".join(wrong)
@@ -311,7 +338,9 @@ def in_world(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_whatever_stands_in_a_file_of_ours_nothing_breaks_and_nothing_is_lost(in_world: None, name: str) -> None:
+def test_whatever_stands_in_a_file_of_ours_nothing_breaks_and_nothing_is_lost(
+    in_world: None, name: str
+) -> None:
     assert wrong_with(name, seed=0, count=1) == ""
 
 
@@ -351,7 +380,12 @@ WRITERS: dict[str, list[str] | str] = {
     "fleet/rank_keeper.py": "what ranks print on a node, which goes to that of the run",
     "record/origin/carried.py": ["carrier", "word for the carrier"],
     "record/origin/imported.py": ["mark of an import"],
-    "record/journal/writer.py": ["supervisor's stream", "worker's stream", "judge's stream", "sampler's stream"],
+    "record/journal/writer.py": [
+        "supervisor's stream",
+        "worker's stream",
+        "judge's stream",
+        "sampler's stream",
+    ],
     "record/unwritten.py": ["held back"],
     "reports/files.py": HANDED_ON,
     "reports/formats/tensorboard.py": HANDED_ON,
@@ -367,7 +401,11 @@ WRITERS: dict[str, list[str] | str] = {
 
 def test_what_writes_a_file_of_ours_has_a_row_for_it() -> None:
     house = CHECKOUT / "tuilab"
-    writers = {str(path.relative_to(house)) for path in house.rglob("*.py") if WRITES.search(path.read_text())}
+    writers = {
+        str(path.relative_to(house))
+        for path in house.rglob("*.py")
+        if WRITES.search(path.read_text())
+    }
 
     assert writers == WRITERS.keys()
     rows = {row for rows in WRITERS.values() if isinstance(rows, list) for row in rows}
@@ -383,26 +421,58 @@ os.abort()
 
 def one_name_each(path: str) -> str:
     """Return a path with the names that differ from run to run as they are in the table."""
-    path = re.sub(r"\d{8}T\d{9}Z-[\w-]+-[0-9a-f]{6}", "RUN", path.replace(RUN, "RUN").replace(WAITS, "RUN"))
+    path = re.sub(
+        r"\d{8}T\d{9}Z-[\w-]+-[0-9a-f]{6}", "RUN", path.replace(RUN, "RUN").replace(WAITS, "RUN")
+    )
     return re.sub(r"(worker|sampler|rank)-\d+", r"\1-0", path).replace("sampler-0", "sampler")
 
 
 @pytest.mark.slow
-def test_each_file_that_a_session_leaves_has_a_row(tuilab: Callable[..., Any], tmp_path: Path, root: Path) -> None:
+def test_each_file_that_a_session_leaves_has_a_row(
+    tuilab: Callable[..., Any], tmp_path: Path, root: Path
+) -> None:
     write_scenario(tmp_path, CRASHES, name="crashes")
     for name in ("one", "two"):
-        write_scenario(tmp_path, 'if False: lab.claim_ratio("r", "a/b", at_least=1)\nlab.claim("it-is-so", True)', name=name)
-    kept_in = {f"XDG_{name.upper()}_HOME": str(tmp_path / name) for name in ("state", "cache", "config")}
+        write_scenario(
+            tmp_path,
+            'if False: lab.claim_ratio("r", "a/b", at_least=1)\nlab.claim("it-is-so", True)',
+            name=name,
+        )
+    kept_in = {
+        f"XDG_{name.upper()}_HOME": str(tmp_path / name) for name in ("state", "cache", "config")
+    }
     for line in (
         "run crashes.py --headless", "run one.py --headless", "note last good --tag kept", "list", "runs",
         "export last -o run.tgz", "import run.tgz --root runs/other", "queue pause", "run one.py two.py --detach",
     ):  # fmt: skip
         tuilab(*line.split(), env=kept_in)
-    left = {str(path.relative_to(tmp_path)).replace("runs/other", "runs") for path in tmp_path.rglob("*") if path.is_file()}
-    tuilab("queue", "cancel", *[path.stem for path in (root / queue.FOLDER).glob("*.json")], env=kept_in)
+    left = {
+        str(path.relative_to(tmp_path)).replace("runs/other", "runs")
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+    tuilab(
+        "queue",
+        "cancel",
+        *[path.stem for path in (root / queue.FOLDER).glob("*.json")],
+        env=kept_in,
+    )
 
-    names = {one_name_each(path) for path in left if path.startswith(("runs", "state", "cache", "config", "run.tgz"))}
+    names = {
+        one_name_each(path)
+        for path in left
+        if path.startswith(("runs", "state", "cache", "config", "run.tgz"))
+    }
     rows = {one_name_each(str(place(name))): name for name in OWN}
     assert names - rows.keys() == set()
-    seldom = {"carrier", "word for the carrier", "folded", "held back", "taken out", "calibration", "choices", "config"}
+    seldom = {
+        "carrier",
+        "word for the carrier",
+        "folded",
+        "held back",
+        "taken out",
+        "calibration",
+        "choices",
+        "config",
+    }
     assert {*rows.values()} - {rows[name] for name in names} == seldom

@@ -56,10 +56,16 @@ def journal(tmp_path: Path) -> Iterator[Writer]:
 
 @pytest.fixture
 def make_lab(journal: Writer, tmp_path: Path) -> Iterator[Callable[..., Lab]]:
-    words: dict[str, Any] = {"run_dir": str(tmp_path), "writer": "worker-0", "source_dir": str(tmp_path)}
+    words: dict[str, Any] = {
+        "run_dir": str(tmp_path),
+        "writer": "worker-0",
+        "source_dir": str(tmp_path),
+    }
     ours, theirs = socket_pair()
     with ours, theirs:
-        yield lambda **more: Lab(journal, tmp_path, messages.WorkerLine(ours), WorkerOrder(**words, **more))
+        yield lambda **more: Lab(
+            journal, tmp_path, messages.WorkerLine(ours), WorkerOrder(**words, **more)
+        )
 
 
 @pytest.fixture
@@ -79,7 +85,9 @@ def held(tmp_path: Path) -> list[tuple[int, int]]:
 # ---- what a worker tells
 
 
-def test_what_torch_holds_is_told_twice_a_second_at_most(cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
+def test_what_torch_holds_is_told_twice_a_second_at_most(
+    cuda: "FakeCuda", lab: Lab, tmp_path: Path
+) -> None:
     device = lab.device("cuda:1")
     cuda.gpus[1].allocate(3 * MIB)
     for step in range(21):
@@ -88,12 +96,20 @@ def test_what_torch_holds_is_told_twice_a_second_at_most(cuda: "FakeCuda", lab: 
 
     assert device == torch.device("cuda:1")
     assert held(tmp_path) == [(3, 4)] * 5  # in two seconds, with both ends
-    assert {record.uuid for record in recorded(tmp_path) if isinstance(record, GpuHeld)} == {cuda.gpus[1].uuid}
+    assert {record.uuid for record in recorded(tmp_path) if isinstance(record, GpuHeld)} == {
+        cuda.gpus[1].uuid
+    }
 
 
-def test_stages_progress_and_the_end_tell_it_too(cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
+def test_stages_progress_and_the_end_tell_it_too(
+    cuda: "FakeCuda", lab: Lab, tmp_path: Path
+) -> None:
     lab.device("cuda:0")
-    calls: list[Callable[[], None]] = [lambda: lab.stage("load"), lambda: lab.progress(1, 2), lab.close]
+    calls: list[Callable[[], None]] = [
+        lambda: lab.stage("load"),
+        lambda: lab.progress(1, 2),
+        lab.close,
+    ]
     for tell in calls:
         cuda.gpus[0].allocate(2 * MIB)
         cuda.sleep(1)
@@ -102,12 +118,21 @@ def test_stages_progress_and_the_end_tell_it_too(cuda: "FakeCuda", lab: Lab, tmp
     assert held(tmp_path) == [(2, 2), (4, 4), (6, 6)]
 
 
-def test_a_race_on_the_current_gpu_tells_it_of_that_one(cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
+def test_a_race_on_the_current_gpu_tells_it_of_that_one(
+    cuda: "FakeCuda", lab: Lab, tmp_path: Path
+) -> None:
     cuda.set_device(1)
     cuda.gpus[1].allocate(2 * MIB)
-    lab.race(one=lambda: cuda.work(10**5), two=lambda: cuda.work(10**5), device=torch.device("cuda"), seconds=0.01)
+    lab.race(
+        one=lambda: cuda.work(10**5),
+        two=lambda: cuda.work(10**5),
+        device=torch.device("cuda"),
+        seconds=0.01,
+    )
 
-    assert {record.uuid for record in recorded(tmp_path) if isinstance(record, GpuHeld)} == {cuda.gpus[1].uuid}
+    assert {record.uuid for record in recorded(tmp_path) if isinstance(record, GpuHeld)} == {
+        cuda.gpus[1].uuid
+    }
 
 
 def test_to_tell_it_the_gpu_is_not_waited_for(cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
@@ -120,7 +145,9 @@ def test_to_tell_it_the_gpu_is_not_waited_for(cuda: "FakeCuda", lab: Lab, tmp_pa
     assert cuda.now - before < 1e6  # nanoseconds, of the second that it will take
 
 
-def test_between_the_blocks_of_a_race_it_is_told_and_in_none_of_them(cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
+def test_between_the_blocks_of_a_race_it_is_told_and_in_none_of_them(
+    cuda: "FakeCuda", lab: Lab, tmp_path: Path
+) -> None:
     """The arms log in their blocks; what is told there would be a part of their times."""
     device = lab.device("cuda:0")
 
@@ -149,17 +176,25 @@ def test_an_arm_in_a_process_of_its_own_tells_it_at_its_end(
     assert (before, held(tmp_path)) == ([], [(0, 2)])
 
 
-@pytest.mark.parametrize("arm", [None, ArmOrder(arm="a", function="run")], ids=["a repeat", "an arm of its own"])
-@pytest.mark.parametrize("failure", ["raise RuntimeError('CUDA out of memory')", "raise SystemExit(3)"])
+@pytest.mark.parametrize(
+    "arm", [None, ArmOrder(arm="a", function="run")], ids=["a repeat", "an arm of its own"]
+)
+@pytest.mark.parametrize(
+    "failure", ["raise RuntimeError('CUDA out of memory')", "raise SystemExit(3)"]
+)
 def test_a_worker_that_fails_tells_it_for_the_last_time(
     cuda: "FakeCuda", tmp_path: Path, failure: str, arm: ArmOrder | None
 ) -> None:
     (tmp_path / "journal").mkdir()
-    (tmp_path / "scenario.py").write_text(f'"""A lesson."""\ndef run(lab):\n lab.device("cuda:1")\n {failure}\n')
+    (tmp_path / "scenario.py").write_text(
+        f'"""A lesson."""\ndef run(lab):\n lab.device("cuda:1")\n {failure}\n'
+    )
     cuda.gpus[1].allocate(3 * MIB)
     ours, theirs = socket_pair()
     with ours, theirs:
-        order = WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), arm=arm)
+        order = WorkerOrder(
+            run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), arm=arm
+        )
         if not (child := os.fork()):
             try:
                 serve(order, messages.WorkerLine(theirs))
@@ -179,7 +214,9 @@ def test_on_the_cpu_nobody_is_asked(unused_cuda: "FakeCuda", lab: Lab, tmp_path:
     assert (held(tmp_path), unused_cuda.initialised_by) == ([], "")
 
 
-def test_an_allocator_that_asks_the_driver_tells_nothing_after_an_error(cuda: "FakeCuda", lab: Lab, tmp_path: Path) -> None:
+def test_an_allocator_that_asks_the_driver_tells_nothing_after_an_error(
+    cuda: "FakeCuda", lab: Lab, tmp_path: Path
+) -> None:
     lab.device("cuda:0")
     cuda.counts_asked, cuda.broken = False, "CUDA error: device-side assert triggered"
     lab.log(0, loss=1.0)
@@ -191,11 +228,15 @@ def test_an_allocator_that_asks_the_driver_tells_nothing_after_an_error(cuda: "F
 
 
 def box(count: int) -> list[events.Record]:
-    return [GpuFound(uuid=f"GPU-u{n}", index=n, name="H100", bytes_total=80 << 30) for n in range(count)]
+    return [
+        GpuFound(uuid=f"GPU-u{n}", index=n, name="H100", bytes_total=80 << 30) for n in range(count)
+    ]
 
 
 def chosen(uuid: str) -> EnvironmentRecorded:
-    return EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": uuid})
+    return EnvironmentRecorded(
+        part="cuda", facts={"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": uuid}
+    )
 
 
 def sampled(**gpus: dict[str, float]) -> Sampled:
@@ -216,7 +257,12 @@ def drawn(summary: RunSummary, **more: bool) -> dict[str, list[float]]:
 
 def test_the_memory_of_a_run_is_that_of_its_own_gpu_and_of_others_on_request() -> None:
     used = {f"u{n}": {"memory_used_bytes": 70.0 + n} for n in range(3)}
-    summary = folded(*box(3), chosen("u1"), sampled(**used), GpuHeld(uuid="u1", allocated_bytes=2, reserved_bytes=4))
+    summary = folded(
+        *box(3),
+        chosen("u1"),
+        sampled(**used),
+        GpuHeld(uuid="u1", allocated_bytes=2, reserved_bytes=4),
+    )
 
     assert [label_of(gpu, summary) for gpu in own_gpus(summary)] == ["GPU 1"]
     assert [gpu.uuid for gpu in other_gpus(summary)] == ["GPU-u0", "GPU-u2"]
@@ -279,7 +325,11 @@ HELD = GpuHeld(uuid="u0", allocated_bytes=1 << 30, reserved_bytes=2 << 30)
 
 
 def test_where_pids_match_the_memory_of_a_run_is_the_drivers_word_and_torchs() -> None:
-    reading = {"memory_used_bytes": 5.0 * (1 << 30), "memory_tree_bytes": 3.0 * (1 << 30), "foreign_processes": 0.0}
+    reading = {
+        "memory_used_bytes": 5.0 * (1 << 30),
+        "memory_tree_bytes": 3.0 * (1 << 30),
+        "foreign_processes": 0.0,
+    }
 
     assert rows(sampled(u0=reading), HELD) == {
         "GPU 0": "at most 5 GiB used, by all processes, H100",
@@ -288,24 +338,44 @@ def test_where_pids_match_the_memory_of_a_run_is_the_drivers_word_and_torchs() -
     }
 
 
-def test_torch_tells_what_it_gave_out_between_two_looks_and_the_driver_may_have_been_asked_too_seldom() -> None:
-    reading = {"memory_used_bytes": 5.0 * (1 << 30), "memory_tree_bytes": 1.0 * (1 << 30), "foreign_processes": 0.0}
-    peak = GpuHeld(uuid="u0", allocated_bytes=1 << 20, reserved_bytes=2 << 30, allocated_peak_bytes=3 << 29)
+def test_torch_tells_what_it_gave_out_between_two_looks_and_the_driver_may_have_been_asked_too_seldom() -> (
+    None
+):
+    reading = {
+        "memory_used_bytes": 5.0 * (1 << 30),
+        "memory_tree_bytes": 1.0 * (1 << 30),
+        "foreign_processes": 0.0,
+    }
+    peak = GpuHeld(
+        uuid="u0", allocated_bytes=1 << 20, reserved_bytes=2 << 30, allocated_peak_bytes=3 << 29
+    )
 
     told = rows(sampled(u0=reading), HELD, peak)["  this run"]
     assert told == "at most: torch reserved 2 GiB, allocated 1.5 GiB; the driver reported 1 GiB"
 
 
-def test_in_a_container_the_memory_of_a_run_is_its_own_word_and_what_that_leaves_out_is_said() -> None:
+def test_in_a_container_the_memory_of_a_run_is_its_own_word_and_what_that_leaves_out_is_said() -> (
+    None
+):
     why = "not visible in a container: the driver names processes by pids of the host"
-    found = rows(sampled(u0={"memory_used_bytes": 5.0 * (1 << 30)}), HELD, Unavailable(what="gpu processes", reason=why))
+    found = rows(
+        sampled(u0={"memory_used_bytes": 5.0 * (1 << 30)}),
+        HELD,
+        Unavailable(what="gpu processes", reason=why),
+    )
 
-    assert found["  this run"] == f"at most: torch reserved 2 GiB, allocated 1 GiB; memory of CUDA itself: n/a: {why}"
+    assert (
+        found["  this run"]
+        == f"at most: torch reserved 2 GiB, allocated 1 GiB; memory of CUDA itself: n/a: {why}"
+    )
     assert found["  others"] == f"n/a: {why}"
 
 
 def test_who_else_is_on_a_gpu_is_told_by_user_pid_and_memory_and_who_has_left() -> None:
-    alice, hidden = Tenant(4711, "alice", "", 3 << 30), Tenant(12, "", "its process is not visible from here")
+    alice, hidden = (
+        Tenant(4711, "alice", "", 3 << 30),
+        Tenant(12, "", "its process is not visible from here"),
+    )
     summary = folded(
         *box(2),
         chosen("u0"),
@@ -322,7 +392,9 @@ def test_who_else_is_on_a_gpu_is_told_by_user_pid_and_memory_and_who_has_left() 
 def test_of_very_many_others_the_first_are_named_and_the_rest_counted() -> None:
     many = [Tenant(pid, "bob", "", 1) for pid in range(20)]
 
-    assert rows(GpuShared(uuid="GPU-u0", others=many, count=33, t=5))["  others"].endswith("bob (pid 4) 1 B, and 28 more")
+    assert rows(GpuShared(uuid="GPU-u0", others=many, count=33, t=5))["  others"].endswith(
+        "bob (pid 4) 1 B, and 28 more"
+    )
 
 
 # ---- when its clocks were held down
@@ -335,7 +407,10 @@ def reading(at_s: float, mask: float) -> Sampled:
 
 
 def spans(*records: events.Record) -> list[tuple[float, float, int]]:
-    return [(one.begin_t / 1e9, one.end_t / 1e9, one.mask) for one in Throttling().of(folded(*records), "GPU-u0")]
+    return [
+        (one.begin_t / 1e9, one.end_t / 1e9, one.mask)
+        for one in Throttling().of(folded(*records), "GPU-u0")
+    ]
 
 
 def test_what_holds_clocks_down_lasts_until_a_reading_says_otherwise() -> None:
@@ -385,7 +460,10 @@ def test_of_readings_that_come_one_by_one_only_the_new_are_gone_through() -> Non
 
 def test_readings_that_come_late_or_are_taken_back_count_as_if_all_were_read_at_once() -> None:
     """A second sampler's stream is read behind that of the first; a run that is played again goes back."""
-    states = [GpuState(at * 10**9, "GPU-u0", mask, None) for at, mask in ((1, 0x8), (4, 0x0), (2, 0x20), (3, 0x0), (5, 0x4))]
+    states = [
+        GpuState(at * 10**9, "GPU-u0", mask, None)
+        for at, mask in ((1, 0x8), (4, 0x0), (2, 0x20), (3, 0x0), (5, 0x4))
+    ]
     throttling = Throttling()
 
     for moment in (2, 5, 3, 5, 0, 1, 4):
@@ -396,7 +474,9 @@ def test_readings_that_come_late_or_are_taken_back_count_as_if_all_were_read_at_
     ]  # fmt: skip
 
 
-def test_the_rows_about_gpus_are_made_again_when_one_of_them_says_something_new_and_not_else() -> None:
+def test_the_rows_about_gpus_are_made_again_when_one_of_them_says_something_new_and_not_else() -> (
+    None
+):
     gpu = GpuFound(uuid="GPU-u0", index=0, name="H100", bytes_total=80)
     held = GpuHeld(uuid="u0", allocated_bytes=1, reserved_bytes=2)
     news: list[events.Record] = [
@@ -419,6 +499,8 @@ def test_what_was_not_measured_of_a_gpu_is_told_by_the_name_that_it_has_everywhe
     told = {"GPU-u1": "GPU is lost", "GPU-u1 power_w": "Not Supported", "numa": "so"}
 
     gpu = GpuFound(uuid="GPU-u1", index=1, name="H100", bytes_total=80)
-    found = unmeasured(folded(gpu, *(Unavailable(what=what, reason=why) for what, why in told.items())))
+    found = unmeasured(
+        folded(gpu, *(Unavailable(what=what, reason=why) for what, why in told.items()))
+    )
 
     assert found == [("GPU 1", "GPU is lost"), ("GPU 1 power_w", "Not Supported"), ("numa", "so")]

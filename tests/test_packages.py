@@ -47,7 +47,9 @@ def test_imports_of_modules_and_their_packages_make_no_cycle() -> None:
 def test_every_package_has_a_docstring() -> None:
     inits = [path for name, path in MODULES.items() if path.name == "__init__.py"]
 
-    assert {package_of(".".join(path.relative_to(HOUSE.parent).parts)) for path in inits} == set(PACKAGES)
+    assert {package_of(".".join(path.relative_to(HOUSE.parent).parts)) for path in inits} == set(
+        PACKAGES
+    )
     assert [path for path in inits if not ast.get_docstring(ast.parse(path.read_text()))] == []
 
 
@@ -59,7 +61,9 @@ def test_no_folder_has_too_many_modules() -> None:
 
 @pytest.mark.parametrize(("library", "package"), [("torch", "lab"), ("textual", "tui")])
 def test_only_one_package_imports_a_heavy_library(library: str, package: str) -> None:
-    importers = {name for name in MODULES if library in {other.split(".")[0] for other in imports(name)}}
+    importers = {
+        name for name in MODULES if library in {other.split(".")[0] for other in imports(name)}
+    }
 
     assert {package_of(name) for name in importers} == {package}
 
@@ -73,7 +77,11 @@ def test_engines_are_reached_through_their_table_alone() -> None:
 
 def test_one_door_leads_to_numpy_and_none_from_the_process_of_a_scenario() -> None:
     """Where it is loaded through ours it computes with one thread, which is not for what a user measures."""
-    knows = {name for name in MODULES if {"numpy", "scipy"} & {other.split(".")[0] for other in imports(name)}}
+    knows = {
+        name
+        for name in MODULES
+        if {"numpy", "scipy"} & {other.split(".")[0] for other in imports(name)}
+    }
     known = [name for name in MODULES if package_of(name) == "lab"]
     for name in known:  # grows
         known += sorted({other for other in imports(name) if other in MODULES} - {*known})
@@ -85,20 +93,32 @@ def test_one_door_leads_to_numpy_and_none_from_the_process_of_a_scenario() -> No
 def test_one_door_leads_to_the_device() -> None:
     """Whoever asks torch.cuda elsewhere makes a context where none is wanted, and stands beside the model of it in tests."""
     behind = ("torch.cuda", "torch.accelerator", "torch._C._cuda")
-    asks = {name for name in MODULES if any(other.startswith(behind) for other in {*imports(name), *_dotted(name)})}
+    asks = {
+        name
+        for name in MODULES
+        if any(other.startswith(behind) for other in {*imports(name), *_dotted(name)})
+    }
 
     assert {name.rpartition(".")[0] for name in asks} == {"tuilab.lab.device"}
 
 
 def _dotted(module: str) -> set[str]:
     """Return the names with dots that a module uses, as `torch.cuda`, and those that it imports from one."""
-    imported = [(node.module, alias.name) for node in nodes(module) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    imported = [
+        (node.module, alias.name)
+        for node in nodes(module)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
     used = {ast.unparse(node) for node in nodes(module) if isinstance(node, ast.Attribute)}
     return used | {f"{source}.{name}" for source, name in imported}
 
 
 def test_no_renderer_of_reports_imports_another_one() -> None:
-    terminal = {f"tuilab.reports.{name}" for name in ("plain", "several", "compare_text", "claim_history_text", "sweeps.text")}
+    terminal = {
+        f"tuilab.reports.{name}"
+        for name in ("plain", "several", "compare_text", "claim_history_text", "sweeps.text")
+    }
     formats = {f"tuilab.reports.formats.{kind}" for kind in ENDINGS.values()}
     renderers = terminal | formats
 

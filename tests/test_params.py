@@ -49,43 +49,71 @@ def complaint(param: Param, text: str) -> str:
         (Param("size", "choice", 32, choices=(32, 64)), "64", 64),
     ],
 )
-def test_text_becomes_a_value_of_the_parameters_type(param: Param, text: str, value: object) -> None:
+def test_text_becomes_a_value_of_the_parameters_type(
+    param: Param, text: str, value: object
+) -> None:
     parsed = parse(param, text)
 
     assert (parsed, type(parsed)) == (value, type(value))
 
 
-@pytest.mark.parametrize("text", ["", "abc", "1_000", "1e3", "5.0", "0x10", "５", "--5", "nan", "9" * 19, "9" * 5000, "1\n2"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "abc", "1_000", "1e3", "5.0", "0x10", "５", "--5", "nan", "9" * 19, "9" * 5000, "1\n2"],
+)
 def test_a_whole_number_is_written_in_plain_digits(text: str) -> None:
     assert "is not a whole number; it takes 1..10000 (default 500)" in complaint(ROWS, text)
 
 
-@pytest.mark.parametrize("text", ["", "nan", "inf", "-inf", "Infinity", "1_0.0", "1e999", "0x1p3", "1,5", "."])
+@pytest.mark.parametrize(
+    "text", ["", "nan", "inf", "-inf", "Infinity", "1_0.0", "1e999", "0x1p3", "1,5", "."]
+)
 def test_a_number_is_finite_and_plain(text: str) -> None:
     assert "is not a number; it takes 1e-06..1 (default 0.001)" in complaint(RATE, text)
 
 
 def test_the_complaint_names_the_parameter_what_it_takes_and_the_default() -> None:
-    assert complaint(ROWS, "abc") == 'rows: "abc" is not a whole number; it takes 1..10000 (default 500)'
-    assert complaint(ROWS, "20000") == "rows: 20000 is out of range; it takes 1..10000 (default 500)"
-    assert complaint(DEVICE, "gpu") == 'device: "gpu" is not one of auto, cpu, cuda, cuda:N (default auto)'
+    assert (
+        complaint(ROWS, "abc")
+        == 'rows: "abc" is not a whole number; it takes 1..10000 (default 500)'
+    )
+    assert (
+        complaint(ROWS, "20000") == "rows: 20000 is out of range; it takes 1..10000 (default 500)"
+    )
+    assert (
+        complaint(DEVICE, "gpu")
+        == 'device: "gpu" is not one of auto, cpu, cuda, cuda:N (default auto)'
+    )
     assert complaint(AMP, "maybe") == (
         'amp: "maybe" is not true or false; it takes true, yes, on, 1 or false, no, off, 0 (default true)'
     )
 
 
-@pytest.mark.parametrize("text", ["cuda:", "cuda:x", "cuda:-1", "cuda:03", "cuda:٣", "cuda:1,2", "cuda:N", "mps", "cuda:99999"])
+@pytest.mark.parametrize(
+    "text",
+    ["cuda:", "cuda:x", "cuda:-1", "cuda:03", "cuda:٣", "cuda:1,2", "cuda:N", "mps", "cuda:99999"],
+)
 def test_a_gpu_is_named_by_its_number(text: str) -> None:
-    assert complaint(DEVICE, text) == f'device: "{text}" is not one of auto, cpu, cuda, cuda:N (default auto)'
+    assert (
+        complaint(DEVICE, text)
+        == f'device: "{text}" is not one of auto, cpu, cuda, cuda:N (default auto)'
+    )
 
 
 @pytest.mark.parametrize("text", ["MIG-3f2a", "GPU-3f2a"])
 def test_who_gives_the_name_of_a_gpu_or_of_a_slice_is_told_where_it_belongs(text: str) -> None:
-    assert complaint(DEVICE, text).endswith("(default auto); to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES")
+    assert complaint(DEVICE, text).endswith(
+        "(default auto); to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"
+    )
 
 
 @pytest.mark.parametrize(
-    "param", [DEVICE._replace(name="kind"), DEVICE._replace(choices=("auto", "cpu")), NOTE._replace(name="device")]
+    "param",
+    [
+        DEVICE._replace(name="kind"),
+        DEVICE._replace(choices=("auto", "cpu")),
+        NOTE._replace(name="device"),
+    ],
 )
 def test_only_a_device_that_may_be_cuda_takes_a_gpu(param: Param) -> None:
     assert "cuda:N" not in describe(param)
@@ -114,7 +142,12 @@ def test_any_text_is_a_value_in_range_or_a_usage_error(param: Param, text: str) 
 
     assert type(value).__name__ == {"choice": "str"}.get(param.type, param.type)
     assert isinstance(value, str) or math.isfinite(value)
-    assert param.low is None or param.high is None or isinstance(value, str) or param.low <= value <= param.high
+    assert (
+        param.low is None
+        or param.high is None
+        or isinstance(value, str)
+        or param.low <= value <= param.high
+    )
 
 
 @given(st.integers(-(2**63) + 1, 2**63 - 1))
@@ -192,7 +225,13 @@ def test_a_phrase_says_what_a_parameter_takes() -> None:
 @pytest.mark.parametrize(
     ("comment", "label", "low", "high", "quick"),
     [
-        ("# operator calls in the loop, 1..10000 (quick 100)", "operator calls in the loop", 1, 10000, 100),
+        (
+            "# operator calls in the loop, 1..10000 (quick 100)",
+            "operator calls in the loop",
+            1,
+            10000,
+            100,
+        ),
         ("# operator calls in the loop, 1..10000", "operator calls in the loop", 1, 10000, None),
         ("# operator calls in the loop (quick 100)", "operator calls in the loop", None, None, 100),
         ("#operator   calls", "operator calls", None, None, None),
@@ -215,11 +254,20 @@ def test_numbers_of_a_range_may_have_points_and_exponents() -> None:
     assert (param.low, param.high, param.quick, param.default) == (1e-6, 2.5, 0.1, 1.0)
 
 
-@pytest.mark.parametrize("comment", ["# 1..10", "# 600..1", "# 1..1000 (quick 5000)", "# calls (quick many)"])
+@pytest.mark.parametrize(
+    "comment", ["# 1..10", "# 600..1", "# 1..1000 (quick 5000)", "# calls (quick many)"]
+)
 def test_a_default_or_quick_value_that_breaks_its_own_rule_is_refused(comment: str) -> None:
     with pytest.raises(UsageError):
         with_comment(Param("rows", "int", 500), comment)
 
 
 def test_values_are_spelled_as_a_user_types_them() -> None:
-    assert [spell(value) for value in (True, 5.0, 1e-6, 1e300, "x", None)] == ["true", "5", "1e-06", "1e+300", "x", ""]
+    assert [spell(value) for value in (True, 5.0, 1e-6, 1e300, "x", None)] == [
+        "true",
+        "5",
+        "1e-06",
+        "1e+300",
+        "x",
+        "",
+    ]

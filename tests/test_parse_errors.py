@@ -13,16 +13,37 @@ Tuilab = Callable[..., CompletedProcess[str]]
     [
         (["list", "nothing"], "got unexpected extra argument (nothing); see `tuilab list --help`"),
         (["show"], "missing argument NAME; see `tuilab show --help`"),
-        (["queue", "zz"], "no subcommand zz; there are again, cancel, move, pause, resume; see `tuilab queue --help`"),
+        (
+            ["queue", "zz"],
+            "no subcommand zz; there are again, cancel, move, pause, resume; see `tuilab queue --help`",
+        ),
         (["runn"], "no subcommand runn; did you mean run? See `tuilab --help`"),
         (["queue", "mov"], "no subcommand mov; did you mean move? See `tuilab queue --help`"),
         (["--zz"], "no option --zz; see `tuilab --help`"),
-        (["run", "softmax", "--quik"], "no option --quik; did you mean --quick or --quiet? See `tuilab run --help`"),
-        (["run", "softmax", "--predict"], "option '--predict' requires an argument; see `tuilab run --help`"),
-        (["run", "softmax", "--repeat", "0"], "--repeat: 0 is not in the range 1<=x<=1000; see `tuilab run --help`"),
-        (["runs", "--limit", "x"], "--limit: 'x' is not a valid whole number; see `tuilab runs --help`"),
-        (["config", "zz"], "'zz' is not one of 'print', 'path', 'validate'; see `tuilab config --help`"),
-        (["config", "print", "--json=1"], "option '--json' does not take a value; see `tuilab config --help`"),
+        (
+            ["run", "softmax", "--quik"],
+            "no option --quik; did you mean --quick or --quiet? See `tuilab run --help`",
+        ),
+        (
+            ["run", "softmax", "--predict"],
+            "option '--predict' requires an argument; see `tuilab run --help`",
+        ),
+        (
+            ["run", "softmax", "--repeat", "0"],
+            "--repeat: 0 is not in the range 1<=x<=1000; see `tuilab run --help`",
+        ),
+        (
+            ["runs", "--limit", "x"],
+            "--limit: 'x' is not a valid whole number; see `tuilab runs --help`",
+        ),
+        (
+            ["config", "zz"],
+            "'zz' is not one of 'print', 'path', 'validate'; see `tuilab config --help`",
+        ),
+        (
+            ["config", "print", "--json=1"],
+            "option '--json' does not take a value; see `tuilab config --help`",
+        ),
         (["import", "/none.tgz"], "file '/none.tgz' does not exist; see `tuilab import --help`"),
         (
             ["sweep", "--set", "lr=1", "python", "train.py", "--steps", "2"],

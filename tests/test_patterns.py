@@ -13,19 +13,29 @@ from tests.conftest import CHECKOUT
 parser: Any = vars(re)["_parser"]  # how Python itself reads a pattern
 SEARCHING = "search|subn?|split|findall|finditer"
 HARMLESS = {"names.py": [r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"]}  # gives one letter back, and fits
-FILES = [path for path in sorted((CHECKOUT / "tuilab").rglob("*.py")) if "import re\n" in path.read_text()]
+FILES = [
+    path
+    for path in sorted((CHECKOUT / "tuilab").rglob("*.py"))
+    if "import re\n" in path.read_text()
+]
 
 
 def patterns(path: Path) -> Iterator[str]:
     """Yield the patterns in a file with which it searches: what has to fit from the beginning is tried once."""
     text = path.read_text()
     tree = ast.parse(text)
-    values = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    values = {
+        ast.unparse(node.targets[0]): node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+    }
     for name in re.findall(rf"\b(_?[A-Z]\w*)\.(?:{SEARCHING})\(", text):
         if isinstance(made := values.get(name), ast.Call):
             yield from written(made.args[0], values)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and re.fullmatch(rf"re\.(?:{SEARCHING})", ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and re.fullmatch(
+            rf"re\.(?:{SEARCHING})", ast.unparse(node.func)
+        ):
             yield from written(node.args[0], values)
 
 
@@ -53,25 +63,33 @@ def is_endless(items: list[Any]) -> bool:
             return is_endless([*value[-1], *items[at + 1 :]])
         elif name == "BRANCH":
             return any(is_endless([*branch, *items[at + 1 :]]) for branch in value[1])
-        elif not (name == "ASSERT" and value[0] > 0) and not (name == "ASSERT_NOT" and value[0] > 0):
+        elif not (name == "ASSERT" and value[0] > 0) and not (
+            name == "ASSERT_NOT" and value[0] > 0
+        ):
             return False
     return False
 
 
-@pytest.mark.parametrize("pattern", [r"[ \t]+(?=x)", r"\s*\(quick", r"(a+)b", r"x?[ ]+y", r"(?:b|a*c)", r"(?=a)[a-z]+!"])
+@pytest.mark.parametrize(
+    "pattern", [r"[ \t]+(?=x)", r"\s*\(quick", r"(a+)b", r"x?[ ]+y", r"(?:b|a*c)", r"(?=a)[a-z]+!"]
+)
 def test_a_pattern_that_is_tried_to_the_end_at_every_place_is_known(pattern: str) -> None:
     assert is_endless(list(parser.parse(pattern)))
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"`+", r"(?<!\s)\s+x", r"\b\d+x", r"a+" + r"", r"x[ ]+y", r"^\s+x", r"[\t\n]+", r"a{1,3}b"]
+    "pattern",
+    [r"`+", r"(?<!\s)\s+x", r"\b\d+x", r"a+" + r"", r"x[ ]+y", r"^\s+x", r"[\t\n]+", r"a{1,3}b"],
 )
 def test_a_pattern_that_is_tried_once_is_let_be(pattern: str) -> None:
     assert not is_endless(list(parser.parse(pattern)))
 
 
 def test_no_pattern_of_ours_is_tried_to_the_end_at_every_place() -> None:
-    found = {path.name: [one for one in patterns(path) if is_endless(list(parser.parse(one)))] for path in FILES}
+    found = {
+        path.name: [one for one in patterns(path) if is_endless(list(parser.parse(one)))]
+        for path in FILES
+    }
 
     assert sum(len(list(patterns(path))) for path in FILES) > 30
     assert {name: odd for name, odd in found.items() if odd} == HARMLESS

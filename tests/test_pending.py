@@ -78,7 +78,9 @@ def go_on(late: "LateCuda") -> None:
 # ---- what is recorded
 
 
-def test_a_value_is_that_of_its_step_whatever_is_written_over_it(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_a_value_is_that_of_its_step_whatever_is_written_over_it(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     hold(late)
     loss = late.tensor(1.0)
     for step in range(4):
@@ -89,10 +91,14 @@ def test_a_value_is_that_of_its_step_whatever_is_written_over_it(late: "LateCuda
     go_on(late)
     lab.close()
 
-    assert [(record.s, record.v) for record in logged(tmp_path)] == [(step, {"loss": 2.0 ** (step + 1)}) for step in range(4)]
+    assert [(record.s, record.v) for record in logged(tmp_path)] == [
+        (step, {"loss": 2.0 ** (step + 1)}) for step in range(4)
+    ]
 
 
-def test_what_was_logged_on_a_side_stream_is_awaited_there(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_what_was_logged_on_a_side_stream_is_awaited_there(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     hold(late)
     loss = late.tensor(1.0)
     with late.gpus[0].stream():
@@ -108,10 +114,14 @@ def test_what_was_logged_on_a_side_stream_is_awaited_there(late: "LateCuda", lab
     assert values(tmp_path) == [{"loss": 2.0}, {"loss": 4.0}, {"loss": 8.0}, {"loss": 16.0}]
 
 
-def test_values_of_the_host_and_of_two_gpus_are_one_record(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_values_of_the_host_and_of_two_gpus_are_one_record(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     count = late.tensor([7], 1, torch.int64)
 
-    lab.log(0, right=torch.tensor(0.5), loss=late.tensor(2.0) * 3, count=count, is_on=True, arm="fp32")
+    lab.log(
+        0, right=torch.tensor(0.5), loss=late.tensor(2.0) * 3, count=count, is_on=True, arm="fp32"
+    )
     lab.close()
 
     (record,) = logged(tmp_path)
@@ -119,14 +129,18 @@ def test_values_of_the_host_and_of_two_gpus_are_one_record(late: "LateCuda", lab
     assert record.a == "fp32"
 
 
-def test_a_value_that_is_no_number_comes_over_as_well(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_a_value_that_is_no_number_comes_over_as_well(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     lab.log(0, a=late.tensor(math.nan), b=late.tensor(-math.inf, dtype=torch.float16))
     lab.close()
 
     assert repr(values(tmp_path)) == "[{'a': nan, 'b': -inf}]"
 
 
-def test_what_is_logged_in_any_mode_of_torch_comes_over(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_what_is_logged_in_any_mode_of_torch_comes_over(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     with torch.inference_mode():
         lab.log(0, loss=late.tensor(1.0))
     with torch.device("meta"):
@@ -161,7 +175,9 @@ def test_an_event_serves_a_record_and_is_used_again(late: "LateCuda", lab: Lab) 
 # ---- when it is written
 
 
-def test_no_call_waits_and_what_has_arrived_is_written_with_the_next(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_no_call_waits_and_what_has_arrived_is_written_with_the_next(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     hold(late)
     for step in range(300):
         lab.log(step, loss=late.tensor(float(step)))
@@ -215,7 +231,9 @@ def test_a_record_has_the_time_before_slots_were_made_for_it(
     assert logged(tmp_path)[0].at <= begun[0]
 
 
-def test_a_record_of_the_host_has_the_time_when_it_was_written(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_a_record_of_the_host_has_the_time_when_it_was_written(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     lab.log(0, loss=0.5)
 
     (record,) = logged(tmp_path)
@@ -241,7 +259,9 @@ def test_the_times_of_one_name_never_go_back(late: "LateCuda", lab: Lab, tmp_pat
         assert times == sorted(times)
 
 
-def test_after_all_has_arrived_the_host_logs_at_once(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_after_all_has_arrived_the_host_logs_at_once(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     lab.log(0, loss=late.tensor(1.0))
     while not values(tmp_path):
         lab.stage("on")
@@ -276,7 +296,10 @@ def test_what_is_logged_while_a_record_is_written_stands_behind_it(
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda late: late.tensor([1.0, 2.0]), r"loss takes a number, not a tensor of \(2,\) torch.float32 on cuda:0"),
+        (
+            lambda late: late.tensor([1.0, 2.0]),
+            r"loss takes a number, not a tensor of \(2,\) torch.float32 on cuda:0",
+        ),
         (lambda late: late.tensor([]), r"loss takes a number, not a tensor of \(0,\)"),
         (
             lambda late: late.tensor(1j, 1, torch.complex64),
@@ -286,7 +309,9 @@ def test_what_is_logged_while_a_record_is_written_stands_behind_it(
         (lambda late: "text", "loss takes a number, not 'text'"),
     ],
 )
-def test_what_is_no_number_is_refused_at_the_call(late: "LateCuda", lab: Lab, tmp_path: Path, make: Any, sentence: str) -> None:
+def test_what_is_no_number_is_refused_at_the_call(
+    late: "LateCuda", lab: Lab, tmp_path: Path, make: Any, sentence: str
+) -> None:
     with pytest.raises(TypeError, match=sentence):
         lab.log(0, first=late.tensor(1.0), loss=make(late))
     lab.close()
@@ -302,11 +327,16 @@ def test_a_name_that_cannot_be_written_is_refused_at_the_call(late: "LateCuda", 
         lab.log(0, **{f"value-{number}": late.tensor(1.0) for number in range(2000)})  # type: ignore[arg-type]
 
 
-def test_while_a_graph_is_recorded_nothing_is_taken_and_nothing_asked_for(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_while_a_graph_is_recorded_nothing_is_taken_and_nothing_asked_for(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     hold(late)
     lab.log(0, loss=late.tensor(1.0))
     late.gpus[0].is_recording_graph = True
-    with pytest.raises(ValueError, match="loss cannot be logged while its GPU records a graph; log it after a replay"):
+    with pytest.raises(
+        ValueError,
+        match="loss cannot be logged while its GPU records a graph; log it after a replay",
+    ):
         lab.log(1, loss=late.tensor(1.0))
     lab.log(2, other=1.0)
     lab.stage("recording")
@@ -317,7 +347,9 @@ def test_while_a_graph_is_recorded_nothing_is_taken_and_nothing_asked_for(late: 
     assert [record.s for record in logged(tmp_path)] == [2, 0]
 
 
-def test_a_thread_that_logs_numbers_of_the_host_spoils_no_graph_of_another(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_a_thread_that_logs_numbers_of_the_host_spoils_no_graph_of_another(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     hold(late)
     lab.log(0, loss=late.tensor(1.0))
     late.gpus[0].current.get_on(2)
@@ -346,15 +378,21 @@ def test_a_tensor_that_is_not_plain_is_told_what_to_hand_in(late: "LateCuda", la
         def __torch_dispatch__(cls, func: Any, *rest: Any) -> Any:
             raise RuntimeError("got mixed torch.Tensor and DTensor")
 
-    with pytest.raises(TypeError, match=r"loss takes a plain tensor, not a Sharded; pass full_tensor\(\)"):
+    with pytest.raises(
+        TypeError, match=r"loss takes a plain tensor, not a Sharded; pass full_tensor\(\)"
+    ):
         lab.log(0, loss=Sharded(torch.tensor(1.0), 0, lambda: torch.tensor(1.0)))
 
 
-def test_on_another_device_a_log_waits_for_its_value(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_on_another_device_a_log_waits_for_its_value(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     class Elsewhere(torch.Tensor):
         @staticmethod
         def __new__(cls) -> "Elsewhere":
-            return torch.Tensor._make_wrapper_subclass(cls, (), dtype=torch.float32, device=torch.device("mps", 0))
+            return torch.Tensor._make_wrapper_subclass(
+                cls, (), dtype=torch.float32, device=torch.device("mps", 0)
+            )
 
         @classmethod
         def __torch_dispatch__(cls, func: Any, *rest: Any) -> Any:
@@ -435,7 +473,9 @@ def test_what_a_gpu_had_computed_before_it_failed_is_written_and_the_rest_is_cou
     for step in range(100):
         lab.log(step, loss=late.tensor(float(step)), right=0.5)
     late.gpus[0].current.get_on(2 * 40)
-    late.gpus[0].fail("CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported")
+    late.gpus[0].fail(
+        "CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported"
+    )
 
     lab.bring_over()
     lab.close()
@@ -461,7 +501,9 @@ def test_a_gpu_that_hangs_is_given_up_once_and_the_other_one_is_heard(
     assert now[0] < 25
 
 
-def test_a_log_that_a_gpu_cannot_take_is_not_counted(late: "LateCuda", lab: Lab, journal: Writer) -> None:
+def test_a_log_that_a_gpu_cannot_take_is_not_counted(
+    late: "LateCuda", lab: Lab, journal: Writer
+) -> None:
     late.gpus[0].fail("CUDA error: unspecified launch failure")
     with pytest.raises((RuntimeError, TypeError)):
         lab.log(0, loss=late.tensor(1.0))
@@ -470,7 +512,9 @@ def test_a_log_that_a_gpu_cannot_take_is_not_counted(late: "LateCuda", lab: Lab,
     assert journal.lost == 0
 
 
-def test_the_count_of_what_is_held_back_is_on_disk(late: "LateCuda", lab: Lab, tmp_path: Path) -> None:
+def test_the_count_of_what_is_held_back_is_on_disk(
+    late: "LateCuda", lab: Lab, tmp_path: Path
+) -> None:
     hold(late)
     for step in range(7):
         lab.log(step, loss=late.tensor(1.0))

@@ -12,7 +12,9 @@ from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
 from tuilab.record.told import PROCESSES, RACING
 
-Told = tuple[str, int, int, str]  # the writer, what is done or the step, the total, and the unit; a step has no unit
+Told = tuple[
+    str, int, int, str
+]  # the writer, what is done or the step, the total, and the unit; a step has no unit
 
 
 def step(place: int, writer: str = "worker-0") -> Told:
@@ -23,13 +25,17 @@ def done(count: int, total: int, unit: str = "steps") -> Told:
     return "worker-0", count, total, unit
 
 
-def ends(story: Sequence[Told], run: RunStarted | None = None, apart_ns: int = 1) -> list[float | None]:
+def ends(
+    story: Sequence[Told], run: RunStarted | None = None, apart_ns: int = 1
+) -> list[float | None]:
     """Return where the axis of a chart ends that is drawn after each record, each time that it changes."""
     summary, end = RunSummary(run=run), None
     found: list[float | None] = []
     for t, (writer, count, total, unit) in enumerate(story, 1):
         record: Progressed | Logged = (
-            Progressed(done=count, total=total, unit=unit) if unit else Logged(s=count, v={"loss": 1.0})
+            Progressed(done=count, total=total, unit=unit)
+            if unit
+            else Logged(s=count, v={"loss": 1.0})
         )
         record.t = t * apart_ns
         fold([(writer, record)], summary)
@@ -38,7 +44,9 @@ def ends(story: Sequence[Told], run: RunStarted | None = None, apart_ns: int = 1
     return [end for end, _ in groupby(found)]
 
 
-def steps(first: int, last: int, apart: int = 1, *, told_every: int, total: int = 1000) -> Iterator[Told]:
+def steps(
+    first: int, last: int, apart: int = 1, *, told_every: int, total: int = 1000
+) -> Iterator[Told]:
     """Yield the records of a loop that tells its progress now and then, and logs now and then."""
     for place in range(first, last):
         if place % told_every == 0:
@@ -47,13 +55,19 @@ def steps(first: int, last: int, apart: int = 1, *, told_every: int, total: int 
             yield step(place)
 
 
-@pytest.mark.parametrize(("apart", "told_every"), [(1, 1), (1, 7), (1, 60), (10, 1), (10, 7), (100, 3), (50, 400)])
-def test_an_end_that_is_planned_stays_however_seldom_progress_or_points_come(apart: int, told_every: int) -> None:
+@pytest.mark.parametrize(
+    ("apart", "told_every"), [(1, 1), (1, 7), (1, 60), (10, 1), (10, 7), (100, 3), (50, 400)]
+)
+def test_an_end_that_is_planned_stays_however_seldom_progress_or_points_come(
+    apart: int, told_every: int
+) -> None:
     assert ends([*steps(0, 1000, apart, told_every=told_every), done(1000, 1000)]) == [None, 1000.0]
 
 
 def test_progress_that_is_told_before_its_step_counts_it_all_the_same() -> None:
-    assert ends([record for place in range(100) for record in (done(place + 1, 100), step(place))]) == [None, 100.0]
+    assert ends(
+        [record for place in range(100) for record in (done(place + 1, 100), step(place))]
+    ) == [None, 100.0]
 
 
 def test_values_that_come_late_from_a_gpu_do_not_move_the_end() -> None:
@@ -74,7 +88,10 @@ def test_epochs_that_are_told_between_the_steps_change_nothing() -> None:
     story = [
         record
         for epoch in range(5)
-        for record in (*steps(epoch * 200, epoch * 200 + 200, told_every=9), done(epoch + 1, 5, "epochs"))
+        for record in (
+            *steps(epoch * 200, epoch * 200 + 200, told_every=9),
+            done(epoch + 1, 5, "epochs"),
+        )
     ]
 
     assert ends(story) == [None, 1000.0]
@@ -82,14 +99,22 @@ def test_epochs_that_are_told_between_the_steps_change_nothing() -> None:
 
 def test_epochs_alone_are_no_end_of_steps() -> None:
     story = [
-        record for place in range(400) for record in (step(place), *([done(place // 100, 4, "epochs")] * (place % 10 == 0)))
+        record
+        for place in range(400)
+        for record in (step(place), *([done(place // 100, 4, "epochs")] * (place % 10 == 0)))
     ]
 
-    assert ends(story)[2:] == [None]  # a step that is both looks alike, until there are more steps than epochs
+    assert ends(story)[2:] == [
+        None
+    ]  # a step that is both looks alike, until there are more steps than epochs
 
 
 def test_the_points_of_a_sweep_are_no_steps_of_what_each_point_takes() -> None:
-    story = [record for size in (1, 2, 3, 4) for record in (*(done(count, 500) for count in range(0, 501, 50)), step(size))]
+    story = [
+        record
+        for size in (1, 2, 3, 4)
+        for record in (*(done(count, 500) for count in range(0, 501, 50)), step(size))
+    ]
 
     assert ends(story)[-1] is None
 
@@ -119,7 +144,13 @@ def test_what_a_command_printed_some_steps_ago_moves_no_end(late: int) -> None:
     story = [
         record
         for place in range(900)
-        for record in (step(place), *([done(max(place - late * (place > 60), 0), 900)] * (place % 10 == 0)))
+        for record in (
+            step(place),
+            *([done(max(place - late * (place > 60), 0), 900)] * (place % 10 == 0)),
+        )
     ]
 
-    assert ends(story, started(command=["python", "train.py"]), apart_ns=25_000_000) == [None, 900.0]
+    assert ends(story, started(command=["python", "train.py"]), apart_ns=25_000_000) == [
+        None,
+        900.0,
+    ]

@@ -69,7 +69,9 @@ def secrets_in(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("ending", ["html", "md", "json", "csv", "xml"])
-def test_no_report_has_a_secret_unless_it_is_asked_for(tuilab: Tuilab, old_run_dir: Path, tmp_path: Path, ending: str) -> None:
+def test_no_report_has_a_secret_unless_it_is_asked_for(
+    tuilab: Tuilab, old_run_dir: Path, tmp_path: Path, ending: str
+) -> None:
     for name, words in {"clean": [], "whole": ["--keep-private"]}.items():
         done = tuilab("report", "last", "-o", f"{tmp_path}/{name}.{ending}", *words)
         assert done.returncode == 0, done.stderr
@@ -78,39 +80,70 @@ def test_no_report_has_a_secret_unless_it_is_asked_for(tuilab: Tuilab, old_run_d
     assert secrets_in(clean) == set()
     assert ending == "csv" or RAISED in whole
     assert ending == "xml" or LOGGED in whole
-    assert ending in ("csv", "xml") or ("words taken out, for they look like secrets: " in clean and "--keep-private" in clean)
+    assert ending in ("csv", "xml") or (
+        "words taken out, for they look like secrets: " in clean and "--keep-private" in clean
+    )
     assert "taken out" not in whole
 
 
-def test_a_report_that_is_made_with_the_run_has_none_either(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    tuilab("run", str(write_scenario(tmp_path, LEAKS)), "--headless", "--quick", "--report", f"{tmp_path}/x.html")
+def test_a_report_that_is_made_with_the_run_has_none_either(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    tuilab(
+        "run",
+        str(write_scenario(tmp_path, LEAKS)),
+        "--headless",
+        "--quick",
+        "--report",
+        f"{tmp_path}/x.html",
+    )
 
     assert secrets_in((tmp_path / "x.html").read_text()) == set()
 
 
-def test_a_comparison_that_is_written_has_none(tuilab: Tuilab, old_run_dir: Path, tmp_path: Path) -> None:
-    assert tuilab("compare", str(old_run_dir), str(old_run_dir), "-o", f"{tmp_path}/x.html").returncode == 0
+def test_a_comparison_that_is_written_has_none(
+    tuilab: Tuilab, old_run_dir: Path, tmp_path: Path
+) -> None:
+    assert (
+        tuilab("compare", str(old_run_dir), str(old_run_dir), "-o", f"{tmp_path}/x.html").returncode
+        == 0
+    )
 
     assert secrets_in((tmp_path / "x.html").read_text()) == set()
 
 
-def test_no_archive_has_a_secret_and_the_run_that_comes_out_says_so(tuilab: Tuilab, old_run_dir: Path, tmp_path: Path) -> None:
+def test_no_archive_has_a_secret_and_the_run_that_comes_out_says_so(
+    tuilab: Tuilab, old_run_dir: Path, tmp_path: Path
+) -> None:
     packed = tuilab("export", "last", "-o", f"{tmp_path}/run.tgz")
     with tarfile.open(tmp_path / "run.tgz") as made:
         texts = [file.read().decode() for one in made if (file := made.extractfile(one))]
     came = unpack(tmp_path / "run.tgz", tmp_path / "other").run_dir
 
     assert set().union(*map(secrets_in, texts)) == set()
-    assert "taken out, for they look like secrets: " in packed.stderr and "in output" in packed.stderr
+    assert (
+        "taken out, for they look like secrets: " in packed.stderr and "in output" in packed.stderr
+    )
     assert examine(came).wrong == []
     out = taken_out(came)
-    assert out is not None and out.places.keys() == {"names of values", "texts", "failure", "output", "notes", "source"}
+    assert out is not None and out.places.keys() == {
+        "names of values",
+        "texts",
+        "failure",
+        "output",
+        "notes",
+        "source",
+    }
     assert len(out.digest) == 16
-    report = tuilab("report", "last", "-o", "-", "--as", "md", "--root", str(tmp_path / "other")).stdout
+    report = tuilab(
+        "report", "last", "-o", "-", "--as", "md", "--root", str(tmp_path / "other")
+    ).stdout
     assert "Before this run was packed: " in report and out.digest in report
 
 
-def test_what_is_kept_comes_out_as_it_was(tuilab: Tuilab, old_run_dir: Path, tmp_path: Path) -> None:
+def test_what_is_kept_comes_out_as_it_was(
+    tuilab: Tuilab, old_run_dir: Path, tmp_path: Path
+) -> None:
     tuilab("export", "last", "-o", f"{tmp_path}/run.tgz", "--keep-private")
 
     came = unpack(tmp_path / "run.tgz", tmp_path / "other").run_dir
@@ -119,7 +152,9 @@ def test_what_is_kept_comes_out_as_it_was(tuilab: Tuilab, old_run_dir: Path, tmp
     assert examine(came).wrong == [] and taken_out(came) is None
 
 
-def test_an_archive_of_an_archive_tells_of_both(tuilab: Tuilab, old_run_dir: Path, tmp_path: Path) -> None:
+def test_an_archive_of_an_archive_tells_of_both(
+    tuilab: Tuilab, old_run_dir: Path, tmp_path: Path
+) -> None:
     tuilab("export", "last", "-o", f"{tmp_path}/one.tgz")
     came = unpack(tmp_path / "one.tgz", tmp_path / "two").run_dir
     first = taken_out(came)
@@ -136,7 +171,14 @@ def test_an_archive_of_an_archive_tells_of_both(tuilab: Tuilab, old_run_dir: Pat
 ORDINARY: list[Item] = [
     Logged(s=1, v={"loss": 0.5, "api_key": 3.0}, a="lr=1e-3"),
     MemoryMeasured(name="tokens", values={"token": 4.0, "password": 5.0}),
-    ImageShown(title="x", rows=8, cols=8, cells="aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2dF4hJ6kL8nP0rS2uV4xY6zA8cE==", low=0, high=1),
+    ImageShown(
+        title="x",
+        rows=8,
+        cols=8,
+        cells="aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2dF4hJ6kL8nP0rS2uV4xY6zA8cE==",
+        low=0,
+        high=1,
+    ),
     TextShown(text="an ordinary sentence about a tokenizer", title="t"),
 ]
 
@@ -153,17 +195,26 @@ def test_equal_words_stay_equal_and_numbers_stay() -> None:
     private = Private()
     token = TOKENS["GitHub"]
 
-    first, second = (private.item(Logged(s=step, v={token: 1.5, "loss": 2.0}, a=token)) for step in (1, 2))
+    first, second = (
+        private.item(Logged(s=step, v={token: 1.5, "loss": 2.0}, a=token)) for step in (1, 2)
+    )
 
     assert isinstance(first, Logged) and isinstance(second, Logged)
-    assert (first.a, first.v) == (second.a, second.v) == ("(removed)", {"(removed)": 1.5, "loss": 2.0})
+    assert (
+        (first.a, first.v) == (second.a, second.v) == ("(removed)", {"(removed)": 1.5, "loss": 2.0})
+    )
 
 
-def test_an_archive_of_another_run_is_refused_before_it_is_unpacked(run_dir: Path, tuilab: Tuilab, tmp_path: Path) -> None:
+def test_an_archive_of_another_run_is_refused_before_it_is_unpacked(
+    run_dir: Path, tuilab: Tuilab, tmp_path: Path
+) -> None:
     """A bomb behind it would fill the disk first."""
     tuilab("export", "last", "-o", f"{tmp_path}/run.tgz")
     other = "20270115T080000000Z-probe-abc123"
-    with tarfile.open(tmp_path / "run.tgz") as made, tarfile.open(tmp_path / "bad.tgz", "w:gz") as bad:
+    with (
+        tarfile.open(tmp_path / "run.tgz") as made,
+        tarfile.open(tmp_path / "bad.tgz", "w:gz") as bad,
+    ):
         for one in sorted(made, key=lambda one: "supervisor.jsonl" not in one.name):
             data = made.extractfile(one)
             one.name = one.name.replace(run_dir.name, other)
@@ -176,7 +227,9 @@ def test_an_archive_of_another_run_is_refused_before_it_is_unpacked(run_dir: Pat
 
     done = tuilab("import", f"{tmp_path}/bad.tgz")
 
-    assert f"the archive calls the run {other}, its record {run_dir.name}: not unpacked" in done.stderr
+    assert (
+        f"the archive calls the run {other}, its record {run_dir.name}: not unpacked" in done.stderr
+    )
     assert json.dumps([*(run_dir.parent).glob(".import-*")]) == "[]"
 
 
@@ -206,22 +259,35 @@ def run(
 """
 
 
-def test_the_value_of_a_secret_parameter_is_written_nowhere(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_the_value_of_a_secret_parameter_is_written_nowhere(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     (tmp_path / "probe.py").write_text(TELLS_ITS_PASSWORD)
-    done = tuilab("run", str(tmp_path / "probe.py"), "--password", PASSWORD, "--headless", "--quick")
+    done = tuilab(
+        "run", str(tmp_path / "probe.py"), "--password", PASSWORD, "--headless", "--quick"
+    )
 
     found = newest(root)
     assert found
     written = {one.name: one.read_bytes() for one in found.rglob("*") if one.is_file()}
     assert [name for name, data in written.items() if PASSWORD.encode() in data] == []
     assert PASSWORD not in done.stdout + done.stderr and "401 for (removed)" in done.stdout
-    assert written["stdout.log"] == b"as (removed)\n" and written["stderr.log"].startswith(b"(removed)")
+    assert written["stdout.log"] == b"as (removed)\n" and written["stderr.log"].startswith(
+        b"(removed)"
+    )
     assert tuilab("verify", "last").returncode == 0
 
 
-def test_a_source_is_understood_as_it_is_however_much_is_taken_out(tuilab: Tuilab, tmp_path: Path) -> None:
+def test_a_source_is_understood_as_it_is_however_much_is_taken_out(
+    tuilab: Tuilab, tmp_path: Path
+) -> None:
     (tmp_path / "probe.py").write_text(NAMES_A_PASSWORD)
     tuilab("run", str(tmp_path / "probe.py"), "--headless", "--quick")
 
     page = tuilab("report", "last", "-o", "-").stdout
-    assert "how large" in page and "unmatched" not in page and "hf_abc" not in page and WRITTEN not in page
+    assert (
+        "how large" in page
+        and "unmatched" not in page
+        and "hf_abc" not in page
+        and WRITTEN not in page
+    )

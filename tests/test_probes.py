@@ -131,11 +131,15 @@ def test_a_driver_without_gpus_says_so(nvml: "FakeNvml") -> None:
     ],
 )
 @pytest.mark.first(4)
-def test_a_field_that_is_not_told_is_left_out_with_the_reason(nvml: "FakeNvml", fault: str, call: str, field: str) -> None:
+def test_a_field_that_is_not_told_is_left_out_with_the_reason(
+    nvml: "FakeNvml", fault: str, call: str, field: str
+) -> None:
     said = ask(nvml, f"{fault}={call}")
 
     assert said["GPU-fake-0"] == {name: value for name, value in WELL.items() if name != field}
-    assert said["missing"] == {field: {"missing": "Function Not Found", "na": "Not Supported"}[fault]}
+    assert said["missing"] == {
+        field: {"missing": "Function Not Found", "na": "Not Supported"}[fault]
+    }
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,9 @@ def test_a_gpu_name_cannot_steer_a_terminal(nvml: "FakeNvml") -> None:
     assert said["found"]["GPU-fake-0"][1] == "\ufffd]0;evil\ufffd"
 
 
-def test_a_gpu_that_is_lost_at_the_start_is_never_touched_and_the_others_are_used(nvml: "FakeNvml") -> None:
+def test_a_gpu_that_is_lost_at_the_start_is_never_touched_and_the_others_are_used(
+    nvml: "FakeNvml",
+) -> None:
     said = ask(nvml, "gpus=2", "mode.0=lost")
 
     assert said["unusable"] == {"0": "GPU is lost"}
@@ -200,7 +206,9 @@ def test_gpus_are_known_by_uuid_and_mig_only_costs_what_it_hides(nvml: "FakeNvml
 
     assert {uuid: index for uuid, (index, *_) in said["found"].items()} == {"GPU-b": 0, "GPU-a": 1}
     assert said["GPU-b"] == {
-        name: value for name, value in {**WELL, "memory_used_bytes": 7.0}.items() if name != "busy_percent"
+        name: value
+        for name, value in {**WELL, "memory_used_bytes": 7.0}.items()
+        if name != "busy_percent"
     }
     assert said["GPU-a"] == WELL
 
@@ -213,9 +221,16 @@ def test_pids_of_the_host_are_said_to_be_not_visible(nvml: "FakeNvml") -> None:
 
 
 def test_processes_of_others_are_counted_and_how_busy_they_keep_a_gpu(nvml: "FakeNvml") -> None:
-    said = ask(nvml, f"pids={os.getpid()},{os.getppid()}", f"util={os.getpid()}:30,{os.getppid()}:8,{os.getpid()}:50")
+    said = ask(
+        nvml,
+        f"pids={os.getpid()},{os.getppid()}",
+        f"util={os.getpid()}:30,{os.getppid()}:8,{os.getpid()}:50",
+    )
 
-    assert (said["GPU-fake-0"], said["missing"]) == ({**WELL, "foreign_processes": 2, "foreign_percent": 58.0}, {})
+    assert (said["GPU-fake-0"], said["missing"]) == (
+        {**WELL, "foreign_processes": 2, "foreign_percent": 58.0},
+        {},
+    )
 
 
 def test_a_share_that_cannot_be_is_left_out(nvml: "FakeNvml") -> None:
@@ -240,21 +255,34 @@ def test_where_the_namespace_is_not_told_no_pid_is_believed(nvml: "FakeNvml") ->
     (nvml.box / "proc/self/ns/pid").unlink()
 
     said = ask(nvml, "pids=1")
-    assert said["missing"]["processes"].startswith("unknown whether the pids of the driver are valid here: ")
+    assert said["missing"]["processes"].startswith(
+        "unknown whether the pids of the driver are valid here: "
+    )
 
 
-def test_a_process_that_races_must_be_on_the_list_else_its_pids_are_not_believed(nvml: "FakeNvml") -> None:
+def test_a_process_that_races_must_be_on_the_list_else_its_pids_are_not_believed(
+    nvml: "FakeNvml",
+) -> None:
     code = ASK_GPUS.replace("{os.getpid()})", "{os.getpid()}, must_be_there=True)")
     nvml.set(f"pids={os.getpid()}", "util=1:90")
 
     said = json.loads(python(code, env=nvml.environment))
     assert not ABOUT_PROCESSES & said["GPU-fake-0"].keys()
-    assert said["missing"] == {"processes": "not visible: the driver does not list the process that is timed there"}
+    assert said["missing"] == {
+        "processes": "not visible: the driver does not list the process that is timed there"
+    }
 
 
 def test_slices_are_found_by_the_names_that_nvidia_smi_gives_them(nvml: "FakeNvml") -> None:
     said = ask(
-        nvml, "gpus=2", "mig.1=1", "slices.1=2", "total.1:0=10000", "used.1:1=7", "denied.1=memory_v2", "name.1:1=No Word"
+        nvml,
+        "gpus=2",
+        "mig.1=1",
+        "slices.1=2",
+        "total.1:0=10000",
+        "used.1:1=7",
+        "denied.1=memory_v2",
+        "name.1:1=No Word",
     )
 
     assert said["labels"] == {
@@ -268,8 +296,12 @@ def test_slices_are_found_by_the_names_that_nvidia_smi_gives_them(nvml: "FakeNvm
     assert said["why"]["GPU-fake-1"]["memory_used_bytes"] == "Insufficient Permissions"
 
 
-def test_a_slice_tells_its_own_memory_and_processes_and_the_clocks_of_the_whole(nvml: "FakeNvml") -> None:
-    said = ask(nvml, "mig=1", "slices=1", "used.0:0=7", "pids.0:0=1", "sm_clock.0=1410", "throttle.0=0x20")
+def test_a_slice_tells_its_own_memory_and_processes_and_the_clocks_of_the_whole(
+    nvml: "FakeNvml",
+) -> None:
+    said = ask(
+        nvml, "mig=1", "slices=1", "used.0:0=7", "pids.0:0=1", "sm_clock.0=1410", "throttle.0=0x20"
+    )
 
     assert said["MIG-fake-0-0"] == {
         "memory_used_bytes": 7.0,
@@ -277,21 +309,30 @@ def test_a_slice_tells_its_own_memory_and_processes_and_the_clocks_of_the_whole(
         "throttle_mask": 0x20,
         "foreign_processes": 1,
     }
-    assert said["why"]["MIG-fake-0-0"] == {"foreign_percent": "the driver does not report it for a slice (MIG)"}
+    assert said["why"]["MIG-fake-0-0"] == {
+        "foreign_percent": "the driver does not report it for a slice (MIG)"
+    }
 
 
 def test_the_memory_of_our_own_is_told_apart_and_they_are_no_strangers(nvml: "FakeNvml") -> None:
     nvml.set("pids=1,OURS", "pid_bytes=70", "util=1:5,OURS:90")
 
     said = json.loads(python(OWN_PID + ASK_GPUS, env=nvml.environment))
-    assert said["GPU-fake-0"] == {**WELL, "memory_tree_bytes": 70.0, "foreign_processes": 1, "foreign_percent": 5.0}
+    assert said["GPU-fake-0"] == {
+        **WELL,
+        "memory_tree_bytes": 70.0,
+        "foreign_processes": 1,
+        "foreign_percent": 5.0,
+    }
 
 
 def test_memory_that_the_driver_does_not_attribute_is_unknown(nvml: "FakeNvml") -> None:
     nvml.set("pids=OURS", "pid_bytes=0xffffffffffffffff")
 
     said = json.loads(python(OWN_PID + ASK_GPUS, env=nvml.environment))
-    assert said["missing"] == {"memory_tree_bytes": "the driver does not report the memory of a process"}
+    assert said["missing"] == {
+        "memory_tree_bytes": "the driver does not report the memory of a process"
+    }
 
 
 def test_errors_that_the_gpu_reports_are_read(nvml: "FakeNvml") -> None:
@@ -318,7 +359,10 @@ def test_the_wrong_pynvml_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {"pynvml/__init__.py": "def nvmlInit(): pass"})
 
     said = json.loads(python(ASK_GPUS, env={**os.environ, "PYTHONPATH": str(tmp_path)}))
-    assert said == "the module pynvml is not from NVIDIA: pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py"
+    assert (
+        said
+        == "the module pynvml is not from NVIDIA: pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py"
+    )
 
 
 def test_the_deprecated_pynvml_without_nvidias_is_no_pynvml() -> None:
@@ -336,7 +380,10 @@ def test_the_warning_of_the_deprecated_pynvml_beside_nvidias_is_no_error(nvml: "
         "sys.meta_path.insert(0, Finder())\n"
     )
 
-    assert json.loads(python(warn + ASK_GPUS, "-W", "error", env=nvml.environment))["GPU-fake-0"] == WELL
+    assert (
+        json.loads(python(warn + ASK_GPUS, "-W", "error", env=nvml.environment))["GPU-fake-0"]
+        == WELL
+    )
 
 
 def test_nothing_heavy_is_loaded_before_the_gpus_are_asked() -> None:
@@ -363,7 +410,10 @@ def test_what_a_box_does_not_tell_is_left_out_with_the_reason(tmp_path: Path) ->
     asked_of_psutil = {"physical_cores", "memory_total_bytes", "memory_available_bytes"}
     assert facts.keys() - asked_of_psutil == {"usable_cores", "load_average", "missing"}
     assert facts["missing"]["model"] == f"No such file or directory: {tmp_path}/proc/cpuinfo"
-    assert facts["missing"]["governor"] == "no frequency control is visible (usual in virtual machines)"
+    assert (
+        facts["missing"]["governor"]
+        == "no frequency control is visible (usual in virtual machines)"
+    )
     assert set(numa_facts(tmp_path)) == {"missing"}
 
 
@@ -429,7 +479,11 @@ def test_nodes_tell_their_cores_and_memory(tmp_path: Path) -> None:
 
     facts = numa_facts(root)
     assert list(facts["nodes"]) == ["2", "10"]
-    assert facts["nodes"]["2"] == {"cpus": "0-3", "memory_total_bytes": 8192, "memory_free_bytes": 2048}
+    assert facts["nodes"]["2"] == {
+        "cpus": "0-3",
+        "memory_total_bytes": 8192,
+        "memory_free_bytes": 2048,
+    }
     assert facts["nodes"]["10"].keys() == {"cpus", "missing"}
     assert facts["allowed_nodes"] == [2, 10]
 
@@ -448,7 +502,9 @@ class Reader:
     def __init__(self, top: int) -> None:
         loop = "for _ in sys.stdin: print(json.dumps(tree.read()._asdict()), flush=True)"
         code = f"import json, sys; from tuilab.probes.tree import Tree; tree = Tree({top})\n{loop}"
-        self.process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def read(self) -> Any:
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -458,7 +514,11 @@ class Reader:
 
 def test_the_time_of_a_child_that_ended_between_two_readings_is_counted() -> None:
     script = 'read start; "$0" -c "sum(range(10**7))"; echo done; read end'
-    top = subprocess.Popen(["sh", "-c", f"({script}); true", sys.executable], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    top = subprocess.Popen(
+        ["sh", "-c", f"({script}); true", sys.executable],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert top.stdin is not None and top.stdout is not None
     tree = Reader(top.pid)
     before = until(lambda: usage if (usage := tree.read())["pids"] else None)
@@ -528,7 +588,13 @@ def test_a_checkout_tells_its_commit_and_whether_it_was_changed(checkout: Path) 
 
 def test_a_hostile_checkout_runs_nothing(checkout: Path, tmp_path: Path) -> None:
     trap = tmp_path / "sprung"
-    write(checkout, {".gitattributes": "* filter=evil\n", ".git/hooks/post-index-change": f"#!/bin/sh\ntouch {trap}\n"})
+    write(
+        checkout,
+        {
+            ".gitattributes": "* filter=evil\n",
+            ".git/hooks/post-index-change": f"#!/bin/sh\ntouch {trap}\n",
+        },
+    )
     (checkout / ".git/hooks/post-index-change").chmod(0o755)
     for key in ("filter.evil.clean", "core.fsmonitor", "core.pager", "diff.external"):
         git(checkout, "config", key, f"touch {trap}; cat")
@@ -539,7 +605,9 @@ def test_a_hostile_checkout_runs_nothing(checkout: Path, tmp_path: Path) -> None
     assert "would run them" in facts["missing"]["is_dirty"]
 
 
-def test_a_folder_without_a_commit_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_a_commit_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "not a git repository" in environment_facts(tmp_path)["missing"]["checkout"]
 
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -586,4 +654,7 @@ def test_the_version_of_cudnn_is_told_without_a_context_on_a_gpu() -> None:
     )
 
     assert torch_facts(torch)["cudnn"] == 91900
-    assert torch_facts(SimpleNamespace(_C=SimpleNamespace()))["missing"]["cudnn"] == "not in this build of torch"
+    assert (
+        torch_facts(SimpleNamespace(_C=SimpleNamespace()))["missing"]["cudnn"]
+        == "not in this build of torch"
+    )

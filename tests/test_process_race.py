@@ -57,11 +57,23 @@ def test_a_race_of_processes_leaves_no_file_open() -> None:
 def test_in_every_second_repeat_the_first_arm_runs_once_more_at_the_end() -> None:
     even, odd = raced(0, one=1.0, two=2.0, three=3.0), raced(1, one=1.0, two=2.0, three=3.0)
 
-    assert [(block.arm, block.control) for block in even.blocks] == [("one", ""), ("two", ""), ("three", "")]
-    assert [(block.arm, block.control) for block in odd.blocks] == [("three", ""), ("two", ""), ("one", ""), ("one", "same")]
+    assert [(block.arm, block.control) for block in even.blocks] == [
+        ("one", ""),
+        ("two", ""),
+        ("three", ""),
+    ]
+    assert [(block.arm, block.control) for block in odd.blocks] == [
+        ("three", ""),
+        ("two", ""),
+        ("one", ""),
+        ("one", "same"),
+    ]
     assert [(block.round, block.slot) for block in odd.blocks] == [(0, 0), (0, 1), (0, 2), (0, 3)]
     assert [race.base for race in even.started + odd.started] == ["one", "one"]
-    assert all(race.loops == {"one": 1, "two": 1, "three": 1} and race.has_instances for race in even.started + odd.started)
+    assert all(
+        race.loops == {"one": 1, "two": 1, "three": 1} and race.has_instances
+        for race in even.started + odd.started
+    )
     assert odd.steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -73,11 +85,18 @@ def test_what_a_race_of_processes_gives_is_without_its_control() -> None:
     assert race.step_s == {"two": [1.0], "one": [2.0]}
 
 
-def test_a_block_of_a_process_has_what_the_box_did_meanwhile_and_nothing_of_the_process_that_waits() -> None:
+def test_a_block_of_a_process_has_what_the_box_did_meanwhile_and_nothing_of_the_process_that_waits() -> (
+    None
+):
     (block, _) = raced(0, one=0.25, two=1.0).blocks
 
     assert (block.wall_ns, block.loops, block.cpu_ns) == (250_000_000, 1, 0)
-    assert (block.thread_ns, block.waits, block.core_steal_ticks, block.switches) == (None, None, None, 0)
+    assert (block.thread_ns, block.waits, block.core_steal_ticks, block.switches) == (
+        None,
+        None,
+        None,
+        0,
+    )
     assert block.steal_ticks is not None and block.steal_ticks >= 0
 
 
@@ -117,7 +136,11 @@ class FakeSensors(Sensors):
     ],
 )
 def test_block_of_a_throttled_or_robbed_process_is_disturbed(
-    monkeypatch: pytest.MonkeyPatch, throttled: int | None, stolen: int | None, *, is_disturbed: bool
+    monkeypatch: pytest.MonkeyPatch,
+    throttled: int | None,
+    stolen: int | None,
+    *,
+    is_disturbed: bool,
 ) -> None:
     """The arms return at once, so two stolen ticks of 10 ms are more than 2 % of their time."""
     monkeypatch.setattr(FakeSensors, "throttled", throttled)
@@ -126,7 +149,11 @@ def test_block_of_a_throttled_or_robbed_process_is_disturbed(
 
     (block, _) = raced(0, one=0.25, two=1.0).blocks
 
-    assert (block.throttled, block.steal_ticks, block.is_disturbed) == (throttled, stolen, is_disturbed)
+    assert (block.throttled, block.steal_ticks, block.is_disturbed) == (
+        throttled,
+        stolen,
+        is_disturbed,
+    )
 
 
 def test_a_time_is_recorded_to_the_nearest_nanosecond() -> None:
@@ -146,5 +173,7 @@ def test_a_time_is_recorded_to_the_nearest_nanosecond() -> None:
         ([], 1),
     ],
 )
-def test_a_coarse_clock_shows_in_the_times_that_were_read_from_it(times_ns: list[int], expected: int) -> None:
+def test_a_coarse_clock_shows_in_the_times_that_were_read_from_it(
+    times_ns: list[int], expected: int
+) -> None:
     assert tick_ns(times_ns) == expected

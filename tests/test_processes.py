@@ -12,7 +12,9 @@ from tuilab.probes.processes import Busy, look_at, why_hidden
 HOSTILE = "\x1b[31mevil\x07"
 
 
-def put(root: Path, pid: int, command: list[str], *, cpu_ticks: int = 0, name: str = "python") -> None:
+def put(
+    root: Path, pid: int, command: list[str], *, cpu_ticks: int = 0, name: str = "python"
+) -> None:
     """Write what the kernel says of a process."""
     folder = root / "proc" / str(pid)
     folder.mkdir(parents=True, exist_ok=True)
@@ -25,7 +27,11 @@ def test_a_process_has_a_user_an_age_and_a_command(tmp_path: Path) -> None:
     put(tmp_path, 7, ["python", "train.py"])
     found = look_at(7, tmp_path)
 
-    assert (found.user, found.command, found.why) == (pwd.getpwuid(os.getuid()).pw_name, "python train.py", "")
+    assert (found.user, found.command, found.why) == (
+        pwd.getpwuid(os.getuid()).pw_name,
+        "python train.py",
+        "",
+    )
     assert found.age_s is not None and found.age_s > 0
 
 
@@ -44,10 +50,15 @@ def test_a_command_has_no_secrets_and_steers_no_terminal(tmp_path: Path) -> None
     assert "\x1b" not in command and "\x07" not in command
 
 
-def test_a_process_without_a_command_is_called_by_its_name_whatever_that_holds(tmp_path: Path) -> None:
+def test_a_process_without_a_command_is_called_by_its_name_whatever_that_holds(
+    tmp_path: Path,
+) -> None:
     put(tmp_path, 7, [], name=f"a) (b{HOSTILE}")
 
-    assert look_at(7, tmp_path).command.startswith("[a) (b") and "\x1b" not in look_at(7, tmp_path).command
+    assert (
+        look_at(7, tmp_path).command.startswith("[a) (b")
+        and "\x1b" not in look_at(7, tmp_path).command
+    )
 
 
 def test_of_a_process_that_is_gone_there_is_a_reason(tmp_path: Path) -> None:
@@ -57,7 +68,9 @@ def test_of_a_process_that_is_gone_there_is_a_reason(tmp_path: Path) -> None:
     assert found.why == "its process is not visible from here"
 
 
-def test_of_a_process_that_may_not_be_read_there_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_process_that_may_not_be_read_there_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(tmp_path, 7, ["python"])
     container(tmp_path, is_one=False)
     (tmp_path / "proc/self/mounts").write_text("proc /proc proc rw,hidepid=1 0 0\n")

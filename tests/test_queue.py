@@ -69,10 +69,16 @@ def states(root: Path, ids: list[str]) -> list[str]:
 
 
 def ends(root: Path, ids: list[str]) -> list[str]:
-    return until(lambda: found if set(found := states(root, ids)) <= {"succeeded", "stopped", "lost"} else None)
+    return until(
+        lambda: (
+            found if set(found := states(root, ids)) <= {"succeeded", "stopped", "lost"} else None
+        )
+    )
 
 
-def test_of_several_each_waits_until_those_before_it_are_over(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+def test_of_several_each_waits_until_those_before_it_are_over(
+    tuilab: Tuilab, root: Path, timed: Path, gate: Path
+) -> None:
     ids = queued(tuilab, timed, "first", "second", "third")
 
     assert waiting(root) == ["second", "third"]
@@ -89,9 +95,13 @@ def test_what_times_nothing_waits_for_nobody_and_neither_does_what_runs_beside(
 ) -> None:
     queued(tuilab, timed, "first", "second")
 
-    untimed = tuilab("run", f"{timed}/untimed.py", f"{timed}/third.py", "--detach", "--quick").stdout.split()
+    untimed = tuilab(
+        "run", f"{timed}/untimed.py", f"{timed}/third.py", "--detach", "--quick"
+    ).stdout.split()
     assert until(lambda: look(store.find(untimed[0], root)).summary.is_over)
-    beside = tuilab("run", f"{timed}/second.py", f"{timed}/third.py", "--detach", "--quick", "--beside").stdout.split()
+    beside = tuilab(
+        "run", f"{timed}/second.py", f"{timed}/third.py", "--detach", "--quick", "--beside"
+    ).stdout.split()
     until(lambda: all(look(store.find(id, root)).summary.stages for id in beside))
     assert waiting(root) == ["second", "third"]
     gate.touch()
@@ -107,17 +117,24 @@ def test_single_detached_run_waits_in_the_queue(tuilab: Tuilab, root: Path, time
     tuilab("queue", "cancel", done.stdout.strip())
 
 
-def test_a_queue_that_is_paused_is_told_when_runs_are_put_into_it(tuilab: Tuilab, root: Path, timed: Path) -> None:
+def test_a_queue_that_is_paused_is_told_when_runs_are_put_into_it(
+    tuilab: Tuilab, root: Path, timed: Path
+) -> None:
     queue.pause(root)
 
     done = tuilab("run", f"{timed}/first.py", f"{timed}/second.py", "--detach", "--quick")
 
-    assert "the queue is paused: runs that time something do not start; resume it: tuilab queue resume" in done.stderr
+    assert (
+        "the queue is paused: runs that time something do not start; resume it: tuilab queue resume"
+        in done.stderr
+    )
     for run in done.stdout.split():
         tuilab("queue", "cancel", run)
 
 
-def test_a_single_run_starts_at_once_and_says_who_else_runs(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+def test_a_single_run_starts_at_once_and_says_who_else_runs(
+    tuilab: Tuilab, root: Path, timed: Path, gate: Path
+) -> None:
     (id,) = queued(tuilab, timed, "first")
     front = start(root, "run", f"{timed}/second.py", "--headless", "--quick")
     until(lambda: len(queue.running(root)) == 2)
@@ -144,7 +161,9 @@ time.sleep(1000)
 
 def test_a_queue_outlives_its_front(root: Path, timed: Path, gate: Path) -> None:
     paths = [f"{timed}/{name}.py" for name in ("first", "second", "third")]
-    front = subprocess.Popen([sys.executable, "-c", FRONT, str(root), *paths], stdout=subprocess.PIPE, text=True)
+    front = subprocess.Popen(
+        [sys.executable, "-c", FRONT, str(root), *paths], stdout=subprocess.PIPE, text=True
+    )
     assert front.stdout
     ids = [front.stdout.readline().strip() for _ in paths]
     front.kill()
@@ -156,7 +175,9 @@ def test_a_queue_outlives_its_front(root: Path, timed: Path, gate: Path) -> None
     assert ends(root, ids) == ["succeeded"] * 3
 
 
-def test_a_front_that_is_gone_before_it_heard_of_its_run_leaves_none_that_runs(root: Path, timed: Path) -> None:
+def test_a_front_that_is_gone_before_it_heard_of_its_run_leaves_none_that_runs(
+    root: Path, timed: Path
+) -> None:
     """Whoever presses Ctrl-C before the run is known could not stop it later."""
     (scenario,) = catalog.find(catalog.load([]), f"{timed}/first.py")
     order = messages.pack(launch.order(scenario, {}, root=root))
@@ -167,7 +188,10 @@ def test_a_front_that_is_gone_before_it_heard_of_its_run_leaves_none_that_runs(r
 
     (run_dir,) = store.list_runs(root)
     ended = look(run_dir)
-    assert (ended.state, ended.summary.reason) == ("stopped", "whoever asked for it was gone before it began")
+    assert (ended.state, ended.summary.reason) == (
+        "stopped",
+        "whoever asked for it was gone before it began",
+    )
     assert queue.tickets(root) == []
 
 
@@ -184,13 +208,22 @@ def test_a_waiter_that_is_killed_leaves_the_queue_and_is_queued_again(
     again = tuilab("queue", "again").stdout
     assert again.startswith(f"{ids[1]} is queued again as ")
     assert waiting(root) == ["third", "second"]
-    assert tuilab("queue", "again", ids[1]).stderr.startswith(f"tuilab: {ids[1]} was not lost while it was queued; ")
+    assert tuilab("queue", "again", ids[1]).stderr.startswith(
+        f"tuilab: {ids[1]} was not lost while it was queued; "
+    )
     gate.touch()
-    assert ends(root, [ids[0], ids[1], ids[2], again.split()[-1]]) == ["succeeded", "lost", "succeeded", "succeeded"]
+    assert ends(root, [ids[0], ids[1], ids[2], again.split()[-1]]) == [
+        "succeeded",
+        "lost",
+        "succeeded",
+        "succeeded",
+    ]
 
 
 @pytest.mark.parametrize("change", ["mode", "owner"])
-def test_what_another_user_may_have_put_into_the_queue_is_not_run(tmp_path: Path, change: str) -> None:
+def test_what_another_user_may_have_put_into_the_queue_is_not_run(
+    tmp_path: Path, change: str
+) -> None:
     """An order names a file of code: who may write in the folder of runs could have put any there."""
     planted = ticket("planted", "cores")
     planted.supervisor = msgspec.structs.replace(planted.supervisor, start=1)
@@ -213,7 +246,10 @@ def test_runs_are_moved_and_taken_out(tuilab: Tuilab, root: Path, timed: Path, g
 
     assert tuilab("queue", "move", ids[2], "1").returncode == 0
     assert waiting(root) == ["third", "second"]
-    assert tuilab("queue", "move", ids[1], "3").stderr == "tuilab: no place 3 in the queue; use 1 to 2\n"
+    assert (
+        tuilab("queue", "move", ids[1], "3").stderr
+        == "tuilab: no place 3 in the queue; use 1 to 2\n"
+    )
     assert tuilab("queue", "move", ids[0], "1").stderr.endswith(
         f"has started and is no longer in the queue; stop it: tuilab stop {ids[0]}\n"
     )
@@ -225,20 +261,27 @@ def test_runs_are_moved_and_taken_out(tuilab: Tuilab, root: Path, timed: Path, g
     assert look(store.find(ids[2], root)).summary.workers == {}
 
 
-def test_a_paused_queue_lets_none_begin(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+def test_a_paused_queue_lets_none_begin(
+    tuilab: Tuilab, root: Path, timed: Path, gate: Path
+) -> None:
     ids = queued(tuilab, timed, "first", "second")
     tuilab("queue", "pause")
     gate.touch()
 
     until(lambda: look(store.find(ids[0], root)).summary.is_over)
     told = described(json.loads(tuilab("queue", "--json").stdout))
-    assert (told["is_paused"], [run["state"] for run in told["runs"] if run["place"]]) == (True, ["queued"])
+    assert (told["is_paused"], [run["state"] for run in told["runs"] if run["place"]]) == (
+        True,
+        ["queued"],
+    )
     tuilab("queue", "resume")
 
     assert ends(root, ids) == ["succeeded"] * 2
 
 
-def test_a_deleted_run_has_no_place_to_be_queued_again_to(tuilab: Tuilab, root: Path, timed: Path, gate: Path) -> None:
+def test_a_deleted_run_has_no_place_to_be_queued_again_to(
+    tuilab: Tuilab, root: Path, timed: Path, gate: Path
+) -> None:
     ids = queued(tuilab, timed, "first", "second")
     (ticket,) = queue.waiting(root)
     os.kill(ticket.supervisor.pid, signal.SIGKILL)
@@ -252,10 +295,24 @@ def test_a_deleted_run_has_no_place_to_be_queued_again_to(tuilab: Tuilab, root: 
 # ---- tickets
 
 
-def ticket(run: str, *devices: str, place: float = 1.0, begun: bool = False, supervisor: Identity | None = None) -> Ticket:
+def ticket(
+    run: str,
+    *devices: str,
+    place: float = 1.0,
+    begun: bool = False,
+    supervisor: Identity | None = None,
+) -> Ticket:
     me = supervisor or presence.identify(os.getpid())
     assert me is not None
-    return Ticket(run=run, name=run, devices=[*devices], supervisor=me, place=place, since_ns=0, has_begun=begun)
+    return Ticket(
+        run=run,
+        name=run,
+        devices=[*devices],
+        supervisor=me,
+        place=place,
+        since_ns=0,
+        has_begun=begun,
+    )
 
 
 @pytest.mark.parametrize(
@@ -285,7 +342,12 @@ def test_one_waits_for_those_before_it_on_its_device_that_live() -> None:
         ticket("behind", "cores", place=6),
         ticket("on a GPU", "cuda", place=1),
         ticket("dead", "cores", place=1, supervisor=dead),
-        ticket("on another box", "cores", place=1, supervisor=msgspec.structs.replace(dead, boot="x", host="y")),
+        ticket(
+            "on another box",
+            "cores",
+            place=1,
+            supervisor=msgspec.structs.replace(dead, boot="x", host="y"),
+        ),
     ]
 
     assert [one.run for one in queue.ahead(own, every)] == ["running", "before"]
@@ -304,7 +366,9 @@ def test_what_stands_in_the_place_of_a_ticket_counts_for_nothing(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_while_another_has_the_lock_none_begins_and_the_order_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_another_has_the_lock_none_begins_and_the_order_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(queue, "_PATIENCE_S", 0.0)
     queue.enter(tmp_path, ticket("own", "cores"))
 

@@ -34,7 +34,9 @@ def run(tmp_path: Path) -> Run:
 
 
 def cuda(*uuids: str) -> events.EnvironmentRecorded:
-    return events.EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": uuid} for uuid in uuids]})
+    return events.EnvironmentRecorded(
+        part="cuda", facts={"devices": [{"uuid": uuid} for uuid in uuids]}
+    )
 
 
 def race(device: str = "cuda", **more: Any) -> events.RaceStarted:
@@ -82,7 +84,9 @@ def test_arms_in_processes_of_their_own_tell_which_gpu_they_use(run: Run) -> Non
 def test_what_a_scenario_logs_or_shows_is_no_race(run: Run) -> None:
     shown = events.TextShown(text='"k":"race_started","device":"cuda","uuid":"evil"')
 
-    assert run.write("worker-0", shown, events.Logged(s=0, v={'"k":"race_started"': 1.0})) == Raced()
+    assert (
+        run.write("worker-0", shown, events.Logged(s=0, v={'"k":"race_started"': 1.0})) == Raced()
+    )
 
 
 def test_half_a_line_is_waited_for_and_a_damaged_one_passed_over(run: Run) -> None:

@@ -28,7 +28,9 @@ def code_of_tuilab() -> str:
 def test_generated_page_is_up_to_date(name: str) -> None:
     written = (REFERENCE / name).read_text()
 
-    assert written == SCRIPT["PAGES"][name](), f"docs/reference/{name} is out of date; renew it: python docs/reference.py"
+    assert written == SCRIPT["PAGES"][name](), (
+        f"docs/reference/{name} is out of date; renew it: python docs/reference.py"
+    )
 
 
 def test_subcommands_have_a_section_with_their_options() -> None:
@@ -37,7 +39,10 @@ def test_subcommands_have_a_section_with_their_options() -> None:
     headings = re.findall(r"(?m)^### tuilab (\w+)$", page)
     assert headings == [*VERBS]
     run = page.partition("### tuilab run\n")[2].partition("\n### ")[0]
-    assert "| `--repeat N` | Run in N fresh processes. Values: 1 to 1000. | 6 for claims about time, 1 otherwise" in run
+    assert (
+        "| `--repeat N` | Run in N fresh processes. Values: 1 to 1000. | 6 for claims about time, 1 otherwise"
+        in run
+    )
     assert "| `--headless` | Do not open the screens; print the result. |  |" in run
     assert page.count("\n#### tuilab queue ") == 5
 
@@ -51,7 +56,9 @@ def test_every_place_of_the_screens_has_its_keys_on_the_page() -> None:
 def test_exit_codes_of_the_page_are_those_of_the_code() -> None:
     page = (REFERENCE / "exit-codes.md").read_text().replace("`", "")
 
-    assert {int(code): when for code, when in re.findall(r"(?m)^\| ([0-9]+) \| (.+) \|$", page)} == MEANINGS
+    assert {
+        int(code): when for code, when in re.findall(r"(?m)^\| ([0-9]+) \| (.+) \|$", page)
+    } == MEANINGS
 
 
 def test_variables_of_the_page_are_those_that_the_code_reads_or_sets() -> None:
@@ -90,6 +97,14 @@ def test_folders_on_the_page_are_those_that_the_code_uses(monkeypatch: pytest.Mo
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", "/home/me")
 
-    folders = [places.runs_folder(), places.score_file(), places.settings_file(), places.config_file(), places.cache_folder()]
+    folders = [
+        places.runs_folder(),
+        places.score_file(),
+        places.settings_file(),
+        places.config_file(),
+        places.cache_folder(),
+    ]
     table = prose(REFERENCE / "files.md")
-    assert [folder for folder in folders if f"`{folder.replace('/home/me', '~')}`" not in table] == []
+    assert [
+        folder for folder in folders if f"`{folder.replace('/home/me', '~')}`" not in table
+    ] == []

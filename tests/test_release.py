@@ -13,17 +13,25 @@ from tests.conftest import CHECKOUT
 from tests.documents import blocks_of
 from tuilab import __version__
 
-WHOLE, UPGRADE = [block.text for block in blocks_of(CHECKOUT / "docs" / "releasing.md") if block.language == "sh"]
+WHOLE, UPGRADE = [
+    block.text for block in blocks_of(CHECKOUT / "docs" / "releasing.md") if block.language == "sh"
+]
 BEFORE = "313d58310e9f18688df880fd27c600f059f1421c"  # before the modules stood in rooms; no version has a tag yet
 
 
 def test_a_wheel_brings_the_scenarios_as_data_of_tuilab_and_its_types(tmp_path: Path) -> None:
     """Unpacked into an empty folder it lists the same scenarios, found inside the package."""
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=CHECKOUT, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=CHECKOUT,
+        check=True,
+    )
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
-    code = "from tuilab.catalogue import catalog; print(*(s.path for s in catalog.load()), sep='\\n')"
+    code = (
+        "from tuilab.catalogue import catalog; print(*(s.path for s in catalog.load()), sep='\\n')"
+    )
 
     listed = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True,
@@ -55,9 +63,17 @@ def type_in(steps: str, folder: Path, **more: str) -> str:
     }
     shell = ["bash", "-euo", "pipefail", "-c", steps]
     done = subprocess.run(
-        shell, cwd=CHECKOUT, env=environment | more, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=400
+        shell,
+        cwd=CHECKOUT,
+        env=environment | more,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=400,
     )
-    assert (done.returncode, "Traceback" in done.stdout + done.stderr) == (0, False), done.stdout + done.stderr
+    assert (done.returncode, "Traceback" in done.stdout + done.stderr) == (0, False), (
+        done.stdout + done.stderr
+    )
     return done.stdout
 
 
@@ -78,15 +94,23 @@ def test_what_is_built_runs_outside_the_checkout(tmp_path: Path) -> None:
 @pytest.mark.tools
 @pytest.mark.timeout(420)
 def test_an_upgrade_reads_what_the_version_before_left(tmp_path: Path) -> None:
-    if shutil.which("git") is None or subprocess.run(["git", "cat-file", "-e", BEFORE], cwd=CHECKOUT).returncode:
+    if (
+        shutil.which("git") is None
+        or subprocess.run(["git", "cat-file", "-e", BEFORE], cwd=CHECKOUT).returncode
+    ):
         pytest.skip("the version before is not in this checkout's history")
 
     printed = type_in(UPGRADE, tmp_path, OLD=BEFORE)
 
     (out,) = tmp_path.glob("tmp.*")  # torch may have a folder of its own beside it
-    told = {name: (out / f"{name}.txt").read_text() for name in ("runs-before", "runs-after", "list-before", "list-after")}
+    told = {
+        name: (out / f"{name}.txt").read_text()
+        for name in ("runs-before", "runs-after", "list-before", "list-after")
+    }
     (run,) = (out / "home" / "my-runs").glob("*-xyy-*")
-    assert [*out.glob("box/lib/python3*/site-packages/tuilab/py.typed")]  # which the version before had not
+    assert [
+        *out.glob("box/lib/python3*/site-packages/tuilab/py.typed")
+    ]  # which the version before had not
     assert told["runs-after"].splitlines()[0] == told["runs-before"].splitlines()[0]
     assert "from the version before" in told["runs-after"]
     assert "✓ xyy" in told["list-before"] and "✓ xyy" in told["list-after"]

@@ -22,7 +22,9 @@ _FIGURE = 'const figure = document.querySelector("figure.chart");'
 def told(page: str, script: str, folder: Path, *flags: str) -> Any:
     """Return what a script says of a page that is open in the browser."""
     page = _POLICY.sub("", page)  # or it would refuse the test's own script
-    asked = f"<script>document.body.dataset.told = JSON.stringify((() => {{ {script} }})())</script>"
+    asked = (
+        f"<script>document.body.dataset.told = JSON.stringify((() => {{ {script} }})())</script>"
+    )
     (file := folder / "page.html").write_text(page.replace("</body>", asked + "</body>"))
     (body,) = Elements(browse(file, "--dump-dom", "--window-size=1280,900", *flags)).of("body")
     return json.loads(body["data-told"])
@@ -54,7 +56,13 @@ def curves(root: Path) -> Subject:
         for arm, scale in (("low", 1.0), ("high", 100.0))
     ]
     return read_subject(
-        make_run(root, started(), events.AxesNamed(metric="loss", log=""), *logged, events.StateChanged(state="succeeded"))
+        make_run(
+            root,
+            started(),
+            events.AxesNamed(metric="loss", log=""),
+            *logged,
+            events.StateChanged(state="succeeded"),
+        )
     )
 
 
@@ -67,7 +75,11 @@ def test_the_script_is_short() -> None:
 def test_nothing_in_the_page_moves() -> None:
     page = html.render([recorded("tour")])
 
-    assert [word for word in ("transition", "animation", "scroll-behavior", "@keyframes") if word in page] == []
+    assert [
+        word
+        for word in ("transition", "animation", "scroll-behavior", "@keyframes")
+        if word in page
+    ] == []
 
 
 @in_chromium
@@ -88,12 +100,19 @@ def test_values_are_read_by_keyboard_and_spoken(tmp_path: Path) -> None:
 
 
 @in_chromium
-def test_in_a_gap_nothing_is_read_and_among_points_that_are_no_numbers_the_last_of_them(tmp_path: Path) -> None:
+def test_in_a_gap_nothing_is_read_and_among_points_that_are_no_numbers_the_last_of_them(
+    tmp_path: Path,
+) -> None:
     logged = [events.Logged(s=step, v={"loss": float(step)}, a="all") for step in range(6)]
-    logged += [events.Logged(s=step, v={"loss": math.nan if step == 2 else 7.0}, a="some") for step in (0, 1, 2, 5)]
+    logged += [
+        events.Logged(s=step, v={"loss": math.nan if step == 2 else 7.0}, a="some")
+        for step in (0, 1, 2, 5)
+    ]
     used = {"memory_used_bytes": 4096.0, "memory_tree_bytes": 1.0}
     sampled = [
-        events.Sampled(processes=count, threads=1, cpu_percent=1.0, rss_bytes=2048, gpus={"GPU-a": used})
+        events.Sampled(
+            processes=count, threads=1, cpu_percent=1.0, rss_bytes=2048, gpus={"GPU-a": used}
+        )
         for count in (1, 0, 1, 1)
     ]
     records = [started(), events.GpuFound(uuid="GPU-a", index=0, name="H100"), *logged, *sampled]
@@ -108,7 +127,11 @@ def test_in_a_gap_nothing_is_read_and_among_points_that_are_no_numbers_the_last_
     """
 
     found = told(
-        html.render([read_subject(make_run(tmp_path, *records, events.StateChanged(state="succeeded")))]), script, tmp_path
+        html.render(
+            [read_subject(make_run(tmp_path, *records, events.StateChanged(state="succeeded")))]
+        ),
+        script,
+        tmp_path,
     )
 
     assert found[:2] == [["A all 3", "B some nan"], ["A all 5", "B some 7"]]
@@ -116,7 +139,9 @@ def test_in_a_gap_nothing_is_read_and_among_points_that_are_no_numbers_the_last_
 
 
 @in_chromium
-def test_a_part_of_a_chart_is_shown_large_and_the_whole_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_part_of_a_chart_is_shown_large_and_the_whole_comes_back_as_it_was(
+    tmp_path: Path,
+) -> None:
     script = (
         _FIGURE
         + """
@@ -159,11 +184,14 @@ def test_the_scale_is_switched_and_arms_are_hidden(tmp_path: Path) -> None:
 
 @in_chromium
 @pytest.mark.parametrize("width", [1280, 800])
-def test_the_letters_of_charts_have_one_size_whether_a_chart_is_alone_in_a_row_or_not(tmp_path: Path, width: int) -> None:
+def test_the_letters_of_charts_have_one_size_whether_a_chart_is_alone_in_a_row_or_not(
+    tmp_path: Path, width: int
+) -> None:
     sizes = "return [...document.querySelectorAll('figure > svg')].map(one => one.getScreenCTM().a.toFixed(2))"
 
     alone, many = (
-        told(html.render([one]), sizes, tmp_path, f"--window-size={width},900") for one in (curves(tmp_path), recorded("tour"))
+        told(html.render([one]), sizes, tmp_path, f"--window-size={width},900")
+        for one in (curves(tmp_path), recorded("tour"))
     )
     assert len(alone) == 1 and len(many) > 3
     assert {*alone, *many} == {"0.86"}
@@ -224,10 +252,18 @@ def test_a_report_has_one_first_heading_and_no_empty_one(count: int) -> None:
 def test_seven_claims_are_one_page_of_paper(tmp_path: Path) -> None:
     exact = events.Measured(numbers=[1.0])
     claims = [
-        events.ClaimMeasured(text=f"claim {at} says what it says in some words", got=exact, op="equals", want=exact)
+        events.ClaimMeasured(
+            text=f"claim {at} says what it says in some words", got=exact, op="equals", want=exact
+        )
         for at in range(7)
     ]
-    page = html.render([read_subject(make_run(tmp_path, started(), *claims, events.StateChanged(state="succeeded")))])
+    page = html.render(
+        [
+            read_subject(
+                make_run(tmp_path, started(), *claims, events.StateChanged(state="succeeded"))
+            )
+        ]
+    )
     begin, _, rest = page.partition("<h2>")
 
     assert pages(f"{begin}</section></main></body></html>", tmp_path) == 1 and rest
@@ -247,7 +283,15 @@ def test_a_very_long_claim_is_begun_and_the_whole_is_a_click_away(tmp_path: Path
     exact = events.Measured(numbers=[1.0])
     claimed = events.ClaimMeasured(text=text, got=exact, op="equals", want=exact)
     shown = events.TextShown(text="x", title=" ")
-    page = html.render([read_subject(make_run(tmp_path, started(), claimed, shown, events.StateChanged(state="succeeded")))])
+    page = html.render(
+        [
+            read_subject(
+                make_run(
+                    tmp_path, started(), claimed, shown, events.StateChanged(state="succeeded")
+                )
+            )
+        ]
+    )
 
     assert f"<summary>all {len(text)} characters</summary>{text}</details>" in page
     assert "<h3> </h3>" not in page and "<h3></h3>" not in page

@@ -34,7 +34,11 @@ def subject_of(root: Path, *records: events.Event) -> Subject:
 @pytest.fixture
 def long_arms(tmp_path: Path) -> Subject:
     """A run of two arms whose names differ behind their 88th character alone."""
-    logged = [events.Logged(s=step, v={"loss": value}, a=arm) for step in range(3) for arm, value in ((ONE, 1.0), (TWO, 2.0))]
+    logged = [
+        events.Logged(s=step, v={"loss": value}, a=arm)
+        for step in range(3)
+        for arm, value in ((ONE, 1.0), (TWO, 2.0))
+    ]
     timed = [
         events.BlockTimed(arm=arm, round=0, slot=slot, loops=1, wall_ns=wall_ns, cpu_ns=1)
         for slot, (arm, wall_ns) in enumerate(((ONE, 1_000), (TWO, 2_000)))
@@ -51,7 +55,9 @@ def chart_of(*all_values: list[float], is_log: bool = False, share: float = 1.0)
     return draw(Panel("loss", lines_of(found), is_log=is_log), share)
 
 
-def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(long_arms: Subject) -> None:
+def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(
+    long_arms: Subject,
+) -> None:
     (panel,) = series_panels(long_arms.summary)
     page = Elements(html.render([long_arms]))
 
@@ -60,10 +66,14 @@ def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(long_a
     assert [entry["title"] for entry in page.of("li") if "title" in entry] == [ONE, TWO]
     labels = [curve["data-label"] for curve in page.of("g", class_="curve")]
     assert len(set(labels)) == 2 and [label[-4:] for label in labels] == ["_one", "_two"]
-    assert page.text.count(ONE) == page.text.count(TWO) == 3  # values of the lines, of the times, and the numbers
+    assert (
+        page.text.count(ONE) == page.text.count(TWO) == 3
+    )  # values of the lines, of the times, and the numbers
 
 
-def test_a_terminal_and_markdown_tell_them_apart_as_well(long_arms: Subject, tmp_path: Path) -> None:
+def test_a_terminal_and_markdown_tell_them_apart_as_well(
+    long_arms: Subject, tmp_path: Path
+) -> None:
     shown = plain.render(long_arms.summary, "succeeded", tmp_path, Style(), 100, has_chart=True)
     text = md.render([long_arms])
 
@@ -151,21 +161,38 @@ def test_sixty_four_lines_look_each_like_no_other() -> None:
 def test_siblings_are_all_on_one_kind_of_axis(tmp_path: Path) -> None:
     falling = {f"layer.{at}/norm": 100.0 / (at + 1) for at in range(3)}
     records = [
-        events.Logged(s=step, v={**{name: value / (step + 1) for name, value in falling.items()}, "lr/norm_of_it": 1.2**step})
+        events.Logged(
+            s=step,
+            v={
+                **{name: value / (step + 1) for name, value in falling.items()},
+                "lr/norm_of_it": 1.2**step,
+            },
+        )
         for step in range(100)
     ]
     alike = subject_of(tmp_path / "alike", *records).summary
-    with_zero = subject_of(tmp_path / "zero", *records, events.Logged(s=100, v={"layer.7/norm": -1.0})).summary
+    with_zero = subject_of(
+        tmp_path / "zero", *records, events.Logged(s=100, v={"layer.7/norm": -1.0})
+    ).summary
 
     assert [panel.is_log for panel in series_panels(alike)] == [True, True, True, True]
-    assert [panel.is_log for panel in series_panels(with_zero)] == [False, False, False, True, False]
+    assert [panel.is_log for panel in series_panels(with_zero)] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_chart_says_in_words_and_in_a_table_what_it_draws(long_arms: Subject) -> None:
     page = Elements(html.render([long_arms]))
 
     described = [svg["aria-label"] for svg in page.of("svg", role="img") if "data-frame" in svg]
-    assert described[0].startswith("loss, value over steps: llama_7b") and "from 1 to 1, between 1 and 1" in described[0]
+    assert (
+        described[0].startswith("loss, value over steps: llama_7b")
+        and "from 1 to 1, between 1 and 1" in described[0]
+    )
     assert "".join(page.text.split()).count("Lineleastgreatestatstep012") == 1
     regions = [div for div in page.of("div") if div.get("class") == "scroll"]
     assert regions and all(div["tabindex"] == "0" and div["aria-label"] for div in regions)
@@ -181,5 +208,8 @@ def test_addresses_are_links_only_where_they_say_where_they_lead() -> None:
         "http://b.org:80/q?a=1#c",
     ]
     assert (
-        linked("javascript:alert(1) ftp://a.org x=https://a.org https://u@a.org/ https://a.org/<b> https://a.org\u202e") == []
+        linked(
+            "javascript:alert(1) ftp://a.org x=https://a.org https://u@a.org/ https://a.org/<b> https://a.org\u202e"
+        )
+        == []
     )

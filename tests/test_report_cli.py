@@ -34,7 +34,9 @@ def runs(root: Path) -> Path:
 
 @pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != ".tfevents"])
 @pytest.mark.first(1)
-def test_the_ending_says_the_format(tuilab: Tuilab, runs: Path, tmp_path: Path, ending: str) -> None:
+def test_the_ending_says_the_format(
+    tuilab: Tuilab, runs: Path, tmp_path: Path, ending: str
+) -> None:
     target = tmp_path / f"tour{ending}"
 
     done = tuilab("report", "aaaaa1", "-o", str(target))
@@ -46,7 +48,13 @@ def test_the_ending_says_the_format(tuilab: Tuilab, runs: Path, tmp_path: Path, 
 
 @pytest.mark.parametrize(
     ("target", "wanted", "kind"),
-    [("a.trace.json", "", "trace"), ("a.JSON", "", "json"), ("-", "", "md"), ("-", "csv", "csv"), ("a.txt", "html", "html")],
+    [
+        ("a.trace.json", "", "trace"),
+        ("a.JSON", "", "json"),
+        ("-", "", "md"),
+        ("-", "csv", "csv"),
+        ("a.txt", "html", "html"),
+    ],
 )
 def test_the_longest_ending_counts_and_as_overrides_it(target: str, wanted: str, kind: str) -> None:
     assert format_of(target, wanted) == kind
@@ -68,7 +76,9 @@ def test_without_a_target_it_asks_for_one(tuilab: Tuilab, runs: Path) -> None:
     assert done.returncode == 2 and "name an output file, for example -o report.html" in done.stderr
 
 
-def test_a_place_that_cannot_be_written_ends_in_5_and_leaves_nothing(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_ends_in_5_and_leaves_nothing(
+    tuilab: Tuilab, runs: Path, tmp_path: Path
+) -> None:
     done = tuilab("report", "last", "-o", str(tmp_path / "nowhere" / "x.md"))
 
     assert done.returncode == 5
@@ -100,7 +110,9 @@ def test_several_runs_and_all_open_with_the_box(tuilab: Tuilab, runs: Path, tmp_
 
 def test_all_takes_the_newest_finished_run_with_the_defaults(tuilab: Tuilab, runs: Path) -> None:
     changed = started(scenario="tour", params={"rate": 9.0}, changed=["rate"])
-    make_run(runs, changed, StateChanged(state="succeeded")).rename(runs / "20270105T000000000Z-tour-bbbbb2")
+    make_run(runs, changed, StateChanged(state="succeeded")).rename(
+        runs / "20270105T000000000Z-tour-bbbbb2"
+    )
     quick = make_run(runs, started(scenario="tour", quick=True), StateChanged(state="succeeded"))
     quick.rename(runs / "20270106T000000000Z-tour-bbbbb3")
 
@@ -110,7 +122,11 @@ def test_all_takes_the_newest_finished_run_with_the_defaults(tuilab: Tuilab, run
 
 
 def test_a_run_that_failed_counts_as_the_claims_that_it_left_open(runs: Path) -> None:
-    make_run(runs, started(scenario="other", claims=["one", "two"]), StateChanged(state="failed", reason="it broke"))
+    make_run(
+        runs,
+        started(scenario="other", claims=["one", "two"]),
+        StateChanged(state="failed", reason="it broke"),
+    )
 
     opening = opening_of([read_subject(run) for run in list_runs(runs)])
 
@@ -118,22 +134,33 @@ def test_a_run_that_failed_counts_as_the_claims_that_it_left_open(runs: Path) ->
     assert sum(part.count for part in opening.parts) == 10
 
 
-def test_runs_of_one_scenario_are_told_side_by_side(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+def test_runs_of_one_scenario_are_told_side_by_side(
+    tuilab: Tuilab, runs: Path, tmp_path: Path
+) -> None:
     shutil.copytree(JOURNALS / "tour", runs / "20270104T000000000Z-tour-bbbbb1")
 
     one = tuilab("report", "bbbbb1", "aaaaa1", "-o", "-").stdout
     two = tuilab("report", "bbbbb1", "aaaaa1", "aaaaa2", "-o", "-").stdout
 
-    assert one.startswith("# journals/tour, side by side\n") and "What holds on this machine" not in one
-    assert "| 1 | aaaaa1 |" in one and "| ✓ SUPPORTED 1.99 \\[1.92, 2.06\\] | ✓ SUPPORTED 1.99" in one
-    assert two.startswith("# What holds on this machine\n") and "## journals/tour, side by side" in two
+    assert (
+        one.startswith("# journals/tour, side by side\n")
+        and "What holds on this machine" not in one
+    )
+    assert (
+        "| 1 | aaaaa1 |" in one and "| ✓ SUPPORTED 1.99 \\[1.92, 2.06\\] | ✓ SUPPORTED 1.99" in one
+    )
+    assert (
+        two.startswith("# What holds on this machine\n") and "## journals/tour, side by side" in two
+    )
 
 
 def test_the_schema_of_the_json_is_printed(tuilab: Tuilab) -> None:
     assert json.loads(tuilab("report", "--schema").stdout)["title"] == "tuilab.report/2"
 
 
-def test_a_summary_of_a_job_is_appended_to_its_file(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+def test_a_summary_of_a_job_is_appended_to_its_file(
+    tuilab: Tuilab, runs: Path, tmp_path: Path
+) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
 
@@ -146,16 +173,23 @@ def test_a_summary_of_a_job_is_appended_to_its_file(tuilab: Tuilab, runs: Path, 
 def test_the_summary_of_a_job_is_nothing_but_markdown(tuilab: Tuilab, runs: Path) -> None:
     done = tuilab("report", "last", "--github", "-o", "x.html")
 
-    assert done.returncode == 2 and "--github writes Markdown, but x.html would be html" in done.stderr
+    assert (
+        done.returncode == 2 and "--github writes Markdown, but x.html would be html" in done.stderr
+    )
 
 
 def test_without_a_job_the_summary_has_nowhere_to_go(tuilab: Tuilab, runs: Path) -> None:
     done = tuilab("report", "last", "--github", env={"GITHUB_STEP_SUMMARY": ""})
 
-    assert done.returncode == 2 and "GITHUB_STEP_SUMMARY is not set; name an output file" in done.stderr
+    assert (
+        done.returncode == 2
+        and "GITHUB_STEP_SUMMARY is not set; name an output file" in done.stderr
+    )
 
 
-def test_a_run_writes_its_report_at_the_end_also_when_it_failed(tuilab: Tuilab, tmp_path: Path) -> None:
+def test_a_run_writes_its_report_at_the_end_also_when_it_failed(
+    tuilab: Tuilab, tmp_path: Path
+) -> None:
     scenario = tmp_path / "broken.py"
     scenario.write_text(
         '"""It breaks."""\nfrom tuilab import Lab\n\n\ndef run(lab: Lab) -> None:\n    raise KeyError("gone")\n'
@@ -194,7 +228,9 @@ def test_the_front_never_loads_torch_or_the_screens_for_a_report(runs: Path) -> 
     assert {"torch", "textual", "matplotlib", "scipy"} & set(done.stdout.split()) == set()
 
 
-def test_a_folder_for_tensorboard_needs_nothing_but_what_opens_it(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+def test_a_folder_for_tensorboard_needs_nothing_but_what_opens_it(
+    tuilab: Tuilab, runs: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "tour.tfevents"
 
     first = tuilab("report", "aaaaa1", "-o", str(target))
@@ -208,7 +244,9 @@ def test_a_folder_for_tensorboard_needs_nothing_but_what_opens_it(tuilab: Tuilab
     assert (first.returncode, first.stderr) == (0, f"{advice}1 run: {target}\n")
     assert len(files) == 9 and all(path.name.startswith("events.out.tfevents.") for path in files)
     assert all(path.read_bytes() == data for path, data in files.items())
-    assert len([*target.iterdir()]) == 2 and [path.name for path in tmp_path.glob(".tuilab-*")] == []
+    assert (
+        len([*target.iterdir()]) == 2 and [path.name for path in tmp_path.glob(".tuilab-*")] == []
+    )
 
 
 def test_a_folder_may_be_written_again_where_a_format_is_one(tmp_path: Path) -> None:
@@ -220,11 +258,14 @@ def test_a_folder_may_be_written_again_where_a_format_is_one(tmp_path: Path) -> 
         check_target(str(tmp_path / "x.html"))
 
 
-def test_what_tensorboard_reads_is_no_stream_and_no_file(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+def test_what_tensorboard_reads_is_no_stream_and_no_file(
+    tuilab: Tuilab, runs: Path, tmp_path: Path
+) -> None:
     (tmp_path / "x.tfevents").write_text("mine")
 
     stream, file = (
-        tuilab("report", "aaaaa1", "--as", "tensorboard", "-o", name) for name in ("-", str(tmp_path / "x.tfevents"))
+        tuilab("report", "aaaaa1", "--as", "tensorboard", "-o", name)
+        for name in ("-", str(tmp_path / "x.tfevents"))
     )
 
     assert (stream.returncode, file.returncode) == (2, 5)
@@ -234,20 +275,31 @@ def test_what_tensorboard_reads_is_no_stream_and_no_file(tuilab: Tuilab, runs: P
     assert (tmp_path / "x.tfevents").read_text() == "mine"
 
 
-def test_a_trace_of_a_run_without_times_is_refused(tuilab: Tuilab, runs: Path, tmp_path: Path) -> None:
+def test_a_trace_of_a_run_without_times_is_refused(
+    tuilab: Tuilab, runs: Path, tmp_path: Path
+) -> None:
     done = tuilab("report", "aaaaa2", "-o", str(tmp_path / "x.trace.json"))
 
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "choose .json or .csv" in done.stderr
+    assert (
+        done.returncode == 2
+        and done.stderr.count("\n") == 1
+        and "choose .json or .csv" in done.stderr
+    )
     assert not (tmp_path / "x.trace.json").exists()
 
 
-def test_a_record_that_is_not_whole_is_told_beside_every_report(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_record_that_is_not_whole_is_told_beside_every_report(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     damaged_run(root)
 
     done = tuilab("report", "last", "-o", str(tmp_path / "x.csv"))
 
     assert done.returncode == 0
-    assert done.stderr.startswith("tuilab: the data of ") and "is incomplete: 1 line: corrupt and left out." in done.stderr
+    assert (
+        done.stderr.startswith("tuilab: the data of ")
+        and "is incomplete: 1 line: corrupt and left out." in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -257,7 +309,9 @@ def test_a_record_that_is_not_whole_is_told_beside_every_report(tuilab: Tuilab, 
         ("failed", "the run ended: failed", "it has no recorded end"),
     ],
 )
-def test_a_box_says_of_a_run_without_success_how_it_stands(root: Path, state: str, title: str, found: str) -> None:
+def test_a_box_says_of_a_run_without_success_how_it_stands(
+    root: Path, state: str, title: str, found: str
+) -> None:
     subject = replace(read_subject(make_run(root, started())), state=state)
 
     (finding,) = [finding for group in opening_of([subject]).groups for finding in group.findings]

@@ -33,7 +33,10 @@ from tuilab.runs.index import Index
 from tuilab.runs.representative import statuses
 print({scenario: str(status.verdict) for scenario, status in statuses(Index(sys.argv[1])).items()}, 'msgspec' in sys.modules)
 """
-POINT: dict[str, Any] = {"sweep": Sweep(id="sweep-1", values={"rows": [5, 9]}, point={"rows": 5}), "params": {"rows": 5}}
+POINT: dict[str, Any] = {
+    "sweep": Sweep(id="sweep-1", values={"rows": [5, 9]}, point={"rows": 5}),
+    "params": {"rows": 5},
+}
 ROWS: dict[str, Any] = {"params": {"rows": 5}, "changed": ["rows"]}
 
 
@@ -70,7 +73,15 @@ def test_without_defaults_quick_comes_before_other_parameters_and_stopped(root: 
     finished(root, {"a": "SUPPORTED"}, at_s=1.6e9, end="bbbbbb", **ROWS)
     finished(root, {"a": "SUPPORTED"}, name="xyy", at_s=1.5e9, end="cccccc", **ROWS)
     finished(root, {}, name="xyy", at_s=1.6e9, end="dddddd", state="stopped")
-    finished(root, {"a": "SUPPORTED"}, name="xent", at_s=1.5e9, end="eeeeee", params={"device": "cpu"}, changed=["device"])
+    finished(
+        root,
+        {"a": "SUPPORTED"},
+        name="xent",
+        at_s=1.5e9,
+        end="eeeeee",
+        params={"device": "cpu"},
+        changed=["device"],
+    )
 
     assert status_of(root) == {
         "softmax": ScenarioStatus("REFUTED", "quick"),
@@ -94,11 +105,22 @@ def test_stopped_run_has_not_failed(root: Path) -> None:
 
 
 def test_points_of_a_sweep_with_other_values_represent_nothing(root: Path) -> None:
-    finished(root, {"a": "SUPPORTED"}, name="xyy", at_s=1.5e9, end="cccccc", **POINT)  # 5 is the default
+    finished(
+        root, {"a": "SUPPORTED"}, name="xyy", at_s=1.5e9, end="cccccc", **POINT
+    )  # 5 is the default
     usual = finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa")
     for number in range(120):
-        finished(root, {"a": "SUPPORTED"}, at_s=1.6e9 + number, end=f"{number:06}", **POINT, changed=["rows"])
-    finished(root, {}, name="xent", at_s=1.6e9, end="dddddd", state="failed", **POINT, changed=["rows"])
+        finished(
+            root,
+            {"a": "SUPPORTED"},
+            at_s=1.6e9 + number,
+            end=f"{number:06}",
+            **POINT,
+            changed=["rows"],
+        )
+    finished(
+        root, {}, name="xent", at_s=1.6e9, end="dddddd", state="failed", **POINT, changed=["rows"]
+    )
 
     assert verdicts_of(root) == {"softmax": "REFUTED", "xyy": "SUPPORTED", "xent": ""}
     shown = past_runs.runs_to_show("softmax", root, Index(root).entry)
@@ -113,23 +135,37 @@ def test_run_in_which_nothing_could_be_tested_comes_last(root: Path) -> None:
     small = finished(root, {"a": "INCONCLUSIVE"}, name="xyy", at_s=1.5e9, end="bbbbbb", quick=True)
     finished(root, {"a": Verdict.NOT_TESTABLE}, name="xent", at_s=1.5e9, end="cccccc")
     for number, name in enumerate(("softmax", "xyy", "xent")):
-        finished(root, {"a": Verdict.NOT_TESTABLE}, name=name, at_s=1.6e9 + number, end="dddddd", **gone)
+        finished(
+            root, {"a": Verdict.NOT_TESTABLE}, name=name, at_s=1.6e9 + number, end="dddddd", **gone
+        )
 
     assert status_of(root) == {
         "softmax": ScenarioStatus("SUPPORTED"),
         "xyy": ScenarioStatus("INCONCLUSIVE", "quick"),
         "xent": ScenarioStatus(Verdict.NOT_TESTABLE),
     }
-    assert representative_runs(Index(root)).items() >= {"softmax": good.name, "xyy": small.name}.items()
+    assert (
+        representative_runs(Index(root)).items()
+        >= {"softmax": good.name, "xyy": small.name}.items()
+    )
     for run in (good, small):
-        past = [past_runs.read_past_run(one) for one in past_runs.runs_of(run.name.split("-")[1], root)]
+        past = [
+            past_runs.read_past_run(one) for one in past_runs.runs_of(run.name.split("-")[1], root)
+        ]
         best = past_runs.representative_past_run(past)
         assert best and best.run_dir == run
 
 
 def test_run_on_another_device_has_the_defaults(root: Path) -> None:
     finished(root, {"a": "SUPPORTED"}, at_s=1.5e9, end="aaaaaa")
-    newer = finished(root, {"a": "REFUTED"}, at_s=1.6e9, end="bbbbbb", params={"device": "cpu"}, changed=["device"])
+    newer = finished(
+        root,
+        {"a": "REFUTED"},
+        at_s=1.6e9,
+        end="bbbbbb",
+        params={"device": "cpu"},
+        changed=["device"],
+    )
 
     assert status_of(root) == {"softmax": ScenarioStatus("REFUTED")}
     assert representative_runs(Index(root)) == {"softmax": newer.name}
@@ -137,7 +173,9 @@ def test_run_on_another_device_has_the_defaults(root: Path) -> None:
 
 def test_running_and_queued_runs_are_shown_until_they_end(root: Path) -> None:
     finished(root, {"a": "REFUTED"}, at_s=1.4e9, end="aaaaaa")
-    running = make_run(root, started(is_alive=True), StateChanged(state="running"), at_s=1.5e9, end="bbbbbb")
+    running = make_run(
+        root, started(is_alive=True), StateChanged(state="running"), at_s=1.5e9, end="bbbbbb"
+    )
     make_run(root, started(is_alive=True), StateChanged(state="queued"), at_s=1.6e9, end="cccccc")
 
     assert verdicts_of(root) == {"softmax": "running"}
@@ -152,9 +190,15 @@ def test_lost_run_has_failed(root: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["succeeded", "hibernating"])
-def test_run_that_only_a_newer_tuilab_understands_represents_nothing(root: Path, state: str) -> None:
+def test_run_that_only_a_newer_tuilab_understands_represents_nothing(
+    root: Path, state: str
+) -> None:
     finished(root, {"a": "REFUTED"}, at_s=1.6e9)
-    make_run(root, started(format=99 if state == "succeeded" else 1, is_alive=True), StateChanged(state=state))
+    make_run(
+        root,
+        started(format=99 if state == "succeeded" else 1, is_alive=True),
+        StateChanged(state=state),
+    )
 
     assert verdicts_of(root) == {"softmax": "REFUTED"}
 
@@ -181,8 +225,12 @@ def test_statuses_from_the_index_load_nothing_slow(root: Path) -> None:
     finished(root, {"a": "REFUTED"}, at_s=1.5e9, end="aaaaaa")
     finished(root, {}, name="xyy", at_s=1.6e9, end="bbbbbb")
 
-    printed = [subprocess.check_output([sys.executable, "-c", LISTING, root], text=True) for _ in range(2)]
-    assert printed == [f"{{'xyy': '', 'softmax': 'REFUTED'}} {is_loaded}\n" for is_loaded in (True, False)]
+    printed = [
+        subprocess.check_output([sys.executable, "-c", LISTING, root], text=True) for _ in range(2)
+    ]
+    assert printed == [
+        f"{{'xyy': '', 'softmax': 'REFUTED'}} {is_loaded}\n" for is_loaded in (True, False)
+    ]
 
 
 def test_unknown_verdict_is_none() -> None:
@@ -197,14 +245,20 @@ def test_unknown_verdict_is_none() -> None:
 def runs(root: Path) -> list[Path]:
     """Four runs, one after another: the second failed, the third is quick."""
     kinds: list[dict[str, Any]] = [{}, {"state": "failed"}, {"quick": True}, {}]
-    return [finished(root, {"a": "SUPPORTED"}, at_s=1.8e9 + at, end=str(at) * 6, **more) for at, more in enumerate(kinds)]
+    return [
+        finished(root, {"a": "SUPPORTED"}, at_s=1.8e9 + at, end=str(at) * 6, **more)
+        for at, more in enumerate(kinds)
+    ]
 
 
 def test_scenario_has_one_baseline_the_latest_one(root: Path, runs: list[Path]) -> None:
     other = finished(root, {"a": "SUPPORTED"}, name="xyy", end="ffffff")
     said = [pin(other), pin(runs[3]), pin(runs[0])]
 
-    assert said[1:] == ["333333 is the baseline of softmax", "000000 is the baseline of softmax, instead of 333333"]
+    assert said[1:] == [
+        "333333 is the baseline of softmax",
+        "000000 is the baseline of softmax, instead of 333333",
+    ]
     assert [is_baseline(run) for run in runs] == [True, False, False, False]
     assert reference_of(runs[3]) == runs[0]
     assert unpin(runs[0]) == "000000 is no longer the baseline of softmax"
@@ -218,19 +272,28 @@ def test_newest_of_several_tagged_runs_is_the_baseline(runs: list[Path]) -> None
     assert reference_of(runs[3]) == runs[1]
 
 
-def test_reference_is_the_baseline_else_an_earlier_comparable_run(root: Path, runs: list[Path]) -> None:
+def test_reference_is_the_baseline_else_an_earlier_comparable_run(
+    root: Path, runs: list[Path]
+) -> None:
     without = [reference_of(run) for run in runs]
     pin(runs[3])
     index = Index(root)
 
     assert without == [None, runs[0], None, runs[0]]
-    assert [reference_for(run, index) for run in runs[:3]] == [Reference(runs[3], is_baseline=True)] * 3
-    assert reference_for(runs[3], index) == Reference(runs[0], is_baseline=False)  # the baseline itself
+    assert [reference_for(run, index) for run in runs[:3]] == [
+        Reference(runs[3], is_baseline=True)
+    ] * 3
+    assert reference_for(runs[3], index) == Reference(
+        runs[0], is_baseline=False
+    )  # the baseline itself
 
 
 def test_point_of_a_sweep_is_compared_only_within_its_sweep(root: Path) -> None:
     usual = finished(root, {}, at_s=1.5e9, end="aaaaaa")
-    points = [finished(root, {}, at_s=1.6e9 + n, end=f"{n:06}", **POINT, changed=["rows"]) for n in range(2)]
+    points = [
+        finished(root, {}, at_s=1.6e9 + n, end=f"{n:06}", **POINT, changed=["rows"])
+        for n in range(2)
+    ]
     last = finished(root, {}, at_s=1.7e9, end="bbbbbb", **ROWS)
 
     assert [reference_of(run) for run in (last, *reversed(points))] == [usual, points[0], usual]

@@ -31,14 +31,22 @@ from tuilab.record.order import CYCLE
         ([1, 1, 1, 1.04, 1.04, 1.04], False),
     ],
 )
-def test_times_have_settled_when_the_last_three_are_those_before(times: list[float], expected: bool | None) -> None:
+def test_times_have_settled_when_the_last_three_are_those_before(
+    times: list[float], expected: bool | None
+) -> None:
     assert has_settled({"arm": times}, 3) is expected
     assert has_settled({"arm": times, "steady": [1.0] * 8}, 3) is expected
 
 
 @pytest.mark.parametrize(
     ("times", "expected"),
-    [([], None), ([1, 1, 1], None), ([1, 1.01, 1, 1], True), ([2, 1.2, 1, 1], False), ([2, 1, 1, 1, 1], True)],
+    [
+        ([], None),
+        ([1, 1, 1], None),
+        ([1, 1.01, 1, 1], True),
+        ([2, 1.2, 1, 1], False),
+        ([2, 1, 1, 1, 1], True),
+    ],
 )
 def test_on_a_gpu_four_blocks_tell(times: list[float], expected: bool | None) -> None:
     """More than six of 50 ms would not fit the third of a race of two seconds."""
@@ -65,7 +73,14 @@ def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
     monkeypatch.setattr(Sensors, "read", read_sensors)
     lab = Recorder()
 
-    Rounds(lab, [Slot("arm", lambda: None, loops=1, calm_share=0.1)], 5, 0.0, threads=1, device=door(torch.device("cpu"))).run()
+    Rounds(
+        lab,
+        [Slot("arm", lambda: None, loops=1, calm_share=0.1)],
+        5,
+        0.0,
+        threads=1,
+        device=door(torch.device("cpu")),
+    ).run()
 
     blocks = lab.of(BlockTimed)
     assert {block.others_share for block in blocks} == {others_used / 2}
@@ -96,7 +111,13 @@ MS = 1_000_000
 class MadeUpRace:
     """A race whose blocks take the given times on a clock that only they move."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, wall_ms: Callable[[int], float], thread_ms: float = 10.0) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        wall_ms: Callable[[int], float],
+        thread_ms: float = 10.0,
+    ) -> None:
         self.now_s = 0.0
         self.blocks = 0
         self.delay_clocks: list[Clock | None] = []
@@ -160,7 +181,9 @@ def test_race_of_short_blocks_ends_after_200_rounds(monkeypatch: pytest.MonkeyPa
     assert len(race.run(slot(), seconds=1000.0).step_s["arm"]) == 200
 
 
-def test_warmup_that_never_settles_ends_after_a_third_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warmup_that_never_settles_ends_after_a_third_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Each block takes 10 % longer than the one before."""
     race = MadeUpRace(monkeypatch, wall_ms=lambda block: 10 * 1.1**block)
 
@@ -183,16 +206,28 @@ def test_warmup_on_a_gpu_has_at_least_eight_rounds(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("threads", "calm_share", "device", "is_on_core"),
-    [(1, 1.0, "cpu", True), (2, 1.0, "cpu", False), (1, 0.9, "cpu", False), (1, 1.0, "cuda", False)],
+    [
+        (1, 1.0, "cpu", True),
+        (2, 1.0, "cpu", False),
+        (1, 0.9, "cpu", False),
+        (1, 1.0, "cuda", False),
+    ],
 )
 def test_arm_on_its_core_settles_and_is_delayed_by_its_cpu_time(
-    monkeypatch: pytest.MonkeyPatch, threads: int, calm_share: float, device: str, *, is_on_core: bool
+    monkeypatch: pytest.MonkeyPatch,
+    threads: int,
+    calm_share: float,
+    device: str,
+    *,
+    is_on_core: bool,
 ) -> None:
     """On the wall clock each block takes 10 % longer than the one before; its CPU time stays the same."""
     race = MadeUpRace(monkeypatch, wall_ms=lambda block: 10 * 1.1**block)
     delayed = slot(calm_share=calm_share, control="delayed")
 
-    found = race.run(slot(calm_share=calm_share), delayed, seconds=1.0, threads=threads, device=device)
+    found = race.run(
+        slot(calm_share=calm_share), delayed, seconds=1.0, threads=threads, device=device
+    )
 
     assert found.is_settled is is_on_core
     clocks = {delay for delay in race.delay_clocks if delay is not None}
@@ -215,4 +250,6 @@ def test_progress_of_a_race_is_its_time_and_never_more(monkeypatch: pytest.Monke
 
     race.run(slot(), seconds=0.1)
 
-    assert shown[:5] == [(0, 100, "ms of racing")] + [(done, 100, "ms of racing") for done in (30, 60, 90, 100)]
+    assert shown[:5] == [(0, 100, "ms of racing")] + [
+        (done, 100, "ms of racing") for done in (30, 60, 90, 100)
+    ]

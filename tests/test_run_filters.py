@@ -23,10 +23,22 @@ DAY = 86400.0
 def three(root: Path) -> Path:
     """An old run that was refuted and has a tag, one of yesterday that was stopped, a new quick one that holds."""
     tagged = finished(
-        root, {"a": "REFUTED", "b": "SUPPORTED"}, at_s=NOW - 9 * DAY, end="aaaaaa", params={"n": 8}, changed=["n"]
+        root,
+        {"a": "REFUTED", "b": "SUPPORTED"},
+        at_s=NOW - 9 * DAY,
+        end="aaaaaa",
+        params={"n": 8},
+        changed=["n"],
     )
     notes.add(tagged, "look at this", ["Mine"])
-    finished(root, {"a": "NO MEANINGFUL DIFFERENCE"}, name="xyy", state="stopped", at_s=NOW - DAY, end="bbbbbb")
+    finished(
+        root,
+        {"a": "NO MEANINGFUL DIFFERENCE"},
+        name="xyy",
+        state="stopped",
+        at_s=NOW - DAY,
+        end="bbbbbb",
+    )
     finished(root, {"a": "SUPPORTED"}, name="xent", quick=True, at_s=NOW - 60, end="cccccc")
     return root
 
@@ -34,8 +46,14 @@ def three(root: Path) -> Path:
 def found(root: Path, text: str) -> str:
     """Return the first letters of the ids of those that a filter leaves."""
     wanted = parse(text, NOW)
-    entries = [(reading.read_entry(run_dir), notes.read(run_dir)) for run_dir in store.list_runs(root)]
-    left = [entry.run for entry, written in entries if wanted.matches(entry, written, partial(words_of, entry, written))]
+    entries = [
+        (reading.read_entry(run_dir), notes.read(run_dir)) for run_dir in store.list_runs(root)
+    ]
+    left = [
+        entry.run
+        for entry, written in entries
+        if wanted.matches(entry, written, partial(words_of, entry, written))
+    ]
     return "".join(sorted(run[-1] for run in left))
 
 
@@ -75,7 +93,10 @@ def test_a_day_can_be_named_by_its_word() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("since:soon", "since:soon is not a time; use 2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"),
+        (
+            "since:soon",
+            "since:soon is not a time; use 2h, 3d, 1w, today, yesterday or a day such as 2026-11-21",
+        ),
         ("state:zzz", "no state begins with zzz; use one of queued, starting, "),
         ("verdict:\x1b[2J", "no verdict begins with \ufffd[2j; use one of supported, weaker, "),
     ],
@@ -84,7 +105,9 @@ def test_a_word_that_makes_no_sense_is_told_with_what_does(text: str, problem: s
     assert parse(text, NOW).problem.startswith(problem)
 
 
-@pytest.mark.parametrize("text", ["", "d", ".d", "-1d", "1e9d", "1d2", "٣d", "2026-13-01", "9" * 20 + "d"])
+@pytest.mark.parametrize(
+    "text", ["", "d", ".d", "-1d", "1e9d", "1d2", "٣d", "2026-13-01", "9" * 20 + "d"]
+)
 def test_what_is_no_time_is_none(text: str) -> None:
     assert moment(text, NOW) is None
 
@@ -111,44 +134,68 @@ def test_the_last_word_is_completed_to_what_runs_have(text: str, whole: str | No
 
 
 def test_a_key_that_no_run_has_a_value_of_is_not_offered() -> None:
-    assert [completed(text, {"state": ["failed"]}) for text in ("t", "v", "s", "si")] == [None, None, "state:", "since:"]
+    assert [completed(text, {"state": ["failed"]}) for text in ("t", "v", "s", "si")] == [
+        None,
+        None,
+        "state:",
+        "since:",
+    ]
 
 
-def test_the_command_line_takes_the_same_words(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_takes_the_same_words(
+    three: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(time, "time", lambda: NOW)
     run = partial(CliRunner().invoke, runs.command, standalone_mode=False)
 
     listed = json.loads(run(["--root", str(three), "!quick", "since:30d", "--json"]).stdout)
     assert [one["run"][-6:] for one in listed["runs"]] == ["bbbbbb", "aaaaaa"]
-    assert "filters are: words  !word  verdict:refuted" in str(run(["--root", str(three), "since:soon"]).exception)
+    assert "filters are: words  !word  verdict:refuted" in str(
+        run(["--root", str(three), "since:soon"]).exception
+    )
 
 
-def test_runs_of_another_user_are_not_passed_over_in_silence(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_another_user_are_not_passed_over_in_silence(
+    three: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = partial(CliRunner().invoke, runs.command, standalone_mode=False)
     (three / "20270115T080000000Z-a-file-ffffff").write_text("")
     for run_dir in store.list_runs(three):
-        (run_dir / "journal").rename(three / f"kept-{run_dir.name[-6:]}")  # what cannot be entered has none to be seen
+        (run_dir / "journal").rename(
+            three / f"kept-{run_dir.name[-6:]}"
+        )  # what cannot be entered has none to be seen
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.X_OK)
 
-    assert run(["--root", str(three)]).stdout.startswith(f"3 runs in {three} cannot be read by you; ask their owner")
+    assert run(["--root", str(three)]).stdout.startswith(
+        f"3 runs in {three} cannot be read by you; ask their owner"
+    )
     assert json.loads(run(["--root", str(three), "--json"]).stdout)["closed"] == 3
     with pytest.raises(UsageError, match="cannot be read by you; ask their owner"):
         store.find("last", three)
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_a_run_whose_journal_is_no_folder_is_not_passed_over_in_silence(three: Path, tmp_path: Path, kind: str) -> None:
+def test_a_run_whose_journal_is_no_folder_is_not_passed_over_in_silence(
+    three: Path, tmp_path: Path, kind: str
+) -> None:
     run = partial(CliRunner().invoke, runs.command, standalone_mode=False)
     first, *others = store.list_runs(three)
     (first / "journal").rename(tmp_path / "away")
-    assert "no folder" not in run(["--root", str(three)]).stdout  # without any it may be one that is just being made
-    (first / "journal").write_text("") if kind == "file" else (first / "journal").symlink_to(tmp_path / "away")
+    assert (
+        "no folder" not in run(["--root", str(three)]).stdout
+    )  # without any it may be one that is just being made
+    (first / "journal").write_text("") if kind == "file" else (first / "journal").symlink_to(
+        tmp_path / "away"
+    )
 
     told = run(["--root", str(three)]).stdout.splitlines()
     assert told[-1].startswith(f"no longer a run, as its journal is not a folder: {first};")
     assert len(told) == len(others) + 2
     listed = json.loads(run(["--root", str(three), "--json"]).stdout)
-    assert (listed["total"], listed["spoilt"]) == (len(others), [{"run": first.name, "path": str(first)}])
+    assert (listed["total"], listed["spoilt"]) == (
+        len(others),
+        [{"run": first.name, "path": str(first)}],
+    )
     for word in (first.name, first.name[-6:], first.name[:18]):
         with pytest.raises(UsageError, match="no longer a run, as its journal is not a folder: "):
             store.find(word, three)

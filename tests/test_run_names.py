@@ -47,7 +47,9 @@ def test_the_newest_run_is_one_whose_time_is_known(tmp_path: Path) -> None:
         ("", "", ""),
     ],
 )
-def test_a_name_that_somebody_else_gave_tells_what_it_can_and_no_time(text: str, scenario: str, id: str) -> None:
+def test_a_name_that_somebody_else_gave_tells_what_it_can_and_no_time(
+    text: str, scenario: str, id: str
+) -> None:
     name = RunName(text)
 
     assert (name.scenario, name.id) == (scenario, id)
@@ -60,7 +62,11 @@ def test_what_is_made_of_a_scenario_is_found_in_the_name_again(scenario: str) ->
     name = RunName(new_name(scenario))
 
     assert name.scenario == scenario
-    assert len(name.id) == 6 and name.started_s is not None and before_ms <= round(1000 * name.started_s)
+    assert (
+        len(name.id) == 6
+        and name.started_s is not None
+        and before_ms <= round(1000 * name.started_s)
+    )
 
 
 def test_characters_that_a_folder_should_not_have_are_replaced_and_long_names_cut() -> None:
@@ -72,5 +78,9 @@ def test_every_view_takes_a_name_apart_in_the_same_way(root: Path) -> None:
     run_dir = store.create("row-reduce", root)
 
     assert from_name(run_dir.name).scenario == "row-reduce"
-    assert store.find(store.short_id(run_dir.name), root) == run_dir == store.find(run_dir.name[:19], root)
+    assert (
+        store.find(store.short_id(run_dir.name), root)
+        == run_dir
+        == store.find(run_dir.name[:19], root)
+    )
     assert from_name("tour").scenario == "tour"  # a line has a name, whatever the folder is called

@@ -17,7 +17,14 @@ from tuilab.engine.sampler import ticks
 from tuilab.engine.spawn import BOX_TOLD
 from tuilab.probes.gpu.tenants import why_pids_mean_nothing
 from tuilab.record import presence
-from tuilab.record.events import EnvironmentRecorded, GpuFound, RaceStarted, Sampled, Unavailable, XidReported
+from tuilab.record.events import (
+    EnvironmentRecorded,
+    GpuFound,
+    RaceStarted,
+    Sampled,
+    Unavailable,
+    XidReported,
+)
 from tuilab.record.journal.lines import Gap
 from tuilab.record.journal.writer import Writer
 
@@ -43,8 +50,14 @@ class Sampler:
         (run_dir / "journal").mkdir(parents=True)
 
     def spawn(self, *command: str, **more: Any) -> "subprocess.Popen[bytes]":
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process: subprocess.Popen[bytes] = subprocess.Popen(command, start_new_session=True, **(pipes | more))
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            command, start_new_session=True, **(pipes | more)
+        )
         self.processes.append(process)
         return process
 
@@ -61,7 +74,9 @@ class Sampler:
 
     def end(self) -> None:
         for process in self.processes:
-            for pid in presence.descendants(process.pid):  # those that have sessions of their own, as workers do
+            for pid in presence.descendants(
+                process.pid
+            ):  # those that have sessions of their own, as workers do
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ProcessLookupError):
@@ -85,7 +100,11 @@ def samples_after(count: int) -> Callable[[list[Any]], list[Any]]:
 def seen_lacking(sampler: Sampler) -> dict[str, str]:
     """Return what is not known, and why, but for what nobody knows in a container."""
     lacking = {record.what: record.reason for record in of(Unavailable, sampler.records())}
-    return {what: why for what, why in lacking.items() if not why.startswith("not visible in a container")}
+    return {
+        what: why
+        for what, why in lacking.items()
+        if not why.startswith("not visible in a container")
+    }
 
 
 @pytest.fixture
@@ -104,25 +123,38 @@ def idle(sampler: Sampler) -> int:
 # ---- what is written
 
 
-def test_the_first_record_is_a_sample_so_that_slow_facts_delay_nothing(sampler: Sampler, idle: int) -> None:
+def test_the_first_record_is_a_sample_so_that_slow_facts_delay_nothing(
+    sampler: Sampler, idle: int
+) -> None:
     sampler.start(idle)
 
     records = sampler.wait_for(lambda records: records if of(EnvironmentRecorded, records) else [])
     assert isinstance(records[0], Sampled)
-    assert (records[0].processes, records[0].threads, records[0].cpu_percent, records[0].rss_bytes) == (0, 0, 0.0, 0)
+    assert (
+        records[0].processes,
+        records[0].threads,
+        records[0].cpu_percent,
+        records[0].rss_bytes,
+    ) == (0, 0, 0.0, 0)
 
 
 def test_the_box_is_described_once(sampler: Sampler, idle: int) -> None:
     sampler.start(idle)
 
     sampler.wait_for(samples_after(3))
-    facts = [record.facts for record in of(EnvironmentRecorded, sampler.records()) if record.part == "box"]
+    facts = [
+        record.facts
+        for record in of(EnvironmentRecorded, sampler.records())
+        if record.part == "box"
+    ]
     assert len(facts) == 1
     assert list(facts[0]) == ["cpu", "numa", "env"]
     assert facts[0]["cpu"]["usable_cores"] == len(os.sched_getaffinity(0))
 
 
-def test_a_sample_counts_neither_the_supervisor_nor_the_sampler_nor_who_is_in_the_session_of_the_one(sampler: Sampler) -> None:
+def test_a_sample_counts_neither_the_supervisor_nor_the_sampler_nor_who_is_in_the_session_of_the_one(
+    sampler: Sampler,
+) -> None:
     script = (
         "import os, subprocess, sys;"
         "workers = [subprocess.Popen(['sleep', '600'], start_new_session=True) for _ in range(2)];"
@@ -141,7 +173,9 @@ def test_cpu_time_of_a_busy_child_is_seen(sampler: Sampler) -> None:
     supervisor = sampler.spawn("sh", "-c", 'setsid "$0" -c "while 1: 0" & wait', sys.executable)
     sampler.start(supervisor.pid)
 
-    busy = sampler.wait_for(lambda records: [r for r in of(Sampled, records)[1:] if r.processes and r.cpu_percent > 0])
+    busy = sampler.wait_for(
+        lambda records: [r for r in of(Sampled, records)[1:] if r.processes and r.cpu_percent > 0]
+    )
     assert busy[0].processes == 1
 
 
@@ -157,7 +191,9 @@ def test_private_memory_is_read_more_seldom_than_the_rest(sampler: Sampler) -> N
 # ---- lifeline, heartbeat, signals, disk
 
 
-def test_when_the_supervisor_is_gone_the_rest_of_the_run_is_ended(sampler: Sampler, idle: int) -> None:
+def test_when_the_supervisor_is_gone_the_rest_of_the_run_is_ended(
+    sampler: Sampler, idle: int
+) -> None:
     marked = sampler.spawn("sleep", "600", env={**os.environ, "TUILAB_RUN": sampler.run_dir.name})
     innocent = sampler.spawn("sleep", "600", env={**os.environ, "TUILAB_RUN": "another"})
     process = sampler.start(idle)
@@ -172,7 +208,9 @@ def test_when_the_supervisor_is_gone_the_rest_of_the_run_is_ended(sampler: Sampl
     assert innocent.poll() is None
 
 
-def test_every_sample_is_a_heartbeat_and_so_is_what_is_told_of_the_box(sampler: Sampler, idle: int) -> None:
+def test_every_sample_is_a_heartbeat_and_so_is_what_is_told_of_the_box(
+    sampler: Sampler, idle: int
+) -> None:
     process = sampler.start(idle)
     assert process.stdout is not None
     told = b""
@@ -208,7 +246,9 @@ def test_a_full_heartbeat_pipe_does_not_end_the_sampler(sampler: Sampler, idle: 
     os.close(write_end)
 
 
-def test_the_terminals_signals_are_ignored_and_sigterm_ends_it_without_a_word(sampler: Sampler, idle: int) -> None:
+def test_the_terminals_signals_are_ignored_and_sigterm_ends_it_without_a_word(
+    sampler: Sampler, idle: int
+) -> None:
     process = sampler.start(idle)
     seen = len(sampler.wait_for(samples_after(0)))
     process.send_signal(signal.SIGINT)
@@ -221,7 +261,9 @@ def test_the_terminals_signals_are_ignored_and_sigterm_ends_it_without_a_word(sa
 
 
 @pytest.mark.slow
-def test_a_full_disk_costs_samples_that_are_counted_and_nothing_else(sampler: Sampler, idle: int) -> None:
+def test_a_full_disk_costs_samples_that_are_counted_and_nothing_else(
+    sampler: Sampler, idle: int
+) -> None:
     process = sampler.start(idle)
     assert process.stdout is not None
     sampler.wait_for(lambda records: of(EnvironmentRecorded, records))
@@ -254,12 +296,19 @@ def test_a_tick_that_was_missed_is_not_made_up_and_the_clock_does_not_drift() ->
 # ---- GPUs
 
 
-def test_the_memory_of_two_gpus_is_in_the_journal_by_uuid(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
+def test_the_memory_of_two_gpus_is_in_the_journal_by_uuid(
+    sampler: Sampler, idle: int, nvml: "FakeNvml"
+) -> None:
     nvml.set("gpus=2", "used.0=123", "used.1=456", "total=1000", "name.1=Fake H100")
     sampler.start(idle, env=nvml.environment)
 
-    gpus = sampler.wait_for(lambda records: next((r.gpus for r in of(Sampled, records) if r.gpus), None))
-    assert {uuid: reading["memory_used_bytes"] for uuid, reading in gpus.items()} == {"GPU-fake-0": 123, "GPU-fake-1": 456}
+    gpus = sampler.wait_for(
+        lambda records: next((r.gpus for r in of(Sampled, records) if r.gpus), None)
+    )
+    assert {uuid: reading["memory_used_bytes"] for uuid, reading in gpus.items()} == {
+        "GPU-fake-0": 123,
+        "GPU-fake-1": 456,
+    }
     found = of(GpuFound, sampler.records())
     assert [(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total) for gpu in found] == [
         ("GPU-fake-0", 0, "Fake GPU", 1000),
@@ -278,12 +327,27 @@ def test_the_gpu_of_a_race_is_read_each_half_second_although_every_answer_takes_
     Writer(sampler.run_dir / "journal/worker-0.jsonl").append(race)
     sampler.start(idle, env=nvml.environment)
 
-    samples = sampler.wait_for(lambda records: [r for r in of(Sampled, records) if "GPU-fake-3" in r.gpus][5:])
-    times = [sample.gpus_asked["GPU-fake-3"] for sample in of(Sampled, sampler.records()) if "GPU-fake-3" in sample.gpus]
+    samples = sampler.wait_for(
+        lambda records: [r for r in of(Sampled, records) if "GPU-fake-3" in r.gpus][5:]
+    )
+    times = [
+        sample.gpus_asked["GPU-fake-3"]
+        for sample in of(Sampled, sampler.records())
+        if "GPU-fake-3" in sample.gpus
+    ]
     assert samples[-1].gpus["GPU-fake-3"].keys() >= {"sm_mhz", "throttle_mask"}
     assert times == sorted(set(times))
     assert all(sample.gpus_asked["GPU-fake-3"] <= sample.t for sample in samples)
-    assert len([r for r in of(Sampled, sampler.records()) if "ecc_uncorrected" in r.gpus.get("GPU-fake-0", {})]) <= 2
+    assert (
+        len(
+            [
+                r
+                for r in of(Sampled, sampler.records())
+                if "ecc_uncorrected" in r.gpus.get("GPU-fake-0", {})
+            ]
+        )
+        <= 2
+    )
 
 
 def test_an_error_of_a_gpu_is_a_record(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
@@ -299,7 +363,11 @@ def test_a_slice_is_found_with_its_gpu(sampler: Sampler, idle: int, nvml: "FakeN
     nvml.set("mig=1", "slices=1", "total.0:0=500", "used.0:0=5")
     sampler.start(idle, env=nvml.environment)
 
-    gpus = sampler.wait_for(lambda records: next((r.gpus for r in of(Sampled, records) if "MIG-fake-0-0" in r.gpus), None))
+    gpus = sampler.wait_for(
+        lambda records: next(
+            (r.gpus for r in of(Sampled, records) if "MIG-fake-0-0" in r.gpus), None
+        )
+    )
     assert gpus["MIG-fake-0-0"]["memory_used_bytes"] == 5
     assert [(gpu.label, gpu.bytes_total) for gpu in of(GpuFound, sampler.records())] == [
         ("GPU 0", 80000),
@@ -307,16 +375,26 @@ def test_a_slice_is_found_with_its_gpu(sampler: Sampler, idle: int, nvml: "FakeN
     ]
 
 
-@pytest.mark.skipif(why_pids_mean_nothing() != "", reason="a container: what the driver says of pids is not believed here")
-def test_the_memory_of_the_runs_own_processes_is_told_apart(sampler: Sampler, nvml: "FakeNvml") -> None:
+@pytest.mark.skipif(
+    why_pids_mean_nothing() != "",
+    reason="a container: what the driver says of pids is not believed here",
+)
+def test_the_memory_of_the_runs_own_processes_is_told_apart(
+    sampler: Sampler, nvml: "FakeNvml"
+) -> None:
     supervisor = sampler.spawn("sh", "-c", "setsid sleep 600 & echo $!; wait")
     assert supervisor.stdout is not None
     child = int(supervisor.stdout.readline())
     nvml.set(f"pids={child},{os.getpid()}", "pid_bytes=70")
     sampler.start(supervisor.pid, env=nvml.environment)
 
-    gpus = sampler.wait_for(lambda records: next((r.gpus for r in of(Sampled, records) if r.gpus), None))
-    assert (gpus["GPU-fake-0"]["memory_tree_bytes"], gpus["GPU-fake-0"]["foreign_processes"]) == (70, 1)
+    gpus = sampler.wait_for(
+        lambda records: next((r.gpus for r in of(Sampled, records) if r.gpus), None)
+    )
+    assert (gpus["GPU-fake-0"]["memory_tree_bytes"], gpus["GPU-fake-0"]["foreign_processes"]) == (
+        70,
+        1,
+    )
 
 
 @pytest.mark.parametrize("mode", NVML_TROUBLE)
@@ -333,27 +411,38 @@ def test_nvml_that_does_not_start_is_one_record_with_the_reason(
 
 
 @pytest.mark.slow
-def test_a_gpu_lost_in_the_middle_is_one_record_and_the_other_goes_on(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
+def test_a_gpu_lost_in_the_middle_is_one_record_and_the_other_goes_on(
+    sampler: Sampler, idle: int, nvml: "FakeNvml"
+) -> None:
     nvml.set("gpus=2")
     sampler.start(idle, env=nvml.environment)
     sampler.wait_for(lambda records: [r for r in of(Sampled, records) if len(r.gpus) == 2])
 
     nvml.set("gpus=2", "mode.1=lost", "events.1=1", "xid.1=79")
 
-    sampler.wait_for(lambda records: [r for r in of(Unavailable, records) if r.what == "GPU-fake-1"])
+    sampler.wait_for(
+        lambda records: [r for r in of(Unavailable, records) if r.what == "GPU-fake-1"]
+    )
     seen = len(of(Sampled, sampler.records()))
     later = sampler.wait_for(samples_after(seen + 4))[seen + 1 :]
     assert {uuid for sample in later for uuid in sample.gpus} == {"GPU-fake-0"}
     assert seen_lacking(sampler) == {"GPU-fake-1": "GPU is lost after Xid 79"}
 
 
-def test_what_a_gpu_does_not_tell_is_explained_once(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
+def test_what_a_gpu_does_not_tell_is_explained_once(
+    sampler: Sampler, idle: int, nvml: "FakeNvml"
+) -> None:
     nvml.set("na=power", "missing=busy")
     sampler.start(idle, env=nvml.environment)
 
-    samples = sampler.wait_for(lambda records: s if len(s := [r for r in of(Sampled, records) if r.gpus]) > 2 else [])
+    samples = sampler.wait_for(
+        lambda records: s if len(s := [r for r in of(Sampled, records) if r.gpus]) > 2 else []
+    )
     assert not {"power_w", "busy_percent"} & samples[-1].gpus["GPU-fake-0"].keys()
-    assert seen_lacking(sampler) == {"GPU-fake-0 power_w": "Not Supported", "GPU-fake-0 busy_percent": "Function Not Found"}
+    assert seen_lacking(sampler) == {
+        "GPU-fake-0 power_w": "Not Supported",
+        "GPU-fake-0 busy_percent": "Function Not Found",
+    }
     told = [record.what for record in of(Unavailable, sampler.records())]
     assert len(told) == len(set(told))
 
@@ -367,7 +456,9 @@ def test_nvml_that_hangs_costs_the_readings_and_neither_samples_nor_the_lifeline
 
     nvml.set("mode=hang")
 
-    silent = sampler.wait_for(lambda records: [r for r in of(Unavailable, records) if r.what == "gpu"])
+    silent = sampler.wait_for(
+        lambda records: [r for r in of(Unavailable, records) if r.what == "gpu"]
+    )
     seen = len(of(Sampled, sampler.records()))
     later = sampler.wait_for(samples_after(seen + 2))
     assert [(r.what, r.reason) for r in silent] == [("gpu", "NVML has not answered for 5 s")]
@@ -379,10 +470,21 @@ def test_nvml_that_hangs_costs_the_readings_and_neither_samples_nor_the_lifeline
 
 
 @pytest.mark.faults
-def test_the_lifeline_holds_while_the_main_thread_hangs_too(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
+def test_the_lifeline_holds_while_the_main_thread_hangs_too(
+    sampler: Sampler, idle: int, nvml: "FakeNvml"
+) -> None:
     hang = "import tuilab.engine.sampler as s, tuilab.probes.gpu.nvml as g; s.Tree.read = lambda self: g.open_gpus(); s.main()"
     nvml.set("mode=hang")
-    process = sampler.spawn(sys.executable, "-P", "-c", hang, str(sampler.run_dir), str(idle), "sampler", env=nvml.environment)
+    process = sampler.spawn(
+        sys.executable,
+        "-P",
+        "-c",
+        hang,
+        str(sampler.run_dir),
+        str(idle),
+        "sampler",
+        env=nvml.environment,
+    )
     until(lambda: "libnvidia-ml" in Path(f"/proc/{process.pid}/maps").read_text())
 
     assert process.stdin is not None
@@ -392,7 +494,9 @@ def test_the_lifeline_holds_while_the_main_thread_hangs_too(sampler: Sampler, id
 
 
 @pytest.mark.faults
-def test_nvml_that_crashes_costs_two_samplers_and_is_then_left_alone(sampler: Sampler, idle: int, nvml: "FakeNvml") -> None:
+def test_nvml_that_crashes_costs_two_samplers_and_is_then_left_alone(
+    sampler: Sampler, idle: int, nvml: "FakeNvml"
+) -> None:
     nvml.set("mode=segfault")
     for stream in ("sampler", "sampler-1"):
         assert sampler.start(idle, stream, env=nvml.environment).wait(60) == -signal.SIGSEGV
@@ -401,5 +505,7 @@ def test_nvml_that_crashes_costs_two_samplers_and_is_then_left_alone(sampler: Sa
 
     sampler.wait_for(samples_after(2), "sampler-2")
     unavailable = of(Unavailable, sampler.records("sampler-2"))
-    assert [(r.what, r.reason) for r in unavailable] == [("gpu", "not asked any more: the sampler has died 2 times")]
+    assert [(r.what, r.reason) for r in unavailable] == [
+        ("gpu", "not asked any more: the sampler has died 2 times")
+    ]
     assert third.poll() is None

@@ -75,9 +75,13 @@ def test_a_prediction_is_right_to_a_tenth_and_near_to_a_factor_of_two(
 
 
 def test_a_claim_about_a_ratio_answers_with_its_estimate() -> None:
-    declared = events.ClaimDeclared(key="fast", text="it is fast", over="a", under="b", op="at_least", bound=2.0)
+    declared = events.ClaimDeclared(
+        key="fast", text="it is fast", over="a", under="b", op="at_least", bound=2.0
+    )
     answered = events.QuestionAnswered(key="fast", text="it is fast")
-    verdict = events.VerdictReached(key="fast", text="it is fast", verdict="SUPPORTED", rule="r", estimate=3.5)
+    verdict = events.VerdictReached(
+        key="fast", text="it is fast", verdict="SUPPORTED", rule="r", estimate=3.5
+    )
     told = [("worker-0", record) for record in (answered, declared)]
 
     assert find_answer(fold(told).claims.values()) is None
@@ -93,7 +97,9 @@ def test_a_run_tells_what_was_predicted_and_what_came_out(tuilab: Tuilab, lesson
     assert shown == {"value": 4.0, "claim": "four", "predicted": 5.0, "nearness": "near"}
 
 
-def test_the_first_prediction_of_a_lesson_is_the_one_that_counts(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+def test_the_first_prediction_of_a_lesson_is_the_one_that_counts(
+    tuilab: Tuilab, lesson: str, kept: Path
+) -> None:
     tuilab("run", lesson, "--headless", "--quiet")
     assert score.read()["four"].nearness is None
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "9")
@@ -105,7 +111,9 @@ def test_the_first_prediction_of_a_lesson_is_the_one_that_counts(tuilab: Tuilab,
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_was_predicted_for_other_parameters_is_not_scored(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+def test_what_was_predicted_for_other_parameters_is_not_scored(
+    tuilab: Tuilab, lesson: str, kept: Path
+) -> None:
     done = tuilab("run", lesson, "--headless", "--two", "3", "--predict", "6")
 
     said = "you predicted 6; measured 6: right; not scored: two is 3, and the question is about the lesson as it comes"
@@ -113,14 +121,18 @@ def test_what_was_predicted_for_other_parameters_is_not_scored(tuilab: Tuilab, l
     assert score.read()["four"].predicted is None
 
 
-def test_a_run_that_was_not_finished_is_no_lesson_done(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+def test_a_run_that_was_not_finished_is_no_lesson_done(
+    tuilab: Tuilab, lesson: str, kept: Path
+) -> None:
     Path(lesson).write_text(LESSON + "    raise ValueError\n")
     tuilab("run", lesson, "--headless", "--quiet")
 
     assert not kept.exists()
 
 
-def test_a_score_that_cannot_be_kept_hurts_no_run_and_is_told(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+def test_a_score_that_cannot_be_kept_hurts_no_run_and_is_told(
+    tuilab: Tuilab, lesson: str, kept: Path
+) -> None:
     kept.mkdir(parents=True)
     done = tuilab("run", lesson, "--headless", env={"COLUMNS": "300"})
 
@@ -131,7 +143,9 @@ def test_a_score_that_cannot_be_kept_hurts_no_run_and_is_told(tuilab: Tuilab, le
 
 
 @pytest.mark.parametrize("torn", ["torn{", '{"lesson": "xyy", "run": "r"}'])
-def test_a_line_that_was_torn_swallows_no_other(tuilab: Tuilab, lesson: str, kept: Path, torn: str) -> None:
+def test_a_line_that_was_torn_swallows_no_other(
+    tuilab: Tuilab, lesson: str, kept: Path, torn: str
+) -> None:
     kept.parent.mkdir(parents=True)
     kept.write_text(torn)
     tuilab("run", lesson, "--headless", "--quiet")
@@ -140,7 +154,9 @@ def test_a_line_that_was_torn_swallows_no_other(tuilab: Tuilab, lesson: str, kep
     assert kept.read_text().splitlines()[0] == torn
 
 
-def test_a_point_of_a_sweep_with_another_value_is_no_lesson_done(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+def test_a_point_of_a_sweep_with_another_value_is_no_lesson_done(
+    tuilab: Tuilab, lesson: str, kept: Path
+) -> None:
     tuilab("sweep", lesson, "--set", "two=3,4", "--quiet")
     assert not kept.exists()
 
@@ -160,25 +176,35 @@ def test_a_run_that_was_ordered_otherwise_and_could_test_nothing_is_no_lesson_do
 
 
 @pytest.mark.parametrize("given", ["nan", "inf", "1e400", "1_000", "12 ms", "0,5", "1/3"])
-def test_a_prediction_is_a_number_and_no_more(tuilab: Tuilab, lesson: str, kept: Path, given: str) -> None:
+def test_a_prediction_is_a_number_and_no_more(
+    tuilab: Tuilab, lesson: str, kept: Path, given: str
+) -> None:
     done = tuilab("run", lesson, "--headless", "--predict", given)
 
     assert done.returncode == 2
-    assert f'"{given}" is not a number; use a number without a unit, for example 12 or 0.5' in done.stderr
+    assert (
+        f'"{given}" is not a number; use a number without a unit, for example 12 or 0.5'
+        in done.stderr
+    )
 
 
 def test_where_nothing_is_asked_nothing_can_be_predicted(tuilab: Tuilab, lesson: str) -> None:
     Path(lesson).write_text(LESSON.replace("## Predict\nHow many is two and two?\n\n", ""))
     done = tuilab("run", lesson, "--headless", "--predict", "4")
 
-    assert (done.returncode, done.stderr) == (2, "tuilab: four has no question to predict; drop --predict\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "tuilab: four has no question to predict; drop --predict\n",
+    )
 
 
 def test_lines_that_cannot_be_read_are_passed_over(kept: Path) -> None:
     good = json.dumps({"lesson": "four", "run": "r", "predicted": 4, "measured": 4})
     kept.parent.mkdir(parents=True, exist_ok=True)
     huge = f'{{"lesson": "huge", "run": "r", "measured": {"9" * 400}}}'
-    lines = f'{{"lesson"\n[]\n{{"lesson": 1, "run": 2}}\n{{"x": 1}}\n{huge}\n\xff\n{good}\n{good[:9]}'
+    lines = (
+        f'{{"lesson"\n[]\n{{"lesson": 1, "run": 2}}\n{{"x": 1}}\n{huge}\n\xff\n{good}\n{good[:9]}'
+    )
     kept.write_bytes(lines.encode("latin-1"))
 
     assert score.read() == {"four": Learned("four", "r", 4, 4)}
@@ -196,20 +222,33 @@ def test_learn_tells_the_score_and_the_next_lesson(tuilab: Tuilab, lesson: str, 
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "9")
     done = tuilab("learn", "--scenarios", folder)
 
-    assert done.stderr == "tuilab: there is no terminal; printing the score instead (same as --headless)\n"
+    assert (
+        done.stderr
+        == "tuilab: there is no terminal; printing the score instead (same as --headless)\n"
+    )
     first, _, told, _, upcoming, *_, command = done.stdout.splitlines()
     assert first == "  four  off    you predicted 9, measured 4"
     assert told.startswith("1 of ") and told.endswith(" lessons done; of 1 prediction 1 off")
     assert upcoming.startswith("Next: basics/tensor-basics  ")
-    assert command == f"  run it:  tuilab run tensor-basics --scenarios {folder} --headless --predict NUMBER"
+    assert (
+        command
+        == f"  run it:  tuilab run tensor-basics --scenarios {folder} --headless --predict NUMBER"
+    )
 
 
 def test_learn_as_json_is_one_document(tuilab: Tuilab, lesson: str, kept: Path) -> None:
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "65504")
-    document = described(json.loads(tuilab("learn", "--json", "--scenarios", str(Path(lesson).parent.parent)).stdout))
+    document = described(
+        json.loads(tuilab("learn", "--json", "--scenarios", str(Path(lesson).parent.parent)).stdout)
+    )
 
     (row,) = document.pop("done")
-    assert (row["scenario"], row["predicted"], row["measured"], row["nearness"]) == ("four", 65504.0, 4.0, "off")
+    assert (row["scenario"], row["predicted"], row["measured"], row["nearness"]) == (
+        "four",
+        65504.0,
+        4.0,
+        "off",
+    )
     assert document["schema"] == "tuilab.learn/1"
     assert (document["next"]["scenario"], document["next"]["topic"]) == ("tensor-basics", "basics")
     assert document["next"]["question"].endswith("?")
@@ -230,7 +269,9 @@ def test_whoever_has_done_all_lessons_is_told_so() -> None:
     assert render([], {}, None).endswith("You have done them all. Write one: tuilab new NAME")
 
 
-def test_a_name_in_the_file_cannot_steer_the_terminal(tuilab: Tuilab, lesson: str, kept: Path) -> None:
+def test_a_name_in_the_file_cannot_steer_the_terminal(
+    tuilab: Tuilab, lesson: str, kept: Path
+) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps({"lesson": "\x1b[2J", "run": "r"}) + "\n")
 
@@ -239,13 +280,18 @@ def test_a_name_in_the_file_cannot_steer_the_terminal(tuilab: Tuilab, lesson: st
 
 
 @pytest.mark.parametrize(
-    ("got", "answers", "value"), [(4, True, 4.0), ([1, 2], 7, 7.0), (0.5, math.nan, math.nan), (True, 3, 3.0)]
+    ("got", "answers", "value"),
+    [(4, True, 4.0), ([1, 2], 7, 7.0), (0.5, math.nan, math.nan), (True, 3, 3.0)],
 )
 def test_a_claim_answers_with_its_value_or_with_a_number(
     lesson: str, tuilab: Tuilab, got: Any, answers: Any, value: float
 ) -> None:
     given = f'float("{answers}")' if isinstance(answers, float) else repr(answers)
-    Path(lesson).write_text(LESSON.replace("two + two, equals=4, answers=True", f"{got!r}, equals={got!r}, answers={given}"))
+    Path(lesson).write_text(
+        LESSON.replace(
+            "two + two, equals=4, answers=True", f"{got!r}, equals={got!r}, answers={given}"
+        )
+    )
     (run,) = json.loads(tuilab("run", lesson, "--headless", "--json", "--quiet").stdout)["runs"]
 
     assert run["answer"]["value"] == (str(value) if math.isnan(value) else value)

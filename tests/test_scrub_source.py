@@ -27,9 +27,15 @@ clean = scrubber({"MY_API_KEY": VALUE, "HOME": "/home/ada"}, keeps_numbers=True)
 SECRETS = [  # a line of source, and what is left of it
     ('api_key = "abcd1234efgh"', 'api_key = "(removed)"'),
     ("self.password: str = 'hunter22'", "self.password: str = '(removed)'"),
-    ('def f(password: str = "hunter22", n=3): pass', 'def f(password: str = "(removed)", n=3): pass'),
+    (
+        'def f(password: str = "hunter22", n=3): pass',
+        'def f(password: str = "(removed)", n=3): pass',
+    ),
     ('connect(user="ada", password="hunter22")', 'connect(user="ada", password="(removed)")'),
-    ('config = {"password": "tulip-43", "lr": 0.1}', 'config = {"password": "(removed)", "lr": 0.1}'),
+    (
+        'config = {"password": "tulip-43", "lr": 0.1}',
+        'config = {"password": "(removed)", "lr": 0.1}',
+    ),
     ("os.environ['DB_PASSWORD'] = 'x\"y!z99'", "os.environ['DB_PASSWORD'] = '(removed)'"),
     ('os.getenv("API_TOKEN", "zx81Kq22Lm0")', 'os.getenv("API_TOKEN", "(removed)")'),
     ("password = 12345678", "password = (removed)"),
@@ -102,7 +108,10 @@ def test_secret_away_from_its_name_goes_and_source_parses(line: str) -> None:
     ast.parse(cleaned.removeprefix("\ufeff"))
 
 
-@pytest.mark.parametrize("line", ['token = "hunter22x"', "def f(token: str='hunter22x'): pass", "x = 1  # token: hunter22x"])
+@pytest.mark.parametrize(
+    "line",
+    ['token = "hunter22x"', "def f(token: str='hunter22x'): pass", "x = 1  # token: hunter22x"],
+)
 def test_token_that_people_made_up_goes(line: str) -> None:
     cleaned = clean_source(f"{line}\n", clean)
 
@@ -115,7 +124,9 @@ def test_expression_stays_as_it_is(line: str) -> None:
     assert clean_source(f"{line}\n", clean) == f"{line}\n"
 
 
-@pytest.mark.parametrize("source", ["set -e\nexport API_KEY=abcd1234efgh\n", "def f(:\n", "x = '\n", "\0"])
+@pytest.mark.parametrize(
+    "source", ["set -e\nexport API_KEY=abcd1234efgh\n", "def f(:\n", "x = '\n", "\0"]
+)
 def test_other_text_is_no_python_source(source: str) -> None:
     assert clean_source(source, clean) is None
 
@@ -127,7 +138,10 @@ def test_sources_of_this_project_parse_without_secrets() -> None:
         source = path.read_text()
         cleaned = clean_source(source, clean)
         assert cleaned is not None, path
-        names = [[node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)] for text in (source, cleaned)]
+        names = [
+            [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+            for text in (source, cleaned)
+        ]
         assert names[0] == [name for name in names[1] if name != "removed"], path
 
 
@@ -182,7 +196,9 @@ def test_archive_of_an_older_version_agrees_by_its_count(imported: Path) -> None
     assert (findings.wrong, findings.taken_out) == ([], 1)
 
 
-def test_verify_names_a_home_folder_that_was_replaced(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_verify_names_a_home_folder_that_was_replaced(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     home = {"HOME": "/home/ada"}
     path = write_scenario(tmp_path, 'lab.text("/home/ada/data")')
     tuilab("run", str(path), "--headless", "--quick", "--quiet")
@@ -196,4 +212,6 @@ def test_verify_names_a_home_folder_that_was_replaced(tuilab: Tuilab, root: Path
         names = [Path(one.name).name for one in made]
     assert taken_out.FILE in names
     assert "the home folder in its source was replaced by ~" in came.stderr
-    assert done.returncode == 0 and "the home folder in scenario.py was replaced by ~" in done.stdout
+    assert (
+        done.returncode == 0 and "the home folder in scenario.py was replaced by ~" in done.stdout
+    )

@@ -18,7 +18,9 @@ from tuilab.catalogue.search import BEGINNING, PART, WHOLE, fit, matching
         ("(", "a (b", BEGINNING),
     ],
 )
-def test_a_word_stands_whole_at_the_beginning_or_within_another(word: str, text: str, how: int | None) -> None:
+def test_a_word_stands_whole_at_the_beginning_or_within_another(
+    word: str, text: str, how: int | None
+) -> None:
     assert fit(word, text) == how
 
 
@@ -31,7 +33,13 @@ def test_what_is_called_so_comes_before_what_speaks_of_it_and_a_topic_stays_toge
         Scenario("amp", "other", "/5"),
     ]
 
-    assert [one.id for one in matching(course, "amp")] == ["amp", "scale", "cast", "sum", "curve-fit"]
+    assert [one.id for one in matching(course, "amp")] == [
+        "amp",
+        "scale",
+        "cast",
+        "sum",
+        "curve-fit",
+    ]
     assert [one.id for one in matching(course, "AMP cast")] == ["cast"]
     assert [one.id for one in matching(course, "")] == [one.id for one in course]
     assert matching(course, "zzz") == []

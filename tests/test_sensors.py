@@ -8,7 +8,9 @@ import pytest
 from tuilab.lab.races.sensors import Reading, Seen, Sensors, is_disturbed, is_robbed, steal_in
 from tuilab.lab.races.timing import Timed
 
-CALM = Seen(switches=0, pressure_us=0, steal_ticks=0, core_steal_ticks=0, throttled=0, run_delay_ns=0)
+CALM = Seen(
+    switches=0, pressure_us=0, steal_ticks=0, core_steal_ticks=0, throttled=0, run_delay_ns=0
+)
 MS = 1_000_000
 
 
@@ -24,13 +26,26 @@ def test_steal_is_that_of_the_core_that_the_thread_is_on() -> None:
     finally:
         os.sched_setaffinity(0, allowed)
 
-    low, high = (int(line.split()[8]) for text in (before, after) for line in text.splitlines() if f"cpu{core} " in line)
+    low, high = (
+        int(line.split()[8])
+        for text in (before, after)
+        for line in text.splitlines()
+        if f"cpu{core} " in line
+    )
     assert reading.core == core and reading.core_steal_ticks is not None
     assert low <= reading.core_steal_ticks <= high
 
 
 def test_what_was_stolen_of_two_cores_is_not_known_of_either() -> None:
-    here = Reading(switches=0, pressure_us=0, steal_ticks=10, core=0, core_steal_ticks=5, throttled=None, run_delay_ns=7)
+    here = Reading(
+        switches=0,
+        pressure_us=0,
+        steal_ticks=10,
+        core=0,
+        core_steal_ticks=5,
+        throttled=None,
+        run_delay_ns=7,
+    )
     there = here._replace(steal_ticks=12, core=1, core_steal_ticks=7)
 
     assert there.since(here) == CALM._replace(steal_ticks=2, core_steal_ticks=None, throttled=None)
@@ -39,7 +54,12 @@ def test_what_was_stolen_of_two_cores_is_not_known_of_either() -> None:
 def test_where_a_container_hides_the_line_of_a_core_its_steal_is_not_known() -> None:
     text = b"cpu  1 2 3 4 5 6 7 80 0 0\ncpu1 1 2 3 4 5 6 7 30 0 0\nintr 1\n"
 
-    assert [steal_in(text, core) for core in (0, 1, 11, None)] == [(80, None), (80, 30), (80, None), (80, None)]
+    assert [steal_in(text, core) for core in (0, 1, 11, None)] == [
+        (80, None),
+        (80, 30),
+        (80, None),
+        (80, None),
+    ]
     assert steal_in(text[:40], 1) == (80, None)
     assert steal_in(b"", 1) == (None, None)
 
@@ -57,7 +77,9 @@ def test_where_a_container_hides_the_line_of_a_core_its_steal_is_not_known() -> 
         (None, 10, 1, False),
     ],
 )
-def test_steal_speaks_against_a_block_only_where_ticks_can_tell(ticks: int, wall_ms: int, cores: int, expected: bool) -> None:
+def test_steal_speaks_against_a_block_only_where_ticks_can_tell(
+    ticks: int, wall_ms: int, cores: int, expected: bool
+) -> None:
     assert is_robbed(ticks, wall_ms * MS, cores) == expected
 
 
@@ -76,7 +98,9 @@ def test_an_arm_that_waits_by_itself_is_not_disturbed_by_its_own_doing() -> None
 
     assert not is_disturbed(CALM, waited, calm_share=1.0, threads=1)
     assert is_disturbed(CALM._replace(throttled=1), waited, calm_share=1.0, threads=1)
-    assert is_disturbed(CALM, waited, calm_share=2.0, threads=2)  # threads that share their work wait for each other
+    assert is_disturbed(
+        CALM, waited, calm_share=2.0, threads=2
+    )  # threads that share their work wait for each other
 
 
 def test_where_no_waits_are_counted_the_share_alone_tells() -> None:
@@ -95,8 +119,13 @@ def test_thread_that_waited_for_a_core_a_tenth_of_the_time_is_disturbed(
     assert is_disturbed(CALM._replace(run_delay_ns=delay_ns), timed, 1.0, 1) is expected
 
 
-@pytest.mark.parametrize(("others_share", "expected"), [(None, True), (0.0, False), (0.24, False), (0.25, True), (1.0, True)])
-def test_thread_that_waited_for_processes_of_its_own_run_is_not_disturbed(others_share: float | None, expected: bool) -> None:
+@pytest.mark.parametrize(
+    ("others_share", "expected"),
+    [(None, True), (0.0, False), (0.24, False), (0.25, True), (1.0, True)],
+)
+def test_thread_that_waited_for_processes_of_its_own_run_is_not_disturbed(
+    others_share: float | None, expected: bool
+) -> None:
     """An arm with loader workers waits for them on a quiet machine as well."""
     timed = Timed(wall_ns=10_000_000, cpu_ns=5_000_000, thread_ns=5_000_000, waits=70)
     waited = CALM._replace(run_delay_ns=3_000_000, others_share=others_share)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tuilab.record.events import Logged
 from tuilab.record.series import LIMIT, Series, SeriesByKey, add_logged
 
-NUMBERS = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, -0.0, 1e308, -1e308])
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from(
+    [0.0, -0.0, 1e308, -1e308]
+)
 RECORDS = st.lists(
     st.builds(
         Logged,
@@ -29,12 +31,18 @@ def one_by_one(records: list[Logged]) -> SeriesByKey:
     found: SeriesByKey = {}
     for record in records:
         for name, value in record.v.items():
-            found.setdefault((name, record.a, "w"), Series(name, record.a, "w")).add(record.place, record.t, value)
+            found.setdefault((name, record.a, "w"), Series(name, record.a, "w")).add(
+                record.place, record.t, value
+            )
     return found
 
 
-@given(records=RECORDS, cuts=st.lists(st.integers(0, 60), max_size=4), few=st.sampled_from([1, 8, 64]))
-def test_many_records_come_to_what_each_comes_to(records: list[Logged], cuts: list[int], few: int) -> None:
+@given(
+    records=RECORDS, cuts=st.lists(st.integers(0, 60), max_size=4), few=st.sampled_from([1, 8, 64])
+)
+def test_many_records_come_to_what_each_comes_to(
+    records: list[Logged], cuts: list[int], few: int
+) -> None:
     """However they are cut into portions, whatever names and arms they have; the first one logged stays first."""
     found: SeriesByKey = {}
     borders = [0, *sorted(cuts), len(records)]
@@ -43,7 +51,9 @@ def test_many_records_come_to_what_each_comes_to(records: list[Logged], cuts: li
             if part := records[start:end]:
                 add_logged(found, "w", part)
 
-    assert repr(list(found.items())) == repr(list(one_by_one(records).items()))  # as text, because NaN is not equal to itself
+    assert repr(list(found.items())) == repr(
+        list(one_by_one(records).items())
+    )  # as text, because NaN is not equal to itself
 
 
 def test_one_that_is_made_of_points_has_their_ends() -> None:

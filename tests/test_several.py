@@ -20,7 +20,11 @@ Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def finished(
-    number: int, *verdicts: Verdict, topic: str = "stability", state: str = "succeeded", why: str = "measured 7"
+    number: int,
+    *verdicts: Verdict,
+    topic: str = "stability",
+    state: str = "succeeded",
+    why: str = "measured 7",
 ) -> Finished:
     """Return a run with these verdicts."""
     run = events.RunStarted(
@@ -62,13 +66,20 @@ def test_runs_of_a_scenario_on_several_nodes_are_told_apart_by_the_node() -> Non
 
     lines = overview(runs, STYLE, 100).splitlines()
 
-    assert [line.split("  ")[0] for line in lines[:2]] == ["stability/lesson-1 on gpu1", "stability/lesson-1 on gpu2"]
+    assert [line.split("  ")[0] for line in lines[:2]] == [
+        "stability/lesson-1 on gpu1",
+        "stability/lesson-1 on gpu2",
+    ]
     assert "✗ REFUTED  lesson-1 on gpu2: [key-0] claim 0 of lesson 1" in lines
     assert "whole result of lesson-1 on gpu1:  tuilab attach 000001 --root /runs" in lines
 
 
 def test_surprises_come_with_what_was_measured_the_worst_first() -> None:
-    runs = [finished(1, Verdict.INCONCLUSIVE), finished(2, Verdict.REFUTED), finished(3, Verdict.SUPPORTED)]
+    runs = [
+        finished(1, Verdict.INCONCLUSIVE),
+        finished(2, Verdict.REFUTED),
+        finished(3, Verdict.SUPPORTED),
+    ]
 
     lines = overview(runs, STYLE, 100).splitlines()
 
@@ -83,7 +94,9 @@ def test_surprises_come_with_what_was_measured_the_worst_first() -> None:
 
 def test_failed_run_says_why_and_is_the_one_to_look_at() -> None:
     failed = finished(2, state="failed")
-    failed.summary.failures["worker-0"] = events.ScenarioFailed(type="ValueError", message="rows takes 1", traceback="")
+    failed.summary.failures["worker-0"] = events.ScenarioFailed(
+        type="ValueError", message="rows takes 1", traceback=""
+    )
 
     shown = overview([finished(1, Verdict.REFUTED), failed], STYLE, 100)
 
@@ -92,26 +105,38 @@ def test_failed_run_says_why_and_is_the_one_to_look_at() -> None:
 
 
 def test_run_without_a_reason_says_so() -> None:
-    assert "lesson-1 lost: the record gives no reason" in overview([finished(1, state="lost")] * 2, STYLE, 100)
+    assert "lesson-1 lost: the record gives no reason" in overview(
+        [finished(1, state="lost")] * 2, STYLE, 100
+    )
 
 
 @pytest.mark.parametrize("count", [2, 9, 10, 20, 21, 300])
-@pytest.mark.parametrize("verdicts", [[Verdict.SUPPORTED], [Verdict.REFUTED] * 20, [Verdict.NOT_TESTABLE, Verdict.INVALID]])
+@pytest.mark.parametrize(
+    "verdicts",
+    [[Verdict.SUPPORTED], [Verdict.REFUTED] * 20, [Verdict.NOT_TESTABLE, Verdict.INVALID]],
+)
 def test_summary_has_at_most_forty_lines(count: int, verdicts: list[Verdict]) -> None:
-    runs = [finished(number, *verdicts, topic=f"topic-{number % 12}", why=f"why {number}") for number in range(count)]
+    runs = [
+        finished(number, *verdicts, topic=f"topic-{number % 12}", why=f"why {number}")
+        for number in range(count)
+    ]
 
     lines = overview(runs, STYLE, 80).splitlines()
 
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= 80
-    surprises = [verdict for verdict in verdicts if verdict in (Verdict.REFUTED, Verdict.INVALID)] * count
+    surprises = [
+        verdict for verdict in verdicts if verdict in (Verdict.REFUTED, Verdict.INVALID)
+    ] * count
     shown = [line for line in lines if line.startswith(("✗", "!"))]
     more = [int(line.split()[1]) for line in lines if line.startswith("and ")]
     assert len(shown) + sum(more) == len(surprises)
 
 
 def test_topics_stand_for_very_many_runs() -> None:
-    runs = [finished(number, Verdict.SUPPORTED, topic=f"topic-{number % 2}") for number in range(29)]
+    runs = [
+        finished(number, Verdict.SUPPORTED, topic=f"topic-{number % 2}") for number in range(29)
+    ]
     runs.append(finished(29, topic="topic-1", state="failed"))
 
     lines = overview(runs, STYLE, 100).splitlines()
@@ -131,10 +156,14 @@ def test_text_of_a_scenario_cannot_steer_the_terminal() -> None:
 
 @pytest.fixture
 def lessons(tmp_path: Path) -> str:
-    return write_lessons(tmp_path, first='lab.claim("one", 1, equals=1)', second='lab.claim("two", 3, equals=2)')
+    return write_lessons(
+        tmp_path, first='lab.claim("one", 1, equals=1)', second='lab.claim("two", 3, equals=2)'
+    )
 
 
-def test_several_runs_print_a_summary_and_a_line_of_progress_each(tuilab: Tuilab, lessons: str) -> None:
+def test_several_runs_print_a_summary_and_a_line_of_progress_each(
+    tuilab: Tuilab, lessons: str
+) -> None:
     done = tuilab("run", "first", "second", "--headless", "--scenarios", lessons)
 
     assert done.returncode == 1

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engine import do_first, look, newest, processes_of, start, until, wait_for_stage, write_scenario
+from tests.engine import (
+    do_first,
+    look,
+    newest,
+    processes_of,
+    start,
+    until,
+    wait_for_stage,
+    write_scenario,
+)
 from tests.tui import made_up
 from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
@@ -79,7 +88,9 @@ def name_of(pid: int) -> str:
 
 
 @pytest.mark.slow
-def test_as_many_get_ready_at_a_time_as_there_are_cores(two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_as_many_get_ready_at_a_time_as_there_are_cores(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     path = write_scenario(tmp_path, STAGE, TORCH)
 
     tuilab("run", str(path), "--headless", "--quiet", "--repeat", "5")
@@ -96,7 +107,9 @@ def test_what_does_something_before_it_imports_torch_starts_afresh_each_time(
 ) -> None:
     """It may set what torch reads when it is loaded: nothing of it is loaded until the file imports it, or the lab."""
     path = write_scenario(tmp_path, "lab.text(str(was_loaded))", TORCH)
-    path.write_text(path.read_text().replace("from tuilab", 'was_loaded = "torch" in sys.modules\nfrom tuilab'))
+    path.write_text(
+        path.read_text().replace("from tuilab", 'was_loaded = "torch" in sys.modules\nfrom tuilab')
+    )
 
     tuilab("run", str(path), "--headless", "--quiet", "--repeat", "2")
 
@@ -106,7 +119,9 @@ def test_what_does_something_before_it_imports_torch_starts_afresh_each_time(
 
 
 @pytest.mark.slow
-def test_one_that_is_killed_while_it_waits_costs_no_repeat(two_cores: None, root: Path, tmp_path: Path) -> None:
+def test_one_that_is_killed_while_it_waits_costs_no_repeat(
+    two_cores: None, root: Path, tmp_path: Path
+) -> None:
     path = write_scenario(tmp_path, hold(tmp_path / "go"), TORCH)
     front = start(root, "run", str(path), "--headless", "--quiet", "--repeat", "2")
     run_dir = wait_for_stage(root, "repeat 0")
@@ -127,16 +142,27 @@ def test_nobody_waits_for_one_that_has_hung_up(
 ) -> None:
     do_ahead(tmp_path, monkeypatch, "os.closerange(3, 4096); time.sleep(600)")
 
-    tuilab("run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--repeat", "2")
+    tuilab(
+        "run", str(write_scenario(tmp_path, STAGE, TORCH)), "--headless", "--quiet", "--repeat", "2"
+    )
 
     run_dir = newest(root) or root
-    assert (look(run_dir).summary.state, warmth(look(run_dir).summary)) == ("succeeded", [False, False])
+    assert (look(run_dir).summary.state, warmth(look(run_dir).summary)) == (
+        "succeeded",
+        [False, False],
+    )
     assert processes_of(run_dir) == []
 
 
-def test_a_spare_that_has_hung_up_costs_no_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spare_that_has_hung_up_costs_no_run(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As one that was killed has, for a moment before it is dead."""
-    do_ahead(tmp_path, monkeypatch, f"os.closerange(3, 4096); open({str(tmp_path / 'closed')!r}, 'w'); time.sleep(600)")
+    do_ahead(
+        tmp_path,
+        monkeypatch,
+        f"os.closerange(3, 4096); open({str(tmp_path / 'closed')!r}, 'w'); time.sleep(600)",
+    )
     spare = spares.prepare()
     until((tmp_path / "closed").exists)
     (scenario,) = catalog.find([], str(write_scenario(tmp_path, STAGE, TORCH)))
@@ -149,19 +175,35 @@ def test_a_spare_that_has_hung_up_costs_no_run(root: Path, tmp_path: Path, monke
 
 @pytest.mark.slow
 def test_a_budget_counts_on_what_is_loaded_already(
-    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: "Clock"
+    two_cores: None,
+    tuilab: Tuilab,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: "Clock",
 ) -> None:
     """Two load at once, for more than half of the budget: the second one is there, and a third would take too long."""
     do_ahead(tmp_path, monkeypatch, clock.putting_forward(600))
 
-    tuilab("run", str(write_scenario(tmp_path, RACE, TORCH + STEP)), "--headless", "--quiet", "--budget", "1000s")
+    tuilab(
+        "run",
+        str(write_scenario(tmp_path, RACE, TORCH + STEP)),
+        "--headless",
+        "--quiet",
+        "--budget",
+        "1000s",
+    )
 
-    assert look(newest(root) or root).summary.reason == "the budget of 1000 s is spent after 2 repeats"
+    assert (
+        look(newest(root) or root).summary.reason == "the budget of 1000 s is spent after 2 repeats"
+    )
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
 @pytest.mark.first(1)
-def test_nobody_waits_on_when_the_run_has_ended(how: str, two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_nobody_waits_on_when_the_run_has_ended(
+    how: str, two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     path = write_scenario(tmp_path, hold(tmp_path / "never"), TORCH)
     front = start(root, "run", str(path), "--headless", "--quiet", "--repeat", "2")
     run_dir = wait_for_stage(root, "repeat 0")
@@ -180,14 +222,21 @@ def test_nobody_waits_on_when_the_run_has_ended(how: str, two_cores: None, tuila
     assert look(run_dir).summary.state == ("stopped" if how == "stop" else "running")
 
 
-def test_who_waits_when_nothing_was_timed_is_sent_home(two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_who_waits_when_nothing_was_timed_is_sent_home(
+    two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     """The claim about times makes it six repeats, the first of which timed nothing."""
-    path = write_scenario(tmp_path, 'if lab.repeats == 0: lab.claim_ratio("slower", "a/b", at_least=2)', TORCH)
+    path = write_scenario(
+        tmp_path, 'if lab.repeats == 0: lab.claim_ratio("slower", "a/b", at_least=2)', TORCH
+    )
 
     tuilab("run", str(path), "--headless", "--quiet")
 
     summary = look(newest(root) or root).summary
-    assert (summary.state, summary.reason) == ("succeeded", "nothing was timed: one repeat is enough")
+    assert (summary.state, summary.reason) == (
+        "succeeded",
+        "nothing was timed: one repeat is enough",
+    )
     assert warmth(summary) == [True]
     assert summary.leftovers == []
     assert processes_of(newest(root) or root) == []
@@ -197,7 +246,13 @@ def test_who_waits_when_nothing_was_timed_is_sent_home(two_cores: None, tuilab: 
 def test_a_module_that_cannot_be_loaded_fails_where_the_scenario_imports_it(
     two_cores: None, tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:
-    done = tuilab("run", str(write_scenario(tmp_path, STAGE, "import torch.nowhere\n")), "--headless", "--repeat", "2")
+    done = tuilab(
+        "run",
+        str(write_scenario(tmp_path, STAGE, "import torch.nowhere\n")),
+        "--headless",
+        "--repeat",
+        "2",
+    )
 
     run_dir = newest(root) or root
     assert done.returncode == 4
@@ -222,13 +277,17 @@ def test_the_memory_of_one_that_waits_is_told_apart() -> None:
     code = f"from pathlib import Path; Path('/proc/self/comm').write_text('{WAITING}'); print(flush=True); input()"
     code += f"; Path('/proc/self/comm').write_text('x({WAITING}'); print(flush=True); input()"
     below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
-    top = subprocess.Popen([sys.executable, "-c", below], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    top = subprocess.Popen(
+        [sys.executable, "-c", below], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert top.stdin is not None and top.stdout is not None
     read = f"import json; from tuilab.probes.tree import Tree; print(json.dumps(Tree({top.pid}).read()))"
 
     def usage() -> tuple[int, bool, bool]:
         pids, _, _, rss, _, waiting = json.loads(
-            subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True).stdout
+            subprocess.run(
+                [sys.executable, "-c", read], capture_output=True, text=True, check=True
+            ).stdout
         )
         return len(pids), rss > 0, waiting > 0
 
@@ -245,14 +304,30 @@ def test_the_memory_of_one_that_waits_is_told_apart() -> None:
 
 
 def test_memory_is_no_series_while_nothing_is_at_work_and_what_waited_is_told_beside_it() -> None:
-    sample = events.Sampled(processes=0, threads=0, cpu_percent=200.0, rss_bytes=0, uss_bytes=0, waiting_bytes=2**29)
-    loaded = events.Sampled(processes=1, threads=1, cpu_percent=100.0, rss_bytes=2**28, uss_bytes=2**27, waiting_bytes=2**28)
+    sample = events.Sampled(
+        processes=0, threads=0, cpu_percent=200.0, rss_bytes=0, uss_bytes=0, waiting_bytes=2**29
+    )
+    loaded = events.Sampled(
+        processes=1,
+        threads=1,
+        cpu_percent=100.0,
+        rss_bytes=2**28,
+        uss_bytes=2**27,
+        waiting_bytes=2**28,
+    )
     summary = fold([("sampler", sample), ("sampler", loaded)])
 
     assert {name: series.count for name, series in summary.resources.items()} == {
         "processes": 2, "threads": 2, "cpu_percent": 2, "rss_bytes": 1, "uss_bytes": 1, "waiting_bytes": 2,
     }  # fmt: skip
-    said = plain.render(summary, "succeeded", Path("run"), Style(has_colour=False, is_utf8=True), 100, has_chart=False)
+    said = plain.render(
+        summary,
+        "succeeded",
+        Path("run"),
+        Style(has_colour=False, is_utf8=True),
+        100,
+        has_chart=False,
+    )
     assert "256 MiB (RSS); processes that wait for their repeat: 512 MiB" in said
 
 
@@ -260,15 +335,24 @@ def test_the_largest_process_is_told_as_the_kernel_knows_it_where_samples_saw_le
     sample = events.Sampled(processes=1, threads=1, cpu_percent=100.0, rss_bytes=2**28)
     ended = events.WorkerExited(writer="worker-0", signal=9, rss_peak_bytes=2**30)
 
-    summaries = fold([("supervisor", ended)]), fold([("sampler", sample), ("supervisor", ended)]), fold([("sampler", sample)])
+    summaries = (
+        fold([("supervisor", ended)]),
+        fold([("sampler", sample), ("supervisor", ended)]),
+        fold([("sampler", sample)]),
+    )
     style = Style(has_colour=False, is_utf8=True)
-    told = [plain.render(one, "killed", Path("run"), style, 100, has_chart=False) for one in summaries]
+    told = [
+        plain.render(one, "killed", Path("run"), style, 100, has_chart=False) for one in summaries
+    ]
 
     assert ["1 GiB (RSS)\n" in one for one in told] == [True, True, False]
     assert "256 MiB (RSS)\n" in told[2]
 
 
-@pytest.mark.parametrize(("command", "count", "is_told"), [([], 1, False), ([], 2, True), (["x"], 2, False), (["x"], 3, True)])
+@pytest.mark.parametrize(
+    ("command", "count", "is_told"),
+    [([], 1, False), ([], 2, True), (["x"], 2, False), (["x"], 3, True)],
+)
 def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
     command: list[str], count: int, is_told: bool
 ) -> None:
@@ -276,7 +360,14 @@ def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
     sample = events.Sampled(processes=count, threads=1, cpu_percent=100.0, rss_bytes=2**28)
     summary = fold([("supervisor", made_up.started(command=command)), ("sampler", sample)])
 
-    said = plain.render(summary, "succeeded", Path("run"), Style(has_colour=False, is_utf8=True), 100, has_chart=False)
+    said = plain.render(
+        summary,
+        "succeeded",
+        Path("run"),
+        Style(has_colour=False, is_utf8=True),
+        100,
+        has_chart=False,
+    )
     told = "256 MiB (RSS; shared pages are counted in each process)"
     assert (told in " ".join(said.split())) == is_told
 
@@ -286,9 +377,7 @@ def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
 def test_the_collector_is_left_as_the_user_has_it(setting: str, is_timed: bool) -> None:
     code = f"import gc; {setting}; before = gc.isenabled(), gc.get_threshold(); from tuilab.lab.worker import warm_up"
     code += f"; warm_up(['tuilab.reports.plain'], is_timed={is_timed})"
-    code += (
-        "; assert (gc.isenabled(), gc.get_threshold()) == before; assert gc.get_freeze_count() == 0 and gc.get_count()[0] < 500"
-    )
+    code += "; assert (gc.isenabled(), gc.get_threshold()) == before; assert gc.get_freeze_count() == 0 and gc.get_count()[0] < 500"
     code += "; assert sum(map(gc.get_count().__getitem__, (1, 2))) == 0, gc.get_count()"  # nothing is left to be looked through
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
@@ -306,8 +395,14 @@ def test_the_name_of_a_process_may_be_any_bytes() -> None:
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ('"""A lesson."""\nimport os\nimport torch\nfrom torch.utils.data import DataLoader\n', ("torch", "torch.utils.data")),
-        ("from __future__ import annotations\nfrom tuilab import Lab\nfrom torch import nn\n", ("torch",)),
+        (
+            '"""A lesson."""\nimport os\nimport torch\nfrom torch.utils.data import DataLoader\n',
+            ("torch", "torch.utils.data"),
+        ),
+        (
+            "from __future__ import annotations\nfrom tuilab import Lab\nfrom torch import nn\n",
+            ("torch",),
+        ),
         ("import torch, os\nimport torch\n", ("torch",)),
         ('import os\nos.environ["A"] = "1"\nimport torch\n', ()),
         ("import numpy\nimport torch\n", ()),
@@ -336,5 +431,7 @@ def test_what_a_file_imports_first(source: str, found: tuple[str, ...]) -> None:
         ('"""What it costs.\n\nTime is told by /proc/uptime."""', False),
     ],
 )
-def test_what_may_look_at_clocks_or_at_what_processes_use_wants_nothing_loaded_beside_it(line: str, wanted: bool) -> None:
+def test_what_may_look_at_clocks_or_at_what_processes_use_wants_nothing_loaded_beside_it(
+    line: str, wanted: bool
+) -> None:
     assert wants_quiet(ast.parse(line)) is wanted

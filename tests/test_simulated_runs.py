@@ -41,7 +41,9 @@ def test_verdicts_change_only_with_the_version_of_the_rule() -> None:
 
     assert rule == RULE
     assert len(recorded) == COUNT
-    assert {number for number, letters in enumerate(verdicts) if letters != recorded[number]} == set()
+    assert {
+        number for number, letters in enumerate(verdicts) if letters != recorded[number]
+    } == set()
     assert set(LETTERS.values()) <= set("".join(verdicts))
 
 

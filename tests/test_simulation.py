@@ -69,7 +69,14 @@ def share(found: Counter[str], *wanted: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "box", ["quiet", "luck of the process", "first slot slower", "an instance is off by 0.5 %", "outliers"]
+    "box",
+    [
+        "quiet",
+        "luck of the process",
+        "first slot slower",
+        "an instance is off by 0.5 %",
+        "outliers",
+    ],
 )
 def test_no_kind_of_claim_is_falsely_decided_more_often_than_it_may_be(box: str) -> None:
     """The short form: a rate of 20 % would be seen."""
@@ -80,11 +87,14 @@ def test_no_kind_of_claim_is_falsely_decided_more_often_than_it_may_be(box: str)
 
 @pytest.mark.parametrize("repeats", [6, *seldom(12)])
 @pytest.mark.parametrize("box", ["quiet", *seldom(*(box for box in PROCESSES if box != "quiet"))])
-def test_races_of_commands_need_no_known_delay_to_decide_seldom_falsely(box: str, repeats: int) -> None:
+def test_races_of_commands_need_no_known_delay_to_decide_seldom_falsely(
+    box: str, repeats: int
+) -> None:
     """Hardly ever no difference where there is one of 5 %: the spread of the processes says what they could have seen."""
     rates = rates_of(list(command_runs(PROCESSES[box], 3, 400, repeats=repeats)))
     other = [
-        verdict_of(claim("at_least", 1.3), one) for one in command_runs(PROCESSES[box], 4, 400, repeats=repeats, ratio=1.05)
+        verdict_of(claim("at_least", 1.3), one)
+        for one in command_runs(PROCESSES[box], 4, 400, repeats=repeats, ratio=1.05)
     ]
 
     assert [(name, rate) for name, rate in rates.items() if rate > at_most(0.05, 400)] == []
@@ -105,7 +115,9 @@ def test_what_is_foretold_of_a_race_of_commands_is_seen_four_times_in_five(repea
 
 
 def test_equal_commands_on_a_quiet_box_come_out_as_no_meaningful_difference() -> None:
-    found = Counter(verdict_of(claim("at_least", 1.3), one) for one in command_runs(PROCESSES["quiet"], 5, 200))
+    found = Counter(
+        verdict_of(claim("at_least", 1.3), one) for one in command_runs(PROCESSES["quiet"], 5, 200)
+    )
 
     assert found[Verdict.NO_DIFFERENCE] >= 160
 
@@ -113,7 +125,9 @@ def test_equal_commands_on_a_quiet_box_come_out_as_no_meaningful_difference() ->
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [{}, {"processes": 12, "rounds": 8}, {"rounds": 4}], ids=str)
 @pytest.mark.parametrize("box", BOXES)
-def test_on_no_box_any_kind_of_claim_is_falsely_decided_more_often_than_it_may_be(box: str, shape: dict[str, int]) -> None:
+def test_on_no_box_any_kind_of_claim_is_falsely_decided_more_often_than_it_may_be(
+    box: str, shape: dict[str, int]
+) -> None:
     """A standard error of 5 % is 0.7 % here."""
     rates = false_rates(BOXES[box], 2, 400, **shape)
 
@@ -130,7 +144,9 @@ def test_whatever_moves_an_arm_against_itself_is_held_against_the_arms(size: flo
     assert share(found, "SUPPORTED", "REFUTED") <= at_most(0.05, 600)
 
 
-@pytest.mark.parametrize(("start", "rounds"), [(0.1, 30.0), *rarely((0.5, 10.0), (0.5, 20.0), (0.5, 50.0))])
+@pytest.mark.parametrize(
+    ("start", "rounds"), [(0.1, 30.0), *rarely((0.5, 10.0), (0.5, 20.0), (0.5, 50.0))]
+)
 def test_a_slow_warm_up_is_not_taken_for_a_difference(start: float, rounds: float) -> None:
     """Of 50 rounds; at its end there is none or hardly any."""
     found = verdicts(list(runs((QUIET, slow_warm_up(start, rounds)), 4, 60, rounds=50)), 1.03)
@@ -140,12 +156,17 @@ def test_a_slow_warm_up_is_not_taken_for_a_difference(start: float, rounds: floa
 
 def test_where_nothing_changes_in_a_race_hardly_any_is_said_to_change() -> None:
     evidence = list(runs((noise(0.05),), 5, 400, rounds=16))
-    said = sum(judge_ratio(claim("at_least", 1.3), one).why.startswith("still changing") for one in evidence)
+    said = sum(
+        judge_ratio(claim("at_least", 1.3), one).why.startswith("still changing")
+        for one in evidence
+    )
 
     assert said <= 400 * at_most(0.01, 400)
 
 
-@pytest.mark.parametrize(("share_of", "least", "most"), [(0.1, 0.4, 0.65), *rarely((0.3, 0.05, 0.2))])
+@pytest.mark.parametrize(
+    ("share_of", "least", "most"), [(0.1, 0.4, 0.65), *rarely((0.3, 0.05, 0.2))]
+)
 def test_a_state_that_one_arm_seldom_has_is_missed_as_often_as_the_page_says(
     share_of: float, least: float, most: float
 ) -> None:
@@ -176,7 +197,9 @@ PLAIN = {  # what may look plain and is not: the ratio is that of the bound
 }
 
 
-@pytest.mark.parametrize(("processes", "count"), [(1, 60), (2, 60), (6, 60), *rarely((3, 1000), (6, 1000), (12, 1000))])
+@pytest.mark.parametrize(
+    ("processes", "count"), [(1, 60), (2, 60), (6, 60), *rarely((3, 1000), (6, 1000), (12, 1000))]
+)
 @pytest.mark.parametrize("box", PLAIN)
 def test_on_which_side_of_a_bound_a_noisy_ratio_lies_by_all_signs_is_seldom_said_falsely(
     box: str, processes: int, count: int
@@ -193,15 +216,22 @@ def test_on_which_side_of_a_bound_a_noisy_ratio_lies_by_all_signs_is_seldom_said
 
 @pytest.mark.parametrize("size", [0.0, 0.01, *seldom(0.005, 0.03)])
 @pytest.mark.parametrize("bound", [1.0, 1.3])
-def test_one_process_is_wrong_no_more_often_than_several_where_its_luck_is_known(size: float, bound: float) -> None:
+def test_one_process_is_wrong_no_more_often_than_several_where_its_luck_is_known(
+    size: float, bound: float
+) -> None:
     """However many rounds agree, the next process does not: at 1 % it would be 26 and 49 %."""
     evidence = list(runs((QUIET, luck(size)), 8, 600, processes=1, ratio=bound, process_sd=size))
 
-    assert share(verdicts(evidence, bound), "SUPPORTED", "REFUTED", "WEAKER THAN CLAIMED") <= at_most(0.05, 600)
+    assert share(
+        verdicts(evidence, bound), "SUPPORTED", "REFUTED", "WEAKER THAN CLAIMED"
+    ) <= at_most(0.05, 600)
 
 
 def test_one_process_of_a_box_that_was_never_calibrated_tells_what_is_large() -> None:
-    found = {ratio: verdicts(list(runs((QUIET, luck(0.02)), 9, 100, processes=1, ratio=ratio)), 1.0) for ratio in (1.03, 2.0)}
+    found = {
+        ratio: verdicts(list(runs((QUIET, luck(0.02)), 9, 100, processes=1, ratio=ratio)), 1.0)
+        for ratio in (1.03, 2.0)
+    }
 
     assert share(found[1.03], "SUPPORTED") == 0
     assert share(found[2.0], "SUPPORTED") == 1
@@ -220,21 +250,31 @@ def looked_at(looks: tuple[int, ...], planned: int, most: int) -> dict[int, Inte
 
 
 def ever(
-    at: dict[int, InterimAnalysis], bound: float, ratio: float, spread: float, wanted: frozenset[Verdict], count: int
+    at: dict[int, InterimAnalysis],
+    bound: float,
+    ratio: float,
+    spread: float,
+    wanted: frozenset[Verdict],
+    count: int,
 ) -> tuple[float, float]:
     """Return the share of runs that say what is wanted at one of their looks: by the rule, and at 95 % every time."""
     draw = np.random.default_rng(10).normal(math.log(ratio), spread, (count, max(at)))
     question = claim("at_least", bound)
     planned = naive = 0
     for values in draw.tolist():
-        parts = {n: Evidence([[value] for value in values[: len(look.workers or ())]], delayed=SEEN) for n, look in at.items()}
+        parts = {
+            n: Evidence([[value] for value in values[: len(look.workers or ())]], delayed=SEEN)
+            for n, look in at.items()
+        }
         planned += any(verdict_of(question, parts[n], look) in wanted for n, look in at.items())
         naive += any(verdict_of(question, part) in wanted for part in parts.values())
     return planned / count, naive / count
 
 
 @pytest.mark.parametrize(("looks", "planned"), [((), 7), ((), 10), ((), 12), ((), 20), (LOOKS, 40)])
-def test_the_edges_of_the_looks_are_left_as_seldom_as_they_may_be(looks: tuple[int, ...], planned: int) -> None:
+def test_the_edges_of_the_looks_are_left_as_seldom_as_they_may_be(
+    looks: tuple[int, ...], planned: int
+) -> None:
     """By Student's t alone, so that many runs are soon drawn: a level of 5.3 % would be seen."""
     count = 60_000
     draw = np.random.default_rng(12).normal(size=(count, planned))
@@ -248,8 +288,12 @@ def test_the_edges_of_the_looks_are_left_as_seldom_as_they_may_be(looks: tuple[i
     assert has_left.mean() <= at_most(0.05, count)
 
 
-@pytest.mark.parametrize(("repeats", "count"), [(12, 200), *rarely((8, 600), (12, 500), (20, 300), (40, 150))])
-def test_who_watches_a_run_and_stops_when_it_suits_is_wrong_as_often_as_planned(repeats: int, count: int) -> None:
+@pytest.mark.parametrize(
+    ("repeats", "count"), [(12, 200), *rarely((8, 600), (12, 500), (20, 300), (40, 150))]
+)
+def test_who_watches_a_run_and_stops_when_it_suits_is_wrong_as_often_as_planned(
+    repeats: int, count: int
+) -> None:
     """The claim is that there is a difference, and there is none."""
     planned, naive = ever(looked_at((), repeats, repeats), 1.0, 1.0, 0.3, DECISIONS, count)
 
@@ -257,8 +301,12 @@ def test_who_watches_a_run_and_stops_when_it_suits_is_wrong_as_often_as_planned(
     assert naive > 0.06
 
 
-@pytest.mark.parametrize(("repeats", "count"), [(12, 200), *rarely((8, 600), (12, 500), (20, 300), (40, 150))])
-def test_who_watches_does_not_get_no_difference_where_there_is_one_either(repeats: int, count: int) -> None:
+@pytest.mark.parametrize(
+    ("repeats", "count"), [(12, 200), *rarely((8, 600), (12, 500), (20, 300), (40, 150))]
+)
+def test_who_watches_does_not_get_no_difference_where_there_is_one_either(
+    repeats: int, count: int
+) -> None:
     """The difference is as large as the margin."""
     planned, _ = ever(looked_at((), repeats, repeats), 2.0, 1.03, 0.02, FALSE_AT_THE_MARGIN, count)
 
@@ -267,7 +315,8 @@ def test_who_watches_does_not_get_no_difference_where_there_is_one_either(repeat
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("bound", "ratio", "spread", "wanted"), [(1.0, 1.0, 0.3, DECISIONS), (2.0, 1.03, 0.02, FALSE_AT_THE_MARGIN)]
+    ("bound", "ratio", "spread", "wanted"),
+    [(1.0, 1.0, 0.3, DECISIONS), (2.0, 1.03, 0.02, FALSE_AT_THE_MARGIN)],
 )
 def test_the_looks_of_a_budget_keep_the_confidence_that_stopping_when_significant_does_not(
     bound: float, ratio: float, spread: float, wanted: frozenset[Verdict]
@@ -281,16 +330,22 @@ def test_the_looks_of_a_budget_keep_the_confidence_that_stopping_when_significan
 
 @pytest.mark.slow
 @pytest.mark.parametrize("repeats", [7, 10, 12, 23, 35])
-def test_when_the_time_is_over_the_last_look_keeps_the_confidence_wherever_it_is(repeats: int) -> None:
+def test_when_the_time_is_over_the_last_look_keeps_the_confidence_wherever_it_is(
+    repeats: int,
+) -> None:
     """The looks on the way are as planned, and the end spends what is left."""
     at = {count: look for count, look in looked_at(LOOKS, 40, repeats).items() if count in LOOKS}
-    at[repeats] = latest_analysis(recorded(repeats, 1.0, looks=LOOKS, is_budget_spent=True, is_empty=True))
+    at[repeats] = latest_analysis(
+        recorded(repeats, 1.0, looks=LOOKS, is_budget_spent=True, is_empty=True)
+    )
     planned, _ = ever(at, 1.0, 1.0, 0.3, DECISIONS, 1000)
 
     assert planned <= at_most(0.05, 1000)
 
 
-@pytest.mark.parametrize(("effect", "repeats"), [(1.5, 12.5), *rarely((1.0, 18.0), (2.0, 9.5), (3.0, 7.5))])
+@pytest.mark.parametrize(
+    ("effect", "repeats"), [(1.5, 12.5), *rarely((1.0, 18.0), (2.0, 9.5), (3.0, 7.5))]
+)
 def test_a_budget_ends_early_where_the_effect_is_large(effect: float, repeats: float) -> None:
     """The effect is a multiple of the spread; five looks of O'Brien and Fleming took 16.3, 20, 15.8, 14.7."""
     at = {count: look for count, look in looked_at(LOOKS, 40, 40).items() if count in LOOKS}
@@ -311,7 +366,10 @@ def test_a_budget_ends_early_where_the_effect_is_large(effect: float, repeats: f
 
 @pytest.mark.parametrize("ratio", [1.05, 1.2])
 def test_a_quiet_box_sees_five_and_twenty_percent_every_time(ratio: float) -> None:
-    found = [judge_ratio(claim("at_least", 1.02), one) for one in runs((QUIET, luck(0.005)), 12, 200, processes=8, ratio=ratio)]
+    found = [
+        judge_ratio(claim("at_least", 1.02), one)
+        for one in runs((QUIET, luck(0.005)), 12, 200, processes=8, ratio=ratio)
+    ]
 
     assert [one for one in found if one.verdict != "SUPPORTED"] == []
 
@@ -326,13 +384,22 @@ def test_on_a_quiet_box_an_arm_against_itself_is_no_meaningful_difference() -> N
 
 @pytest.mark.parametrize("ratio", [1.05, 1.2])
 @pytest.mark.parametrize(("processes", "power"), [(6, 0.74), (8, 0.77), (20, 0.8)])
-def test_smallest_effect_is_seen_about_four_times_in_five(ratio: float, processes: int, power: float) -> None:
+def test_smallest_effect_is_seen_about_four_times_in_five(
+    ratio: float, processes: int, power: float
+) -> None:
     """The variation between processes is such that the effect is the smallest one.
 
     Few processes see it less often: their interval reaches further because they may be skewed.
     """
-    size = ONE_OF_TWO * math.log(ratio) / stats.smallest_effect(processes, 1 / math.sqrt(processes), 0.95)
-    evidence = [replace(one, same=[]) for one in runs((luck(size),), 14, 500, processes=processes, rounds=2, ratio=ratio)]
+    size = (
+        ONE_OF_TWO
+        * math.log(ratio)
+        / stats.smallest_effect(processes, 1 / math.sqrt(processes), 0.95)
+    )
+    evidence = [
+        replace(one, same=[])
+        for one in runs((luck(size),), 14, 500, processes=processes, rounds=2, ratio=ratio)
+    ]
     found = [judge_ratio(claim("at_least", 1.0), one) for one in evidence]
     promised = math.fsum(math.log1p(one.smallest_effect or 0) for one in found) / 500
 
@@ -344,9 +411,14 @@ def test_smallest_effect_is_seen_about_four_times_in_five(ratio: float, processe
 def test_as_many_repeats_as_are_said_to_be_needed_decide_four_times_in_five() -> None:
     needed = stats.units_needed(math.log(1.05), 0.08, 0.95)
     assert needed == 24
-    evidence = [replace(one, same=[]) for one in runs((luck(ONE_OF_TWO * 0.08),), 15, 500, processes=24, rounds=2, ratio=1.05)]
+    evidence = [
+        replace(one, same=[])
+        for one in runs((luck(ONE_OF_TWO * 0.08),), 15, 500, processes=24, rounds=2, ratio=1.05)
+    ]
 
-    assert share(verdicts(evidence, 1.0), "SUPPORTED") == pytest.approx(0.8, abs=2.5 * math.sqrt(0.8 * 0.2 / 500))
+    assert share(verdicts(evidence, 1.0), "SUPPORTED") == pytest.approx(
+        0.8, abs=2.5 * math.sqrt(0.8 * 0.2 / 500)
+    )
 
 
 # ---- what the rules protect from
@@ -355,13 +427,18 @@ def test_as_many_repeats_as_are_said_to_be_needed_decide_four_times_in_five() ->
 def test_rounds_counted_as_units_would_mistake_the_luck_of_a_process_for_a_difference() -> None:
     """The same measurements, once as they were taken and once as if all rounds were of one process without any luck."""
     evidence = list(runs((noise(0.005), luck(0.1)), 16, 300, processes=8, rounds=8))
-    pooled = [Evidence([list(chain(*zip(*one.rounds, strict=True)))], delayed=SEEN, process_sd=0.0) for one in evidence]
+    pooled = [
+        Evidence([list(chain(*zip(*one.rounds, strict=True)))], delayed=SEEN, process_sd=0.0)
+        for one in evidence
+    ]
 
     assert share(verdicts(evidence, 1.0), "SUPPORTED", "REFUTED") <= at_most(0.05, 300)
     assert share(verdicts(pooled, 1.0), "SUPPORTED", "REFUTED") > 0.3
 
 
-@pytest.mark.parametrize(("processes", "chance"), [(6, 2 / 64), (7, 2 / 128), (8, 2 / 256), (9, 2 / 512), (10, 2 / 1024)])
+@pytest.mark.parametrize(
+    ("processes", "chance"), [(6, 2 / 64), (7, 2 / 128), (8, 2 / 256), (9, 2 / 512), (10, 2 / 1024)]
+)
 def test_two_bare_modes_decide_only_if_all_repeats_agree(processes: int, chance: float) -> None:
     """Counted exactly: a ratio that is only ever 5 % up or 5 % down fools Student's t alone in one run of eight."""
     decided = 0
@@ -379,7 +456,11 @@ def test_several_claims_together_keep_the_confidence_that_they_would_not_keep_al
     alone = together = 0
     for _ in range(500):
         claims = [
-            (claim("at_least", 2.0), Evidence([[math.log(2) + generator.gauss(0, 0.1)] for _ in range(8)])) for _ in range(4)
+            (
+                claim("at_least", 2.0),
+                Evidence([[math.log(2) + generator.gauss(0, 0.1)] for _ in range(8)]),
+            )
+            for _ in range(4)
         ]
         alone += any(verdict_of(*one) in DECISIONS for one in claims)
         together += any(one.verdict in DECISIONS for one in judge_ratios(claims))
@@ -390,10 +471,21 @@ def test_several_claims_together_keep_the_confidence_that_they_would_not_keep_al
 
 def test_several_claims_together_keep_it_at_the_edge_of_the_margin() -> None:
     """None takes twice as long, which is sure, and each is as much longer as the margin: 10 % if the first made it a step."""
-    draw = np.random.default_rng(18).normal(math.log(1.03), [[0.0003], [0.001], [0.01], [0.03]], (600, 4, 6)).tolist()
+    draw = (
+        np.random.default_rng(18)
+        .normal(math.log(1.03), [[0.0003], [0.001], [0.01], [0.03]], (600, 4, 6))
+        .tolist()
+    )
     found = [
-        judge_ratios([(claim("at_least", 2.0), Evidence([[value] for value in values], delayed=SEEN)) for values in claims])
+        judge_ratios(
+            [
+                (claim("at_least", 2.0), Evidence([[value] for value in values], delayed=SEEN))
+                for values in claims
+            ]
+        )
         for claims in draw
     ]
 
-    assert sum(any(one.verdict in FALSE_AT_THE_MARGIN for one in claims) for claims in found) / 600 <= at_most(0.05, 600)
+    assert sum(
+        any(one.verdict in FALSE_AT_THE_MARGIN for one in claims) for claims in found
+    ) / 600 <= at_most(0.05, 600)

@@ -108,7 +108,9 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     shutil.copy(CHECKOUT / "mkdocs.yml", folder)
     command = [str(Path(sys.executable).parent / builder), "build", "--strict"]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    built = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
     return Site(folder / "site", built.returncode, built.stdout + built.stderr)
 
 
@@ -132,7 +134,9 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 def read_findings(address: str, profile: Path) -> Any:
     """Return what the script of a page found."""
-    dom = browse_address(address, profile, "--dump-dom", "--window-size=1400,900", "--virtual-time-budget=60000")
+    dom = browse_address(
+        address, profile, "--dump-dom", "--window-size=1400,900", "--virtual-time-budget=60000"
+    )
     (body,) = Elements(dom).of("body")
     return json.loads(body["data-found"])
 
@@ -142,7 +146,9 @@ def test_builder_has_no_warning_and_writes_every_page(site: Site) -> None:
     laid_out = (site.folder.parent / ".pages").rglob("*.md")
     names = {path.relative_to(site.folder.parent / ".pages").as_posix() for path in laid_out}
 
-    expected = {re.sub(r"(README|index)\.md$", "index.md", name).replace(".md", ".html") for name in names}
+    expected = {
+        re.sub(r"(README|index)\.md$", "index.md", name).replace(".md", ".html") for name in names
+    }
     assert expected == set(site.pages)
     assert len(expected) > 40
 
@@ -151,7 +157,9 @@ def test_pages_name_no_style_script_or_picture_of_another_host(site: Site) -> No
     foreign = []
     for page in site.pages:
         text = (site.folder / page).read_text()
-        for address in re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?((?:https?:)?//[^"' >]+)""", text):
+        for address in re.findall(
+            r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?((?:https?:)?//[^"' >]+)""", text
+        ):
             foreign.append((page, address))
 
     assert foreign == []
@@ -163,7 +171,9 @@ def test_pages_fit_into_the_window_and_fetch_nothing_from_other_hosts(
     site: Site, address: str, width: int, tmp_path: Path
 ) -> None:
     script = f"<script>{MEASURE} open({json.dumps(site.pages)}, {width})</script>"
-    (site.folder / "frames.htm").write_text(f'<!doctype html><body style="margin:0">{script}</body>')
+    (site.folder / "frames.htm").write_text(
+        f'<!doctype html><body style="margin:0">{script}</body>'
+    )
 
     assert read_findings(f"{address}/frames.htm", tmp_path / "profile") == []
 
@@ -172,7 +182,9 @@ def test_pages_fit_into_the_window_and_fetch_nothing_from_other_hosts(
 def test_search_works_in_pages_that_are_opened_from_disk(site: Site, tmp_path: Path) -> None:
     page = (site.folder / "docs" / "index.html").read_text()
     copy = site.folder / "docs" / "searched.htm"
-    copy.write_text(page.replace("</body>", f"<script>{SEARCH} search('calibrate')</script></body>"))
+    copy.write_text(
+        page.replace("</body>", f"<script>{SEARCH} search('calibrate')</script></body>")
+    )
 
     links = read_findings(copy.as_uri(), tmp_path / "profile")
 

@@ -82,7 +82,9 @@ def ask_config() -> str:
     try:
         return str(config.read())
     except UsageError as problem:
-        assert str(problem).startswith(("cannot read ", f"{os.environ['XDG_CONFIG_HOME']}/tuilab/config.toml"))
+        assert str(problem).startswith(
+            ("cannot read ", f"{os.environ['XDG_CONFIG_HOME']}/tuilab/config.toml")
+        )
         return "it says which file cannot be used"
 
 
@@ -90,14 +92,34 @@ def kept() -> dict[str, Kept]:
     """Return every small file that we read, but for those of the journal."""
     over = "over 6 processes"
     return {
-        "catalogue": Kept(f"cache/tuilab/{os.path.basename(catalog.cache_path())}", make_catalogue, ask_catalogue, ["One sum"]),
-        "index": Kept(f"runs/{FILE}", make_index, ask_index, ("REFUTED", True)),
-        "notes": Kept(f"runs/{RUN}/notes.jsonl", make_notes, lambda: notes.read(Path("runs", RUN)), Notes()),
-        "calibration": Kept(
-            "calibration.json", lambda: calibration_file.save({over: Trials(1, 0, 1, 1)}), calibration_file.load, Calibration()
+        "catalogue": Kept(
+            f"cache/tuilab/{os.path.basename(catalog.cache_path())}",
+            make_catalogue,
+            ask_catalogue,
+            ["One sum"],
         ),
-        "settings": Kept("state/tuilab/screens.json", lambda: settings.save(Settings(theme="nord")), settings.load, Settings()),
-        "config": Kept("config/tuilab/config.toml", make_config, ask_config, "it says which file cannot be used"),
+        "index": Kept(f"runs/{FILE}", make_index, ask_index, ("REFUTED", True)),
+        "notes": Kept(
+            f"runs/{RUN}/notes.jsonl", make_notes, lambda: notes.read(Path("runs", RUN)), Notes()
+        ),
+        "calibration": Kept(
+            "calibration.json",
+            lambda: calibration_file.save({over: Trials(1, 0, 1, 1)}),
+            calibration_file.load,
+            Calibration(),
+        ),
+        "settings": Kept(
+            "state/tuilab/screens.json",
+            lambda: settings.save(Settings(theme="nord")),
+            settings.load,
+            Settings(),
+        ),
+        "config": Kept(
+            "config/tuilab/config.toml",
+            make_config,
+            ask_config,
+            "it says which file cannot be used",
+        ),
     }
 
 
@@ -108,14 +130,20 @@ KEPT = kept()
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is kept in the folder of the test, and the catalogue is one scenario, not sixty that take half a second."""
     monkeypatch.setattr(catalog, "scenario_dirs", lambda extra: list(map(os.path.realpath, extra)))
-    for variable, folder in (("TUILAB_ROOT", "runs"), ("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")):
+    for variable, folder in (
+        ("TUILAB_ROOT", "runs"),
+        ("XDG_CACHE_HOME", "cache"),
+        ("XDG_CONFIG_HOME", "config"),
+    ):
         monkeypatch.setenv(variable, str(tmp_path / folder))
 
 
 @pytest.mark.parametrize("kind", HARMS)
 @pytest.mark.parametrize("name", KEPT)
 @pytest.mark.first(24)  # of what tests/test_own_files.py does by other ways
-def test_whatever_stands_in_the_place_of_a_small_file_is_passed_over_or_told(tmp_path: Path, name: str, kind: str) -> None:
+def test_whatever_stands_in_the_place_of_a_small_file_is_passed_over_or_told(
+    tmp_path: Path, name: str, kind: str
+) -> None:
     file = KEPT[name]
     file.make()
     harm(tmp_path / file.path, kind)
@@ -139,7 +167,9 @@ MADE_AGAIN = [name for name in KEPT if name not in ("notes", "config")]  # which
 
 @pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "folder"])
 @pytest.mark.parametrize("name", MADE_AGAIN)
-def test_what_is_of_no_use_is_replaced_when_it_is_kept_again(tmp_path: Path, name: str, kind: str) -> None:
+def test_what_is_of_no_use_is_replaced_when_it_is_kept_again(
+    tmp_path: Path, name: str, kind: str
+) -> None:
     file = KEPT[name]
     file.make()
     good = file.ask()
@@ -147,7 +177,9 @@ def test_what_is_of_no_use_is_replaced_when_it_is_kept_again(tmp_path: Path, nam
 
     with obeying_permissions():
         file.ask() if name in ("catalogue", "index") else file.make()
-    assert (tmp_path / file.path).is_file() and (tmp_path / file.path).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / file.path).is_file() and (
+        tmp_path / file.path
+    ).stat().st_mode & 0o777 == 0o600
     assert 2 < (tmp_path / file.path).stat().st_size < 100_000
     assert without_time(file.ask()) == without_time(good)
 
@@ -164,7 +196,15 @@ def index_of(row: bytes) -> bytes:
     return sealed(RUN.encode() + b"\t5\t" + row)
 
 
-NO_ROWS = [b"3", b"null", b"[]", b'["x"]', b'{"run": 3}', b"[" * 60_000, b"[" + b"[]," * 15 + b"[]]"]
+NO_ROWS = [
+    b"3",
+    b"null",
+    b"[]",
+    b'["x"]',
+    b'{"run": 3}',
+    b"[" * 60_000,
+    b"[" + b"[]," * 15 + b"[]]",
+]
 ODD: list[dict[str, Any]] = [
     {"run": 3}, {"run": "20270115T080000000Z-softmax-abcdee"}, {"state": ""}, {"state": "lost"}, {"claims": 3},
     {"claims": [["a"]]}, {"claims": [["a", 3]]}, {"claim_keys": [3]}, {"changed": []}, {"changed": 3}, {"reason": {}},
@@ -193,9 +233,12 @@ OF_ANOTHER_KIND = {
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [(name, content) for name, contents in OF_ANOTHER_KIND.items() for content in contents]
+    ("name", "content"),
+    [(name, content) for name, contents in OF_ANOTHER_KIND.items() for content in contents],
 )
-def test_values_of_another_kind_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes) -> None:
+def test_values_of_another_kind_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
+) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "HOST")
     file = KEPT[name]
     file.make()
@@ -205,9 +248,23 @@ def test_values_of_another_kind_are_none(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "files", ["3", "[]", "null", '{"x": 3}', '{"x": []}', '{"x": ["", 3]}', '{"x": ["", [3]]}', '["x"]', "[[]]", '[["a"]]']
+    "files",
+    [
+        "3",
+        "[]",
+        "null",
+        '{"x": 3}',
+        '{"x": []}',
+        '{"x": ["", 3]}',
+        '{"x": ["", [3]]}',
+        '["x"]',
+        "[[]]",
+        '[["a"]]',
+    ],
 )
-def test_a_cache_with_the_right_checksum_that_holds_no_scenarios_is_made_again(tmp_path: Path, files: str) -> None:
+def test_a_cache_with_the_right_checksum_that_holds_no_scenarios_is_made_again(
+    tmp_path: Path, files: str
+) -> None:
     make_catalogue()
     path = tmp_path / KEPT["catalogue"].path
     reader = json.dumps(json.loads(unsealed(path.read_bytes()))["reader"])

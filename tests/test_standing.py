@@ -14,7 +14,12 @@ from tests.engine import until, write_scenario
 from tests.test_verdict import LOOKS, race, recorded
 from tuilab.cli.headless import standing_lines
 from tuilab.drawings.glyphs import Style
-from tuilab.judging.interim_results import InterimJudge, InterimResult, compute_interim_results, describe_interim_result
+from tuilab.judging.interim_results import (
+    InterimJudge,
+    InterimResult,
+    compute_interim_results,
+    describe_interim_result,
+)
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
@@ -42,7 +47,10 @@ def begun(summary: RunSummary, repeat: int, ratio: float) -> RunSummary:
     """Add a repeat that is still running: it has raced, but not ended."""
     writer = f"worker-{repeat}"
     started = events.WorkerStarted(writer=writer, pid=1, start=1, repeat=repeat)
-    return fold([("supervisor", started), *((writer, event) for event in race(ratio, repeat, ("c",)))], summary)
+    return fold(
+        [("supervisor", started), *((writer, event) for event in race(ratio, repeat, ("c",)))],
+        summary,
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,12 +62,17 @@ def begun(summary: RunSummary, repeat: int, ratio: float) -> RunSummary:
         (6, "so far SUPPORTED, a/b 3 [3, 3] at 98.45 % after 6 of 8 repeats"),
     ],
 )
-def test_the_first_repeat_has_no_interval_and_the_first_six_are_no_verdict(repeats: int, expected: str) -> None:
+def test_the_first_repeat_has_no_interval_and_the_first_six_are_no_verdict(
+    repeats: int, expected: str
+) -> None:
     assert words(planned(recorded(repeats, ratio=3.0), 8)) == [expected]
 
 
 def test_the_interval_narrows_as_repeats_come_in() -> None:
-    found = [compute_interim_results(planned(recorded(repeats, ratio=3.0), 8))[0].judgement for repeats in (2, 3, 4, 6, 8)]
+    found = [
+        compute_interim_results(planned(recorded(repeats, ratio=3.0), 8))[0].judgement
+        for repeats in (2, 3, 4, 6, 8)
+    ]
 
     widths = [one.high - one.low for one in found if one.high is not None and one.low is not None]
     assert len(widths) == 5 and widths == sorted(widths, reverse=True)
@@ -91,19 +104,28 @@ def test_between_looks_a_claim_stands_as_at_the_last_look() -> None:
 
 @pytest.mark.parametrize("looks", [LOOKS, ()])
 @pytest.mark.parametrize("repeats", [1, 5, 6, 7, 8, 20, 39, 40])
-def test_whoever_watches_and_stops_gets_what_was_shown(repeats: int, looks: tuple[int, ...]) -> None:
+def test_whoever_watches_and_stops_gets_what_was_shown(
+    repeats: int, looks: tuple[int, ...]
+) -> None:
     summary = planned(recorded(repeats, ratio=2.01, looks=looks), 40)
     (shown,) = compute_interim_results(summary)
     fold([("supervisor", events.StateChanged(state="stopping", reason="stop requested"))], summary)
 
     (reached,) = judge(summary)
-    assert (reached.verdict, reached.low, reached.high) == (shown.judgement.verdict, shown.judgement.low, shown.judgement.high)
+    assert (reached.verdict, reached.low, reached.high) == (
+        shown.judgement.verdict,
+        shown.judgement.low,
+        shown.judgement.high,
+    )
     assert (reached.units, reached.why) == (shown.repeats, shown.judgement.why)
 
 
 def test_a_control_that_fails_is_said_at_once() -> None:
     summary = planned(recorded(1, ratio=3.0), 8)
-    summary.differences[0][1].is_same, summary.differences[0][1].difference = False, "b does not compute what a does"
+    summary.differences[0][1].is_same, summary.differences[0][1].difference = (
+        False,
+        "b does not compute what a does",
+    )
 
     assert words(summary) == ["so far INVALID, a/b 3 after 1 of 8 repeats"]
 
@@ -148,13 +170,19 @@ os._exit(0)
 """
 
 
-def test_scipy_is_loaded_beside_a_view_of_several_repeats_which_does_not_wait_for_it(tmp_path: Path) -> None:
+def test_scipy_is_loaded_beside_a_view_of_several_repeats_which_does_not_wait_for_it(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "scipy").mkdir()
     there = find_spec("scipy")
     assert there and there.submodule_search_locations
     slow = f"import sys; sys.stdin.readline(); __path__ = {there.submodule_search_locations!r}"
     (tmp_path / "scipy" / "__init__.py").write_text(slow)
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{LOADS_SLOWLY}"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{LOADS_SLOWLY}",
+    ]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
 
@@ -167,7 +195,9 @@ def test_the_lines_end_when_only_the_verdict_is_left_to_come() -> None:
 
     known, five = InterimJudge(), planned(recorded(5, 3.0), 6)
     until(lambda: known.results(five))
-    open_, ended = (standing_lines(planned(recorded(count, 3.0), 6), known, plain) for count in (5, 6))
+    open_, ended = (
+        standing_lines(planned(recorded(count, 3.0), 6), known, plain) for count in (5, 6)
+    )
 
     assert open_ == ["? c: so far a/b 3 [3, 3] after 5 of 6 repeats"]
     assert ended == []
@@ -204,11 +234,15 @@ lab.race(slow=lambda: sum(range(20000)), fast=lambda: sum(range(200)), seconds=0
         ([events.StateChanged(state="succeeded")], "its verdict was not recorded"),
     ],
 )
-def test_why_a_claim_was_not_judged_is_one_sentence_in_every_view(said: list[Item], why: str) -> None:
+def test_why_a_claim_was_not_judged_is_one_sentence_in_every_view(
+    said: list[Item], why: str
+) -> None:
     summary = fold([("supervisor", event) for event in said], recorded(2, ratio=3.0))
     claim, run_dir = summary.claims["c"], Path("a-run")
     (told,) = document(results_of([(summary, summary.state, run_dir)], 0))["runs"][0]["claims"]
 
     assert told["why"] == claim_row(claim_of(claim, summary)).why == why
-    assert f"… not judged  c  {why}\n" in render(summary, summary.state, run_dir, Style(), 100, has_chart=False)
+    assert f"… not judged  c  {why}\n" in render(
+        summary, summary.state, run_dir, Style(), 100, has_chart=False
+    )
     assert not summary.is_over or in_a_line(claim, summary) == f"…  c  not judged: {why}"

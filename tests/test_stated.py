@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from tuilab.catalogue.scenario import Stated
-from tuilab.catalogue.stated import Change, changes_of, claims_of, fits, match, sections_of, why_unknown
+from tuilab.catalogue.stated import (
+    Change,
+    changes_of,
+    claims_of,
+    fits,
+    match,
+    sections_of,
+    why_unknown,
+)
 from tuilab.record.events import VerdictReached
 from tuilab.record.parts import Claim
 from tuilab.runs.entry import from_name
@@ -61,13 +69,21 @@ def test_word_of_the_source_leads_to_the_claim_with_its_key() -> None:
 
     assert match("limit-{name}", claims) == claims[0]
     assert match("far", claims) == claims[2]
-    assert match("limit-bf16", claims) is match("a star begins a bullet, too", claims) is match("", claims) is None
+    assert (
+        match("limit-bf16", claims)
+        is match("a star begins a bullet, too", claims)
+        is match("", claims)
+        is None
+    )
 
 
 def test_word_that_is_no_key_of_a_bullet_says_what_to_write() -> None:
     claims = claims_of(LESSON)
 
-    assert why_unknown("fra", claims) == "no bullet under Look for has the key [fra]; add the bullet, or correct the key"
+    assert (
+        why_unknown("fra", claims)
+        == "no bullet under Look for has the key [fra]; add the bullet, or correct the key"
+    )
     assert why_unknown("a star begins a bullet, too.", claims).endswith('; write "far"')
     assert why_unknown("It is so.", claims).endswith(
         'write the bullet "- [a-key] It is so" under ## Look for, and claim "a-key"'
@@ -87,10 +103,16 @@ def test_gaps_fit_any_words_in_their_order() -> None:
         (Stated("far", "the words"), ("far", "the words")),
     ],
 )
-def test_verdict_of_an_earlier_run_is_found_by_the_key(stated: Stated, recorded: tuple[str, str]) -> None:
+def test_verdict_of_an_earlier_run_is_found_by_the_key(
+    stated: Stated, recorded: tuple[str, str]
+) -> None:
     key, text = recorded
     verdict = VerdictReached(key=key, text=text, verdict="REFUTED", rule="r")
-    run = PastRun(Path("run"), from_name("run"), claims=[Claim("something else"), Claim(text, key, verdict=verdict)])
+    run = PastRun(
+        Path("run"),
+        from_name("run"),
+        claims=[Claim("something else"), Claim(text, key, verdict=verdict)],
+    )
 
     assert verdict_on(stated, run) is verdict
     assert verdict_on(Stated("near", "other words"), run) is None

@@ -28,7 +28,9 @@ def put(
     cpu_ms: float | None = None,
 ) -> Path:
     """Make a run of a command whose steps took so long; its first step is that of the warm-up."""
-    records: list[Event] = [started(topic="exec", scenario="train", command=["python", "train.py"], luck=luck)]
+    records: list[Event] = [
+        started(topic="exec", scenario="train", command=["python", "train.py"], luck=luck)
+    ]
     for step, took in enumerate([9000.0, *times_ms]):
         values = {"step_ms": took, "data_ms": took / 4, "loss (printed)": loss}
         if cpu_ms is not None:
@@ -60,21 +62,31 @@ def test_compare_shows_steps_memory_and_losses_with_ratios(tuilab: Tuilab, root:
     assert "waits for data 12.5 ms 15 ms x1.2" in shown
     assert "peak memory of all processes 300 MiB 300 MiB x1" in shown
     assert "last loss (printed) 1.5 3 x2" in shown
-    assert "One process of each is not enough to decide." in shown and "compare both commands with `tuilab ab`" in shown
+    assert (
+        "One process of each is not enough to decide." in shown
+        and "compare both commands with `tuilab ab`" in shown
+    )
     steps = group["commands"][0]
-    assert (steps["name"], steps["values"]) == ("a step", [pytest.approx(50.0), pytest.approx(60.0)])
+    assert (steps["name"], steps["values"]) == (
+        "a step",
+        [pytest.approx(50.0), pytest.approx(60.0)],
+    )
     assert steps["shifts"][0]["low"] < steps["shifts"][0]["ratio"] < steps["shifts"][0]["high"]
 
 
 @pytest.mark.parametrize(("slower", "code"), [(1.0, 0), (1.03, 0), (1.5, 1)])
-def test_gate_fails_only_if_steps_surely_take_longer(tuilab: Tuilab, root: Path, slower: float, code: int) -> None:
+def test_gate_fails_only_if_steps_surely_take_longer(
+    tuilab: Tuilab, root: Path, slower: float, code: int
+) -> None:
     put(root, "aaaaaa", waves(50.0))
     put(root, "bbbbbb", waves(50.0 * slower))
 
     done = compare(tuilab, "--fail-on", "slower:5%")
 
     assert done.returncode == code, done.stderr
-    assert ("a step takes x1.5 [" in done.stdout or code == 0) and "timed nothing" not in done.stderr
+    assert (
+        "a step takes x1.5 [" in done.stdout or code == 0
+    ) and "timed nothing" not in done.stderr
 
 
 def test_gate_says_what_it_cannot_decide_and_passes(tuilab: Tuilab, root: Path) -> None:
@@ -107,7 +119,9 @@ def test_gate_takes_a_process_to_be_off_by_itself(tuilab: Tuilab, root: Path) ->
         ([], "no step of bbbbbb was timed (no torch)"),
     ],
 )
-def test_gate_refuses_a_run_with_too_few_steps(tuilab: Tuilab, root: Path, times: list[float], said: str) -> None:
+def test_gate_refuses_a_run_with_too_few_steps(
+    tuilab: Tuilab, root: Path, times: list[float], said: str
+) -> None:
     put(root, "aaaaaa", waves(50.0))
     if times:
         put(root, "bbbbbb", times)
@@ -141,10 +155,24 @@ def busy(waited: float, others: float | None = 1.9) -> CoresAwaited:
 
 
 @pytest.mark.parametrize("is_first_busy", [False, True])
-def test_gate_blames_no_code_for_a_busy_machine(tuilab: Tuilab, root: Path, is_first_busy: bool) -> None:
+def test_gate_blames_no_code_for_a_busy_machine(
+    tuilab: Tuilab, root: Path, is_first_busy: bool
+) -> None:
     """The code is the same: only the neighbour of one run makes its steps longer."""
-    put(root, "aaaaaa", waves(92.0 if is_first_busy else 50.0), waits=busy(0.46) if is_first_busy else QUIET, cpu_ms=49)
-    put(root, "bbbbbb", waves(50.0 if is_first_busy else 92.0), waits=QUIET if is_first_busy else busy(0.46), cpu_ms=49)
+    put(
+        root,
+        "aaaaaa",
+        waves(92.0 if is_first_busy else 50.0),
+        waits=busy(0.46) if is_first_busy else QUIET,
+        cpu_ms=49,
+    )
+    put(
+        root,
+        "bbbbbb",
+        waves(50.0 if is_first_busy else 92.0),
+        waits=QUIET if is_first_busy else busy(0.46),
+        cpu_ms=49,
+    )
 
     done = compare(tuilab, "--fail-on", "slower:5%")
 
@@ -164,16 +192,25 @@ def test_gate_finds_slower_code_beside_other_processes(tuilab: Tuilab, root: Pat
     done = compare(tuilab, "--fail-on", "slower:5%")
 
     assert done.returncode == 1
-    assert "a step takes x6 [" in done.stdout and "as long; in run 2 other processes used 1.9 of 2 cores" in done.stdout
+    assert (
+        "a step takes x6 [" in done.stdout
+        and "as long; in run 2 other processes used 1.9 of 2 cores" in done.stdout
+    )
 
 
-def test_gate_passes_no_slower_code_because_the_first_run_was_busy(tuilab: Tuilab, root: Path) -> None:
+def test_gate_passes_no_slower_code_because_the_first_run_was_busy(
+    tuilab: Tuilab, root: Path
+) -> None:
     put(root, "aaaaaa", waves(100.0), waits=busy(0.5), cpu_ms=49)
     put(root, "bbbbbb", waves(75.0), cpu_ms=73)
 
     done = compare(tuilab, "--fail-on", "slower:5%")
 
-    assert done.returncode == 0 and "a step takes x0.75 [" in done.stderr and "not decided" in done.stderr
+    assert (
+        done.returncode == 0
+        and "a step takes x0.75 [" in done.stderr
+        and "not decided" in done.stderr
+    )
 
 
 def test_steps_that_wait_for_own_threads_are_slower_code(tuilab: Tuilab, root: Path) -> None:
@@ -194,9 +231,18 @@ def test_steps_on_a_gpu_lose_only_the_time_without_a_core(tuilab: Tuilab, root: 
 
 
 @pytest.mark.parametrize(
-    "waits", [None, CoresAwaited(elapsed_s=0.0, waited_s=1.0, usable=2), busy(-1.0), busy(float("nan")), busy(1.0, -5.0)]
+    "waits",
+    [
+        None,
+        CoresAwaited(elapsed_s=0.0, waited_s=1.0, usable=2),
+        busy(-1.0),
+        busy(float("nan")),
+        busy(1.0, -5.0),
+    ],
 )
-def test_gate_says_that_waits_for_cores_are_not_known(tuilab: Tuilab, root: Path, waits: CoresAwaited | None) -> None:
+def test_gate_says_that_waits_for_cores_are_not_known(
+    tuilab: Tuilab, root: Path, waits: CoresAwaited | None
+) -> None:
     put(root, "aaaaaa", waves(50.0), waits=waits)
     put(root, "bbbbbb", waves(90.0))
 
@@ -213,4 +259,7 @@ def test_comparison_says_which_run_was_beside_others(tuilab: Tuilab, root: Path)
     shown = " ".join(compare(tuilab).stdout.split())
 
     assert "CPU time of a step 49 ms 50 ms x1.02" in shown
-    assert "a variation of 25 % between processes (assumed, because other processes used the cores). In run 2" in shown
+    assert (
+        "a variation of 25 % between processes (assumed, because other processes used the cores). In run 2"
+        in shown
+    )

@@ -40,8 +40,15 @@ def test_a_summary_holds_state_stage_progress_and_series_by_arm() -> None:
 
 
 def test_stages_of_several_processes_are_in_the_order_of_time_however_they_are_read() -> None:
-    stages = [("worker-0", 1, "a"), ("worker-1", 3, "c"), ("worker-0", 2, "b"), ("worker-1", 4, "d")]
-    summary = fold([(stream, events.StageEntered(n=0, t=t, name=name)) for stream, t, name in stages])
+    stages = [
+        ("worker-0", 1, "a"),
+        ("worker-1", 3, "c"),
+        ("worker-0", 2, "b"),
+        ("worker-1", 4, "d"),
+    ]
+    summary = fold(
+        [(stream, events.StageEntered(n=0, t=t, name=name)) for stream, t, name in stages]
+    )
 
     assert [stage.name for stage in summary.stages] == ["a", "b", "c", "d"]
 
@@ -64,12 +71,23 @@ def test_every_kind_of_record_is_read_back_and_folded() -> None:
 
 def usual(kind: type[events.Event]) -> Any:
     """Return a record of a kind with something of its type in every field that must be there."""
-    fields = {field.name: _something(field.type) for field in msgspec.structs.fields(kind) if field.required}
+    fields = {
+        field.name: _something(field.type)
+        for field in msgspec.structs.fields(kind)
+        if field.required
+    }
     return msgspec.convert(fields, kind)
 
 
 def _something(kind: object) -> object:
-    samples: tuple[object, ...] = (1, "word", [], {}, {"host": "box", "boot": "b", "pid": 1, "start": 1}, "equals")
+    samples: tuple[object, ...] = (
+        1,
+        "word",
+        [],
+        {},
+        {"host": "box", "boot": "b", "pid": 1, "start": 1},
+        "equals",
+    )
     for sample in samples:
         try:
             return msgspec.to_builtins(msgspec.convert(sample, kind))
@@ -98,7 +116,11 @@ def test_the_order_of_the_streams_does_not_matter() -> None:
 def test_what_is_wrong_with_the_record_is_counted() -> None:
     summary = fold([("a", Corrupt("a", 0, "checksum does not match")), ("a", Gap("a", 3)), *ITEMS])
 
-    assert (summary.damage.corrupt_count, summary.damage.missing_count, summary.damage.is_any) == (1, 3, True)
+    assert (summary.damage.corrupt_count, summary.damage.missing_count, summary.damage.is_any) == (
+        1,
+        3,
+        True,
+    )
 
 
 def test_numbers_that_are_not_finite_are_kept_apart_with_their_place() -> None:
@@ -117,7 +139,12 @@ def test_a_million_points_stay_small_and_keep_every_extreme() -> None:
         series.add(step, step, spikes.get(step, 0.0))
 
     assert len(series.steps) <= LIMIT
-    assert (series.low, series.high, series.count, series.last_step) == (-50.0, 50.0, 1_000_000, 999_999)
+    assert (series.low, series.high, series.count, series.last_step) == (
+        -50.0,
+        50.0,
+        1_000_000,
+        999_999,
+    )
     (at,) = [i for i, high in enumerate(series.highs) if high == 50.0]
     assert series.steps[at] <= 123_456 < series.steps[at + 1]
 
@@ -143,8 +170,13 @@ def test_thinning_never_loses_the_range(seed: int) -> None:
 
 
 def test_arms_are_told_in_the_order_of_the_scenario_whoever_had_the_first_turn() -> None:
-    started = events.RaceStarted(arms=["slow", "fast"], threads=1, device="cpu", loops={"slow": 1, "fast": 1})
-    turns = [events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=10, cpu_ns=1) for arm in ("fast", "slow", "other")]
+    started = events.RaceStarted(
+        arms=["slow", "fast"], threads=1, device="cpu", loops={"slow": 1, "fast": 1}
+    )
+    turns = [
+        events.BlockTimed(arm=arm, round=0, slot=0, loops=1, wall_ns=10, cpu_ns=1)
+        for arm in ("fast", "slow", "other")
+    ]
 
     items: list[tuple[str, Item]] = [("worker-0", started), *(("worker-0", turn) for turn in turns)]
     summary = fold(items)
@@ -155,12 +187,16 @@ def test_arms_are_told_in_the_order_of_the_scenario_whoever_had_the_first_turn()
 
 def test_errors_of_a_gpu_are_counted_and_told_by_its_name_and_their_meaning() -> None:
     records = [
-        events.XidReported(uuid=uuid, xid=xid) for uuid, xid in (("GPU-a", 31), ("MIG-b", 94), ("GPU-a", 31), ("?", 999))
+        events.XidReported(uuid=uuid, xid=xid)
+        for uuid, xid in (("GPU-a", 31), ("MIG-b", 94), ("GPU-a", 31), ("?", 999))
     ]
     summary = fold(
         [
             ("sampler", events.GpuFound(uuid="GPU-a", index=1, name="H100")),
-            ("sampler", events.GpuFound(uuid="MIG-b", index=1, name="H100", slice="MIG 1g.10gb Device 0")),
+            (
+                "sampler",
+                events.GpuFound(uuid="MIG-b", index=1, name="H100", slice="MIG 1g.10gb Device 0"),
+            ),
             *(("sampler", record) for record in records),
         ]
     )
@@ -173,7 +209,10 @@ def test_errors_of_a_gpu_are_counted_and_told_by_its_name_and_their_meaning() ->
 
 
 def test_how_often_a_sampler_was_started_again_is_told_in_words() -> None:
-    ends = [[("supervisor", events.SamplerEnded(reason="killed", restarts=restarts))] for restarts in (0, 1, 2)]
+    ends = [
+        [("supervisor", events.SamplerEnded(reason="killed", restarts=restarts))]
+        for restarts in (0, 1, 2)
+    ]
 
     assert [fold(end).unavailable["sampler"] for end in ends] == [
         "killed",
@@ -195,27 +234,52 @@ def test_whatever_is_kept_by_a_name_of_a_record_is_bounded() -> None:
     assert [one.name for one in fields(summary) if type(getattr(summary, one.name)) is dict] == []
 
 
-def test_of_more_names_than_are_kept_the_first_are_shown_and_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_more_names_than_are_kept_the_first_are_shown_and_the_rest_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Few, "MOST", 3)
-    items: list[tuple[str, Item]] = [("w", events.Logged(n=at, t=at + 1, s=at, v={f"a{at % 5}": 1.0})) for at in range(10)]
-    items += [("w", events.Unavailable(n=at, t=at, what=f"u{at % 3}", reason="r")) for at in range(10, 20)]
+    items: list[tuple[str, Item]] = [
+        ("w", events.Logged(n=at, t=at + 1, s=at, v={f"a{at % 5}": 1.0})) for at in range(10)
+    ]
+    items += [
+        ("w", events.Unavailable(n=at, t=at, what=f"u{at % 3}", reason="r")) for at in range(10, 20)
+    ]
     summary = fold(items)
 
-    assert [(key[0], line.count) for key, line in summary.series.items()] == [("a0", 2), ("a1", 2), ("a2", 2)]
+    assert [(key[0], line.count) for key, line in summary.series.items()] == [
+        ("a0", 2),
+        ("a1", 2),
+        ("a2", 2),
+    ]
     assert sorted(summary.unavailable) == ["u0", "u1", "u2"]
     assert unmeasured(summary)[-1] == ("series", "more than 3; the rest is not shown")
 
 
 def test_of_very_many_states_the_last_one_counts() -> None:
-    items = [("s", events.StateChanged(n=at, t=at + 1, state="running", reason=f"{at}")) for at in range(2000)]
+    items = [
+        ("s", events.StateChanged(n=at, t=at + 1, state="running", reason=f"{at}"))
+        for at in range(2000)
+    ]
     summary = fold([*items, ("s", events.StateChanged(n=2000, t=3000, state="succeeded"))])
 
-    assert (summary.state, summary.states[-1].state, len(summary.states)) == ("succeeded", "succeeded", 500)
+    assert (summary.state, summary.states[-1].state, len(summary.states)) == (
+        "succeeded",
+        "succeeded",
+        500,
+    )
 
 
 def test_of_more_processes_that_were_left_behind_than_are_named_the_others_are_counted() -> None:
-    ended = [events.LeftoversEnded(processes=[f"{pid} sleep" for pid in pids], count=len(pids)) for pids in ((1, 2), (3, 4))]
+    ended = [
+        events.LeftoversEnded(processes=[f"{pid} sleep" for pid in pids], count=len(pids))
+        for pids in ((1, 2), (3, 4))
+    ]
 
-    assert leftover_words(fold([("supervisor", ended[0])])) == "ended 2 processes that the run left behind: 1 sleep, 2 sleep"
+    assert (
+        leftover_words(fold([("supervisor", ended[0])]))
+        == "ended 2 processes that the run left behind: 1 sleep, 2 sleep"
+    )
     told = leftover_words(fold([("supervisor", one) for one in ended]))
-    assert told == "ended 4 processes that the run left behind: 1 sleep, 2 sleep, 3 sleep and 1 more"
+    assert (
+        told == "ended 4 processes that the run left behind: 1 sleep, 2 sleep, 3 sleep and 1 more"
+    )

@@ -37,7 +37,9 @@ def test_what_is_no_row_of_values_is_refused_before_the_first(values: Any) -> No
         swept(values, "sizes", print)
 
 
-@pytest.mark.parametrize(("low", "high", "limit"), [(0, 1000, 104), (104, 105, 104), (-(10**20), 10**20, 104)])
+@pytest.mark.parametrize(
+    ("low", "high", "limit"), [(0, 1000, 104), (104, 105, 104), (-(10**20), 10**20, 104)]
+)
 def test_the_limit_of_whole_numbers_is_the_last_that_works(low: int, high: int, limit: int) -> None:
     found = find_limit(lambda n: n <= 104, low, high)
 
@@ -71,7 +73,9 @@ def test_halving_asks_seldom() -> None:
         (float("nan"), 5, "low takes a number from -1e+300 to 1e+300, not nan"),
     ],
 )
-def test_bounds_between_which_there_is_no_limit_are_refused(low: float, high: float, why: str) -> None:
+def test_bounds_between_which_there_is_no_limit_are_refused(
+    low: float, high: float, why: str
+) -> None:
     with pytest.raises(ValueError) as refused:
         find_limit(lambda x: x <= Fraction(104), low, high)
 

@@ -37,7 +37,9 @@ def write(run_dir: Path, streams: Streams) -> None:
     shutil.rmtree(run_dir / "journal")
     (run_dir / "journal").mkdir()
     for name, records in streams.items():
-        bodies = [json.dumps({**fields, "n": number}).encode() for number, fields in enumerate(records)]
+        bodies = [
+            json.dumps({**fields, "n": number}).encode() for number, fields in enumerate(records)
+        ]
         lines = [b"%08x %b\n" % (crc32(body), body) for body in bodies]
         (run_dir / "journal" / f"{name}.jsonl").write_bytes(b"".join(lines))
 
@@ -48,18 +50,27 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_dir = shutil.copytree(JOURNALS / "tour", tmp_path_factory.mktemp("honest") / "tour")
     streams = read(run_dir)
     reached = [spell_out(msgspec.to_builtins(one)) for one in judge(read_run(run_dir))]
-    streams["judge"] = [{**fields, "t": old["t"]} for fields, old in zip(reached, streams["judge"], strict=True)]
+    streams["judge"] = [
+        {**fields, "t": old["t"]} for fields, old in zip(reached, streams["judge"], strict=True)
+    ]
     streams["supervisor"][0]["rule"] = RULE
     write(run_dir, streams)
     *before, end = streams["supervisor"]
-    counts = [spell_out({**msgspec.to_builtins(one), "t": end["t"]}) for one in stream_counts(run_dir / "journal")]
+    counts = [
+        spell_out({**msgspec.to_builtins(one), "t": end["t"]})
+        for one in stream_counts(run_dir / "journal")
+    ]
     write(run_dir, {**streams, "supervisor": [*before, *counts, end]})
     mark_imported(run_dir)  # nobody of another box still writes to it
     return run_dir
 
 
 def of_kind(records: list[Fields], kind: str, **fields: Any) -> list[Fields]:
-    found = [one for one in records if one["k"] == kind and all(one.get(name) == value for name, value in fields.items())]
+    found = [
+        one
+        for one in records
+        if one["k"] == kind and all(one.get(name) == value for name, value in fields.items())
+    ]
     assert found
     return found
 
@@ -154,7 +165,9 @@ def a_stream_of_another_name_is_added(streams: Streams) -> None:
 
 
 def a_repeat_is_cut_out(streams: Streams) -> None:
-    streams["supervisor"] = [one for one in streams["supervisor"] if one.get("writer") != "worker-4"]
+    streams["supervisor"] = [
+        one for one in streams["supervisor"] if one.get("writer") != "worker-4"
+    ]
     del streams["worker-4"]
     (counts,) = of_kind(streams["supervisor"], "streams_counted")
     del counts["records"]["worker-4"]
@@ -233,7 +246,10 @@ def the_race_never_started(streams: Streams) -> None:
 
 
 def the_arms_computed_something_else(streams: Streams) -> None:
-    of_kind(streams["worker-2"], "race_finished")[0] |= {"is_same": False, "difference": "two is not one"}
+    of_kind(streams["worker-2"], "race_finished")[0] |= {
+        "is_same": False,
+        "difference": "two is not one",
+    }
 
 
 # ---- claims
@@ -273,11 +289,23 @@ TAMPERINGS = [
     (an_estimate_is_another, FOLLOWS),
     (an_interval_is_narrower, FOLLOWS),
     (a_count_is_another, FOLLOWS),
-    (a_verdict_is_on_a_claim_that_nobody_made, "the verdict on “the moon is made of cheese” does not follow"),
-    (one_verdict_is_by_an_older_rule, f"the run uses the rule {RULE}, but has verdicts by tuilab-3"),
-    (all_verdicts_are_by("tuilab-3"), f"the run uses the rule {RULE}, but has verdicts by tuilab-3"),
+    (
+        a_verdict_is_on_a_claim_that_nobody_made,
+        "the verdict on “the moon is made of cheese” does not follow",
+    ),
+    (
+        one_verdict_is_by_an_older_rule,
+        f"the run uses the rule {RULE}, but has verdicts by tuilab-3",
+    ),
+    (
+        all_verdicts_are_by("tuilab-3"),
+        f"the run uses the rule {RULE}, but has verdicts by tuilab-3",
+    ),
     (all_verdicts_are_by("mine"), f"the run uses the rule {RULE}, but has verdicts by mine"),
-    (a_repeat_that_nobody_started_is_added, "worker-77: the stream did not exist when the run ended"),
+    (
+        a_repeat_that_nobody_started_is_added,
+        "worker-77: the stream did not exist when the run ended",
+    ),
     (a_stream_of_another_name_is_added, "note: the stream did not exist when the run ended"),
     (a_worker_is_gone, "worker-3: the stream is missing; it had "),
     (a_worker_is_cut_at_the_end_of_a_line, "worker-5: the last 3 records of "),
@@ -306,12 +334,19 @@ TAMPERINGS = [
     (every_repeat_declares_another_bound, FOLLOWS),
     (a_claim_is_declared_after_its_race, FOLLOWS),
     (a_measured_value_is_another, "the verdict on “the picture has a hole” does not follow"),
-    (a_value_says_two_things, "worker-4: a record of the known kind claim_measured that cannot be read"),
+    (
+        a_value_says_two_things,
+        "worker-4: a record of the known kind claim_measured that cannot be read",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("tamper", "told"), TAMPERINGS, ids=lambda value: getattr(value, "__name__", ""))
-def test_an_edit_is_found(tamper: Callable[[Streams], None], told: str, honest: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tamper", "told"), TAMPERINGS, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_an_edit_is_found(
+    tamper: Callable[[Streams], None], told: str, honest: Path, tmp_path: Path
+) -> None:
     run_dir = shutil.copytree(honest, tmp_path / "tour")
     streams = read(run_dir)
     tamper(streams)
@@ -328,7 +363,9 @@ def test_without_an_edit_nothing_is_found(honest: Path, tmp_path: Path) -> None:
     assert (found.wrong, len(found.recorded)) == ([], 5)
 
 
-def test_changed_sentence_of_a_verdict_is_no_problem_and_a_changed_number_is(honest: Path, tmp_path: Path) -> None:
+def test_changed_sentence_of_a_verdict_is_no_problem_and_a_changed_number_is(
+    honest: Path, tmp_path: Path
+) -> None:
     """A later version words the same verdict differently."""
     run_dir = shutil.copytree(honest, tmp_path / "tour")
     streams = read(run_dir)
@@ -340,11 +377,15 @@ def test_changed_sentence_of_a_verdict_is_no_problem_and_a_changed_number_is(hon
     an_estimate_is_another(streams)
     write(run_dir, streams)
 
-    assert examine(run_dir).wrong == [f"the verdict on “{TWICE}” does not follow from the measurements"]
+    assert examine(run_dir).wrong == [
+        f"the verdict on “{TWICE}” does not follow from the measurements"
+    ]
 
 
 @pytest.mark.parametrize("stream", ["supervisor", "worker-3", "sampler", "judge"])
-def test_what_a_power_cut_leaves_of_a_stream_is_lost_and_nothing_else(stream: str, honest: Path, tmp_path: Path) -> None:
+def test_what_a_power_cut_leaves_of_a_stream_is_lost_and_nothing_else(
+    stream: str, honest: Path, tmp_path: Path
+) -> None:
     """Without a record of its end a run is lost; which lines of which stream reached the disk before says nothing."""
     run_dir = shutil.copytree(honest, tmp_path / "tour")
     streams = read(run_dir)
@@ -361,7 +402,9 @@ def test_a_run_that_was_killed_before_it_was_judged_is_lost_and_nothing_else(
 ) -> None:
     run_dir = shutil.copytree(honest, tmp_path / "tour")
     streams = read(run_dir)
-    streams["supervisor"] = [one for one in streams["supervisor"][:-4] if one.get("writer") not in lost]
+    streams["supervisor"] = [
+        one for one in streams["supervisor"][:-4] if one.get("writer") not in lost
+    ]
     write(run_dir, {name: records for name, records in streams.items() if name not in lost})
 
     assert examine(run_dir).wrong == ["the record of its end is missing: the run is lost"]

@@ -26,7 +26,10 @@ CLAIM = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound
 
 
 def run_on_gpu(
-    readings: list[dict[str, float]], uuid: str = "GPU-fake-0", torch_uuid: str = "fake-0", raced_uuid: str = ""
+    readings: list[dict[str, float]],
+    uuid: str = "GPU-fake-0",
+    torch_uuid: str = "fake-0",
+    raced_uuid: str = "",
 ) -> RunSummary:
     """Return a run of 8 repeats in which every sample but those given is calm; a block of 10 ms begins every 10 ms."""
     summary = recorded(8, ratio=3.0)
@@ -45,11 +48,15 @@ def run_on_gpu(
 
 
 def sampled(t: int, gpus: dict[str, dict[str, float]], **more: Any) -> events.Sampled:
-    return events.Sampled(t=t, processes=1, threads=1, cpu_percent=0.0, rss_bytes=0, gpus=gpus, **more)
+    return events.Sampled(
+        t=t, processes=1, threads=1, cpu_percent=0.0, rss_bytes=0, gpus=gpus, **more
+    )
 
 
 def torchs_gpus(*uuids: str) -> events.EnvironmentRecorded:
-    return events.EnvironmentRecorded(part="cuda", facts={"devices": [{"name": "Fake GPU", "uuid": one} for one in uuids]})
+    return events.EnvironmentRecorded(
+        part="cuda", facts={"devices": [{"name": "Fake GPU", "uuid": one} for one in uuids]}
+    )
 
 
 def found(summary: RunSummary) -> Evidence:
@@ -65,7 +72,10 @@ def disturbed_share(summary: RunSummary) -> float:
 @pytest.mark.parametrize(
     ("reading", "share"),
     [
-        ({"throttle_mask": 0x20, "sm_mhz": 1980}, 0.390625),  # software thermal slowdown: half a second of 1.28
+        (
+            {"throttle_mask": 0x20, "sm_mhz": 1980},
+            0.390625,
+        ),  # software thermal slowdown: half a second of 1.28
         ({"throttle_mask": 0x40}, 0.390625),
         ({"throttle_mask": 0x8}, 0.390625),
         ({"throttle_mask": 0x80}, 0.390625),
@@ -74,13 +84,18 @@ def disturbed_share(summary: RunSummary) -> float:
         ({"throttle_mask": 0x4}, 0.0),  # power cap
         ({"throttle_mask": 0, "sm_mhz": 1480}, 0.390625),  # 75 % of 1980 is 1485
         ({"throttle_mask": 0, "sm_mhz": 1500}, 0.0),
-        ({"throttle_mask": 0, "sm_mhz": 1980, "foreign_percent": 2.1}, 0.390625),  # others keep it busy
+        (
+            {"throttle_mask": 0, "sm_mhz": 1980, "foreign_percent": 2.1},
+            0.390625,
+        ),  # others keep it busy
         ({"throttle_mask": 0, "sm_mhz": 1980, "foreign_percent": 2.0}, 0.0),
         ({}, 0.0),
         ({"throttle_mask": float("nan"), "sm_mhz": float("nan")}, 0.0),
     ],
 )
-def test_what_holds_the_clocks_down_marks_the_blocks_nearest_to_its_reading(reading: dict[str, float], share: float) -> None:
+def test_what_holds_the_clocks_down_marks_the_blocks_nearest_to_its_reading(
+    reading: dict[str, float], share: float
+) -> None:
     assert disturbed_share(run_on_gpu([CALM, reading])) == pytest.approx(share, abs=0.02)
 
 
@@ -129,8 +144,18 @@ def test_without_a_reading_nothing_is_marked() -> None:
 def test_the_gpu_that_a_race_names_counts_and_not_the_first_that_torch_sees() -> None:
     slow = [{"throttle_mask": float(0x20)}] * 9
 
-    assert disturbed_share(run_on_gpu(slow, uuid="GPU-fake-3", torch_uuid="fake-0", raced_uuid="fake-3")) == 1.0
-    assert disturbed_share(run_on_gpu(slow, uuid="GPU-fake-0", torch_uuid="fake-0", raced_uuid="fake-3")) == 0.0
+    assert (
+        disturbed_share(
+            run_on_gpu(slow, uuid="GPU-fake-3", torch_uuid="fake-0", raced_uuid="fake-3")
+        )
+        == 1.0
+    )
+    assert (
+        disturbed_share(
+            run_on_gpu(slow, uuid="GPU-fake-0", torch_uuid="fake-0", raced_uuid="fake-3")
+        )
+        == 0.0
+    )
 
 
 def test_a_slice_of_a_gpu_is_found_by_its_own_name() -> None:
@@ -169,7 +194,9 @@ def test_a_block_without_a_reading_near_it_is_not_known_to_be_calm() -> None:
 
 
 @pytest.mark.parametrize(("blind", "is_told"), [(1, False), (2, True)])
-def test_a_verdict_says_when_the_clocks_were_not_watched_and_stands_all_the_same(blind: int, is_told: bool) -> None:
+def test_a_verdict_says_when_the_clocks_were_not_watched_and_stands_all_the_same(
+    blind: int, is_told: bool
+) -> None:
     """Some 20 %, and some 60 % of the blocks have no reading near them."""
     (reached,) = judge(run_on_gpu([{}] * blind))
 
@@ -223,14 +250,23 @@ def run_apart(reading: dict[str, float], *, on_gpu: bool = True) -> RunSummary:
     t, number = 0, 8
     for (writer, arm), blocks in summary.blocks.items():
         repeat = int(writer.partition("-")[2])
-        summary.workers[writer].started = events.WorkerStarted(writer=writer, pid=1, start=1, repeat=repeat)
+        summary.workers[writer].started = events.WorkerStarted(
+            writer=writer, pid=1, start=1, repeat=repeat
+        )
         for block in blocks:
             name = f"worker-{number}"
             items.append(
-                ("supervisor", events.WorkerStarted(t=t, writer=name, pid=1, start=1, repeat=repeat, arm=f"the {arm}"))
+                (
+                    "supervisor",
+                    events.WorkerStarted(
+                        t=t, writer=name, pid=1, start=1, repeat=repeat, arm=f"the {arm}"
+                    ),
+                )
             )
             items += [(name, torchs_gpus("fake-0"))] if on_gpu else []
-            items.append(("sampler", sampled(t + PERIOD, {"GPU-fake-0": reading if arm == "a" else CALM})))
+            items.append(
+                ("sampler", sampled(t + PERIOD, {"GPU-fake-0": reading if arm == "a" else CALM}))
+            )
             t, number = t + 2 * PERIOD, number + 1
             block.t, block.wall_ns = t, 1_000_000
     return fold(items, summary)

@@ -24,14 +24,18 @@ def ms(wall: float, thread: float, process: float = 0, waits: int | None = None)
     return Timed(int(wall * 1e6), int((process or thread) * 1e6), int(thread * 1e6), waits)
 
 
-def test_on_a_busy_box_the_calmest_block_tells_what_an_arm_does_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_busy_box_the_calmest_block_tells_what_an_arm_does_undisturbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The arm is on its core for 55 % of most blocks, but of one for all of it: what it did there is what it does."""
     scripted(monkeypatch, ms(10, 5.5), ms(20, 11), ms(10, 10), ms(18, 9))
 
     assert calibrate(print, CPU) == Pace(loops=1, step_s=0.010, calm_share=1.0)
 
 
-def test_one_thread_that_never_waits_would_have_been_on_its_core_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_thread_that_never_waits_would_have_been_on_its_core_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """On a box so busy that no block was calm; of two threads, which wait for each other, the calmest block has to tell."""
     busy = [ms(10, 5.5, waits=0), ms(10, 6, waits=1), ms(10, 5, waits=0), ms(10, 5, waits=0)]
     scripted(monkeypatch, *busy, *busy)
@@ -52,9 +56,13 @@ def test_a_block_in_which_its_thread_sleeps_has_its_waits() -> None:
     assert timed.waits is not None and timed.waits >= 3
 
 
-def test_blocks_that_are_short_beside_the_clocks_tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_that_are_short_beside_the_clocks_tell_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One call takes 0.5 ms, of which the clocks see more CPU time than passed; 4 calls take 2 ms, 8 calls 6 ms."""
-    scripted(monkeypatch, ms(0.5, 0.6), ms(2, 1.6), ms(6, 3), ms(6, 3), ms(12, 6), ms(12, 6), ms(12, 6))
+    scripted(
+        monkeypatch, ms(0.5, 0.6), ms(2, 1.6), ms(6, 3), ms(6, 3), ms(12, 6), ms(12, 6), ms(12, 6)
+    )
 
     assert calibrate(print, CPU) == Pace(loops=14, step_s=0.012 / 14, calm_share=0.8)
 
@@ -68,7 +76,9 @@ def test_a_call_that_takes_long_is_not_called_often_before_it_is_raced(
     assert calibrate(print, CPU) == Pace(loops=1, step_s=wall / 1e3, calm_share=1.0)
 
 
-def test_a_pool_that_still_spins_is_no_part_of_an_arm_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_that_still_spins_is_no_part_of_an_arm_on_one_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Three cores are busy in its blocks, one of them with the arm; an arm on two threads has two of them at most."""
     spinning = [ms(10, 10, process=30)] * 8
     scripted(monkeypatch, *spinning)
@@ -127,16 +137,26 @@ def test_threads_that_work_for_ever_are_not_waited_for() -> None:
     assert time.monotonic() - began >= 0.5
 
 
-def test_cores_of_others_are_the_cpu_time_of_the_process_without_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_of_others_are_the_cpu_time_of_the_process_without_this_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In 10 ms the process uses 30 ms of CPU time, and this thread 5 ms of it."""
-    clocks = {"perf_counter_ns": [0, 10 * MS], "process_time_ns": [100 * MS, 130 * MS], "thread_time_ns": [50 * MS, 55 * MS]}
-    made_up = SimpleNamespace(sleep=lambda seconds: None, **{name: iter(times).__next__ for name, times in clocks.items()})
+    clocks = {
+        "perf_counter_ns": [0, 10 * MS],
+        "process_time_ns": [100 * MS, 130 * MS],
+        "thread_time_ns": [50 * MS, 55 * MS],
+    }
+    made_up = SimpleNamespace(
+        sleep=lambda seconds: None, **{name: iter(times).__next__ for name, times in clocks.items()}
+    )
     monkeypatch.setattr(timing, "time", made_up)
 
     assert timing.cores_of_others() == pytest.approx(2.5)
 
 
-def test_number_of_calls_grows_fourfold_while_a_block_is_very_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_calls_grows_fourfold_while_a_block_is_very_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Two blocks of 5 ms are wanted; twice as many calls follow a block that is not shorter than a quarter of that."""
     called: list[int] = []
 

@@ -29,7 +29,10 @@ US = 1_000
 
 
 def race(
-    arms: dict[str, Callable[[], Any]], device: str = "cuda:0", seconds: float = 1.0, lab: Recorder | None = None
+    arms: dict[str, Callable[[], Any]],
+    device: str = "cuda:0",
+    seconds: float = 1.0,
+    lab: Recorder | None = None,
 ) -> tuple[Race, Recorder]:
     lab = lab or Recorder()
     return run_race(lab, arms, None, seconds, 1, torch.device(device), False), lab
@@ -60,7 +63,9 @@ def test_a_step_takes_what_the_gpu_takes_for_it(cuda: "FakeCuda", us: float, tic
 
 
 @pytest.mark.parametrize("kernels", [1, 100, 4000])
-def test_a_step_takes_what_telling_the_gpu_takes_where_that_is_more(cuda: "FakeCuda", kernels: int) -> None:
+def test_a_step_takes_what_telling_the_gpu_takes_where_that_is_more(
+    cuda: "FakeCuda", kernels: int
+) -> None:
     def call() -> None:
         for _ in range(kernels):
             cuda.work(2 * US)
@@ -89,7 +94,9 @@ def test_work_on_another_stream_is_waited_for(cuda: "FakeCuda") -> None:
 
 
 def test_work_on_another_gpu_than_the_current_one_is_waited_for(cuda: "FakeCuda") -> None:
-    assert step_us(lambda: cuda.work(500 * US, cuda.gpus[1].current), 1) == pytest.approx(500, rel=0.02)
+    assert step_us(lambda: cuda.work(500 * US, cuda.gpus[1].current), 1) == pytest.approx(
+        500, rel=0.02
+    )
 
 
 def test_an_arm_that_gives_a_gpu_nothing_to_do_takes_its_own_time(cuda: "FakeCuda") -> None:
@@ -106,7 +113,9 @@ def test_a_full_queue_holds_the_calls_back_and_changes_no_time(cuda: "FakeCuda")
     assert timed.submitted_ns is not None and timed.submitted_ns > timed.wall_ns / 2
 
 
-def test_a_block_tells_what_its_stream_had_to_do_and_when_its_calls_had_returned(cuda: "FakeCuda") -> None:
+def test_a_block_tells_what_its_stream_had_to_do_and_when_its_calls_had_returned(
+    cuda: "FakeCuda",
+) -> None:
     gpu, side = Cuda(0), cuda.side_stream()
 
     mine = time_block(lambda: cuda.work(500 * US), 100, gpu)
@@ -125,7 +134,9 @@ def test_on_the_cpu_there_is_no_stream_to_tell_of() -> None:
 
 
 @pytest.mark.parametrize("device", [Cuda, None])
-def test_a_second_call_that_takes_long_tells_nothing_of_the_others(cuda: "FakeCuda", device: type[Cuda] | None) -> None:
+def test_a_second_call_that_takes_long_tells_nothing_of_the_others(
+    cuda: "FakeCuda", device: type[Cuda] | None
+) -> None:
     """It may still compile, or record a graph."""
     calls = [0]
 
@@ -145,16 +156,25 @@ def test_a_second_call_that_takes_long_tells_nothing_of_the_others(cuda: "FakeCu
 @pytest.mark.parametrize("loops", [1, 7, 20, 1234])
 @pytest.mark.parametrize("on", ["its stream", "a side stream", "the second GPU"])
 def test_a_known_delay_is_seen(cuda: "FakeCuda", loops: int, on: str) -> None:
-    stream = {"its stream": None, "a side stream": cuda.side_stream(), "the second GPU": cuda.gpus[1].current}[on]
+    stream = {
+        "its stream": None,
+        "a side stream": cuda.side_stream(),
+        "the second GPU": cuda.gpus[1].current,
+    }[on]
     gpu = Cuda(1 if on == "the second GPU" else 0)
 
     def call() -> None:
         cuda.work(500 * US, stream)
 
     gpu.make_ready()
-    plain, delayed = time_block(call, loops, gpu), time_block(call, loops, gpu, time.perf_counter_ns)
+    plain, delayed = (
+        time_block(call, loops, gpu),
+        time_block(call, loops, gpu, time.perf_counter_ns),
+    )
 
-    assert delayed.wall_ns / plain.wall_ns == pytest.approx(1 + known_delay(loops), abs=0.005 if loops > 1 else 0.05)
+    assert delayed.wall_ns / plain.wall_ns == pytest.approx(
+        1 + known_delay(loops), abs=0.005 if loops > 1 else 0.05
+    )
 
 
 def test_a_known_delay_that_takes_no_time_is_not_seen(cuda: "FakeCuda") -> None:
@@ -169,7 +189,9 @@ def test_a_known_delay_that_takes_no_time_is_not_seen(cuda: "FakeCuda") -> None:
     gpu.make_ready()
     plain = time_block(call, 100, gpu)
     calls.clear()
-    assert time_block(call, 100, gpu, time.perf_counter_ns).wall_ns / plain.wall_ns == pytest.approx(1, abs=0.001)
+    assert time_block(
+        call, 100, gpu, time.perf_counter_ns
+    ).wall_ns / plain.wall_ns == pytest.approx(1, abs=0.001)
 
     cuda.is_free = True
     plain = time_block(lambda: cuda.work(5000 * US), 10, gpu)
@@ -179,14 +201,22 @@ def test_a_known_delay_that_takes_no_time_is_not_seen(cuda: "FakeCuda") -> None:
 
 @pytest.mark.parametrize(
     ("is_free", "words"),
-    [(False, ""), (True, "the known delay of 5 % was not seen, so that one may be worse than it looks")],
+    [
+        (False, ""),
+        (True, "the known delay of 5 % was not seen, so that one may be worse than it looks"),
+    ],
 )
-def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(cuda: "FakeCuda", is_free: bool, words: str) -> None:
+def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(
+    cuda: "FakeCuda", is_free: bool, words: str
+) -> None:
     cuda.is_free = is_free
     claim = events.ClaimDeclared(text="c", over="one", under="two", op="at_most", bound=1.1)
     _, lab = race({name: lambda: cuda.work(5000 * US) for name in ("one", "two")})
 
-    assert describe_distrust(claim, replace(gathered(claim, lab), process_sd=0.0, disturbed_share=0.0)) == words
+    assert (
+        describe_distrust(claim, replace(gathered(claim, lab), process_sd=0.0, disturbed_share=0.0))
+        == words
+    )
 
 
 def test_a_long_step_fills_a_block_alone(cuda: "FakeCuda") -> None:
@@ -204,14 +234,17 @@ def test_a_race_on_a_gpu_has_the_times_of_the_gpu_and_both_controls(cuda: "FakeC
     assert (started.device, started.device_index, started.uuid) == ("cuda", 0, cuda.gpus[0].uuid)
     assert {block.device_ns for block in blocks} == {None}
     means = {
-        control: [b.wall_ns for b in blocks if b.arm == "fast" and b.control == control] for control in ("", "same", "delayed")
+        control: [b.wall_ns for b in blocks if b.arm == "fast" and b.control == control]
+        for control in ("", "same", "delayed")
     }
     assert means["same"][0] / means[""][0] == pytest.approx(1, abs=0.01)
     assert means["delayed"][0] / means[""][0] == pytest.approx(1.05, abs=0.01)
 
 
 def test_arms_of_a_race_on_the_second_gpu_have_it_as_the_current_one(cuda: "FakeCuda") -> None:
-    raced, lab = race({"fast": lambda: cuda.work(100 * US), "slow": lambda: cuda.work(300 * US)}, "cuda:1")
+    raced, lab = race(
+        {"fast": lambda: cuda.work(100 * US), "slow": lambda: cuda.work(300 * US)}, "cuda:1"
+    )
 
     assert raced.step_s["slow"][0] == pytest.approx(300e-6, rel=0.02)
     assert lab.of(events.RaceStarted)[0].uuid == cuda.gpus[1].uuid
@@ -219,7 +252,9 @@ def test_arms_of_a_race_on_the_second_gpu_have_it_as_the_current_one(cuda: "Fake
     assert cuda.selected == 0
 
 
-def test_a_first_call_takes_until_the_gpu_has_done_it_and_nothing_before_it(cuda: "FakeCuda") -> None:
+def test_a_first_call_takes_until_the_gpu_has_done_it_and_nothing_before_it(
+    cuda: "FakeCuda",
+) -> None:
     cuda.gpus[0].allocate(512)
     cuda.work(9_000 * US)  # of the scenario
 
@@ -231,11 +266,17 @@ def test_a_first_call_takes_until_the_gpu_has_done_it_and_nothing_before_it(cuda
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_arms_that_leave_work_on_a_gpu_that_is_not_waited_for_are_refused(cuda: "FakeCuda", device: str) -> None:
+def test_arms_that_leave_work_on_a_gpu_that_is_not_waited_for_are_refused(
+    cuda: "FakeCuda", device: str
+) -> None:
     cuda.gpus[1].allocate(512)
 
-    with pytest.raises(ValueError, match=r'one leaves work on cuda:1, .* pass device=torch.device\("cuda:1"\)'):
-        race({"one": lambda: cuda.work(500 * US, cuda.gpus[1].current), "two": lambda: None}, device)
+    with pytest.raises(
+        ValueError, match=r'one leaves work on cuda:1, .* pass device=torch.device\("cuda:1"\)'
+    ):
+        race(
+            {"one": lambda: cuda.work(500 * US, cuda.gpus[1].current), "two": lambda: None}, device
+        )
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
@@ -269,7 +310,9 @@ def test_a_core_that_is_lost_while_a_gpu_is_waited_for_is_no_work_of_an_arm(
     assert raced.ratio("two", "one") == pytest.approx(2, rel=0.02)
 
 
-def test_work_of_the_scenario_before_a_race_on_the_cpu_is_not_that_of_its_arms(cuda: "FakeCuda") -> None:
+def test_work_of_the_scenario_before_a_race_on_the_cpu_is_not_that_of_its_arms(
+    cuda: "FakeCuda",
+) -> None:
     cuda.gpus[0].allocate(512)
     cuda.work(10**12)
 
@@ -292,7 +335,9 @@ def settling(lab: Recorder) -> tuple[bool | None, int]:
 
 
 def test_a_gpu_that_keeps_its_speed_has_settled_after_four_rounds(cuda: "FakeCuda") -> None:
-    _, lab = race({"one": lambda: cuda.work(100 * US), "two": lambda: cuda.work(100 * US)}, seconds=2.0)
+    _, lab = race(
+        {"one": lambda: cuda.work(100 * US), "two": lambda: cuda.work(100 * US)}, seconds=2.0
+    )
 
     assert settling(lab) == (True, 4)
 
@@ -360,7 +405,9 @@ def test_of_more_than_a_queue_holds_the_gpu_works_less_than_is_said(cuda: "FakeC
     assert share is not None and 0.5 < share < 0.8
 
 
-@pytest.mark.parametrize(("kernels", "gpu_us", "share"), [(1000, 1.0, 0.25), (1, 100.0, None), (20, 10.0, None)])
+@pytest.mark.parametrize(
+    ("kernels", "gpu_us", "share"), [(1000, 1.0, 0.25), (1, 100.0, None), (20, 10.0, None)]
+)
 def test_an_arm_that_waits_for_the_gpu_in_each_call_is_host_bound_where_it_tells_much_before(
     cuda: "FakeCuda", kernels: int, gpu_us: float, share: float | None
 ) -> None:
@@ -378,7 +425,9 @@ def test_an_arm_that_gives_the_gpu_nothing_to_do_is_not_host_bound(cuda: "FakeCu
 
 
 @pytest.mark.parametrize("gpu_us", [2.0, 4.1, 5.0, 50.0])
-def test_of_an_arm_on_a_stream_that_nobody_waits_for_nothing_is_said(cuda: "FakeCuda", gpu_us: float) -> None:
+def test_of_an_arm_on_a_stream_that_nobody_waits_for_nothing_is_said(
+    cuda: "FakeCuda", gpu_us: float
+) -> None:
     side = cuda.side_stream()
 
     def waiting() -> None:
@@ -389,7 +438,9 @@ def test_of_an_arm_on_a_stream_that_nobody_waits_for_nothing_is_said(cuda: "Fake
     assert share_of(waiting) is None
 
 
-def test_of_an_arm_that_enters_another_stream_nothing_is_said_though_its_streams_wait_for_each_other(cuda: "FakeCuda") -> None:
+def test_of_an_arm_that_enters_another_stream_nothing_is_said_though_its_streams_wait_for_each_other(
+    cuda: "FakeCuda",
+) -> None:
     """What the current one does is not all of its work: what the other one prefetches goes on beside it."""
     side, gpu = cuda.side_stream(), cuda.gpus[0]
 
@@ -443,7 +494,9 @@ def test_most_blocks_of_an_arm_tell_whether_its_calls_took_all_the_time() -> Non
 
 def test_a_verdict_says_which_arms_are_host_bound(cuda: "FakeCuda") -> None:
     claim = events.ClaimDeclared(text="c", over="large", under="small", op="at_least", bound=2.0)
-    _, lab = race({"small": lambda: cuda.work(2 * US), "large": lambda: cuda.work(400 * US)}, seconds=0.1)
+    _, lab = race(
+        {"small": lambda: cuda.work(2 * US), "large": lambda: cuda.work(400 * US)}, seconds=0.1
+    )
 
     assert gathered(claim, lab).host_bound == {"small": pytest.approx(0.5, rel=0.02)}
 
@@ -453,7 +506,10 @@ def test_a_verdict_says_which_arms_are_host_bound(cuda: "FakeCuda") -> None:
     [
         ({}, []),
         ({"a": 0.1234}, ["a is host-bound: the GPU works 12 % of the time at most"]),
-        ({"a": 0.1, "b": 0.9}, ["a and b are host-bound: the GPU works 10 % and 90 % of the time at most"]),
+        (
+            {"a": 0.1, "b": 0.9},
+            ["a and b are host-bound: the GPU works 10 % and 90 % of the time at most"],
+        ),
     ],
 )
 def test_it_is_said_of_one_arm_or_of_both(arms: dict[str, float], words: list[str]) -> None:

@@ -60,17 +60,23 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_title_and_lesson_are_shown_in_the_language(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_title_and_lesson_are_shown_in_the_language(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scenario = read_scenario(path)
     monkeypatch.setenv("TUILAB_LANG", "zh")
 
     shown = translated(scenario)
 
-    assert shown == scenario._replace(title="二加二等于四", lesson=CHINESE.partition("\n")[2].strip())
+    assert shown == scenario._replace(
+        title="二加二等于四", lesson=CHINESE.partition("\n")[2].strip()
+    )
 
 
 @pytest.mark.parametrize("language", ["", "en", "de", "../zh", "zh/../zh", "\x1b[2J"])
-def test_lesson_without_a_translation_is_shown_in_english(path: Path, monkeypatch: pytest.MonkeyPatch, language: str) -> None:
+def test_lesson_without_a_translation_is_shown_in_english(
+    path: Path, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
     monkeypatch.setenv("TUILAB_LANG", language)
     scenario = read_scenario(path)
 
@@ -78,7 +84,9 @@ def test_lesson_without_a_translation_is_shown_in_english(path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("content", [b"# \n\xff", b"# " + b"x" * 300_000, None])
-def test_translation_that_cannot_be_read_is_as_none(path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None) -> None:
+def test_translation_that_cannot_be_read_is_as_none(
+    path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
     beside = path.with_suffix(".zh.md")
     beside.unlink()
     if content is None:
@@ -123,6 +131,11 @@ def test_translations_that_come_with_tuilab_have_the_sections_and_claims_of_thei
     assert {scenario.id for scenario, _ in chinese} == {"softmax", "xent", "xyy"}
     for scenario, shown in chinese:
         sections = [*sections_of(shown.lesson).values()]
-        keys = [claim.key for text in sections for claim in claims_of(f"## Look for\n{text}") if claim.key]
+        keys = [
+            claim.key
+            for text in sections
+            for claim in claims_of(f"## Look for\n{text}")
+            if claim.key
+        ]
         assert len(sections) == len(scenario.sections) + 1  # and the parameters
         assert keys == [claim.key for claim in scenario.claims]

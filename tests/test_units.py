@@ -20,7 +20,13 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda:1")
 FNUZ = "float8_e4m3fnuz"
 
 
-def is_gpu(monkeypatch: pytest.MonkeyPatch, cuda: "FakeCuda", capability: str, name: str = "a GPU", arch: str = "") -> None:
+def is_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+    cuda: "FakeCuda",
+    capability: str,
+    name: str = "a GPU",
+    arch: str = "",
+) -> None:
     """Let the GPU be of that capability, or of ROCm where it has an architecture."""
     major, minor = map(int, capability.split("."))
     found = SimpleNamespace(name=name, major=major, minor=minor, gcnArchName=arch)
@@ -29,12 +35,16 @@ def is_gpu(monkeypatch: pytest.MonkeyPatch, cuda: "FakeCuda", capability: str, n
     monkeypatch.setattr(torch.version, "hip", "7.0" if arch else None)
 
 
-def is_cpu(monkeypatch: pytest.MonkeyPatch, newer: Iterable[str] | None, older: Iterable[str] = ()) -> None:
+def is_cpu(
+    monkeypatch: pytest.MonkeyPatch, newer: Iterable[str] | None, older: Iterable[str] = ()
+) -> None:
     """Let the CPU have the instructions of which torch tells in the newer way, where it has that, and in the older one."""
     if newer is None:
         monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
     else:
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(newer, True), raising=False)
+        monkeypatch.setattr(
+            torch.cpu, "get_capabilities", lambda: dict.fromkeys(newer, True), raising=False
+        )
     for name in ("avx512_bf16", "amx_tile", "amx_fp16"):
         monkeypatch.delattr(torch.cpu, f"_is_{name}_supported", raising=False)
     for name in older:
@@ -43,7 +53,11 @@ def is_cpu(monkeypatch: pytest.MonkeyPatch, newer: Iterable[str] | None, older: 
 
 def dtypes_with_units(device: torch.device) -> set[str]:
     """Return the dtypes for which the device has units."""
-    return {str(dtype).removeprefix("torch.") for dtype in units.DTYPES if not units.lacking_units(device, dtype)}
+    return {
+        str(dtype).removeprefix("torch.")
+        for dtype in units.DTYPES
+        if not units.lacking_units(device, dtype)
+    }
 
 
 @pytest.mark.parametrize(
@@ -52,7 +66,15 @@ def dtypes_with_units(device: torch.device) -> set[str]:
         ("6.1", "GTX 1080", ""),
         ("7.0", "V100", "float16"),
         ("7.5", "T4", "float16"),
-        *(("7.5", name, "") for name in ("NVIDIA GeForce GTX 1660 Ti", "NVIDIA T1000", "T600 Laptop GPU", "GeForce MX450")),
+        *(
+            ("7.5", name, "")
+            for name in (
+                "NVIDIA GeForce GTX 1660 Ti",
+                "NVIDIA T1000",
+                "T600 Laptop GPU",
+                "GeForce MX450",
+            )
+        ),
         ("8.0", "A100", "float16 bfloat16 float32"),
         ("8.9", "L4", "float16 bfloat16 float32 float8_e4m3fn float8_e5m2"),
         ("12.0", "RTX PRO 6000", "float16 bfloat16 float32 float8_e4m3fn float8_e5m2"),
@@ -107,7 +129,9 @@ def test_of_a_cpu_its_instructions_count_as_far_as_this_torch_knows_them(
     assert dtypes_with_units(CPU) == set(found.split())
 
 
-def test_what_is_missing_is_told_in_words(monkeypatch: pytest.MonkeyPatch, cuda: "FakeCuda") -> None:
+def test_what_is_missing_is_told_in_words(
+    monkeypatch: pytest.MonkeyPatch, cuda: "FakeCuda"
+) -> None:
     is_cpu(monkeypatch, [])
     assert units.lacking_units(CPU, torch.bfloat16) == "AVX512-BF16 or AMX"
     assert units.lacking_units(CPU, torch.float16) == "AVX512-FP16 or AMX-FP16"
@@ -117,7 +141,10 @@ def test_what_is_missing_is_told_in_words(monkeypatch: pytest.MonkeyPatch, cuda:
     lacks = units.lacking_units(GPU, torch.bfloat16)
     assert lacks == "Tensor Cores for bfloat16, which Tesla T4 of capability 7.5 does not have"
     is_gpu(monkeypatch, cuda, "10.3", arch="gfx1030")
-    assert units.lacking_units(GPU, torch.float32) == "Matrix Cores for TF32, which gfx1030 does not have"
+    assert (
+        units.lacking_units(GPU, torch.float32)
+        == "Matrix Cores for TF32, which gfx1030 does not have"
+    )
 
 
 def test_the_lab_asks_the_device_that_it_handed_out(

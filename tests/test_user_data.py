@@ -42,7 +42,15 @@ def rewrite(path: str | Path, **more: Any) -> None:
 
 def ticket(run_dir: Path, place: float = 1.0, **more: Any) -> Ticket:
     me = identity(is_alive=True)
-    return Ticket(run=run_dir.name, name="a/b", devices=["cores"], supervisor=me, place=place, since_ns=1, **more)
+    return Ticket(
+        run=run_dir.name,
+        name="a/b",
+        devices=["cores"],
+        supervisor=me,
+        place=place,
+        since_ns=1,
+        **more,
+    )
 
 
 def waiting_run(root: Path, end: str, state: str = "queued", **more: Any) -> Path:
@@ -60,7 +68,9 @@ def test_choices_that_a_newer_tuilab_added_stay_when_an_older_one_keeps_its_own(
     assert settings.load() == Settings(theme="dracula")
 
 
-def test_a_calibration_leaves_those_of_other_boxes_and_what_a_newer_tuilab_says_of_this_one_hurts_nothing() -> None:
+def test_a_calibration_leaves_those_of_other_boxes_and_what_a_newer_tuilab_says_of_this_one_hurts_nothing() -> (
+    None
+):
     calibration_file.save(TRIALS, process_sd=0.01)
     ours = json.loads(Path(places.calibration_file()).read_text())["HOST"]
     rewrite(places.calibration_file(), OTHER=[1], HOST={**ours, "kinds": ["new"], "seen": None})
@@ -73,8 +83,12 @@ def test_a_calibration_leaves_those_of_other_boxes_and_what_a_newer_tuilab_says_
     assert user_data.complaints() == []
 
 
-def test_a_note_and_a_lesson_of_a_newer_tuilab_are_read_as_far_as_they_are_known(tmp_path: Path) -> None:
-    user_data.append_line(tmp_path / notes.FILE, {"wall_s": 1.0, "text": "hm", "tags": ["good"], "by": "ann"}, 1000)
+def test_a_note_and_a_lesson_of_a_newer_tuilab_are_read_as_far_as_they_are_known(
+    tmp_path: Path,
+) -> None:
+    user_data.append_line(
+        tmp_path / notes.FILE, {"wall_s": 1.0, "text": "hm", "tags": ["good"], "by": "ann"}, 1000
+    )
     os.makedirs(os.path.dirname(places.score_file()))
     user_data.append_line(places.score_file(), {**vars(Learned("mul", "a")), "mood": "new"}, 1000)
 
@@ -131,13 +145,17 @@ def test_a_note_behind_a_torn_line_is_a_line_of_its_own(tmp_path: Path) -> None:
     notes.add(tmp_path, "whole")
 
     assert [text for _, text in notes.read(tmp_path).texts] == ["whole"]
-    assert user_data.complaints() == [f"{tmp_path / notes.FILE} cannot be used: 1 line of it cannot be read"]
+    assert user_data.complaints() == [
+        f"{tmp_path / notes.FILE} cannot be used: 1 line of it cannot be read"
+    ]
 
 
 # ---- the queue
 
 
-def test_what_a_newer_tuilab_put_into_its_ticket_stays_when_an_older_one_moves_it(root: Path) -> None:
+def test_what_a_newer_tuilab_put_into_its_ticket_stays_when_an_older_one_moves_it(
+    root: Path,
+) -> None:
     first, second = (waiting_run(root, end) for end in ("aaaaaa", "bbbbbb"))
     for run_dir in (first, second):
         queue.enter(root, ticket(run_dir))
@@ -150,10 +168,17 @@ def test_what_a_newer_tuilab_put_into_its_ticket_stays_when_an_older_one_moves_i
     assert [(one["place"], one["mood"]) for one in moved] == [(2.0, "calm"), (1.0, "calm")]
 
 
-@pytest.mark.parametrize("content", ['{"format": 2, "devices": {"cores": 1}}', "{", '{"run": "another"}'])
+@pytest.mark.parametrize(
+    "content", ['{"format": 2, "devices": {"cores": 1}}', "{", '{"run": "another"}']
+)
 @pytest.mark.parametrize(
     ("state", "came_first", "may_begin"),
-    [("running", False, False), ("queued", True, False), ("queued", False, True), ("succeeded", True, True)],
+    [
+        ("running", False, False),
+        ("queued", True, False),
+        ("queued", False, True),
+        ("succeeded", True, True),
+    ],
 )
 def test_a_run_whose_ticket_cannot_be_read_is_waited_for_while_it_goes_on(
     root: Path, content: str, state: str, came_first: bool, may_begin: bool
@@ -192,7 +217,9 @@ def test_a_run_whose_own_ticket_is_garbled_waits_for_others_all_the_same(root: P
 
 
 @pytest.mark.parametrize("order", [{"mood": "calm"}, {"root": 3}])
-def test_an_order_of_a_newer_tuilab_is_not_carried_out_in_part(root: Path, order: dict[str, Any]) -> None:
+def test_an_order_of_a_newer_tuilab_is_not_carried_out_in_part(
+    root: Path, order: dict[str, Any]
+) -> None:
     run_dir = waiting_run(root, "aaaaaa")
     lost = ticket(run_dir, order=order)
     lost.supervisor = identity(is_alive=False)
@@ -206,6 +233,9 @@ def test_who_tells_of_one_file_takes_no_other_complaint_away() -> None:
     user_data.complain("/box/notes", "a line of it is torn")
     user_data.complain("/box/calibration", "it is empty")
 
-    assert user_data.complaint_about("/box/calibration") == "/box/calibration cannot be used: it is empty"
+    assert (
+        user_data.complaint_about("/box/calibration")
+        == "/box/calibration cannot be used: it is empty"
+    )
     assert user_data.complaint_about("/box/settings") == ""
     assert user_data.complaints() == ["/box/notes cannot be used: a line of it is torn"]

@@ -49,10 +49,15 @@ def test_the_result_the_check_and_every_report_have_one_digest(root: Path, tmp_p
     said += [report.read_text() for report in reports[:2]]
     assert all(f"digest {DIGEST}" in text for text in said)
     assert json.loads(reports[2].read_text())["runs"][0]["record"]["digest"] == DIGEST
-    assert json.loads(say(root, "attach", "abbc91", "--json")[1])["runs"][0]["record"]["digest"] == DIGEST
+    assert (
+        json.loads(say(root, "attach", "abbc91", "--json")[1])["runs"][0]["record"]["digest"]
+        == DIGEST
+    )
 
 
-def test_a_note_and_a_journey_leave_the_digest_and_an_edit_does_not(root: Path, tmp_path: Path) -> None:
+def test_a_note_and_a_journey_leave_the_digest_and_an_edit_does_not(
+    root: Path, tmp_path: Path
+) -> None:
     notes.add(root / RUN, "looks good", tags=["baseline"])
     pack(root / RUN, tmp_path / "run.tgz")
     moved = unpack(tmp_path / "run.tgz", tmp_path / "other").run_dir
@@ -75,12 +80,19 @@ def test_verdicts_by_an_older_rule_are_not_judged_again(root: Path) -> None:
     code, text = say(root, "verify", "abbc91")
 
     assert code == 0
-    assert f"verdicts by the older rule tuilab-3: not checked; --rejudge shows the verdicts by {RULE}" in text.splitlines()
+    assert (
+        f"verdicts by the older rule tuilab-3: not checked; --rejudge shows the verdicts by {RULE}"
+        in text.splitlines()
+    )
     assert text.endswith("\ncomplete and unchanged\n")
 
 
 def test_judged_again_both_verdicts_stand_side_by_side_and_nothing_is_written(root: Path) -> None:
-    edit(root / RUN / "journal" / "worker-2.jsonl", b'"got":{"numbers":[1001.0]}', b'"got":{"numbers":[7.0]}')
+    edit(
+        root / RUN / "journal" / "worker-2.jsonl",
+        b'"got":{"numbers":[1001.0]}',
+        b'"got":{"numbers":[7.0]}',
+    )
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
     code, text = say(root, "verify", "abbc91", "--rejudge")
@@ -92,7 +104,10 @@ def test_judged_again_both_verdicts_stand_side_by_side_and_nothing_is_written(ro
         f"    {RULE}  REFUTED  measured 7, claimed at least 100; it failed in 1 of 6 repeats",
     ]
     first = lines.index("autograd records as many nodes, and for sum two")
-    assert lines[first + 1 : first + 3] == ["    recorded  SUPPORTED  measured [1001, 502, 2]", f"    {RULE}  the same"]
+    assert lines[first + 1 : first + 3] == [
+        "    recorded  SUPPORTED  measured [1001, 502, 2]",
+        f"    {RULE}  the same",
+    ]
     assert code == 0 and lines[-1] == "complete and unchanged"
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 

@@ -16,8 +16,12 @@ from tuilab.record import presence
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
 
-@pytest.mark.parametrize("words", [("config",), ("verify", "nope"), ("run", "softmax", "--rows", "x")])
-def test_its_words_and_its_code_are_those_of_a_fresh_one(tuilab: Tuilab, root: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [("config",), ("verify", "nope"), ("run", "softmax", "--rows", "x")]
+)
+def test_its_words_and_its_code_are_those_of_a_fresh_one(
+    tuilab: Tuilab, root: Path, words: tuple[str, ...]
+) -> None:
     fresh = start(root, *words)
     out, err = fresh.communicate(timeout=60)
 
@@ -26,7 +30,9 @@ def test_its_words_and_its_code_are_those_of_a_fresh_one(tuilab: Tuilab, root: P
     assert (done.stdout, done.stderr, done.returncode) == (out, err, fresh.returncode)
 
 
-def test_each_call_has_its_folder_and_its_environment_and_leaves_nothing_to_the_next(tuilab: Tuilab, tmp_path: Path) -> None:
+def test_each_call_has_its_folder_and_its_environment_and_leaves_nothing_to_the_next(
+    tuilab: Tuilab, tmp_path: Path
+) -> None:
     (tmp_path / "one").mkdir()
 
     assert 'root = "/somewhere"' in tuilab("config", env={"TUILAB_ROOT": "/somewhere"}).stdout
@@ -44,20 +50,28 @@ def test_what_python_heeds_when_it_starts_wants_a_fresh_one(name: str) -> None:
     assert not waiting.takes({**os.environ, name: "other"})
 
 
-def test_what_one_test_has_python_heed_is_not_what_it_starts_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_one_test_has_python_heed_is_not_what_it_starts_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     waiting, usual = WarmTuilab(TUILAB), dict(os.environ)
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     try:
         done = waiting.run(("config",), os.environ, Path.cwd(), 60)
 
-        assert (waiting.takes(os.environ), waiting.takes(usual), done.returncode) == (False, True, 0)
+        assert (waiting.takes(os.environ), waiting.takes(usual), done.returncode) == (
+            False,
+            True,
+            0,
+        )
         started_with = Path(f"/proc/{waiting.process.pid}/environ").read_bytes().split(b"\0")
         assert f"PYTHONPATH={usual['PYTHONPATH']}".encode() in started_with
     finally:
         waiting.end()
 
 
-def test_it_has_the_cores_of_the_test_that_calls_it(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_it_has_the_cores_of_the_test_that_calls_it(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     every = os.sched_getaffinity(0)
     path = write_scenario(tmp_path, "lab.text(str(sorted(os.sched_getaffinity(0))))")
     tuilab("--version")
@@ -75,7 +89,9 @@ def test_a_run_of_it_carries_its_mark_and_is_recorded_as_one_of_a_fresh_front(
 ) -> None:
     mark = f'os.environ["{presence.MARK}"]'
     more = "from tuilab.record.presence import marked\n"  # the sampler, as the worker does not list itself
-    path = write_scenario(tmp_path, f'while not marked({mark}): time.sleep(0.01)\nlab.claim("it-holds", True)', more)
+    path = write_scenario(
+        tmp_path, f'while not marked({mark}): time.sleep(0.01)\nlab.claim("it-holds", True)', more
+    )
     words = ("run", str(path), "--headless", "--quiet", "--timeout", "60")
 
     codes = [tuilab(*words).returncode]

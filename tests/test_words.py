@@ -39,7 +39,14 @@ DECIMAL = re.compile(r"\d [kKMGT]B\b")
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(0, "0 B"), (1000, "1000 B"), (1024, "1 KiB"), (17_920, "17.5 KiB"), (1.5e9, "1.397 GiB"), (150_754_820_096, "140.4 GiB")],
+    [
+        (0, "0 B"),
+        (1000, "1000 B"),
+        (1024, "1 KiB"),
+        (17_920, "17.5 KiB"),
+        (1.5e9, "1.397 GiB"),
+        (150_754_820_096, "140.4 GiB"),
+    ],
 )
 def test_sizes_are_told_in_powers_of_1024(value: float, words: str) -> None:
     assert size(value) == words
@@ -54,13 +61,19 @@ def test_the_ends_of_a_range_can_be_told_apart() -> None:
     assert extent([1.0, 4.0, 3.0], owners=whose) == "1 (repeat 1)..4 (repeat 2)"
 
 
-@pytest.mark.parametrize(("value", "words"), [(1.5, "1.5 s"), (0.0167, "16.7 ms"), (4.94e-5, "49.4 µs"), (3e-9, "3 ns")])
+@pytest.mark.parametrize(
+    ("value", "words"), [(1.5, "1.5 s"), (0.0167, "16.7 ms"), (4.94e-5, "49.4 µs"), (3e-9, "3 ns")]
+)
 def test_durations_have_three_digits(value: float, words: str) -> None:
     assert seconds(value) == words
 
 
 def test_what_is_measured_is_written_as_its_name_tells() -> None:
-    assert [spell_of("peak_bytes")(2048.0), spell_of("step small batch peak_bytes")(512.0), spell_of("operators")(31.0)] == [
+    assert [
+        spell_of("peak_bytes")(2048.0),
+        spell_of("step small batch peak_bytes")(512.0),
+        spell_of("operators")(31.0),
+    ] == [
         "2 KiB",
         "512 B",
         "31",
@@ -79,13 +92,19 @@ def test_a_long_number_goes_on_below_itself() -> None:
     ).splitlines()
 
     at = next(number for number, line in enumerate(shown) if line.startswith("calibration"))
-    assert shown[at + 1].startswith(" " * len("calibration  ") + " ") and shown[at + 1].strip() in trust
+    assert (
+        shown[at + 1].startswith(" " * len("calibration  ") + " ")
+        and shown[at + 1].strip() in trust
+    )
     assert max(map(len, shown[at : at + 3])) <= 80
 
 
 def test_the_numbers_of_a_run_are_the_same_in_text_markdown_and_html() -> None:
     subject = recorded("tour")
-    subject.summary.cuda["worker-0"] = {"devices": [{"uuid": "fake-0"}], "chosen": "fake-0"}  # its GPU is the run's
+    subject.summary.cuda["worker-0"] = {
+        "devices": [{"uuid": "fake-0"}],
+        "chosen": "fake-0",
+    }  # its GPU is the run's
 
     assert sizes_in(" ".join(number.words for number in subject.result.numbers)) == TOUR
     assert sizes_in(text_of(subject)) == TOUR
@@ -104,7 +123,10 @@ async def test_the_last_values_are_the_same_on_the_run_screen_and_in_html(tmp_pa
 
 def test_lines_of_one_name_end_in_one_range_in_every_view() -> None:
     ends = {"worker-0": 41.01, "worker-1": 17.5, "worker-2": 10.66}
-    logged = [(writer, events.Logged(s=0, v={"step_ms": end, "loss": end}, a="base")) for writer, end in ends.items()]
+    logged = [
+        (writer, events.Logged(s=0, v={"step_ms": end, "loss": end}, a="base"))
+        for writer, end in ends.items()
+    ]
     summary = fold([("supervisor", started(command=["x"])), *logged])
 
     drawn = draw(LineChart(lines_of([*summary.series.values()][::2]), unit="ms"), 60, 12).text
@@ -116,12 +138,18 @@ def test_lines_of_one_name_end_in_one_range_in_every_view() -> None:
         ("base (2 of 3 lines)", "last 10.7 ms (worker-2)..41 ms (worker-0)"),
     ]  # fmt: skip
     assert ends_of_curves(summary) == {"last loss base": "10.7 (worker-2)..41 (worker-0)"}
-    assert curve_ends(summary) == {"step_ms": 41.01, "loss": 41.01}  # of a sweep, where a point has one place
+    assert curve_ends(summary) == {
+        "step_ms": 41.01,
+        "loss": 41.01,
+    }  # of a sweep, where a point has one place
 
 
 def test_an_arm_has_one_letter_live_afterwards_and_in_html_and_letters_stand_in_order() -> None:
     race = events.RaceStarted(arms=["base", "bf16"], threads=1, device="process", loops={}, t=1)
-    logged = [events.Logged(s=0, v={"loss": 1.0}, a=arm, t=t) for t, arm in ((2, "base again"), (3, "bf16"), (4, "base"))]
+    logged = [
+        events.Logged(s=0, v={"loss": 1.0}, a=arm, t=t)
+        for t, arm in ((2, "base again"), (3, "bf16"), (4, "base"))
+    ]
     live: list[str] = []
     for known in ([], logged):
         summary = fold([("worker-0", race), *(("worker-0", one) for one in known)])
@@ -132,12 +160,22 @@ def test_an_arm_has_one_letter_live_afterwards_and_in_html_and_letters_stand_in_
     assert live == summary.arms_in_order() == ["base", "bf16", "base again"]
     drawn = draw(LineChart(lines, title="loss"), 60, 12).text
     assert [word for word in drawn.split() if word in {"A", "B", "C"}][:3] == ["A", "B", "C"]
-    assert [(one.letter, one.label) for one in figure(panel).entries] == [("A", "base"), ("B", "bf16"), ("C", "base again")]
+    assert [(one.letter, one.label) for one in figure(panel).entries] == [
+        ("A", "base"),
+        ("B", "bf16"),
+        ("C", "base again"),
+    ]
 
 
 async def test_a_range_names_who_has_its_ends_where_there_is_room(tmp_path: Path) -> None:
     ends = {"worker-0": 1.0, "worker-0-rank-1": 4.0, "worker-1": 2.0, "worker-1-rank-1": 3.0}
-    records = [started(repeats=2), *(events.WorkerStarted(writer, 1, 1, int(writer[7])) for writer in ("worker-0", "worker-1"))]
+    records = [
+        started(repeats=2),
+        *(
+            events.WorkerStarted(writer, 1, 1, int(writer[7]))
+            for writer in ("worker-0", "worker-1")
+        ),
+    ]
     run_dir = make_run(tmp_path, *records, events.StateChanged(state="succeeded"))
     for writer, end in ends.items():
         journal = Writer(run_dir / "journal" / f"{writer}.jsonl")
@@ -157,15 +195,23 @@ def test_the_live_line_tells_the_unit_that_a_name_has() -> None:
     summary = recorded("tour").summary
     summary.series = {key: line for key, line in summary.series.items() if key[0] == "live_bytes"}
 
-    assert set(last_values(summary)) == {"live_bytes small batch 17.5 KiB", "live_bytes large batch 0 B"}
+    assert set(last_values(summary)) == {
+        "live_bytes small batch 17.5 KiB",
+        "live_bytes large batch 0 B",
+    }
 
 
 def test_the_live_line_tells_which_repeat_it_is() -> None:
     """What a repeat has done of its own steps, and when it will be done with them, says nothing of the run."""
     summary = fold([("supervisor", started(repeats=6))])
     before = repeat_words(summary)
-    fold([("supervisor", events.WorkerStarted(writer="worker-1", pid=1, start=1, repeat=1))], summary)
-    fold([("supervisor", events.WorkerStarted(writer="arm-1", pid=2, start=1, repeat=9, arm="one"))], summary)
+    fold(
+        [("supervisor", events.WorkerStarted(writer="worker-1", pid=1, start=1, repeat=1))], summary
+    )
+    fold(
+        [("supervisor", events.WorkerStarted(writer="arm-1", pid=2, start=1, repeat=9, arm="one"))],
+        summary,
+    )
 
     assert (before, repeat_words(summary)) == ("", "repeat 2 of 6")
     assert summary.run is not None
@@ -184,10 +230,20 @@ def test_the_live_line_tells_which_repeat_it_is() -> None:
         ("kept_bytes", [[1e9, 1.0]], False),
         ("busy_percent", [[100.0, 1.0]], False),
     ],
-    ids=["a loss", "a factor of 50", "down to zero", "two repeats", "a duration", "bytes", "a share"],
+    ids=[
+        "a loss",
+        "a factor of 50",
+        "down to zero",
+        "two repeats",
+        "a duration",
+        "bytes",
+        "a share",
+    ],
 )
 @pytest.mark.first(2)
-async def test_every_view_has_the_same_kind_of_axis(tmp_path: Path, name: str, values: list[list[float]], is_log: bool) -> None:
+async def test_every_view_has_the_same_kind_of_axis(
+    tmp_path: Path, name: str, values: list[list[float]], is_log: bool
+) -> None:
     run_dir = logged(tmp_path, name, values)
     subject = read_subject(run_dir)
 
@@ -208,11 +264,15 @@ async def test_the_greatest_number_of_a_format_is_no_guide_where_there_is_a_unit
 
 def test_the_times_of_arms_are_on_the_same_kind_of_axis_on_the_screen_and_in_html() -> None:
     near, far = (
-        [Spread("one", low, low, low, low, low), Spread("two", 0.1, 0.1, 0.1, 0.1, 0.1, look=1)] for low in (0.05, 0.001)
+        [Spread("one", low, low, low, low, low), Spread("two", 0.1, 0.1, 0.1, 0.1, 0.1, look=1)]
+        for low in (0.05, 0.001)
     )
 
     assert [spread_axis(found, "s", 5).is_log for found in (near, far)] == [False, True]
-    assert [draw_spreads(found, 60, 4, unit="s").text.splitlines()[-1].split()[0] for found in (near, far)] == ["0", "log"]
+    assert [
+        draw_spreads(found, 60, 4, unit="s").text.splitlines()[-1].split()[0]
+        for found in (near, far)
+    ] == ["0", "log"]
     assert [draw_in_html(found, None).ticks[0].label for found in (near, far)] == ["0", "1 ms"]
 
 
@@ -226,7 +286,9 @@ def test_the_times_of_arms_are_on_the_same_kind_of_axis_on_the_screen_and_in_htm
         ("", "no", ""),
     ],
 )  # fmt: skip
-def test_the_frames_of_a_failure_stand_beside_what_is_told_of_it(traceback: str, message: str, left: str) -> None:
+def test_the_frames_of_a_failure_stand_beside_what_is_told_of_it(
+    traceback: str, message: str, left: str
+) -> None:
     assert frames(events.ScenarioFailed(type="E", message=message, traceback=traceback)) == left
 
 
@@ -242,7 +304,9 @@ def logged(root: Path, name: str, values: Sequence[Sequence[float]]) -> Path:
 
 
 def text_of(subject: Subject) -> str:
-    return plain.render(subject.summary, subject.state, subject.run_dir, Style(), 100, has_chart=True)
+    return plain.render(
+        subject.summary, subject.state, subject.run_dir, Style(), 100, has_chart=True
+    )
 
 
 def page_of(subject: Subject) -> str:

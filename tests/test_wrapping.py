@@ -31,11 +31,21 @@ def test_lines_end_between_wide_characters_and_not_before_a_mark() -> None:
 
 def test_words_stay_whole_where_they_fit() -> None:
     assert wrap("原文的 torch.reduce_max 不存在", 16) == ["原文的", "torch.reduce_max", "不存在"]
-    assert wrap("见 https://example.com/a-long-address", 12) == ["见", "https://exa", "mple.com/a-l", "ong-address"]
-    assert wrap("见 https://example.com/a-long-address", 12, keeps_words=True) == ["见", "https://example.com/a-long-address"]
+    assert wrap("见 https://example.com/a-long-address", 12) == [
+        "见",
+        "https://exa",
+        "mple.com/a-l",
+        "ong-address",
+    ]
+    assert wrap("见 https://example.com/a-long-address", 12, keeps_words=True) == [
+        "见",
+        "https://example.com/a-long-address",
+    ]
 
 
-def test_a_blank_that_was_written_stays_and_one_that_a_line_end_stands_for_is_as_the_language_has_it() -> None:
+def test_a_blank_that_was_written_stays_and_one_that_a_line_end_stands_for_is_as_the_language_has_it() -> (
+    None
+):
     assert flow("y = 10^横坐标 时\n  还剩 ２５６ 行") == "y = 10^横坐标 时还剩 ２５６ 行"
     assert flow("가장 큰 값을\n먼저 뺀다") == "가장 큰 값을 먼저 뺀다"
     assert wrap("가장 큰 로짓을 먼저\n뺀다", 14) == ["가장 큰 로짓을", "먼저 뺀다"]
@@ -46,7 +56,9 @@ def test_a_mark_above_or_below_takes_no_cell_and_stays_with_its_character() -> N
     assert wrap("数值\u0301" * 3, 4) == ["数值\u0301"] * 3
 
 
-@pytest.mark.parametrize("text", ["it takes 5 % of 16 KiB in 4.0 s", "es dauert – 5 % von 16 KiB in 250 µs"])
+@pytest.mark.parametrize(
+    "text", ["it takes 5 % of 16 KiB in 4.0 s", "es dauert – 5 % von 16 KiB in 250 µs"]
+)
 def test_no_line_ends_between_a_number_and_its_unit(text: str) -> None:
     for width in range(10, 40):
         lines = [*wrap(text, width), *(line.plain for line in fold(Content(text), width))]
@@ -58,16 +70,29 @@ def test_no_line_ends_between_a_number_and_its_unit(text: str) -> None:
 def test_no_line_begins_with_blanks_however_many_stood_where_the_one_before_ends() -> None:
     text = "✓ succeeded  4 ✓  in 7.7 s"
 
-    assert [line for width in range(8, 26) for line in wrap(text, width) if line != line.strip()] == []
-    assert [line for width in range(8, 26) for line in fold(Content(text), width) if line.plain[:1] == " "] == []
+    assert [
+        line for width in range(8, 26) for line in wrap(text, width) if line != line.strip()
+    ] == []
+    assert [
+        line
+        for width in range(8, 26)
+        for line in fold(Content(text), width)
+        if line.plain[:1] == " "
+    ] == []
 
 
 def test_where_there_is_no_room_a_line_has_one_cell() -> None:
-    assert [[line.plain for line in fold(Content(text), 0)] for text in ("ab", "数值")] == [["a", "b"], ["数", "值"]]
+    assert [[line.plain for line in fold(Content(text), 0)] for text in ("ab", "数值")] == [
+        ["a", "b"],
+        ["数", "值"],
+    ]
 
 
 def test_a_line_that_stands_in_hangs_two_cells_further_in() -> None:
-    assert hung("  a delay of 5 % of all that is there", 24) == ["  a delay of 5 % of all", "    that is there"]
+    assert hung("  a delay of 5 % of all that is there", 24) == [
+        "  a delay of 5 % of all",
+        "    that is there",
+    ]
 
 
 def test_lines_after_the_first_hang() -> None:
@@ -88,7 +113,9 @@ def test_plain_text_is_wrapped_as_ever(text: str, width: int) -> None:
 
 
 def test_a_text_of_a_run_is_folded_by_cells_and_keeps_its_blanks(tmp_path: Path) -> None:
-    run_dir = make_run(tmp_path, started(), events.TextShown(text="宽" * 100 + "\n  列    二", title="表"))
+    run_dir = make_run(
+        tmp_path, started(), events.TextShown(text="宽" * 100 + "\n  列    二", title="表")
+    )
     summary, style = read_subject(run_dir).summary, Style(has_colour=False, is_utf8=True)
     said = render(summary, "succeeded", run_dir, style, 80, has_chart=False)
 

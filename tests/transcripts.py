@@ -39,7 +39,10 @@ _VARYING = {  # by verb: what another box or another day prints otherwise
         (re.compile(r"  [0-9.]+ s  [0-9a-f]{6}$", re.MULTILINE), "  # s  ID"),
         (re.compile(r"\([0-9a-f]{6}\)"), "(ID)"),
         (re.compile(r"^ +(peak memory.*?) +run$", re.MULTILINE), r"\1  run"),
-        (re.compile(r"(?:[0-9.]+ MiB \(RSS[^)]*\)|n/a) +[0-9a-f]{6}$", re.MULTILINE), "# (RSS)  ID"),
+        (
+            re.compile(r"(?:[0-9.]+ MiB \(RSS[^)]*\)|n/a) +[0-9a-f]{6}$", re.MULTILINE),
+            "# (RSS)  ID",
+        ),
     ),
     **dict.fromkeys(("stop", "attach"), ((re.compile(r"sweep-[0-9a-f]{6}"), "sweep-ID"),)),
     "note": ((re.compile(r"[0-9-]{10} [0-9:]{5}Z"), "NOW"),),
@@ -62,13 +65,21 @@ def play(name: str, folder: Path) -> str:
         "LANG": "C.UTF-8",
         "TZ": "UTC",
     }
-    return "".join(_settle(command, _type(command, home, environment), folder) for command in commands_of(name))
+    return "".join(
+        _settle(command, _type(command, home, environment), folder) for command in commands_of(name)
+    )
 
 
 def _type(command: str, home: Path, environment: dict[str, str]) -> str:
     shell = ["bash", "-c", command]
-    done = subprocess.run(shell, cwd=home, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    lines = [f"$ {command}", *done.stdout.splitlines(), *(f"! {line}" for line in done.stderr.splitlines())]
+    done = subprocess.run(
+        shell, cwd=home, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    lines = [
+        f"$ {command}",
+        *done.stdout.splitlines(),
+        *(f"! {line}" for line in done.stderr.splitlines()),
+    ]
     return "\n".join([*lines, *[f"[exit {done.returncode}]"] * bool(done.returncode)]) + "\n"
 
 
@@ -93,7 +104,11 @@ def _settle(command: str, text: str, folder: Path) -> str:
     for found in set(_RUN.finditer(text)):
         if found[0] not in recorded:
             text = text.replace(found[0], f"TIME-{found[1]}-RANDOM").replace(found[2], "RANDOM")
-    for place, word in ((folder / "runs", "RUNS"), (folder / "home", "HOME"), (Path(__file__).parents[1], "CHECKOUT")):
+    for place, word in (
+        (folder / "runs", "RUNS"),
+        (folder / "home", "HOME"),
+        (Path(__file__).parents[1], "CHECKOUT"),
+    ):
         text = text.replace(str(place), word)
     for pattern, word in _VARYING.get("".join(command.split()[1:2]), ()):
         text = pattern.sub(word, text)

@@ -23,11 +23,26 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOMS = ("catalogue", "judging", "runs", "drawings", "reports", "cli")
-PARTS = ("tuilab.engine.supervisor", "tuilab.engine.early", "tuilab.engine.sampler", "tuilab.engine.judge")
+PARTS = (
+    "tuilab.engine.supervisor",
+    "tuilab.engine.early",
+    "tuilab.engine.sampler",
+    "tuilab.engine.judge",
+)
 WORKERS = ("tuilab.lab.worker", "tuilab.commands.worker")
-MARK_ROOM = {"TUILAB_RUN": "spare".ljust(120, ".")}  # others see the mark of a fork where the first process has it
+MARK_ROOM = {
+    "TUILAB_RUN": "spare".ljust(120, ".")
+}  # others see the mark of a fork where the first process has it
 ORDER_BYTES = 1 << 20
-TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ", "CUDA_INJECTION", "NSYS_")  # heeded when a process starts, and not later
+TOLD_AT_START = (
+    "PYTHON",
+    "LANG",
+    "LC_",
+    "LD_",
+    "TZ",
+    "CUDA_INJECTION",
+    "NSYS_",
+)  # heeded when a process starts, and not later
 
 
 class WarmTuilab:
@@ -55,7 +70,9 @@ class WarmTuilab:
         with open(os.devnull, "rb") as nothing, ThreadPoolExecutor(2) as pool:
             (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
             cores = [*os.sched_getaffinity(0)]
-            order = json.dumps([self.program, [*words], dict(environment), str(folder), cores]).encode()
+            order = json.dumps(
+                [self.program, [*words], dict(environment), str(folder), cores]
+            ).encode()
             socket.send_fds(line, [order], [nothing.fileno(), theirs_out, theirs_err])
             os.close(theirs_out)
             os.close(theirs_err)
@@ -69,7 +86,9 @@ class WarmTuilab:
                 line.settimeout(None)
                 line.recv(64)
                 raise subprocess.TimeoutExpired([self.program, *words], timeout) from None
-            return subprocess.CompletedProcess([self.program, *words], status, *(text.result(timeout) for text in texts))
+            return subprocess.CompletedProcess(
+                [self.program, *words], status, *(text.result(timeout) for text in texts)
+            )
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -89,7 +108,9 @@ class WarmTuilab:
     def _surroundings(self) -> dict[str, str]:
         if self.module:
             return dict(os.environ)
-        return {name: value for name, value in os.environ.items() if not name.startswith(TOLD_AT_START)} | self.started_with
+        return {
+            name: value for name, value in os.environ.items() if not name.startswith(TOLD_AT_START)
+        } | self.started_with
 
     def end(self) -> None:
         if self.line is not None:
@@ -144,10 +165,14 @@ def load() -> None:
         def __init__(self, command: list[str], **more: Any) -> None:
             environment = {**(more.get("env") or os.environ)}
             module = command[3] if command[1:3] == ["-P", "-m"] else ""
-            if module in PARTS or (module in WORKERS and heeded_at_start(environment) == started_with):
+            if module in PARTS or (
+                module in WORKERS and heeded_at_start(environment) == started_with
+            ):
                 first = more.get("preexec_fn")
                 handed_on = [*more.get("pass_fds", ())]
-                more["preexec_fn"] = partial(become_part, first, command[3:], environment, take_mark, handed_on)
+                more["preexec_fn"] = partial(
+                    become_part, first, command[3:], environment, take_mark, handed_on
+                )
             super().__init__(command, **more)
 
     setattr(subprocess, "Popen", Popen)  # noqa: B010
@@ -233,7 +258,9 @@ def become_part(
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1] if sys.argv[2] else Path(sys.executable).parent)  # as it is for the program
+    sys.path[0] = str(
+        Path(__file__).parents[1] if sys.argv[2] else Path(sys.executable).parent
+    )  # as it is for the program
     told = import_module(sys.argv[2]) if sys.argv[2] else sys.modules[__name__]
     with socket.socket(fileno=int(sys.argv[1])) as waiting:
         serve(waiting, told.load, told.main)

@@ -56,12 +56,18 @@ def _spell_fps(value: Any) -> str | None:
 
 
 def _spell_device(value: Any) -> str | None:
-    return value if isinstance(value, str) and re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
+    return (
+        value if isinstance(value, str) and re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
+    )
 
 
 SETTINGS = {
     "root": Setting("TUILAB_ROOT", "an absolute path, or a path that begins with ~", _spell_path),
-    "scenarios": Setting("TUILAB_SCENARIOS", 'a list of absolute paths without a colon, such as ["~/lab"]', _spell_paths),
+    "scenarios": Setting(
+        "TUILAB_SCENARIOS",
+        'a list of absolute paths without a colon, such as ["~/lab"]',
+        _spell_paths,
+    ),
     "fps": Setting("TUILAB_FPS", "a number from 0.1 to 30", _spell_fps),
     "device": Setting("TUILAB_DEVICE", "auto, cpu, cuda or a GPU such as cuda:3", _spell_device),
 }
@@ -71,7 +77,9 @@ def read() -> dict[str, Value]:
     """Return what the file says, by key; nothing where there is none. UsageError, with the line, where it says nonsense."""
     where = places.config_file()
     try:
-        return read_small(where, partial(_decode, where), _LIMIT, may_be_link=True)  # people link to a folder of dotfiles
+        return read_small(
+            where, partial(_decode, where), _LIMIT, may_be_link=True
+        )  # people link to a folder of dotfiles
     except Unusable as problem:
         if problem.fault is Fault.ABSENT:
             return {}
@@ -126,7 +134,9 @@ def fps() -> float:
     except ValueError:
         spelled = None
     if spelled is None:
-        raise UsageError(f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}; correct it, or unset TUILAB_FPS")
+        raise UsageError(
+            f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}; correct it, or unset TUILAB_FPS"
+        )
     return float(spelled)
 
 
@@ -135,7 +145,9 @@ def device() -> str:
     given = os.environ.get(SETTINGS["device"].variable, "")
     if given and _spell_device(given) is None:
         hint = hint_by_name(given) or "; correct it, or unset TUILAB_DEVICE"
-        raise UsageError(f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{hint}")
+        raise UsageError(
+            f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{hint}"
+        )
     return given
 
 
@@ -153,7 +165,9 @@ def _decode(where: str, data: bytes) -> dict[str, Value]:
         found = tomllib.loads(text)
     except UnicodeDecodeError as problem:
         line = data[: problem.start].count(b"\n") + 1
-        raise UsageError(f"{show(where)}, line {line} is not UTF-8; save the file as UTF-8") from problem
+        raise UsageError(
+            f"{show(where)}, line {line} is not UTF-8; save the file as UTF-8"
+        ) from problem
     except (tomllib.TOMLDecodeError, RecursionError) as problem:
         raise UsageError(f"{show(where)} is not valid TOML: {show(problem, 200)}") from problem
     return {key: _value(where, key, value, text) for key, value in found.items()}
@@ -163,7 +177,9 @@ def _value(where: str, key: str, value: Any, text: str) -> Value:
     line = _line(key, text)
     setting = SETTINGS.get(key)
     if setting is None:
-        raise UsageError(f"{show(where)}, line {line}: unknown setting {show(key, 60)}{did_you_mean(key, SETTINGS)}")
+        raise UsageError(
+            f"{show(where)}, line {line}: unknown setting {show(key, 60)}{did_you_mean(key, SETTINGS)}"
+        )
     spelled = setting.spell(value)
     if spelled is None:
         hint = hint_by_name(value) if key == "device" else ""

@@ -7,7 +7,13 @@ The kernel ends all of a pid namespace with its first process. It also keeps fro
 import contextlib
 import os
 
-_INITS = {"tini", "docker-init", "podman-init", "catatonit", "dumb-init"}  # docker run --init, podman run --init, images
+_INITS = {
+    "tini",
+    "docker-init",
+    "podman-init",
+    "catatonit",
+    "dumb-init",
+}  # docker run --init, podman run --init, images
 
 
 def takes_all_along() -> bool:

@@ -44,7 +44,11 @@ class OneByOne:
 
 def heed() -> None:
     """Have Ctrl-C raise KeyboardInterrupt, unless it is to be ignored; the end of a container, too."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if first_process.takes_all_along() else (signal.SIGINT,)
+    numbers = (
+        (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if first_process.takes_all_along()
+        else (signal.SIGINT,)
+    )
     signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(OneByOne.asked))
     for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:

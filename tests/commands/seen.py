@@ -58,11 +58,19 @@ class Seen:
     def optimizers(self) -> list[str]:
         """Which optimizer stepped, in order."""
         (process,) = self.processes
-        return [process.names[mark.name].replace("\noptimizer", "") for mark in self.marks if mark.kind == layout.STEPPED]
+        return [
+            process.names[mark.name].replace("\noptimizer", "")
+            for mark in self.marks
+            if mark.kind == layout.STEPPED
+        ]
 
     @property
     def roots(self) -> list[float]:
-        return [mark.value for mark in self.marks if mark.kind == layout.WENT_BACK and mark.flags & layout.HAS_VALUE]
+        return [
+            mark.value
+            for mark in self.marks
+            if mark.kind == layout.WENT_BACK and mark.flags & layout.HAS_VALUE
+        ]
 
     @property
     def told(self) -> list[Told]:
@@ -71,7 +79,14 @@ class Seen:
         for mark in self.marks:
             if mark.kind == layout.LOGGED:
                 name, source = process.names[mark.name].split("\n")
-                found.append(Told(layout.float_of(mark.ended) if mark.number else mark.ended, name, mark.value, source))
+                found.append(
+                    Told(
+                        layout.float_of(mark.ended) if mark.number else mark.ended,
+                        name,
+                        mark.value,
+                        source,
+                    )
+                )
         return found
 
     @property
@@ -95,7 +110,13 @@ def surroundings(marks: Path, how: str = "all") -> dict[str, str]:
     """Return the variables of a process that is watched."""
     before = os.environ.get("PYTHONPATH", "")
     path = f"{INSIDE}:{before}" if before else INSIDE
-    return {**os.environ, VARIABLE: str(marks), HOW: how, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return {
+        **os.environ,
+        VARIABLE: str(marks),
+        HOW: how,
+        "PYTHONPATH": path,
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 Unwatched = Callable[[str], "subprocess.CompletedProcess[str]"]
@@ -105,7 +126,11 @@ def run_afresh(folder: Path, script: str, how: str = "all", words: tuple[str, ..
     """Run a script in an interpreter of its own, as torch's own door lets the watcher in."""
     path, marks = prepare(folder, script)
     done = subprocess.run(
-        [sys.executable, str(path), *words], capture_output=True, text=True, env=surroundings(marks, how), timeout=100
+        [sys.executable, str(path), *words],
+        capture_output=True,
+        text=True,
+        env=surroundings(marks, how),
+        timeout=100,
     )
     return seen(marks, done)
 
@@ -114,7 +139,11 @@ def run_unwatched(folder: Path, script: str) -> "subprocess.CompletedProcess[str
     """Run a script as it would be without the lab."""
     path, _ = prepare(folder, script)
     return subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=100
+        [sys.executable, str(path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=100,
     )
 
 
@@ -124,7 +153,11 @@ def seen(folder: Path, done: "subprocess.CompletedProcess[str]") -> Seen:
     found: dict[int, list[Mark]] = {}
     for process, news in marks.read(is_last=True):
         found.setdefault(process.pid, []).extend(news)
-    processes = [process for process in marks.processes.values() if process.hello or process.trouble]
+    processes = [
+        process for process in marks.processes.values() if process.hello or process.trouble
+    ]
     with_readings = [mark for news in found.values() for mark in news]
     by_process = [[mark for mark in news if mark.kind != layout.USED] for news in found.values()]
-    return Seen(done, processes, [mark for news in by_process for mark in news], by_process, with_readings)
+    return Seen(
+        done, processes, [mark for news in by_process for mark in news], by_process, with_readings
+    )

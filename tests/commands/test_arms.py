@@ -14,7 +14,15 @@ def test_an_arm_has_variables_then_a_prefix_and_words_behind_the_command() -> No
 
     assert (base.env, base.prefix, base.words) == ({}, [], [])
     assert arm.env == {"OMP_NUM_THREADS": "8", "NOTE": "a b"}
-    assert command_of(arm, ["python", "train.py"]) == ["numactl", "-N", "0", "python", "train.py", "--batch", "64"]
+    assert command_of(arm, ["python", "train.py"]) == [
+        "numactl",
+        "-N",
+        "0",
+        "python",
+        "train.py",
+        "--batch",
+        "64",
+    ]
 
 
 def test_where_one_other_way_is_named_the_command_as_it_is_comes_first() -> None:
@@ -35,7 +43,10 @@ def test_where_one_other_way_is_named_the_command_as_it_is_comes_first() -> None
             ["base", "one: A=1 --lr 3"],
             "--lr 3 would come before the command; to add it after the command, write 'one: -- --lr 3'",
         ),
-        ([f"a{number}: A={number}" for number in range(13)], "13 arms are too many; use at most 12"),
+        (
+            [f"a{number}: A={number}" for number in range(13)],
+            "13 arms are too many; use at most 12",
+        ),
     ],
 )
 def test_arms_that_cannot_race_are_told_in_a_sentence(given: list[str], told: str) -> None:
@@ -52,12 +63,20 @@ def test_a_claim_names_the_faster_arm_first() -> None:
 
 def test_without_a_claim_each_arm_is_held_against_the_first() -> None:
     assert [claim.text for claim in parse_claims([], ARMS)] == ["bf16 is faster than base"]
-    assert [claim.text for claim in parse_claims([], ARMS, "memory")] == ["bf16 has less memory than base"]
+    assert [claim.text for claim in parse_claims([], ARMS, "memory")] == [
+        "bf16 has less memory than base"
+    ]
 
 
 def test_a_bound_below_one_is_what_an_arm_may_lose() -> None:
-    assert parse_claims(["bf16 0.8x base"], ARMS)[0].text == "bf16 takes at most 1.25 times as long as base"
-    assert parse_claims(["bf16 0.8x base"], ARMS, "acc")[0].text == "bf16 takes at most 1.25 times as much acc as base"
+    assert (
+        parse_claims(["bf16 0.8x base"], ARMS)[0].text
+        == "bf16 takes at most 1.25 times as long as base"
+    )
+    assert (
+        parse_claims(["bf16 0.8x base"], ARMS, "acc")[0].text
+        == "bf16 takes at most 1.25 times as much acc as base"
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ from tuilab.probes.core_work import Work, used_s
 from tuilab.record.events import CoresAwaited
 from tuilab.record.journal.writer import Writer
 
-has_schedstat = pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel has no schedstat")
+has_schedstat = pytest.mark.skipif(
+    not os.path.exists("/proc/self/schedstat"), reason="this kernel has no schedstat"
+)
 SPIN = "while True: pass"
 SLEEP = "import time\nprint(flush=True)\nwhile True: time.sleep(1000)"
 
@@ -123,22 +125,36 @@ def contended(ran_s: float, waited_s: float, used: float, own: float) -> Content
     return shared
 
 
-WAITED = (
-    "the command waited for a core 60 % of the time it wanted one, so its steps took longer than they would on a quiet machine"
-)
+WAITED = "the command waited for a core 60 % of the time it wanted one, so its steps took longer than they would on a quiet machine"
 
 
 @pytest.mark.parametrize(
     ("ran_s", "waited_s", "used", "own", "said"),
     [
         (4.0, 6.0, 1.9, 0.4, ["the machine was busy: other processes used 1.5 of 2 cores", WAITED]),
-        (4.0, 6.0, 2.0, 1.9, ["the machine was busy: the command's own threads and processes compete for 2 cores", WAITED]),
+        (
+            4.0,
+            6.0,
+            2.0,
+            1.9,
+            [
+                "the machine was busy: the command's own threads and processes compete for 2 cores",
+                WAITED,
+            ],
+        ),
         (4.0, 6.0, 0.9, 0.2, [WAITED]),
         (9.0, 1.0, 2.0, 1.0, []),
         (9.0, 1.0, 0.9, 0.9, []),
         (1.0, 9.0, 2.0, 0.1, []),
     ],
-    ids=["others", "itself", "a limit of its own", "it had its core", "it left cores idle", "it hardly worked"],
+    ids=[
+        "others",
+        "itself",
+        "a limit of its own",
+        "it had its core",
+        "it left cores idle",
+        "it hardly worked",
+    ],
 )
 def test_result_says_why_a_command_waited_for_a_core(
     ran_s: float, waited_s: float, used: float, own: float, said: list[str]
@@ -150,14 +166,19 @@ def test_result_says_why_a_command_waited_for_a_core(
     assert shared.are_cores_idle() == (not said and used < 1.5)
 
 
-def trained_for(readings: list[tuple[float, float, float, bool]], monkeypatch: pytest.MonkeyPatch) -> Contention:
+def trained_for(
+    readings: list[tuple[float, float, float, bool]], monkeypatch: pytest.MonkeyPatch
+) -> Contention:
     """Return what was read: when, for how long threads had waited, what others had used, and whether steps came before."""
     now, waited_s, others_s = 0.0, 0.0, 0.0
     shared = Contention(os.getpid(), lambda: now)
     shared.usable = {0, 1}
     shared.cores.is_known = True
     monkeypatch.setattr(shared.cores, "read", lambda: True)
-    monkeypatch.setattr("tuilab.commands.cpu.contention.read_work", lambda pid, cores: Work(now, others_s + now, now))
+    monkeypatch.setattr(
+        "tuilab.commands.cpu.contention.read_work",
+        lambda pid, cores: Work(now, others_s + now, now),
+    )
     monkeypatch.setattr("tuilab.commands.cpu.contention.time.process_time", lambda: 0.0)
     for now, waited_s, others_s, has_stepped in readings:  # noqa: B007  (the functions above read them)
         shared.cores.threads = Threads(1.0, waited_s)
@@ -170,14 +191,23 @@ def trained_for(readings: list[tuple[float, float, float, bool]], monkeypatch: p
 def test_waits_count_from_the_first_step_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither loading torch nor an evaluation at the end belongs to the time of the steps."""
     shared = trained_for(
-        [(0, 0, 0, False), (10, 5, 9, False), (11, 6, 10, True), (15, 7, 16, True), (19, 9, 20, True), (60, 9, 20, False)],
+        [
+            (0, 0, 0, False),
+            (10, 5, 9, False),
+            (11, 6, 10, True),
+            (15, 7, 16, True),
+            (19, 9, 20, True),
+            (60, 9, 20, False),
+        ],
         monkeypatch,
     )
 
     assert shared.in_training() == CoresAwaited(elapsed_s=8.0, waited_s=3.0, usable=2, others=1.25)
 
 
-@pytest.mark.parametrize("readings", [[], [(1.0, 0.0, 0.0, False)], [(1.0, 0.0, 0.0, True), (2.0, 0.0, 0.0, False)]])
+@pytest.mark.parametrize(
+    "readings", [[], [(1.0, 0.0, 0.0, False)], [(1.0, 0.0, 0.0, True), (2.0, 0.0, 0.0, False)]]
+)
 def test_training_that_was_read_once_has_no_waits(
     readings: list[tuple[float, float, float, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +232,9 @@ class TrainedCommand:
         for _ in range(count):
             self.now += 0.1
             at_ns = round(self.now * 1e9)
-            self.alarms.step(os.getpid(), "", [Step(at_ns - 100_000_000, at_ns)], lambda owner: "backward root")
+            self.alarms.step(
+                os.getpid(), "", [Step(at_ns - 100_000_000, at_ns)], lambda owner: "backward root"
+            )
 
     def wait(self, seconds: int, *, worked: float = 0.0, waited: float = 0.0) -> str:
         """Let time pass without a step, with so much of a core, and so much waiting for one; return the record."""
@@ -210,7 +242,9 @@ class TrainedCommand:
             self.now += 1.0
             self.worked_s += worked
             threads = self.contention.cores.threads
-            self.contention.cores.threads = Threads(threads.ran_s + worked, threads.waited_s + waited)
+            self.contention.cores.threads = Threads(
+                threads.ran_s + worked, threads.waited_s + waited
+            )
             self.alarms.turn()
         return self.path.read_text()
 
@@ -225,7 +259,9 @@ def test_process_that_waits_for_nothing_but_a_core_is_no_stall(trained: TrainedC
     assert "its processes are waiting for a core" in trained.wait(20, worked=0.1, waited=0.8)
 
 
-def test_process_that_waits_for_data_for_ever_is_a_stall_on_a_busy_machine(trained: TrainedCommand) -> None:
+def test_process_that_waits_for_data_for_ever_is_a_stall_on_a_busy_machine(
+    trained: TrainedCommand,
+) -> None:
     assert 'its processes are waiting"' in trained.wait(8, worked=0.01, waited=0.1)
 
 

@@ -29,7 +29,10 @@ def test_a_process_that_waits_and_steps_no_more_stalls_and_that_is_told_once() -
     stall, now = trained()
 
     assert [stall.look(now + later, is_busy=False) for later in (1, 4.9)] == ["", ""]
-    assert stall.look(now + 5.1, is_busy=False) == "no step for 5.1 s (a step usually takes 100 ms); its processes are waiting"
+    assert (
+        stall.look(now + 5.1, is_busy=False)
+        == "no step for 5.1 s (a step usually takes 100 ms); its processes are waiting"
+    )
     assert stall.look(now + 60, is_busy=False) == ""
     assert stall.step(now + 62, [step(62_000)]) == "steps continue, after 62 s without one"
 
@@ -70,9 +73,16 @@ def test_what_has_not_stepped_often_does_not_stall() -> None:
 def test_the_first_root_that_is_no_number_is_told_with_its_step_and_no_other() -> None:
     roots = NotFinite()
 
-    told = [roots.look("backward root", at, value) for at, value in enumerate((1.0, 0.5, math.nan, math.inf))]
+    told = [
+        roots.look("backward root", at, value)
+        for at, value in enumerate((1.0, 0.5, math.nan, math.inf))
+    ]
     assert told == ["", "", "backward root is NaN for the first time, in step 2", ""]
-    assert NotFinite().look("backward root", 0, -math.inf).startswith("backward root is Inf for the first time, in step 0")
+    assert (
+        NotFinite()
+        .look("backward root", 0, -math.inf)
+        .startswith("backward root is Inf for the first time, in step 0")
+    )
 
 
 def crept(levels: list[float]) -> list[str]:
@@ -105,7 +115,16 @@ def test_a_leak_is_seen_through_the_noise_of_a_process() -> None:
         [500 + 100 * (at > 300) for at in range(600)],
         [500 + 5 * at for at in range(50)],
     ],
-    ids=["flat", "a warm-up", "a cache that fills", "evaluations", "a saw", "hardly anything", "one jump", "a short run"],
+    ids=[
+        "flat",
+        "a warm-up",
+        "a cache that fills",
+        "evaluations",
+        "a saw",
+        "hardly anything",
+        "one jump",
+        "a short run",
+    ],
 )
 def test_memory_of_ordinary_training_is_not(levels: list[float]) -> None:
     assert crept(levels) == []
@@ -128,7 +147,10 @@ def test_a_rank_that_has_more_to_do_is_named_when_it_has_been_so_for_a_while() -
 
     told = [slow.look(ranks(60, 60, 90, 62)) for _ in range(5)]
     assert [bool(one) for one in told] == [False, False, True, False, False]
-    assert told[2] == "rank 2 is slow: it takes 90 ms of a step before its backward, the others 60 ms, and they wait for it"
+    assert (
+        told[2]
+        == "rank 2 is slow: it takes 90 ms of a step before its backward, the others 60 ms, and they wait for it"
+    )
 
 
 def test_ranks_that_take_turns_in_being_slow_are_not_told() -> None:

@@ -35,7 +35,9 @@ while time.monotonic() < ends:
 
 @pytest.mark.slow
 @has_schedstat
-def test_gate_blames_a_neighbour_of_one_run_on_no_code(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_gate_blames_a_neighbour_of_one_run_on_no_code(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     core = max(os.sched_getaffinity(0))

@@ -75,7 +75,11 @@ def roots_in(run_dir: Path) -> list[float]:
     reader = Reader(run_dir / "journal" / "worker-0.jsonl")
     items = [item for portion in iter(reader.read, []) for item in portion]
     reader.close()
-    return [item.v["backward root"] for item in items if isinstance(item, events.Logged) and "backward root" in item.v]
+    return [
+        item.v["backward root"]
+        for item in items
+        if isinstance(item, events.Logged) and "backward root" in item.v
+    ]
 
 
 def test_what_a_killed_worker_had_not_read_is_read_by_the_supervisor(
@@ -93,7 +97,9 @@ def test_what_a_killed_worker_had_not_read_is_read_by_the_supervisor(
     assert tuilab("verify", "last").returncode == 0
 
 
-def test_what_a_killed_supervisor_leaves_is_ended_and_read_by_the_sampler(root: Path, begun: "subprocess.Popen[str]") -> None:
+def test_what_a_killed_supervisor_leaves_is_ended_and_read_by_the_sampler(
+    root: Path, begun: "subprocess.Popen[str]"
+) -> None:
     run_dir = store.find("last", root)
     run = look(run_dir).summary.run
     assert run
@@ -107,7 +113,9 @@ def test_what_a_killed_supervisor_leaves_is_ended_and_read_by_the_sampler(root: 
     until(lambda: processes_of(run_dir) == [])
 
 
-def test_stopped_at_once_it_loses_no_step(tuilab: Tuilab, root: Path, begun: "subprocess.Popen[str]") -> None:
+def test_stopped_at_once_it_loses_no_step(
+    tuilab: Tuilab, root: Path, begun: "subprocess.Popen[str]"
+) -> None:
     tuilab("stop", "last", "--now")
     begun.communicate(timeout=60)
 
@@ -116,7 +124,9 @@ def test_stopped_at_once_it_loses_no_step(tuilab: Tuilab, root: Path, begun: "su
     assert processes_of(run_dir) == [] and not list(run_dir.glob("marks*"))
 
 
-def test_a_run_that_has_lost_its_front_goes_on_and_is_whole(tuilab: Tuilab, root: Path, begun: "subprocess.Popen[str]") -> None:
+def test_a_run_that_has_lost_its_front_goes_on_and_is_whole(
+    tuilab: Tuilab, root: Path, begun: "subprocess.Popen[str]"
+) -> None:
     begun.kill()
     begun.wait(60)
     os.kill(worker_of(root), signal.SIGCONT)
@@ -127,10 +137,14 @@ def test_a_run_that_has_lost_its_front_goes_on_and_is_whole(tuilab: Tuilab, root
     assert len(roots_in(store.find("last", root))) == 27
 
 
-def test_a_killed_sampler_is_no_harm(tuilab: Tuilab, root: Path, begun: "subprocess.Popen[str]") -> None:
+def test_a_killed_sampler_is_no_harm(
+    tuilab: Tuilab, root: Path, begun: "subprocess.Popen[str]"
+) -> None:
     run_dir = store.find("last", root)
     os.kill(worker_of(root), signal.SIGCONT)
-    (sampler,) = {int(line.split()[0]) for line in processes_of(run_dir) if "engine.sampler" in line}
+    (sampler,) = {
+        int(line.split()[0]) for line in processes_of(run_dir) if "engine.sampler" in line
+    }
     os.kill(sampler, signal.SIGKILL)
     until(lambda: "sampler" in look(run_dir).summary.unavailable)
     tuilab("stop", "last")
@@ -139,7 +153,9 @@ def test_a_killed_sampler_is_no_harm(tuilab: Tuilab, root: Path, begun: "subproc
     assert look(run_dir).state == "stopped" and len(roots_in(run_dir)) == 27
 
 
-def test_a_folder_of_marks_that_is_left_is_no_harm_to_what_is_done_with_a_run(tuilab: Tuilab, root: Path) -> None:
+def test_a_folder_of_marks_that_is_left_is_no_harm_to_what_is_done_with_a_run(
+    tuilab: Tuilab, root: Path
+) -> None:
     assert tuilab("exec", "--quiet", "--", "true").returncode == 0
     run_dir = store.find("last", root)
     marks = run_dir / "marks-worker-0"

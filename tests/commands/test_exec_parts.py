@@ -56,14 +56,18 @@ def test_a_part_that_was_not_measured_has_no_number(
     (run,) = json.loads(done.stdout)["runs"]
     bars: list[dict[str, Any]] = run["bars"]
     assert [name for one in bars for name in one["names"]] == names
-    assert [name for one in run["series"] if (name := one["name"]).endswith("_ms") and name != "step_ms"] == curves
+    assert [
+        name for one in run["series"] if (name := one["name"]).endswith("_ms") and name != "step_ms"
+    ] == curves
     assert told in run["texts"][0]["text"]
 
 
 def test_shares_are_told_in_tenths_of_a_percent(
     tuilab: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
-    done = tuilab("exec", "--json", "--", sys.executable, trainer(tmp_path), "--step-ms", "0.0000075")
+    done = tuilab(
+        "exec", "--json", "--", sys.executable, trainer(tmp_path), "--step-ms", "0.0000075"
+    )
 
     values = json.loads(done.stdout)["runs"][0]["bars"][0]["values"]
     assert values == [14.3, 28.6, 14.3, 42.9]
@@ -74,13 +78,21 @@ def test_steps_are_counted_where_nothing_that_is_printed_says_of_how_many(
 ) -> None:
     done = tuilab("exec", "--jsonl", "--", sys.executable, trainer(tmp_path))
 
-    told = [record for line in done.stdout.splitlines() if (record := json.loads(line))["k"] == "progressed"]
+    told = [
+        record
+        for line in done.stdout.splitlines()
+        if (record := json.loads(line))["k"] == "progressed"
+    ]
     assert [(one["done"], one["total"]) for one in told][-1] == (60, 0)
 
 
 def test_the_lab_tells_what_was_seen_line_by_line(root: Path) -> None:
     told = "a step takes 3 ms, mean of 9 steps\n1 optimizer step a step"
-    run_dir = make_run(root, started(scenario="train", topic="exec", command=["python", "train.py"]), name="train.exec")
+    run_dir = make_run(
+        root,
+        started(scenario="train", topic="exec", command=["python", "train.py"]),
+        name="train.exec",
+    )
     journal = Writer(run_dir / "journal" / "worker-0.jsonl")
     journal.append(events.TextShown(text=told, title="steps"))
     journal.close()
@@ -89,14 +101,23 @@ def test_the_lab_tells_what_was_seen_line_by_line(root: Path) -> None:
     assert "\n\n".join(told.splitlines()) in command.lesson
 
 
-def test_a_report_of_a_command_tells_what_was_seen_first_and_nothing_of_repeats_and_claims(root: Path) -> None:
+def test_a_report_of_a_command_tells_what_was_seen_first_and_nothing_of_repeats_and_claims(
+    root: Path,
+) -> None:
     bars = events.BarsShown(title="where a step goes", names=["backward"], values=[40.0], unit="%")
     records: list[events.Event] = [started(topic="exec", command=["python", "train.py"])]
     records += [events.TextShown(text="a step takes 3 ms", title="steps")]
-    records += [bars, events.Unavailable(what="gpu", reason="there is none"), events.Logged(s=0, v={"loss": 1.0})]
+    records += [
+        bars,
+        events.Unavailable(what="gpu", reason="there is none"),
+        events.Logged(s=0, v={"loss": 1.0}),
+    ]
     run_dir = make_run(root, *records, events.StateChanged(state="succeeded"))
     for text in ("".join(html.render([read_subject(run_dir)])), md.render([read_subject(run_dir)])):
-        places = [text.index(words) for words in ("a step takes 3 ms", "where a step goes", "What is missing")]
+        places = [
+            text.index(words)
+            for words in ("a step takes 3 ms", "where a step goes", "What is missing")
+        ]
 
         assert places == sorted(places)
         assert "1 repeat" not in text and "no claims" not in text
@@ -106,23 +127,52 @@ def test_two_runs_of_a_command_are_compared_by_their_steps_and_the_last_values_o
     tuilab: Callable[..., "subprocess.CompletedProcess[str]"], root: Path
 ) -> None:
     for at, loss in enumerate((0.5, 0.25)):
-        story = events.TextShown(text=f"a step takes {3 + at} ms, median of 9 steps\nbackward 40 %", title="steps")
-        records = [events.Logged(s=0, v={"loss": loss, "step_ms": 3.0}), story, events.StateChanged(state="succeeded")]
-        make_run(root, started(topic="exec", command=["python", "train.py"]), *records, at_s=1.8e9 + at, end=f"{at}" * 6)
+        story = events.TextShown(
+            text=f"a step takes {3 + at} ms, median of 9 steps\nbackward 40 %", title="steps"
+        )
+        records = [
+            events.Logged(s=0, v={"loss": loss, "step_ms": 3.0}),
+            story,
+            events.StateChanged(state="succeeded"),
+        ]
+        make_run(
+            root,
+            started(topic="exec", command=["python", "train.py"]),
+            *records,
+            at_s=1.8e9 + at,
+            end=f"{at}" * 6,
+        )
 
     told = " ".join(tuilab("compare", "000000", "111111").stdout.split())
     assert "run last loss 0.5 | 0.25" in told and "last step_ms" not in told
     assert "Commands have no claims; `tuilab ab` compares" in told
-    assert "a step takes 3 ms, median of 9 steps | a step takes 4 ms, median of 9 steps" in told.replace(" 2 a", " | a")
+    assert (
+        "a step takes 3 ms, median of 9 steps | a step takes 4 ms, median of 9 steps"
+        in told.replace(" 2 a", " | a")
+    )
 
 
 def test_the_result_tells_the_last_values_of_curves_those_of_patterns_too(
     tuilab: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
-    done = tuilab("exec", "--headless", "--metric", "acc=acc ([0-9.]+)", "--", sys.executable, trainer(tmp_path))
+    done = tuilab(
+        "exec",
+        "--headless",
+        "--metric",
+        "acc=acc ([0-9.]+)",
+        "--",
+        sys.executable,
+        trainer(tmp_path),
+    )
 
-    told = dict(re.split(" {2,}", line) for line in done.stderr.splitlines() if line.startswith("last "))
-    assert told["last acc (printed)"] == "0.5" and "last backward root" in " ".join(told) and "_ms" not in " ".join(told)
+    told = dict(
+        re.split(" {2,}", line) for line in done.stderr.splitlines() if line.startswith("last ")
+    )
+    assert (
+        told["last acc (printed)"] == "0.5"
+        and "last backward root" in " ".join(told)
+        and "_ms" not in " ".join(told)
+    )
 
 
 def test_result_of_many_workers_advises_less_work_for_an_item(

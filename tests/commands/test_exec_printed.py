@@ -39,13 +39,17 @@ def test_a_total_that_is_counted_up_to_tells_how_far_it_is(line: str) -> None:
     assert told("\n".join(line.format(at) for at in (10, 20, 30))) == Progress(30, 200, "steps")
 
 
-@pytest.mark.parametrize("line", ["Epoch 3:  40%|████ | {}/200 [00:01]", "Train Epoch: 3 [{}/200 (0%)]\tLoss: 2.3"])
+@pytest.mark.parametrize(
+    "line", ["Epoch 3:  40%|████ | {}/200 [00:01]", "Train Epoch: 3 [{}/200 (0%)]\tLoss: 2.3"]
+)
 def test_a_total_of_an_epoch_is_not_how_far_the_whole_is(line: str) -> None:
     """Nobody knows how many more epochs there are: no time that is left follows from it."""
     lines = [line.format(at) for at in (10, 20, 30)]
 
     assert told("\n".join(lines)) == Progress(30, 200, "steps, epoch 3")
-    assert told("\n".join([*lines, *(one.replace("3", "4", 1) for one in lines)])) == Progress(30, 200, "steps, epoch 4")
+    assert told("\n".join([*lines, *(one.replace("3", "4", 1) for one in lines)])) == Progress(
+        30, 200, "steps, epoch 4"
+    )
 
 
 def test_a_total_that_goes_on_from_epoch_to_epoch_is_that_of_all() -> None:
@@ -66,16 +70,33 @@ def test_dates_versions_sizes_paths_and_scores_do_not(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "epoch", ["Epoch [{}/5] Step [{}/40]", "epoch {}/5:  40%|████ | {}/40 [00:01<00:02]", "Epoch {}/5\n{}/40 loss 3"]
+    "epoch",
+    [
+        "Epoch [{}/5] Step [{}/40]",
+        "epoch {}/5:  40%|████ | {}/40 [00:01<00:02]",
+        "Epoch {}/5\n{}/40 loss 3",
+    ],
 )
-def test_steps_that_begin_again_with_each_epoch_are_counted_on_through_all_of_them(epoch: str) -> None:
-    lines = [line for e in range(1, 6) for at in (4, 16, 28, 40) for line in epoch.format(e, at).split("\n")]
+def test_steps_that_begin_again_with_each_epoch_are_counted_on_through_all_of_them(
+    epoch: str,
+) -> None:
+    lines = [
+        line
+        for e in range(1, 6)
+        for at in (4, 16, 28, 40)
+        for line in epoch.format(e, at).split("\n")
+    ]
 
     found = [one for one in told_along(lines) if one]
-    assert {one.unit for one in found if one.total == 40} <= {"steps", "steps, epoch 1/5"}  # they may be all there are
+    assert {one.unit for one in found if one.total == 40} <= {
+        "steps",
+        "steps, epoch 1/5",
+    }  # they may be all there are
     later = [one for one in found if one.total != 40]
     assert {(one.total, one.unit) for one in later} == {(200, "steps")}
-    assert [one.done for one in later] == sorted(one.done for one in later) and later[-1].done == 200
+    assert [one.done for one in later] == sorted(one.done for one in later) and later[
+        -1
+    ].done == 200
 
 
 def test_epochs_that_begin_with_0_and_those_that_are_gone_on_with_are_counted_right() -> None:
@@ -105,13 +126,17 @@ def test_an_evaluation_in_each_epoch_counts_for_nothing() -> None:
 
 
 def test_bars_that_begin_again_and_again_are_followed_and_their_round_is_told() -> None:
-    assert told("\n".join(f"{at}/40" for _ in range(3) for at in (4, 20, 30))) == Progress(30, 40, "steps, round 3")
+    assert told("\n".join(f"{at}/40" for _ in range(3) for at in (4, 20, 30))) == Progress(
+        30, 40, "steps, round 3"
+    )
 
 
 def test_a_download_before_the_training_is_over_when_that_goes_on() -> None:
     loading = [f"Map: {at}/1000" for at in (1, 500, 1000)]
 
-    assert told("\n".join([*loading, *(f"{at}/40" for at in range(1, 9))])) == Progress(8, 40, "steps")
+    assert told("\n".join([*loading, *(f"{at}/40" for at in range(1, 9))])) == Progress(
+        8, 40, "steps"
+    )
     again = [f"{at}/40" for _ in range(3) for at in range(1, 40)]
     assert told("\n".join([*loading, *again])) == Progress(39, 40, "steps, round 3")
 
@@ -149,14 +174,23 @@ def values(metrics: list[str], *portions: bytes) -> list[Value]:
     return [*found, *looked.values(is_last=True)]
 
 
-def test_a_pattern_finds_its_numbers_in_lines_that_come_in_pieces_and_at_the_end_without_one() -> None:
-    found = values(["acc=acc ([0-9.]+)"], b"acc 0.5\nloss 3\nac", b"c 0.7", b"5\rbar\racc 0.8 acc 0.81\nacc 0.9")
+def test_a_pattern_finds_its_numbers_in_lines_that_come_in_pieces_and_at_the_end_without_one() -> (
+    None
+):
+    found = values(
+        ["acc=acc ([0-9.]+)"],
+        b"acc 0.5\nloss 3\nac",
+        b"c 0.7",
+        b"5\rbar\racc 0.8 acc 0.81\nacc 0.9",
+    )
 
     assert [one.value for one in found] == [0.5, 0.75, 0.8, 0.81, 0.9]
 
 
 def test_two_streams_are_not_taken_for_one_line() -> None:
-    looked = Printed(["acc=acc ([0-9.]+)"], clock=lambda: 0.0)  # a turn has time for all of it, however busy the box is
+    looked = Printed(
+        ["acc=acc ([0-9.]+)"], clock=lambda: 0.0
+    )  # a turn has time for all of it, however busy the box is
     one, other = looked.ear(), looked.ear()
     one(b"acc 0")
     other(b"acc 7\n")
@@ -166,7 +200,10 @@ def test_two_streams_are_not_taken_for_one_line() -> None:
 
 
 def test_a_quoted_number_is_one_as_the_trainer_of_hugging_face_prints_it() -> None:
-    found = values(["loss='loss': ([^,}]+)"], b"{'loss': '3.901', 'epoch': '0.5'}\n{'loss': 3.8}\n{'loss': 'n/a'}\n")
+    found = values(
+        ["loss='loss': ([^,}]+)"],
+        b"{'loss': '3.901', 'epoch': '0.5'}\n{'loss': 3.8}\n{'loss': 'n/a'}\n",
+    )
 
     assert [one.value for one in found] == [3.901, 3.8]
     assert [number(text) for text in (b"'nan'", b" 12%", b"1,5", b"")] == pytest.approx(
@@ -174,9 +211,15 @@ def test_a_quoted_number_is_one_as_the_trainer_of_hugging_face_prints_it() -> No
     )
 
 
-@pytest.mark.parametrize("pattern", ["^x ([0-9])$", "(?i)X ([0-9])", "[x] ([0-9])", "(?:x|y) ([0-9])", "x{1,2} ([0-9])"])
+@pytest.mark.parametrize(
+    "pattern", ["^x ([0-9])$", "(?i)X ([0-9])", "[x] ([0-9])", "(?:x|y) ([0-9])", "x{1,2} ([0-9])"]
+)
 def test_a_line_is_found_whether_or_not_it_has_a_text_that_is_sure(pattern: str) -> None:
-    assert [one.value for one in values([f"x={pattern}"], b"a\nx 1\nb\nx 2\n\nx 3")] == [1.0, 2.0, 3.0]
+    assert [one.value for one in values([f"x={pattern}"], b"a\nx 1\nb\nx 2\n\nx 3")] == [
+        1.0,
+        2.0,
+        3.0,
+    ]
 
 
 @pytest.mark.parametrize(

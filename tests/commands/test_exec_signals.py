@@ -58,7 +58,9 @@ def test_sigterm_that_comes_before_the_command_is_kept_for_it(root: Path) -> Non
 def test_sighup_ends_the_front_and_leaves_the_command(root: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
-    process = start(root, "exec", "--headless", "--", "sh", "-c", f"echo up; read line <{go}; exit 0")
+    process = start(
+        root, "exec", "--headless", "--", "sh", "-c", f"echo up; read line <{go}; exit 0"
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
 

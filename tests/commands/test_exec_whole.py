@@ -34,22 +34,38 @@ def python(folder: Path, *lines: str) -> list[str]:
 def shell(root: Path, line: str, **more: Any) -> "subprocess.CompletedProcess[bytes]":
     """Do what a user types; TUILAB stands for the program."""
     environment = {**os.environ, "TUILAB_ROOT": str(root), "TUILAB": TUILAB}
-    return subprocess.run(["bash", "-c", line], env=environment, capture_output=True, timeout=100, **more)
+    return subprocess.run(
+        ["bash", "-c", line], env=environment, capture_output=True, timeout=100, **more
+    )
 
 
-def test_what_is_printed_is_passed_on_to_its_stream_and_the_result_is_on_stderr(tuilab: Tuilab, root: Path) -> None:
+def test_what_is_printed_is_passed_on_to_its_stream_and_the_result_is_on_stderr(
+    tuilab: Tuilab, root: Path
+) -> None:
     done = tuilab("exec", "--headless", "--", "sh", "-c", "echo one; echo two >&2; printf three")
 
     assert (done.returncode, done.stdout) == (0, "one\nthree")
     assert done.stderr.startswith("two\n") and "exec/sh  succeeded" in done.stderr
     run_dir = store.find("last", root)
-    assert [(run_dir / name).read_text() for name in ("stdout.log", "stderr.log")] == ["one\nthree", "two\n"]
+    assert [(run_dir / name).read_text() for name in ("stdout.log", "stderr.log")] == [
+        "one\nthree",
+        "two\n",
+    ]
 
 
 @pytest.mark.parametrize(
-    "command", ["seq 1 300000", "head -c 3000000 /dev/zero", "printf 'no end'", "printf 'a\\0b\\377\\r\\n'", "true"]
+    "command",
+    [
+        "seq 1 300000",
+        "head -c 3000000 /dev/zero",
+        "printf 'no end'",
+        "printf 'a\\0b\\377\\r\\n'",
+        "true",
+    ],
 )
-def test_bytes_are_the_commands_own_whatever_they_are_and_however_many(root: Path, command: str) -> None:
+def test_bytes_are_the_commands_own_whatever_they_are_and_however_many(
+    root: Path, command: str
+) -> None:
     done = shell(root, f'"$TUILAB" exec --quiet -- {command} | cmp - <({command}) && echo same')
 
     assert (done.stdout, done.stderr) == (b"same\n", b"")
@@ -62,9 +78,14 @@ def test_what_is_appended_to_a_file_stands_behind_what_was_there(root: Path) -> 
 
 
 def test_both_streams_in_one_file_keep_their_order(root: Path) -> None:
-    done = shell(root, """"$TUILAB" exec --quiet -- sh -c 'for i in 1 2 3 4 5 6; do echo $i; echo $i- >&2; done' 2>&1""")
+    done = shell(
+        root,
+        """"$TUILAB" exec --quiet -- sh -c 'for i in 1 2 3 4 5 6; do echo $i; echo $i- >&2; done' 2>&1""",
+    )
 
-    assert done.stdout.split() == [word.encode() for at in range(1, 7) for word in (f"{at}", f"{at}-")]
+    assert done.stdout.split() == [
+        word.encode() for at in range(1, 7) for word in (f"{at}", f"{at}-")
+    ]
 
 
 def test_a_reader_that_goes_away_ends_the_command_as_without_tuilab(root: Path) -> None:
@@ -74,10 +95,14 @@ def test_a_reader_that_goes_away_ends_the_command_as_without_tuilab(root: Path) 
 
 
 def test_a_stdout_that_takes_nothing_is_told_and_the_command_goes_on(root: Path) -> None:
-    done = shell(root, '"$TUILAB" exec --headless -- sh -c "echo a; echo b >&2; exit 7" >/dev/full; echo $?')
+    done = shell(
+        root, '"$TUILAB" exec --headless -- sh -c "echo a; echo b >&2; exit 7" >/dev/full; echo $?'
+    )
 
     assert done.stdout == b"7\n"
-    assert done.stderr.startswith(b"b\n") and b"No space left on device" in b" ".join(done.stderr.split())
+    assert done.stderr.startswith(b"b\n") and b"No space left on device" in b" ".join(
+        done.stderr.split()
+    )
 
 
 def test_closed_streams_do_no_harm(root: Path) -> None:
@@ -90,7 +115,10 @@ def test_a_pipe_that_does_not_wait_loses_nothing(root: Path) -> None:
     """Whoever shares a pipe may have set it so that it takes nothing at once."""
     unset = "python3 -c 'import os; os.set_blocking(1, False)'"
 
-    assert shell(root, f'{{ {unset}; "$TUILAB" exec --quiet -- seq 1 300000; }} | tail -1').stdout == b"300000\n"
+    assert (
+        shell(root, f'{{ {unset}; "$TUILAB" exec --quiet -- seq 1 300000; }} | tail -1').stdout
+        == b"300000\n"
+    )
 
 
 def test_a_reader_that_is_slow_gets_all_of_it_after_the_command_has_ended(root: Path) -> None:
@@ -102,14 +130,22 @@ def test_a_reader_that_is_slow_gets_all_of_it_after_the_command_has_ended(root: 
 
 def test_it_reads_what_tuilab_reads(root: Path) -> None:
     assert shell(root, 'seq 3 | "$TUILAB" exec --quiet -- cat').stdout == b"1\n2\n3\n"
-    assert shell(root, 'echo "print(6 * 7)" | "$TUILAB" exec --quiet -- python3 -').stdout == b"42\n"
+    assert (
+        shell(root, 'echo "print(6 * 7)" | "$TUILAB" exec --quiet -- python3 -').stdout == b"42\n"
+    )
     assert shell(root, '"$TUILAB" exec --quiet -- wc -c </dev/null').stdout == b"0\n"
 
 
 def test_files_that_it_makes_are_for_those_whom_the_shell_says(root: Path) -> None:
-    shell(root, 'umask 027; "$TUILAB" exec --quiet -- touch made; umask 002; "$TUILAB" exec --quiet -- mkdir folder')
+    shell(
+        root,
+        'umask 027; "$TUILAB" exec --quiet -- touch made; umask 002; "$TUILAB" exec --quiet -- mkdir folder',
+    )
 
-    assert [oct(Path(name).stat().st_mode & 0o777) for name in ("made", "folder")] == ["0o640", "0o775"]
+    assert [oct(Path(name).stat().st_mode & 0o777) for name in ("made", "folder")] == [
+        "0o640",
+        "0o775",
+    ]
     assert store.find("last", root).stat().st_mode & 0o777 == 0o700
 
 
@@ -128,7 +164,8 @@ def test_who_reads_what_the_shell_opened_for_it_sees_when_it_closes_that(root: P
 
 def test_who_writes_to_a_command_that_reads_no_more_is_not_held_up(root: Path) -> None:
     done = shell(
-        root, 'yes | { "$TUILAB" exec --quiet -- sh -c "head -1; exec <&-; echo done"; echo $?; }; echo ${PIPESTATUS[0]}'
+        root,
+        'yes | { "$TUILAB" exec --quiet -- sh -c "head -1; exec <&-; echo done"; echo $?; }; echo ${PIPESTATUS[0]}',
     )
 
     assert done.stdout == b"y\ndone\n0\n141\n"
@@ -141,7 +178,9 @@ def test_who_writes_to_a_command_that_reads_no_more_is_not_held_up(root: Path) -
         ("kill -SEGV $$", 139, "killed"), ("kill -INT $$", 130, "killed"), ("exit 130", 130, "failed"),
     ],
 )  # fmt: skip
-def test_it_ends_as_the_command_does(tuilab: Tuilab, root: Path, command: str, code: int, state: str) -> None:
+def test_it_ends_as_the_command_does(
+    tuilab: Tuilab, root: Path, command: str, code: int, state: str
+) -> None:
     assert tuilab("exec", "--quiet", "--", "sh", "-c", command).returncode == code
 
     seen = look(store.find("last", root))
@@ -179,7 +218,11 @@ def test_every_record_is_a_line_on_stdout(tuilab: Tuilab) -> None:
         (["--metric", "a=(x)", "--metric", "a=(y)", "--", "true"], 2, "is given twice"),
         (["--json", "--jsonl", "--", "true"], 2, "use only one of them"),
         (["--detach", "--jsonl", "--", "true"], 2, "tuilab attach last --jsonl"),
-        (["--headless", "--", "true", "x" * 160_000], 2, "at most 150000 are possible; move a part into a file"),
+        (
+            ["--headless", "--", "true", "x" * 160_000],
+            2,
+            "at most 150000 are possible; move a part into a file",
+        ),
     ],
     ids=str,
 )
@@ -203,28 +246,47 @@ def test_what_turns_out_when_it_is_started_is_told_likewise(tuilab: Tuilab, tmp_
 
     gone, odd = (tuilab("exec", "--headless", "--", f"./{name}") for name in ("gone.sh", "odd"))
 
-    assert gone.returncode == 127 and "the interpreter that ./gone.sh names does not exist" in gone.stderr
+    assert (
+        gone.returncode == 127
+        and "the interpreter that ./gone.sh names does not exist" in gone.stderr
+    )
     assert odd.returncode == 126 and "neither a program nor a script with a #! line" in odd.stderr
 
 
-def test_what_others_print_at_the_start_of_python_is_not_taken_for_our_own(root: Path, tmp_path: Path) -> None:
+def test_what_others_print_at_the_start_of_python_is_not_taken_for_our_own(
+    root: Path, tmp_path: Path
+) -> None:
     """Whatever a sitecustomize, or a .pth file, says when tuilab's own processes begin."""
-    (tmp_path / "sitecustomize.py").write_text("import sys\nif 'exec' not in sys.argv: print('early', flush=True)\n")
-    done = shell(root, f'PYTHONPATH={tmp_path} "$TUILAB" exec --quiet -- sh -c "echo theirs; exit 3"')
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nif 'exec' not in sys.argv: print('early', flush=True)\n"
+    )
+    done = shell(
+        root, f'PYTHONPATH={tmp_path} "$TUILAB" exec --quiet -- sh -c "echo theirs; exit 3"'
+    )
 
     assert (done.returncode, done.stdout, done.stderr) == (3, b"theirs\n", b"")
 
 
 def test_a_long_command_line_and_odd_words_come_through(tuilab: Tuilab, root: Path) -> None:
     words = ["x" * 50_000, "", " ", "$HOME", "--json", "\udcff", "é\n", *map(str, range(5000))]
-    done = tuilab("exec", "--headless", "--", sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *words)
+    done = tuilab(
+        "exec",
+        "--headless",
+        "--",
+        sys.executable,
+        "-c",
+        "import sys; print(ascii(sys.argv[1:]))",
+        *words,
+    )
 
     assert done.stdout == ascii(words) + "\n"
     assert len(look(store.find("last", root)).summary.run.command) == len(words) + 3  # type: ignore[union-attr]
 
 
 def test_a_folder_that_was_removed_is_no_harm_to_a_command_that_needs_none(root: Path) -> None:
-    done = shell(root, 'mkdir gone; cd gone; rmdir ../gone; "$TUILAB" exec --quiet -- echo fine; echo $?')
+    done = shell(
+        root, 'mkdir gone; cd gone; rmdir ../gone; "$TUILAB" exec --quiet -- echo fine; echo $?'
+    )
 
     assert done.stdout == b"fine\n0\n", done.stderr
 
@@ -233,12 +295,22 @@ def test_odd_variables_come_through(tuilab: Tuilab) -> None:
     env = {"A B": "c", "BASH_FUNC_x%%": "() { :; }", "LONG": "y" * 100_000, "EMPTY": ""}
     code = "import os; print([len(os.environ[name]) for name in ('A B', 'BASH_FUNC_x%%', 'LONG', 'EMPTY')])"
 
-    assert tuilab("exec", "--quiet", "--", sys.executable, "-c", code, env=env).stdout == "[1, 9, 100000, 0]\n"
+    assert (
+        tuilab("exec", "--quiet", "--", sys.executable, "-c", code, env=env).stdout
+        == "[1, 9, 100000, 0]\n"
+    )
 
 
-def test_secrets_on_the_command_line_are_not_recorded(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_secrets_on_the_command_line_are_not_recorded(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     secret = "sk-proj-Zx81mQp20Lw93Kd74Tb65Rn56"
-    assert tuilab("exec", "--headless", "--", "echo", f"--api-key={secret}", "--token", secret).returncode == 0
+    assert (
+        tuilab(
+            "exec", "--headless", "--", "echo", f"--api-key={secret}", "--token", secret
+        ).returncode
+        == 0
+    )
     run_dir = store.find("last", root)
 
     records = b"".join(path.read_bytes() for path in run_dir.rglob("*.jsonl"))
@@ -250,23 +322,44 @@ def test_secrets_on_the_command_line_are_not_recorded(tuilab: Tuilab, root: Path
     assert b"api-key" in unpacked and secret.encode() not in unpacked
 
 
-def test_a_secret_among_the_words_is_neither_in_the_queue_nor_where_the_command_prints_it(root: Path, tmp_path: Path) -> None:
+def test_a_secret_among_the_words_is_neither_in_the_queue_nor_where_the_command_prints_it(
+    root: Path, tmp_path: Path
+) -> None:
     lines = [f"print(open({str(root)!r} + '/.queue/' + os.environ['TUILAB_RUN'] + '.json').read())"]
     lines += ["print('it is', sys.argv[2])", "raise ValueError(sys.argv[2])"]
     command = " ".join(python(tmp_path, *lines))
-    done = shell(root, f'"$TUILAB" exec --quiet -- {command} --password hunter2222 5 https://bob:pazzw0rd99@host/x')
+    done = shell(
+        root,
+        f'"$TUILAB" exec --quiet -- {command} --password hunter2222 5 https://bob:pazzw0rd99@host/x',
+    )
 
     ticket, printed, _ = done.stdout.decode().split("\n")
-    assert json.loads(ticket)["order"] is None and "hunter2222" not in ticket and "pazzw0rd99" not in ticket
+    assert (
+        json.loads(ticket)["order"] is None
+        and "hunter2222" not in ticket
+        and "pazzw0rd99" not in ticket
+    )
     assert printed == "it is hunter2222"  # what the user sees is the command's own
     kept = b"".join(path.read_bytes() for path in root.rglob("*") if path.is_file())
     assert b"it is (removed)" in kept and b"hunter2222" not in kept and b"pazzw0rd99" not in kept
 
 
-def test_numbers_that_are_printed_are_drawn_and_progress_is_told(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
-    lines = ["for at in range(1, 6): print(f'step {at}/5 acc 0.{at}', flush=True)", "print('acc 0.9', end='')"]
+def test_numbers_that_are_printed_are_drawn_and_progress_is_told(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    lines = [
+        "for at in range(1, 6): print(f'step {at}/5 acc 0.{at}', flush=True)",
+        "print('acc 0.9', end='')",
+    ]
     tuilab(
-        "exec", "--quiet", "--metric", "acc=acc ([0-9.]+)", "--metric", "no=nowhere ([0-9])", "--", *python(tmp_path, *lines)
+        "exec",
+        "--quiet",
+        "--metric",
+        "acc=acc ([0-9.]+)",
+        "--metric",
+        "no=nowhere ([0-9])",
+        "--",
+        *python(tmp_path, *lines),
     )
 
     summary = look(store.find("last", root)).summary
@@ -281,7 +374,16 @@ def test_a_pattern_that_takes_for_ever_holds_up_neither_the_command_nor_its_end(
     tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:
     line = "for _ in range(9): print('a' * 2000 + 'c', flush=True)"
-    done = tuilab("exec", "--quiet", "--metric", "bad=(a+)+b", "--metric", "worse=(a|aa)+$", "--", *python(tmp_path, line))
+    done = tuilab(
+        "exec",
+        "--quiet",
+        "--metric",
+        "bad=(a+)+b",
+        "--metric",
+        "worse=(a|aa)+$",
+        "--",
+        *python(tmp_path, line),
+    )
 
     assert (done.returncode, len(done.stdout)) == (0, 9 * 2002)
     assert "took too long" in look(store.find("last", root)).summary.unavailable["worse (printed)"]
@@ -319,7 +421,9 @@ def test_what_a_command_does_to_its_processes_is_not_what_ends_the_run(
 
 
 @pytest.mark.slow
-def test_a_command_that_nothing_was_seen_of_says_why(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_command_that_nothing_was_seen_of_says_why(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     def why(*command: str, env: dict[str, str] | None = None) -> str:
         tuilab("exec", "--quiet", "--", *command, env=env)
         return look(store.find("last", root)).summary.unavailable["steps"]
@@ -329,7 +433,9 @@ def test_a_command_that_nothing_was_seen_of_says_why(tuilab: Tuilab, root: Path,
     assert "-E ignores PYTHONPATH" in why(sleepy[0], "-uE", sleepy[1])
     assert "was cleared, for example by env -i" in why("env", "-i", *sleepy)
     assert "PYTHONPATH was replaced before" in why("env", "PYTHONPATH=/x", *sleepy)
-    assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches off" in why(*sleepy, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches off" in why(
+        *sleepy, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    )
     assert "none of its processes is Python: sleep" in why("sleep", "0.6")
 
 
@@ -352,12 +458,17 @@ def test_interrupted_once_it_stops_in_order_and_twice_at_once(root: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("ending", "code"), [("sys.exit(0)", 143), ("sys.exit(9)", 9), ("os.kill(os.getpid(), signal.SIGUSR1)", 138)]
+    ("ending", "code"),
+    [("sys.exit(0)", 143), ("sys.exit(9)", 9), ("os.kill(os.getpid(), signal.SIGUSR1)", 138)],
 )
 def test_stopped_from_elsewhere_it_ends_as_the_command_did_but_never_well(
     tuilab: Tuilab, root: Path, tmp_path: Path, ending: str, code: int
 ) -> None:
-    lines = [f"signal.signal(signal.SIGINT, lambda *_: {ending})", "print('begun', flush=True)", "time.sleep(1000)"]
+    lines = [
+        f"signal.signal(signal.SIGINT, lambda *_: {ending})",
+        "print('begun', flush=True)",
+        "time.sleep(1000)",
+    ]
     process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines))
     assert process.stdout and process.stdout.readline() == "begun\n"
 
@@ -365,7 +476,11 @@ def test_stopped_from_elsewhere_it_ends_as_the_command_did_but_never_well(
     process.communicate(timeout=60)
 
     seen = look(store.find("last", root))
-    assert (process.returncode, seen.state, seen.summary.reason) == (code, "stopped", "stop requested")
+    assert (process.returncode, seen.state, seen.summary.reason) == (
+        code,
+        "stopped",
+        "stop requested",
+    )
 
 
 def test_ctrl_c_is_an_interrupt_as_without_tuilab_so_that_a_training_saves_with_the_help_of_others(
@@ -401,7 +516,9 @@ def test_what_ignores_ctrl_c_is_asked_otherwise(tuilab: Tuilab, root: Path, tmp_
     assert process.returncode == 9
 
 
-def test_output_through_a_process_substitution_is_passed_on_to_its_end(tuilab: Tuilab, root: Path) -> None:
+def test_output_through_a_process_substitution_is_passed_on_to_its_end(
+    tuilab: Tuilab, root: Path
+) -> None:
     line = "exec > >(while read -r line; do echo $line; done; echo end); seq 20000"
 
     done = tuilab("exec", "--quiet", "--", "bash", "-c", line)
@@ -410,7 +527,9 @@ def test_output_through_a_process_substitution_is_passed_on_to_its_end(tuilab: T
 
 
 def test_an_executable_fifo_among_the_words_is_left_alone(root: Path) -> None:
-    done = shell(root, 'mkfifo -m 755 pipe; (echo kept >pipe) & "$TUILAB" exec --quiet -- cat ./pipe')
+    done = shell(
+        root, 'mkfifo -m 755 pipe; (echo kept >pipe) & "$TUILAB" exec --quiet -- cat ./pipe'
+    )
 
     assert done.stdout == b"kept\n"
 
@@ -432,7 +551,9 @@ def test_a_reader_that_takes_nothing_does_not_hold_up_a_stop(tuilab: Tuilab, roo
     process.communicate()
 
 
-def test_detached_it_goes_on_without_the_front_and_its_prints_are_in_the_record(tuilab: Tuilab, root: Path) -> None:
+def test_detached_it_goes_on_without_the_front_and_its_prints_are_in_the_record(
+    tuilab: Tuilab, root: Path
+) -> None:
     done = tuilab("exec", "--detach", "--", "sh", "-c", "cat; echo fine")
 
     assert done.returncode == 0 and done.stdout
@@ -459,28 +580,51 @@ def test_a_loss_that_is_no_number_is_told_while_the_command_goes_on_and_by_every
 ) -> None:
     roots = "for root in (1.0, 0.5, float('nan'), 0.4, 0.3): step(root)"
     process = start(
-        root, "exec", "--headless", "--", *python(tmp_path, *MARKS, roots, "sys.stdin.read()"), stdin=subprocess.PIPE
+        root,
+        "exec",
+        "--headless",
+        "--",
+        *python(tmp_path, *MARKS, roots, "sys.stdin.read()"),
+        stdin=subprocess.PIPE,
     )
-    assert process.stderr and process.stderr.readline() == "tuilab: backward root is NaN for the first time, in step 2\n"
+    assert (
+        process.stderr
+        and process.stderr.readline()
+        == "tuilab: backward root is NaN for the first time, in step 2\n"
+    )
 
     _, told = process.communicate(timeout=60)
-    assert process.returncode == 0 and "notice: backward root is NaN for the first time, in step 2" in told
+    assert (
+        process.returncode == 0
+        and "notice: backward root is NaN for the first time, in step 2" in told
+    )
     for ending in ("md", "html", "json"):
         tuilab("report", "last", "-o", f"{tmp_path}/r.{ending}")
         assert "root is NaN for the first time, in step 2" in (tmp_path / f"r.{ending}").read_text()
 
 
 @pytest.mark.slow
-def test_a_command_that_steps_no_more_is_told_of_and_that_it_goes_on(root: Path, tmp_path: Path) -> None:
-    lines = [*MARKS, "for at in range(50): step(1.0); time.sleep(0.01)", "sys.stdin.readline()", "step(1.0); time.sleep(0.5)"]
-    process = start(root, "exec", "--headless", "--", *python(tmp_path, *lines), stdin=subprocess.PIPE)
+def test_a_command_that_steps_no_more_is_told_of_and_that_it_goes_on(
+    root: Path, tmp_path: Path
+) -> None:
+    lines = [
+        *MARKS,
+        "for at in range(50): step(1.0); time.sleep(0.01)",
+        "sys.stdin.readline()",
+        "step(1.0); time.sleep(0.5)",
+    ]
+    process = start(
+        root, "exec", "--headless", "--", *python(tmp_path, *lines), stdin=subprocess.PIPE
+    )
     assert process.stderr and process.stderr.readline().endswith("; its processes are waiting\n")
 
     _, told = process.communicate("go on\n", timeout=60)
     assert told.startswith("tuilab: steps continue, after ") and process.returncode == 0
 
 
-def test_an_optimizer_that_is_not_there_is_told_with_those_that_are(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_an_optimizer_that_is_not_there_is_told_with_those_that_are(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     steps = python(tmp_path, *MARKS, "for at in range(5): step(1.0)")
     tuilab("exec", "--quiet", "--step-of", "Adam", "--", *steps)
     wrong = look(store.find("last", root)).summary.unavailable["--step-of"]
@@ -490,7 +634,9 @@ def test_an_optimizer_that_is_not_there_is_told_with_those_that_are(tuilab: Tuil
     assert "--step-of" not in look(store.find("last", root)).summary.unavailable
 
 
-def test_marks_that_are_removed_leave_the_command_alone_and_are_told_of(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_marks_that_are_removed_leave_the_command_alone_and_are_told_of(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     lines = [
         *MARKS,
         "import shutil",
@@ -518,15 +664,21 @@ def test_what_fails_at_watching_is_told_once_and_the_command_goes_on(tmp_path: P
     turns.take()
 
     assert (len(calls), journal.written) == (1, 1)
-    assert b"tuilab failed to watch it: ValueError: odd" in (tmp_path / "worker-0.jsonl").read_bytes()
+    assert (
+        b"tuilab failed to watch it: ValueError: odd" in (tmp_path / "worker-0.jsonl").read_bytes()
+    )
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a worker ends with its pipes open
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # a worker ends with its pipes open
 def test_command_without_a_folder_for_marks_runs_unwatched(tmp_path: Path) -> None:
     stream = tmp_path / "worker-0.jsonl"
     journal = Writer(stream)
 
-    ended = run_watched(CommandOrder(words=["sh", "-c", "exit 7"]), tmp_path / "absent" / "marks", journal)
+    ended = run_watched(
+        CommandOrder(words=["sh", "-c", "exit 7"]), tmp_path / "absent" / "marks", journal
+    )
 
     assert ended.code == 7
     (told,) = read_stream(stream)

@@ -41,7 +41,9 @@ def test_programs_that_follow_each_other_under_one_pid_lose_no_mark(tmp_path: Pa
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_losses_of_programs_under_one_pid_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_of_programs_under_one_pid_add_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     room = layout.SIZE // layout.SLOT - layout.FIRST
     marks = Marks(tmp_path)
     for lost in (3, 5, 2):
@@ -57,7 +59,9 @@ def test_losses_of_programs_under_one_pid_add_up(tmp_path: Path, monkeypatch: py
     assert process.lost == 10
 
 
-def test_a_name_without_room_is_kept_until_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_without_room_is_kept_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     troubles: list[OSError] = []
     fill_disk(monkeypatch)
     ring = Ring(str(tmp_path), troubles.append)
@@ -74,7 +78,9 @@ def test_a_name_without_room_is_kept_until_there_is_room(tmp_path: Path, monkeyp
     assert process.lost == 1
 
 
-def test_names_that_fill_a_file_go_on_in_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_fill_a_file_go_on_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill_disk(monkeypatch)
     ring = Ring(str(tmp_path))
     for number in range(150):

@@ -17,7 +17,10 @@ AVOIDABLE = "largest avoidable part: "
             {"waits for data": 43, "backward": 30, "optimizer": 27},
             AVOIDABLE + "waits for data, 43 %; use more DataLoader workers",
         ),
-        ({"waits for data": 12, "logging": 30, "rest": 29}, AVOIDABLE + "logging, 30 %; log fewer values"),
+        (
+            {"waits for data": 12, "logging": 30, "rest": 29},
+            AVOIDABLE + "logging, 30 %; log fewer values",
+        ),
         (
             {"waits for data": 12, "backward": 30, "optimizer": 38},
             AVOIDABLE + "optimizer, 38 %; try an optimizer with fused=True",
@@ -26,19 +29,33 @@ AVOIDABLE = "largest avoidable part: "
             {"waits for data": 9, "forward": 20, "backward": 30, "rest": 39},
             AVOIDABLE + "rest, 39 %; check the rest of the loop",
         ),
-        ({"waits for data": 9, "forward": 30, "backward": 50, "rest": 9}, "largest part: forward and backward, 80 %; try"),
+        (
+            {"waits for data": 9, "forward": 30, "backward": 50, "rest": 9},
+            "largest part: forward and backward, 80 %; try",
+        ),
         (
             {"backward": 60, "optimizer": 10, "forward + rest": 30},
             "largest part: backward, 60 %; try bfloat16 or torch.compile",
         ),
-        ({"backward": 30, "optimizer": 10, "forward + rest": 60}, ""),  # of which nobody knows what it is
-        ({"backward": 2, "optimizer": 1, "forward + rest": 97}, AVOIDABLE + "forward + rest, 97 % (backward, usually longer"),
+        (
+            {"backward": 30, "optimizer": 10, "forward + rest": 60},
+            "",
+        ),  # of which nobody knows what it is
+        (
+            {"backward": 2, "optimizer": 1, "forward + rest": 97},
+            AVOIDABLE + "forward + rest, 97 % (backward, usually longer",
+        ),
         ({"backward": 15, "optimizer": 40, "forward + rest": 45}, AVOIDABLE + "optimizer, 40 %"),
-        ({"optimizer": 10, "forward + rest": 90}, ""),  # beside no backward that it could be held against
+        (
+            {"optimizer": 10, "forward + rest": 90},
+            "",
+        ),  # beside no backward that it could be held against
         ({}, ""),
     ],
 )
-def test_the_part_that_most_could_be_gained_of_is_told(shares: dict[str, float], begins: str) -> None:
+def test_the_part_that_most_could_be_gained_of_is_told(
+    shares: dict[str, float], begins: str
+) -> None:
     said = next_step(shares, LEAST)
 
     assert said.startswith(begins)
@@ -48,7 +65,9 @@ def test_the_part_that_most_could_be_gained_of_is_told(shares: dict[str, float],
 
 def test_of_several_ranks_nobody_says_that_a_backward_computes() -> None:
     assert next_step({"backward": 90}, LEAST, is_alone=False) == ""
-    assert next_step({"backward": 70, "optimizer": 30}, LEAST, is_alone=False).startswith(AVOIDABLE + "optimizer")
+    assert next_step({"backward": 70, "optimizer": 30}, LEAST, is_alone=False).startswith(
+        AVOIDABLE + "optimizer"
+    )
 
 
 @pytest.mark.parametrize("part", ["waits for data", "optimizer"])
@@ -60,23 +79,76 @@ def test_a_lesson_that_is_named_is_there(part: str) -> None:
 
 def loads(*workers: int, is_iterable: bool = False) -> dict[str, object]:
     """Return what a process on four cores says that began loaders with so many workers."""
-    return {"cores": 4, "loaders": [{"workers": count, "is_iterable": is_iterable} for count in workers]}
+    return {
+        "cores": 4,
+        "loaders": [{"workers": count, "is_iterable": is_iterable} for count in workers],
+    }
 
 
 @pytest.mark.parametrize(
     ("own", "others", "cores", "says"),
     [
-        (loads(0), [], 4, "use more DataLoader workers (now 0, for 4 cores), or do less work for each item"),
-        (loads(2, 0), [], 64, "use more DataLoader workers (now 2, for 4 cores), or do less work for each item"),
-        (loads(4), [], 4, "do less work for each item, or prepare batches in advance; 4 processes load data already"),
-        (loads(2), [], 2, "do less work for each item, or prepare batches in advance; 2 processes load data already"),
-        (loads(1), [loads(1), loads(2)], 4, "do less work for each item, or prepare batches in advance; 4 processes"),
-        (loads(0), [loads(0)], 2, "do less work for each item, or prepare batches in advance; 2 processes load"),
-        (loads(0), [{}], 2, "do less work for each item, or prepare batches in advance; 2 processes load"),
-        (loads(0), [], 1, "do less work for each item, or prepare batches in advance; 1 process loads data already"),
-        (loads(1, is_iterable=True), [], 4, "use more DataLoader workers (now 1, for 4 cores), if the IterableDataset"),
+        (
+            loads(0),
+            [],
+            4,
+            "use more DataLoader workers (now 0, for 4 cores), or do less work for each item",
+        ),
+        (
+            loads(2, 0),
+            [],
+            64,
+            "use more DataLoader workers (now 2, for 4 cores), or do less work for each item",
+        ),
+        (
+            loads(4),
+            [],
+            4,
+            "do less work for each item, or prepare batches in advance; 4 processes load data already",
+        ),
+        (
+            loads(2),
+            [],
+            2,
+            "do less work for each item, or prepare batches in advance; 2 processes load data already",
+        ),
+        (
+            loads(1),
+            [loads(1), loads(2)],
+            4,
+            "do less work for each item, or prepare batches in advance; 4 processes",
+        ),
+        (
+            loads(0),
+            [loads(0)],
+            2,
+            "do less work for each item, or prepare batches in advance; 2 processes load",
+        ),
+        (
+            loads(0),
+            [{}],
+            2,
+            "do less work for each item, or prepare batches in advance; 2 processes load",
+        ),
+        (
+            loads(0),
+            [],
+            1,
+            "do less work for each item, or prepare batches in advance; 1 process loads data already",
+        ),
+        (
+            loads(1, is_iterable=True),
+            [],
+            4,
+            "use more DataLoader workers (now 1, for 4 cores), if the IterableDataset",
+        ),
         ({}, [], 4, "use more DataLoader workers, or do less work for each item"),
-        ({"loaders": [{"workers": "many"}, 3], "cores": "all"}, [], 4, "use more DataLoader workers, or do less work"),
+        (
+            {"loaders": [{"workers": "many"}, 3], "cores": "all"},
+            [],
+            4,
+            "use more DataLoader workers, or do less work",
+        ),
     ],
 )
 def test_advice_on_data_looks_at_workers_and_cores(
@@ -84,7 +156,9 @@ def test_advice_on_data_looks_at_workers_and_cores(
 ) -> None:
     loading = loading_of(own, others, cores)
 
-    assert next_step({"waits for data": 40}, LEAST, loading=loading).startswith(f"{AVOIDABLE}waits for data, 40 %; {says}")
+    assert next_step({"waits for data": 40}, LEAST, loading=loading).startswith(
+        f"{AVOIDABLE}waits for data, 40 %; {says}"
+    )
 
 
 def test_advice_on_data_of_a_busy_machine_is_no_more_workers() -> None:
@@ -101,4 +175,7 @@ def test_advice_on_data_of_workers_that_leave_cores_idle_is_more_workers() -> No
     loading = loading_of(loads(2), [], 2, are_idle=True)
 
     said = next_step({"waits for data": 40}, LEAST, loading=loading)
-    assert "40 %; use more DataLoader workers (now 2, for 2 cores that are partly idle), or do less work" in said
+    assert (
+        "40 %; use more DataLoader workers (now 2, for 2 cores that are partly idle), or do less work"
+        in said
+    )

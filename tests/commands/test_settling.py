@@ -47,4 +47,6 @@ def test_steps_that_take_turns_in_waiting_count_as_all_of_them_together() -> Non
     found = steady([0.04 if step % 4 == 0 else 0.001 for step in range(80)])
 
     assert found is not None
-    assert found.step_s == pytest.approx((0.04 + 3 * 0.001) / 4, rel=0.05)  # a window is no whole number of turns
+    assert found.step_s == pytest.approx(
+        (0.04 + 3 * 0.001) / 4, rel=0.05
+    )  # a window is no whole number of turns

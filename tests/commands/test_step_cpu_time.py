@@ -25,7 +25,9 @@ MS = 1_000_000
 STEPPED = layout.last_of(layout.STEPPED, 1)
 
 
-def reading(thread_ms: int, waits: int = 1, delay_ms: float | None = None, process_ms: int | None = None) -> Reading:
+def reading(
+    thread_ms: int, waits: int = 1, delay_ms: float | None = None, process_ms: int | None = None
+) -> Reading:
     process_ns = (thread_ms if process_ms is None else process_ms) * MS
     return Reading(thread_ms * MS, process_ns, waits, None if delay_ms is None else delay_ms * MS)
 
@@ -38,19 +40,28 @@ def taken(*ends: tuple[int, Reading | None]) -> list[CoreTime | None]:
 
 def test_time_off_the_core_of_a_thread_that_never_waits_is_delay() -> None:
     assert taken((0, reading(5, delay_ms=3)), (100, reading(25)))[1] == CoreTime(
-        steps=1, wall_ns=100 * MS, thread_ns=20 * MS, process_ns=20 * MS, delayed_ns=80 * MS, waited_ns=0
+        steps=1,
+        wall_ns=100 * MS,
+        thread_ns=20 * MS,
+        process_ns=20 * MS,
+        delayed_ns=80 * MS,
+        waited_ns=0,
     )
 
 
 def test_time_off_the_core_of_a_thread_that_waits_is_delay_as_far_as_the_kernel_counts_it() -> None:
-    _, calm, waiting = taken((0, reading(0, 1, 7)), (100, reading(20)), (200, reading(40, 2, 7 + 80 + 50)))
+    _, calm, waiting = taken(
+        (0, reading(0, 1, 7)), (100, reading(20)), (200, reading(40, 2, 7 + 80 + 50))
+    )
 
     assert calm is not None and (calm.delayed_ns, calm.waited_ns) == (80 * MS, 0)
     assert waiting is not None and (waiting.delayed_ns, waiting.waited_ns) == (50 * MS, 30 * MS)
 
 
 @pytest.mark.parametrize("delays_ms", [(None, None), (7, None), (None, 60)])
-def test_thread_that_waits_has_no_delay_if_the_kernel_does_not_count_it(delays_ms: tuple[float | None, ...]) -> None:
+def test_thread_that_waits_has_no_delay_if_the_kernel_does_not_count_it(
+    delays_ms: tuple[float | None, ...],
+) -> None:
     before, after = delays_ms
     _, waiting = taken((0, reading(0, 1, before)), (100, reading(20, 2, after)))
 
@@ -67,7 +78,11 @@ def test_one_reading_covers_the_steps_before_it_that_have_none() -> None:
     first, second, third = taken((0, reading(0)), (10, None), (20, reading(20)))
 
     assert (first, second) == (None, None)
-    assert third is not None and (third.steps, third.wall_ns, third.is_disturbed) == (2, 20 * MS, False)
+    assert third is not None and (third.steps, third.wall_ns, third.is_disturbed) == (
+        2,
+        20 * MS,
+        False,
+    )
 
 
 @pytest.mark.parametrize("thread_ns", [-1, 2**63 - 1])
@@ -83,7 +98,9 @@ def marks_of_steps(values: list[float], *, optimizers: int = 1) -> list[Mark]:
     for number, value in enumerate(values):
         for optimizer in range(1, optimizers + 1):
             at = number * 10 * MS + optimizer
-            marks.append(Mark(number * 4 * MS, number * 6 * MS, value, 1, optimizer, 0, layout.USED))
+            marks.append(
+                Mark(number * 4 * MS, number * 6 * MS, value, 1, optimizer, 0, layout.USED)
+            )
             marks.append(Mark(at, at, 0.0, 0, optimizer, 0, layout.STEPPED))
     return marks
 
@@ -95,11 +112,15 @@ def steps_of(marks: list[Mark]) -> list[Step]:
 
 @pytest.mark.parametrize("optimizers", [1, 2])
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, 5.0])
-def test_step_has_the_cpu_time_between_the_readings_at_its_ends(optimizers: int, value: float) -> None:
+def test_step_has_the_cpu_time_between_the_readings_at_its_ends(
+    optimizers: int, value: float
+) -> None:
     first, *others = steps_of(marks_of_steps([value] * 5, optimizers=optimizers))
 
     assert first.core_time is None
-    assert [step.core_time for step in others] == [CoreTime(1, 10 * MS, 4 * MS, 6 * MS, 6 * MS, 0)] * 4
+    assert [step.core_time for step in others] == [
+        CoreTime(1, 10 * MS, 4 * MS, 6 * MS, 6 * MS, 0)
+    ] * 4
 
 
 def test_steps_without_readings_have_no_cpu_time() -> None:
@@ -173,7 +194,9 @@ def test_readings_end_if_an_accelerator_is_used(what: str) -> None:
     assert marked.put_marks == []
 
 
-def test_kernel_that_counts_neither_waits_nor_delays_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_that_counts_neither_waits_nor_delays_is_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     marked = Marked()
     never = SimpleNamespace(getrusage=lambda _: SimpleNamespace(ru_nvcsw=0), RUSAGE_THREAD=1)
     monkeypatch.setattr(core_time, "resource", never)
@@ -191,14 +214,18 @@ def test_forked_child_reads_its_own_thread() -> None:
     if not child:
         times.forget()
         times.mark(1, STEPPED)
-        is_own = len(marked.put_marks) == 2 and marked.put_marks[1][0] < marked.put_marks[0][0] + 10**9
+        is_own = (
+            len(marked.put_marks) == 2 and marked.put_marks[1][0] < marked.put_marks[0][0] + 10**9
+        )
         os._exit(0 if is_own else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_loader_with_workers_is_known_by_them() -> None:
-    assert has_workers(SimpleNamespace(num_workers=2)) and has_workers(SimpleNamespace(_num_workers=1))
+    assert has_workers(SimpleNamespace(num_workers=2)) and has_workers(
+        SimpleNamespace(_num_workers=1)
+    )
     assert not has_workers(SimpleNamespace(num_workers=0)) and not has_workers(SimpleNamespace())
 
 
@@ -228,10 +255,15 @@ def test_sleep_in_a_step_is_waiting_and_work_is_cpu_time(watch: Watch) -> None:
 # ---- processes below
 
 
-def test_helpers_count_what_processes_below_used_since_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_helpers_count_what_processes_below_used_since_the_first_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = iter([0.0, 0.0, 0.1, 1.0, 2.0])
     used = {7: 500, 8: 0}
-    monkeypatch.setattr("tuilab.commands.cpu.helpers.presence.descendants", lambda pid: [one for one in used if used[one]])
+    monkeypatch.setattr(
+        "tuilab.commands.cpu.helpers.presence.descendants",
+        lambda pid: [one for one in used if used[one]],
+    )
     fields = lambda pid: ["S", *["0"] * 10, str(used[pid]), *["0"] * 7, "1"]  # noqa: E731
     monkeypatch.setattr("tuilab.commands.cpu.helpers.presence.stat_fields", fields)
     helpers = Helpers(1, lambda: next(clock))
@@ -252,7 +284,14 @@ def test_helpers_count_what_processes_below_used_since_the_first_look(monkeypatc
 
 
 def test_race_on_a_busy_machine_is_judged_on_cpu_time(tuilab: Tuilab, tmp_path: Path) -> None:
-    words = ("--arm", "base", "--arm", "slow: -- --cpu-ms 13 --step-ms 117", "--claim", "base 1.1x slow")
+    words = (
+        "--arm",
+        "base",
+        "--arm",
+        "slow: -- --cpu-ms 13 --step-ms 117",
+        "--claim",
+        "base 1.1x slow",
+    )
     command = ("--cpu-ms", "10", "--step-ms", "90", "--luck", "0.005")
     run = raced(tuilab, tmp_path, *words, command=command)
 
@@ -261,8 +300,16 @@ def test_race_on_a_busy_machine_is_judged_on_cpu_time(tuilab: Tuilab, tmp_path: 
     assert claim["measure"] == "cpu" and claim["estimate"] == pytest.approx(1.3, rel=0.05)
     assert "judged on CPU time: 100 % of the steps were disturbed" in claim["why"]
     rows = run["tables"][0]["rows"]
-    assert [row[0] for row in rows[:4]] == ["CPU time of a step", "fastest", "slowest", "base/arm of CPU time, mean of repeats"]
-    assert [row[0] for row in rows[4:8:3]] == ["a step on the wall clock", "base/arm on the wall clock, mean of repeats"]
+    assert [row[0] for row in rows[:4]] == [
+        "CPU time of a step",
+        "fastest",
+        "slowest",
+        "base/arm of CPU time, mean of repeats",
+    ]
+    assert [row[0] for row in rows[4:8:3]] == [
+        "a step on the wall clock",
+        "base/arm on the wall clock, mean of repeats",
+    ]
     assert "thread_s" in tuilab("report", "last", "-o", "-", "--as", "csv").stdout
     assert tuilab("verify", "last").returncode == 0
 
@@ -282,7 +329,10 @@ def test_race_of_other_work_stays_on_the_wall_clock_and_says_why(
     run = raced(tuilab, tmp_path, *words, command=("--cpu-ms", "10", "--step-ms", "90"))
 
     assert run["claims"][0]["measure"] == "wall"
-    assert f"judged on the wall clock, though 100 % of the steps were disturbed: {reason}" in run["claims"][0]["why"]
+    assert (
+        f"judged on the wall clock, though 100 % of the steps were disturbed: {reason}"
+        in run["claims"][0]["why"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -297,7 +347,9 @@ def test_race_of_other_work_stays_on_the_wall_clock_and_says_why(
 def test_result_of_exec_has_the_cpu_time_if_it_differs_clearly(
     tuilab: Tuilab, tmp_path: Path, options: tuple[str, ...], sentence: str
 ) -> None:
-    done = tuilab("exec", "--json", "--", sys.executable, trainer(tmp_path), "--step-ms", "40", *options)
+    done = tuilab(
+        "exec", "--json", "--", sys.executable, trainer(tmp_path), "--step-ms", "40", *options
+    )
 
     (run,) = json.loads(done.stdout)["runs"]
     found = [line for line in run["texts"][0]["text"].splitlines() if line.startswith("CPU time")]

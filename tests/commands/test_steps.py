@@ -20,7 +20,9 @@ from tuilab.commands.steps import Step, Steps
 from tuilab.commands.story import story_of
 
 MS = 1_000_000
-MOST_LEFT = 20  # steps of optimizers that may wait for an end, besides four times as many as a step had
+MOST_LEFT = (
+    20  # steps of optimizers that may wait for an end, besides four times as many as a step had
+)
 
 # A stretch of a training: a kind of mark, the number of its optimizer, its flags, and how often it comes.
 STRETCHES = st.lists(
@@ -46,7 +48,9 @@ def marks_of(stretches: list[tuple[int, int, int, int]]) -> list[Mark]:
 
 
 @given(stretches=STRETCHES, portion=st.sampled_from([1, 7, 1000]))
-def test_cutting_any_marks_ends_and_makes_progress(stretches: list[tuple[int, int, int, int]], portion: int) -> None:
+def test_cutting_any_marks_ends_and_makes_progress(
+    stretches: list[tuple[int, int, int, int]], portion: int
+) -> None:
     marks = marks_of(stretches)
     steps = Steps()
 
@@ -97,7 +101,9 @@ def trained_step(at_ms: int) -> list[Mark]:
 def loop(at_ms: int, number: int, flags: int = 0) -> list[Mark]:
     """Return the waits of a loop over a DataLoader with two batches: 40 ms in all."""
     begins = mark(WAITED, at_ms, at_ms + 10, name=number, flags=flags | BEGINS)
-    batches = [mark(WAITED, at_ms + at, at_ms + at + 10, name=number, flags=flags) for at in (10, 20)]
+    batches = [
+        mark(WAITED, at_ms + at, at_ms + at + 10, name=number, flags=flags) for at in (10, 20)
+    ]
     return [begins, *batches, mark(WAITED, at_ms + 30, at_ms + 40, name=number, flags=flags | ENDS)]
 
 
@@ -137,7 +143,14 @@ def test_batches_that_a_backward_uses_are_those_of_the_training() -> None:
     marks: list[Mark] = []
     for at in range(20):
         begins, first, second, ends = loop(100 * at, at + 1)
-        marks += [begins, first, mark(WENT_BACK, 100 * at + 19, 100 * at + 20), second, ends, *trained_step(100 * at)]
+        marks += [
+            begins,
+            first,
+            mark(WENT_BACK, 100 * at + 19, 100 * at + 20),
+            second,
+            ends,
+            *trained_step(100 * at),
+        ]
 
     steps, found = cut(marks)
 
@@ -148,7 +161,10 @@ def test_batches_that_a_backward_uses_are_those_of_the_training() -> None:
 def test_thread_that_fetches_ahead_keeps_no_step_waiting() -> None:
     marks: list[Mark] = [mark(WAITED, 0, 20)]
     for at in range(20):
-        marks += [mark(WAITED, 100 * at + 30, 100 * at + 95, flags=ELSEWHERE), *trained_step(100 * at)]
+        marks += [
+            mark(WAITED, 100 * at + 30, 100 * at + 95, flags=ELSEWHERE),
+            *trained_step(100 * at),
+        ]
 
     steps, found = cut(marks)
 
@@ -160,7 +176,11 @@ def test_wait_within_a_wait_counts_once() -> None:
     """A dataset may read another DataLoader itself."""
     marks: list[Mark] = []
     for at in range(20):
-        marks += [mark(WAITED, 100 * at + 5, 100 * at + 35), mark(WAITED, 100 * at, 100 * at + 40), *trained_step(100 * at)]
+        marks += [
+            mark(WAITED, 100 * at + 5, 100 * at + 35),
+            mark(WAITED, 100 * at, 100 * at + 40),
+            *trained_step(100 * at),
+        ]
 
     _, found = cut(marks)
 
@@ -170,7 +190,10 @@ def test_wait_within_a_wait_counts_once() -> None:
 def test_parts_of_steps_of_several_threads_have_no_numbers() -> None:
     marks: list[Mark] = []
     for at in range(20):
-        own = [mark(WENT_BACK, 100 * at + 10, 100 * at + 70), mark(WENT_BACK, 100 * at + 20, 100 * at + 85)]
+        own = [
+            mark(WENT_BACK, 100 * at + 10, 100 * at + 70),
+            mark(WENT_BACK, 100 * at + 20, 100 * at + 85),
+        ]
         marks += [*own, *trained_step(100 * at)[1:]]
 
     steps, found = cut(marks)

@@ -20,14 +20,20 @@ def printed(*codes: tuple[int, int]) -> str:
     """Return what torchrun prints of ranks that ended so, in the order in which it saw them."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
-    failures = {rank: ProcessFailure(local_rank=rank, pid=70 + rank, exitcode=code, error_file="") for rank, code in codes}
+    failures = {
+        rank: ProcessFailure(local_rank=rank, pid=70 + rank, exitcode=code, error_file="")
+        for rank, code in codes
+    }
     return f"{LOST}torch.distributed.elastic.multiprocessing.errors.ChildFailedError: {ChildFailedError('t.py', failures)}\n"
 
 
 @pytest.mark.parametrize(
     ("codes", "told"),
     [
-        ([(1, -signal.SIGKILL), (0, -signal.SIGTERM)], "rank 1 was ended by SIGKILL; nobody asked for that: out of memory?"),
+        (
+            [(1, -signal.SIGKILL), (0, -signal.SIGTERM)],
+            "rank 1 was ended by SIGKILL; nobody asked for that: out of memory?",
+        ),
         ([(0, -signal.SIGSEGV)], "rank 0 was ended by SIGSEGV"),
         ([(1, 1), (0, -signal.SIGTERM)], ""),
     ],
@@ -43,6 +49,8 @@ def test_what_torchrun_says_is_no_part_of_what_a_rank_said() -> None:
 
 
 def test_who_prints_the_like_is_no_harm() -> None:
-    odd = re.sub(r"time      : .*", "time      : 2026-99-99_99:99:99", printed((0, -signal.SIGKILL)))
+    odd = re.sub(
+        r"time      : .*", "time      : 2026-99-99_99:99:99", printed((0, -signal.SIGKILL))
+    )
 
     assert lost_rank_of(odd) == lost_rank_of("[1]:\n") == lost_rank_of("") == ""

@@ -24,9 +24,13 @@ ALL = "step = torch.compile(step, backend='eager')\n"
 
 
 @pytest.mark.parametrize(
-    ("compiled", "once"), [(MODEL, "back step"), (STEP, "back"), (ALL, "back")], ids=["model", "optimizer", "everything"]
+    ("compiled", "once"),
+    [(MODEL, "back step"), (STEP, "back"), (ALL, "back")],
+    ids=["model", "optimizer", "everything"],
 )
-def test_a_compiled_script_has_the_graphs_that_it_has_unwatched(tmp_path: Path, compiled: str, once: str) -> None:
+def test_a_compiled_script_has_the_graphs_that_it_has_unwatched(
+    tmp_path: Path, compiled: str, once: str
+) -> None:
     """The step of an optimizer that is compiled is not seen: its backward then tells the steps."""
     watched = run_afresh(tmp_path, HEAD + compiled + TAIL)
     plain = run_unwatched(tmp_path, HEAD + compiled + TAIL)

@@ -17,7 +17,9 @@ MS = 1_000_000
 def story(spent_ns: int) -> list[str]:
     """Return the story of a process whose steps take 2 ms, and whose marks took so long."""
     steps = Steps()
-    marks = [Mark(at * 2 * MS, at * 2 * MS + MS, 0.0, spent_ns, 1, 0, layout.STEPPED) for at in range(10)]
+    marks = [
+        Mark(at * 2 * MS, at * 2 * MS + MS, 0.0, spent_ns, 1, 0, layout.STEPPED) for at in range(10)
+    ]
     return [*story_of(Process(1), steps, steps.take(marks) + steps.finish())]
 
 
@@ -31,7 +33,15 @@ def test_where_no_mark_tells_it_the_cost_is_not_told_as_nothing() -> None:
 
 def test_a_mark_is_read_as_it_was_put(tmp_path: Path) -> None:
     put = [
-        Mark(1, -(2**62), -1.5, 2**32 - 1, 60_000, layout.LATE | layout.TIMED | layout.WITHIN, layout.HELD),
+        Mark(
+            1,
+            -(2**62),
+            -1.5,
+            2**32 - 1,
+            60_000,
+            layout.LATE | layout.TIMED | layout.WITHIN,
+            layout.HELD,
+        ),
         Mark(2**62, 3, float("inf"), 0, 0, 0, layout.STEPPED),
     ]
     ring = Ring(str(tmp_path))
@@ -44,7 +54,9 @@ def test_a_mark_is_read_as_it_was_put(tmp_path: Path) -> None:
 
 @pytest.mark.real_torch
 @pytest.mark.parametrize(("how", "kinds"), [("all", "wait wait back step"), ("steps", "step")])
-def test_every_mark_tells_what_watching_took_since_the_one_before(watch: Watch, how: str, kinds: str) -> None:
+def test_every_mark_tells_what_watching_took_since_the_one_before(
+    watch: Watch, how: str, kinds: str
+) -> None:
     seen = watch(
         """
         from torch.utils.data import DataLoader

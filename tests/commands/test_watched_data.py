@@ -91,7 +91,12 @@ thread.start(); thread.join()
     )
 
     waits = [(mark.name, mark.flags) for mark in seen.marks if mark.kind == layout.WAITED]
-    begins, ends, off, elsewhere = layout.BEGINS, layout.ENDS, layout.WITHOUT_GRADIENTS, layout.ELSEWHERE
+    begins, ends, off, elsewhere = (
+        layout.BEGINS,
+        layout.ENDS,
+        layout.WITHOUT_GRADIENTS,
+        layout.ELSEWHERE,
+    )
     assert waits[:5] == [(1, begins), (1, 0), (1, 0), (1, 0), (1, ends)]
     assert waits[5:9] == [(2, off | begins), (2, off), (2, off), (2, off | ends)]
     assert waits[9:] == [(3, elsewhere | begins), (3, elsewhere), (3, elsewhere | ends)]

@@ -15,8 +15,13 @@ STEPS = "o = sgd()\nfor _ in range(7): loss().backward(); o.step()\n"
 
 
 @pytest.mark.real_torch
-@pytest.mark.parametrize(("ending", "code"), [("os._exit(3)", 3), ("import signal; os.kill(os.getpid(), 9)", -signal.SIGKILL)])
-def test_a_script_that_ends_at_once_has_left_every_mark(watch: Watch, ending: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [("os._exit(3)", 3), ("import signal; os.kill(os.getpid(), 9)", -signal.SIGKILL)],
+)
+def test_a_script_that_ends_at_once_has_left_every_mark(
+    watch: Watch, ending: str, code: int
+) -> None:
     seen = watch(STEPS + ending, fails=True)
 
     assert seen.done.returncode == code
@@ -35,9 +40,14 @@ def test_a_script_that_executes_itself_goes_on_in_files_of_the_same_process(tmp_
 
 @pytest.mark.real_torch
 def test_torch_lets_the_watcher_in_by_its_own_door(tmp_path: Path) -> None:
-    seen = run_afresh(tmp_path, STEPS + "print(sys.argv, os.path.basename(sys.argv[0]))", words=("a", "b"))
+    seen = run_afresh(
+        tmp_path, STEPS + "print(sys.argv, os.path.basename(sys.argv[0]))", words=("a", "b")
+    )
 
-    assert (seen.done.stderr, seen.done.stdout) == ("", f"['{tmp_path}/script.py', 'a', 'b'] script.py\n")
+    assert (seen.done.stderr, seen.done.stdout) == (
+        "",
+        f"['{tmp_path}/script.py', 'a', 'b'] script.py\n",
+    )
     assert seen.kinds == " ".join(["back step"] * 7)
     assert ended_at(seen) == ["step"] * 7 + ["end"]
 
@@ -49,19 +59,29 @@ def test_modules_of_the_users_that_are_named_like_ours_are_theirs(tmp_path: Path
         (tmp_path / f"{name}.py").write_text(f"print('their own {name}')\n")
 
     seen = run_afresh(tmp_path, "import tuilab, tuilab_watch\n" + STEPS)
-    assert (seen.done.stderr, seen.done.stdout) == ("", "their own tuilab\ntheir own tuilab_watch\n")
+    assert (seen.done.stderr, seen.done.stdout) == (
+        "",
+        "their own tuilab\ntheir own tuilab_watch\n",
+    )
     assert seen.kinds == " ".join(["back step"] * 7)
 
 
 @pytest.mark.real_torch
 @pytest.mark.parametrize("how", ["all", "steps"])
-def test_where_the_folder_for_marks_is_gone_the_script_runs_as_ever(watch: Watch, tmp_path: Path, how: str) -> None:
+def test_where_the_folder_for_marks_is_gone_the_script_runs_as_ever(
+    watch: Watch, tmp_path: Path, how: str
+) -> None:
     """Before torch is loaded, and while it steps."""
     gone = f"import shutil, _tuilab_watch; shutil.rmtree({str(tmp_path / 'marks')!r}); print('trains')\n"
     again = "_tuilab_watch._watcher = None; _tuilab_watch.begin(); _tuilab_watch.log(1, {'loss': 0.5}); "
 
     seen = watch(gone + again + STEPS, how)
-    assert (seen.done.returncode, seen.done.stderr, seen.done.stdout, seen.marks) == (0, "", "trains\n", [])
+    assert (seen.done.returncode, seen.done.stderr, seen.done.stdout, seen.marks) == (
+        0,
+        "",
+        "trains\n",
+        [],
+    )
 
 
 @pytest.fixture
@@ -71,7 +91,10 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     folder.mkdir()
 
     def mount(size: int) -> Path:
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tuilab", str(folder)], capture_output=True)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tuilab", str(folder)],
+            capture_output=True,
+        )
         if done.returncode:
             pytest.skip("mounting a small disk needs root")
         return folder
@@ -89,15 +112,21 @@ for at in range(20_000): ring.mark(3, at, at + 1)
 """
 
 
-def test_marks_that_have_no_room_on_the_disk_are_counted(small_disk: Callable[[int], Path], tmp_path: Path) -> None:
+def test_marks_that_have_no_room_on_the_disk_are_counted(
+    small_disk: Callable[[int], Path], tmp_path: Path
+) -> None:
     from tests.commands.warm_script import INSIDE
 
     folder = small_disk(layout.SIZE + 4096)
-    done = subprocess.run(["python3", "-c", RING, str(folder), INSIDE], capture_output=True, text=True)
+    done = subprocess.run(
+        ["python3", "-c", RING, str(folder), INSIDE], capture_output=True, text=True
+    )
 
     found = seen(folder, done)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [mark.began for mark in found.marks] == list(range(layout.SIZE // layout.SLOT - layout.FIRST))
+    assert [mark.began for mark in found.marks] == list(
+        range(layout.SIZE // layout.SLOT - layout.FIRST)
+    )
 
 
 @pytest.mark.real_torch

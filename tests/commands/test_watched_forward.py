@@ -46,7 +46,9 @@ def test_a_forward_within_a_closure_is_none_of_the_optimizer() -> None:
     """Of 10 ms the closure takes 8, of which the forward has 3 and the backward 4."""
     took = [(layout.WENT_FORWARD, 1, 4), (layout.WENT_BACK, 5, 9), (layout.STEPPED, 0, 10)]
     marks = [
-        Mark((began + at) * MS, (ended + at) * MS, 0.0, 0, 1, 0, kind) for at in (0, 10, 20) for kind, began, ended in took
+        Mark((began + at) * MS, (ended + at) * MS, 0.0, 0, 1, 0, kind)
+        for at in (0, 10, 20)
+        for kind, began, ended in took
     ]
 
     *_, last = Steps().take(marks)
@@ -57,7 +59,9 @@ def test_a_forward_within_a_closure_is_none_of_the_optimizer() -> None:
 def parts_of_last(took: list[tuple[int, int, int]]) -> dict[str, float]:
     """Return the parts of the last of three steps of 10 ms, in ms, whose marks began and ended at these times of it."""
     marks = [
-        Mark((began + at) * MS, (ended + at) * MS, 0.0, 0, 1, 0, kind) for at in (0, 10, 20) for kind, began, ended in took
+        Mark((began + at) * MS, (ended + at) * MS, 0.0, 0, 1, 0, kind)
+        for at in (0, 10, 20)
+        for kind, began, ended in took
     ]
     *_, last = Steps().take(marks)
     return {part: ns / MS for part, ns in parts_of(last).items()}
@@ -67,12 +71,34 @@ def parts_of_last(took: list[tuple[int, int, int]]) -> dict[str, float]:
     ("took", "data", "forward", "backward", "optimizer", "logging", "rest"),
     [
         ([(LOGS, 2, 4), (FORWARD, 1, 5), (BACK, 5, 8), (STEP, 9, 10)], 0, 2, 3, 1, 2, 2),
-        ([(LOGS, 1, 2), (WAITS, 0, 3), (FORWARD, 3, 5), (BACK, 5, 8), (STEP, 9, 10)], 2, 2, 3, 1, 1, 1),
-        ([(LOGS, 2, 3), (FORWARD, 1, 4), (BACK, 4, 8), (LOGS, 8, 9), (STEP, 0, 10)], 0, 2, 4, 1, 2, 1),
+        (
+            [(LOGS, 1, 2), (WAITS, 0, 3), (FORWARD, 3, 5), (BACK, 5, 8), (STEP, 9, 10)],
+            2,
+            2,
+            3,
+            1,
+            1,
+            1,
+        ),
+        (
+            [(LOGS, 2, 3), (FORWARD, 1, 4), (BACK, 4, 8), (LOGS, 8, 9), (STEP, 0, 10)],
+            0,
+            2,
+            4,
+            1,
+            2,
+            1,
+        ),
         ([(FORWARD, 1, 4), (LOGS, 6, 7), (BACK, 4, 8), (STEP, 9, 10)], 0, 3, 3, 1, 1, 2),
         ([(LOGS, 2, 3), (FORWARD, 1, 4), (STEP, 0, 10)], 0, 2, 0, 7, 1, 0),
     ],
-    ids=["in the forward", "in a dataset", "in a closure", "in the backward", "in a closure without a backward"],
+    ids=[
+        "in the forward",
+        "in a dataset",
+        "in a closure",
+        "in the backward",
+        "in a closure without a backward",
+    ],
 )
 def test_logging_is_a_part_of_its_own_wherever_it_happens(
     took: list[tuple[int, int, int]],
@@ -102,7 +128,19 @@ def test_logging_on_a_gpu_takes_what_the_gpu_does_not_work() -> None:
     for at in range(4):
         marks.append(Mark(at * 100, at * 100 + 50, 0.0, 0, 0, 0, LOGS))
         for place, (kind, took, since) in enumerate(on_gpu, 50):
-            marks.append(Mark(at * 100 + place, at * 100 + place + 1, 0.0, 0, 1, 0, kind, gpu_ns=took, gpu_since_ns=since))
+            marks.append(
+                Mark(
+                    at * 100 + place,
+                    at * 100 + place + 1,
+                    0.0,
+                    0,
+                    1,
+                    0,
+                    kind,
+                    gpu_ns=took,
+                    gpu_since_ns=since,
+                )
+            )
 
     *_, last = Steps().take(marks)
     assert (last.took_ns, last.forward_ns, last.logging_ns, last.rest_ns) == (78, 30, 3, 0)
@@ -127,9 +165,15 @@ def test_what_a_module_of_lightning_logs_is_none_of_its_forward(watch: Watch) ->
         """)
     )
 
-    last = [mark for mark in seen.marks if mark.kind in (layout.LOGGER_CALL, layout.WENT_FORWARD)][-3:]
+    last = [mark for mark in seen.marks if mark.kind in (layout.LOGGER_CALL, layout.WENT_FORWARD)][
+        -3:
+    ]
     took = [mark.ended - mark.began for mark in last]
-    assert [mark.kind for mark in last] == [layout.LOGGER_CALL, layout.LOGGER_CALL, layout.WENT_FORWARD]
+    assert [mark.kind for mark in last] == [
+        layout.LOGGER_CALL,
+        layout.LOGGER_CALL,
+        layout.WENT_FORWARD,
+    ]
     assert seen.steps[-1].logging_ns == took[0] + took[1]
     assert seen.steps[-1].forward_ns == took[2] - took[0] - took[1]
 
@@ -138,7 +182,17 @@ def test_on_a_gpu_a_forward_takes_what_it_takes_there() -> None:
     """A step is what lies between the ends on the GPU, which the host has launched long before; the closure's is the same."""
     on_gpu = [(layout.WENT_FORWARD, 30, 31), (layout.WENT_BACK, 40, 41), (layout.STEPPED, 5, 6)]
     marks = [
-        Mark(at * 100 + place, at * 100 + place + 1, 0.0, 0, 1, 0, kind, gpu_ns=took, gpu_since_ns=since)
+        Mark(
+            at * 100 + place,
+            at * 100 + place + 1,
+            0.0,
+            0,
+            1,
+            0,
+            kind,
+            gpu_ns=took,
+            gpu_since_ns=since,
+        )
         for at in range(4)
         for place, (kind, took, since) in enumerate(on_gpu)
     ]
@@ -174,5 +228,8 @@ def test_a_forward_that_raises_raises_what_it_raised(watch: Watch) -> None:
         """)
     )
 
-    assert seen.done.stdout == "Strategy.training_step() missing 1 required positional argument: 'scale'\n" * 3
+    assert (
+        seen.done.stdout
+        == "Strategy.training_step() missing 1 required positional argument: 'scale'\n" * 3
+    )
     assert seen.kinds == "back step " * 2 + "back step"

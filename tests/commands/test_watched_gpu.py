@@ -44,7 +44,8 @@ class Cuda:
     def memory_stats_as_nested_dict(self, device: int) -> dict[str, Any]:
         self.asked += 1
         return {
-            f"{name}_bytes": {"all": {"current": at, "peak": 10 * at}} for at, name in enumerate(("allocated", "reserved"), 1)
+            f"{name}_bytes": {"all": {"current": at, "peak": 10 * at}}
+            for at, name in enumerate(("allocated", "reserved"), 1)
         }
 
     def get_device_properties(self, device: int) -> Any:
@@ -63,10 +64,20 @@ def marks(cuda: Cuda) -> list[Mark]:
     """The marks of a training, each step of which is a backward and an optimizer."""
     found: list[Mark] = []
 
-    def mark(kind: int, began: int, ended: int, value: float = 0.0, number: int = 0, name: int = 0, flags: int = 0) -> None:
+    def mark(
+        kind: int,
+        began: int,
+        ended: int,
+        value: float = 0.0,
+        number: int = 0,
+        name: int = 0,
+        flags: int = 0,
+    ) -> None:
         found.append(Mark(began, ended, value, number, name, flags, kind))
 
-    watcher: Any = SimpleNamespace(mark=mark, name=lambda words: 1, fail=lambda problem: pytest.fail(repr(problem)))
+    watcher: Any = SimpleNamespace(
+        mark=mark, name=lambda words: 1, fail=lambda problem: pytest.fail(repr(problem))
+    )
     gpu = watched.Gpu(watcher, 0)
     for step in range(STEPS):
         for place, (kind, took_ms) in enumerate(((layout.WENT_BACK, 3), (layout.STEPPED, 1))):
@@ -82,21 +93,29 @@ def test_steps_are_what_the_gpu_took(marks: list[Mark], cuda: Cuda) -> None:
     steps = Steps()
     found = steps.take(marks) + steps.finish()
 
-    assert [(step.took_ns, step.backward_ns, step.optimizer_ns) for step in found[1:]] == [(6 * MS, 3 * MS, MS)] * (STEPS - 1)
+    assert [(step.took_ns, step.backward_ns, step.optimizer_ns) for step in found[1:]] == [
+        (6 * MS, 3 * MS, MS)
+    ] * (STEPS - 1)
     assert cuda.streams == {"the stream of 0"}
 
 
-def test_what_torch_holds_is_asked_at_once_with_its_peak_and_not_with_each_step(marks: list[Mark], cuda: Cuda) -> None:
+def test_what_torch_holds_is_asked_at_once_with_its_peak_and_not_with_each_step(
+    marks: list[Mark], cuda: Cuda
+) -> None:
     (held,) = [mark for mark in marks if mark.kind == layout.HELD]
 
     assert (held.began, held.ended, held.value) == (1, 2, 10.0)
     assert cuda.asked == 1
 
 
-def test_of_a_gpu_that_has_allocated_nothing_nothing_is_held(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_gpu_that_has_allocated_nothing_nothing_is_held(
+    cuda: Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: list[Any] = []
     monkeypatch.setattr(cuda, "memory_stats_as_nested_dict", lambda device: {})
-    watcher: Any = SimpleNamespace(mark=lambda *given: found.append(given), name=lambda words: 1, fail=pytest.fail)
+    watcher: Any = SimpleNamespace(
+        mark=lambda *given: found.append(given), name=lambda words: 1, fail=pytest.fail
+    )
     watched.Gpu(watcher, 0).land()
 
     assert found == [(layout.HELD, 0, 0, 0.0, 0, 1)]

@@ -121,7 +121,11 @@ def test_a_logger_that_is_loaded_late_is_found_a_few_steps_later(watch: Watch) -
     load = "module('torch.utils.tensorboard.writer', SummaryWriter=SummaryWriter); w = SummaryWriter()\n"
 
     seen = watch(
-        LOADED + WRITER + "train(); train(); train()\n" + load + "for at in range(20): w.add_scalar('a', at, at); train()"
+        LOADED
+        + WRITER
+        + "train(); train(); train()\n"
+        + load
+        + "for at in range(20): w.add_scalar('a', at, at); train()"
     )
     assert [told.value for told in seen.told] == list(range(7, 20))
 

@@ -45,7 +45,9 @@ def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
     (tmp_path / "marks").mkdir()
     (tmp_path / "train.py").write_text(SCRIPT)
     reading, writing = os.pipe()
-    command = start([sys.executable, "train.py"], tmp_path / "marks", "all", folder=str(tmp_path), stdin=reading)
+    command = start(
+        [sys.executable, "train.py"], tmp_path / "marks", "all", folder=str(tmp_path), stdin=reading
+    )
     ran = Ran(command.pid)
 
     def is_seen() -> bool:

@@ -99,7 +99,9 @@ def test_what_gradscaler_leaves_out_is_told(watch: Watch, fused: bool) -> None:
     """)
 
     assert seen.kinds == "back step back step back skip back step back step"
-    assert seen.roots == [float(line) for line in seen.done.stdout.split()]  # and not as it was scaled
+    assert seen.roots == [
+        float(line) for line in seen.done.stdout.split()
+    ]  # and not as it was scaled
 
 
 def test_what_is_scaled_carries_nothing_of_the_watcher(watch: Watch) -> None:
@@ -118,7 +120,9 @@ def test_what_is_scaled_carries_nothing_of_the_watcher(watch: Watch) -> None:
 
 
 @pytest.mark.slow
-def test_modes_and_classes_of_tensors_hear_of_nothing_that_the_script_does_not_do(watch: Watch, tmp_path: Path) -> None:
+def test_modes_and_classes_of_tensors_hear_of_nothing_that_the_script_does_not_do(
+    watch: Watch, tmp_path: Path
+) -> None:
     script = """
         from torch.overrides import TorchFunctionMode
         from torch.utils._python_dispatch import TorchDispatchMode
@@ -172,7 +176,9 @@ def test_lbfgs_is_one_step_of_many_backwards(watch: Watch) -> None:
 
     assert seen.kinds == "back back back step back back back step back back back step"
     assert [step.backwards for step in seen.steps] == [3, 3, 3]
-    assert all(step.backward_ns + step.optimizer_ns <= (step.took_ns or step.ended) for step in seen.steps)
+    assert all(
+        step.backward_ns + step.optimizer_ns <= (step.took_ns or step.ended) for step in seen.steps
+    )
 
 
 def test_a_gan_steps_as_often_as_its_rarest_optimizer(watch: Watch) -> None:
@@ -184,7 +190,9 @@ def test_a_gan_steps_as_often_as_its_rarest_optimizer(watch: Watch) -> None:
     """)
 
     assert seen.optimizers[:3] == ["Adam 1", "Adam 1", "SGD 2"]
-    assert [(step.optimized, step.backwards, len(step.roots)) for step in seen.steps] == [(3, 3, 2)] * 4
+    assert [(step.optimized, step.backwards, len(step.roots)) for step in seen.steps] == [
+        (3, 3, 2)
+    ] * 4
 
 
 def test_two_losses_of_two_optimizers_are_two_curves(watch: Watch) -> None:
@@ -195,10 +203,15 @@ def test_two_losses_of_two_optimizers_are_two_curves(watch: Watch) -> None:
             first.backward(); second.backward(); a.step(); b.step()
     """)
 
-    assert [sorted(step.roots) == sorted({mark.name for mark in seen.marks if mark.name}) for step in seen.steps] == [True] * 3
+    assert [
+        sorted(step.roots) == sorted({mark.name for mark in seen.marks if mark.name})
+        for step in seen.steps
+    ] == [True] * 3
 
 
-def test_of_a_step_with_a_closure_the_optimizer_has_what_comes_behind_the_backward(watch: Watch) -> None:
+def test_of_a_step_with_a_closure_the_optimizer_has_what_comes_behind_the_backward(
+    watch: Watch,
+) -> None:
     seen = watch("""
         o = sgd()
         def closure(): o.zero_grad(); l = loss(); l.backward(); return l
@@ -207,7 +220,9 @@ def test_of_a_step_with_a_closure_the_optimizer_has_what_comes_behind_the_backwa
 
     marks = [mark for mark in seen.marks if mark.kind in KINDS]
     pairs = zip(marks[::2], marks[1::2], strict=True)
-    assert [step.optimizer_ns for step in seen.steps] == [step.ended - back.ended for back, step in pairs]
+    assert [step.optimizer_ns for step in seen.steps] == [
+        step.ended - back.ended for back, step in pairs
+    ]
     assert all((step.rest_ns or 0) > 0 for step in seen.steps[1:])
 
 
@@ -238,10 +253,14 @@ def test_a_dozen_optimizers_in_the_backward_are_one_step(watch: Watch) -> None:
     found = steps.take(seen.marks) + steps.finish()
     assert steps.ends_with == BACKWARDS
     assert [(step.optimized, step.backwards, len(step.roots)) for step in found] == [(12, 1, 1)] * 4
-    assert all(step.backward_ns + step.optimizer_ns <= (step.took_ns or step.ended) for step in found)
+    assert all(
+        step.backward_ns + step.optimizer_ns <= (step.took_ns or step.ended) for step in found
+    )
 
 
-def test_a_fold_that_begins_with_an_optimizer_of_its_own_goes_on_with_the_steps(watch: Watch) -> None:
+def test_a_fold_that_begins_with_an_optimizer_of_its_own_goes_on_with_the_steps(
+    watch: Watch,
+) -> None:
     """The number of one that is gone is taken over, also where its id is used again; one that is kept is not waited for."""
     seen = watch("""
         def fold():
@@ -353,7 +372,10 @@ def test_first_step_that_does_not_end_is_told_as_that(watch: Watch, tmp_path: Pa
 
     assert steps.take(seen.marks) + steps.finish() == []
     why = why_unseen(marks, Ran(0), [steps])
-    assert why == "the first step of an optimizer started, but did not end; seen: 6 backwards, 0 batches from DataLoaders"
+    assert (
+        why
+        == "the first step of an optimizer started, but did not end; seen: 6 backwards, 0 batches from DataLoaders"
+    )
 
 
 def test_backward_within_a_long_first_step_ends_no_step(watch: Watch) -> None:
@@ -364,6 +386,8 @@ def test_backward_within_a_long_first_step_ends_no_step(watch: Watch) -> None:
         found += steps.take([mark._replace(began=at * SECOND_NS, ended=at * SECOND_NS)])
     found += steps.finish()
 
-    assert seen.kinds.split().index("step") > 10  # seconds, after which no optimizer is waited for that has not begun
+    assert (
+        seen.kinds.split().index("step") > 10
+    )  # seconds, after which no optimizer is waited for that has not begun
     assert [step.optimized for step in found] == [1, 1]
     assert steps.ends_with != BACKWARDS

@@ -45,7 +45,9 @@ CALLS = use_scaler, use_loader, go_backward, use_writer, go_forward
 """
 
 
-def test_warning_of_a_wrapped_function_names_the_place_it_names_unwatched(watch: Watch, unwatched: Unwatched) -> None:
+def test_warning_of_a_wrapped_function_names_the_place_it_names_unwatched(
+    watch: Watch, unwatched: Unwatched
+) -> None:
     script = f"""{CALLS}
 for call in CALLS:
     with warnings.catch_warnings(record=True) as found:
@@ -89,4 +91,7 @@ print(len(ours) > 100, [code for code in ours if not ("importlib" in code.co_fil
 def test_traceback_through_a_wrapper_shows_its_source(watch: Watch) -> None:
     seen = watch("torch.ones(1).backward()", fails=True)
 
-    assert "return backward(tensors" in seen.done.stderr or "result = backward(tensors" in seen.done.stderr
+    assert (
+        "return backward(tensors" in seen.done.stderr
+        or "result = backward(tensors" in seen.done.stderr
+    )

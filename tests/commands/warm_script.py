@@ -16,7 +16,9 @@ INSIDE = str(Path(__file__).parents[2] / "tuilab" / "commands" / "inside")
 
 def load() -> None:
     import_module("torch")
-    import_module("torch._dynamo")  # which the first optimizer of a process loads: a second of a core
+    import_module(
+        "torch._dynamo"
+    )  # which the first optimizer of a process loads: a second of a core
 
 
 def main() -> None:

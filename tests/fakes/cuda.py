@@ -157,7 +157,11 @@ class FakeCuda:
         return self.gpus[self.index_of(device)].reserved_peak
 
     def memory_stats(self, device: Any = None) -> dict[str, int]:
-        return {"requested_bytes.all.peak": self.gpus[self.index_of(device)].asked_peak} if self.counts_asked else {}
+        return (
+            {"requested_bytes.all.peak": self.gpus[self.index_of(device)].asked_peak}
+            if self.counts_asked
+            else {}
+        )
 
     def memory_stats_as_nested_dict(self, device: Any = None) -> dict[str, Any]:
         """Answer without a context, which it does not make; an allocator that asks the driver fails after a sticky error."""
@@ -171,12 +175,19 @@ class FakeCuda:
             "allocated_bytes": (gpu.allocated, gpu.allocated_peak),
             "reserved_bytes": (gpu.reserved, gpu.reserved_peak),
         }
-        return {name: {"all": {"current": current, "peak": peak}} for name, (current, peak) in held.items()}
+        return {
+            name: {"all": {"current": current, "peak": peak}}
+            for name, (current, peak) in held.items()
+        }
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         self.touch("reset_peak_memory_stats")
         gpu = self.gpus[self.index_of(device)]
-        gpu.allocated_peak, gpu.reserved_peak, gpu.asked_peak = gpu.allocated, gpu.reserved, gpu.asked
+        gpu.allocated_peak, gpu.reserved_peak, gpu.asked_peak = (
+            gpu.allocated,
+            gpu.reserved,
+            gpu.asked,
+        )
 
     def _sleep(self, cycles: int) -> None:
         self.work(0 if self.is_free else cycles / CYCLES_PER_NS)

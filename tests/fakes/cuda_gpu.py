@@ -14,10 +14,14 @@ class Gpu:
         self.uuid = f"GPU-{number:08d}-0000-0000-0000-000000000000"
         self.streams: list[Stream] = []
         self.current: Stream
-        self.allocated = self.allocated_peak = self.reserved = self.reserved_peak = self.asked = self.asked_peak = 0
+        self.allocated = self.allocated_peak = self.reserved = self.reserved_peak = self.asked = (
+            self.asked_peak
+        ) = 0
         self.room = 80 << 30  # bytes for those who allocate
         self.is_touched = False  # somebody in this process has a context there
-        self.refuses = ""  # what the driver says to the first that is told to it; it is counted all the same
+        self.refuses = (
+            ""  # what the driver says to the first that is told to it; it is counted all the same
+        )
 
     def allocate(self, size: int, asked: int | None = None) -> None:
         """Give out so many bytes, or take them back; `asked` is for how many the program has asked."""

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
 
-LAUNCH, RECORD, CREATE, WAIT, QUERY, LOOK, STATS = 4_000, 1_500, 800, 5_000, 500, 40, 30_000  # nanoseconds of the host
+LAUNCH, RECORD, CREATE, WAIT, QUERY, LOOK, STATS = (
+    4_000,
+    1_500,
+    800,
+    5_000,
+    500,
+    40,
+    30_000,
+)  # nanoseconds of the host
 QUEUE = 1024  # that a stream holds; the host waits for a place in it
 
 
@@ -90,7 +98,11 @@ class Event:
 
     def elapsed_time(self, end: "Event") -> float:
         assert self.enable_timing and end.enable_timing
-        if self.device_index is None or end.device_index is None or self.device_index != end.device_index:
+        if (
+            self.device_index is None
+            or end.device_index is None
+            or self.device_index != end.device_index
+        ):
             raise RuntimeError("CUDA error: invalid resource handle")
         if max(self.at, end.at) > self.cuda.now:
             raise RuntimeError("CUDA error: device not ready")

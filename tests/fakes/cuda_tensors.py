@@ -31,7 +31,9 @@ class OnGpu(torch.Tensor):
     @staticmethod
     def __new__(cls, like: torch.Tensor, index: int) -> "OnGpu":
         device = torch.device("cuda", index)
-        return torch.Tensor._make_wrapper_subclass(cls, like.shape, dtype=like.dtype, strides=like.stride(), device=device)
+        return torch.Tensor._make_wrapper_subclass(
+            cls, like.shape, dtype=like.dtype, strides=like.stride(), device=device
+        )
 
     def __init__(self, like: torch.Tensor, index: int) -> None:
         gpu, size = self.model.gpus[index], like.numel() * like.element_size()
@@ -76,7 +78,9 @@ class OnGpu(torch.Tensor):
         return sum(one.numel() * one.element_size() for one in tensors) / SPEEDS["memory"]
 
     @classmethod
-    def _copy(cls, target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    def _copy(
+        cls, target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False
+    ) -> torch.Tensor:
         (index, *_) = {one.device.index for one in (target, source) if isinstance(one, OnGpu)}
         (*ours,) = (one for one in (target, source) if not isinstance(one, OnGpu))
         with cls.model.on(index):
@@ -84,7 +88,9 @@ class OnGpu(torch.Tensor):
                 cls.model.work(1e9 * cls._seconds("copy_", [target, source]))
                 return target
             is_pinned = ours[0].data_ptr() in cls.pinned
-            rate = SPEEDS[f"{'pinned' if is_pinned else 'pageable'} {'back' if ours[0] is target else 'to'}"]
+            rate = SPEEDS[
+                f"{'pinned' if is_pinned else 'pageable'} {'back' if ours[0] is target else 'to'}"
+            ]
             cls.model.work(1e9 * source.numel() * source.element_size() / rate)
             if not (non_blocking and is_pinned):
                 cls.model.current_stream().synchronize()
@@ -99,7 +105,9 @@ def give_tensors(patch: pytest.MonkeyPatch, cuda: "FakeCuda") -> None:
 
 
 def _maker(cuda: "FakeCuda", make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    def made(*size: Any, device: Any = "cpu", pin_memory: bool = False, **more: Any) -> torch.Tensor:
+    def made(
+        *size: Any, device: Any = "cpu", pin_memory: bool = False, **more: Any
+    ) -> torch.Tensor:
         where = torch.device(device)
         if where.type == "cuda":
             cuda.touch("a tensor")

@@ -112,7 +112,9 @@ class Late(torch.Tensor):
     @staticmethod
     def __new__(cls, like: torch.Tensor, index: int, read: Callable[[], torch.Tensor]) -> "Late":
         device = torch.device("cuda", index)
-        return torch.Tensor._make_wrapper_subclass(cls, like.shape, dtype=like.dtype, strides=like.stride(), device=device)
+        return torch.Tensor._make_wrapper_subclass(
+            cls, like.shape, dtype=like.dtype, strides=like.stride(), device=device
+        )
 
     def __init__(self, like: torch.Tensor, index: int, read: Callable[[], torch.Tensor]) -> None:
         self.read = read
@@ -207,5 +209,7 @@ def _read(value: Any) -> Any:
 
 def _meta(value: Any) -> Any:
     return (
-        torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta") if isinstance(value, Late) else value
+        torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        if isinstance(value, Late)
+        else value
     )

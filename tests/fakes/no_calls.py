@@ -11,8 +11,20 @@ import struct
 import sys
 
 EVERYWHERE = {"pidfd_send_signal": 424, "pidfd_open": 434, "clone3": 435, "close_range": 436}
-X86 = {"set_mempolicy": 238, "renameat2": 316, "memfd_create": 319, "copy_file_range": 326, "statx": 332}
-ARM = {"set_mempolicy": 237, "renameat2": 276, "memfd_create": 279, "copy_file_range": 285, "statx": 291}
+X86 = {
+    "set_mempolicy": 238,
+    "renameat2": 316,
+    "memfd_create": 319,
+    "copy_file_range": 326,
+    "statx": 332,
+}
+ARM = {
+    "set_mempolicy": 237,
+    "renameat2": 276,
+    "memfd_create": 279,
+    "copy_file_range": 285,
+    "statx": 291,
+}
 NUMBERS = EVERYWHERE | (X86 if platform.machine() == "x86_64" else ARM)
 PIDFDS = "pidfd_open,pidfd_send_signal"
 LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06  # of a classic BPF program

@@ -16,6 +16,19 @@ def no_children(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     library = tmp_path_factory.mktemp("no-children") / "no_children.so"
     source = Path(__file__).with_suffix(".c")
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, source, "-ldl"], check=True
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            library,
+            source,
+            "-ldl",
+        ],
+        check=True,
     )
     return ["env", f"LD_PRELOAD={library}"]

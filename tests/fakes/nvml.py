@@ -19,7 +19,11 @@ class FakeNvml:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a process that shall see the fake driver."""
-        variables = {"LD_LIBRARY_PATH": str(self.folder), "TUILAB_FAKE_NVML": str(self.switches), "BOX": str(self.box)}
+        variables = {
+            "LD_LIBRARY_PATH": str(self.folder),
+            "TUILAB_FAKE_NVML": str(self.switches),
+            "BOX": str(self.box),
+        }
         return {**os.environ, **variables}
 
     @property
@@ -55,7 +59,21 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nvml")
     source = Path(__file__).with_name("nvml.c")
     library = str(folder / "libnvidia-ml.so.1")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, str(source)], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            library,
+            str(source),
+        ],
+        check=True,
+    )
     return folder
 
 

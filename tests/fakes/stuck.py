@@ -16,7 +16,10 @@ class Stuck:
     def __init__(self, place: Path, when: str) -> None:
         place.touch()
         self._server = subprocess.Popen(
-            [sys.executable, "-P", SERVER, place, when], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-P", SERVER, place, when],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.path = self._say()
 
@@ -40,7 +43,9 @@ def stuck(tmp_path: Path) -> Iterator[Callable[[str], Stuck]]:
     def serve(when: str) -> Stuck:
         served.append(Stuck(tmp_path / f"held-when-{when}", when))
         if not served[-1].path:
-            pytest.skip("no process that cannot be killed: that takes /dev/fuse and user namespaces")
+            pytest.skip(
+                "no process that cannot be killed: that takes /dev/fuse and user namespaces"
+            )
         return served[-1]
 
     yield serve

@@ -18,7 +18,27 @@ INIT, GETATTR, OPEN, FLUSH = 26, 3, 14, 25
 NOT_IMPLEMENTED = -38
 ANSWERS = {  # as <linux/fuse.h> has them
     INIT: struct.pack("<IIIIHHI40x", 7, 31, 0, 0, 0, 0, 1 << 16),
-    GETATTR: struct.pack("<QI4x6Q10I", 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o100600, 1, os.getuid(), os.getgid(), 0, 4096, 0),
+    GETATTR: struct.pack(
+        "<QI4x6Q10I",
+        1,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0o100600,
+        1,
+        os.getuid(),
+        os.getgid(),
+        0,
+        4096,
+        0,
+    ),
     OPEN: struct.pack("<QII", 1, 0, 0),
 }
 
@@ -35,7 +55,11 @@ def main() -> None:
             print("held", flush=True)
         else:
             answer = ANSWERS.get(operation, b"")
-            os.write(device, struct.pack("<IiQ", 16 + len(answer), 0 if answer else NOT_IMPLEMENTED, number) + answer)
+            os.write(
+                device,
+                struct.pack("<IiQ", 16 + len(answer), 0 if answer else NOT_IMPLEMENTED, number)
+                + answer,
+            )
 
 
 def mount(path: str) -> int:
@@ -44,7 +68,11 @@ def mount(path: str) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(NEW_USER | NEW_MOUNTS):
         sys.exit(f"no namespaces: {os.strerror(ctypes.get_errno())}")
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
     device = os.open("/dev/fuse", os.O_RDWR)

@@ -97,8 +97,14 @@ class Ssh:
     server: "subprocess.Popen[bytes]"
 
     def start(self, words: str, *options: str) -> "subprocess.Popen[str]":
-        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.site.environment.items() if name != "PATH")
-        return self.site.start(command=[*self.command, *options, "localhost", f"env {exports} {TUILAB} {words}"])
+        exports = " ".join(
+            f"{name}={shlex.quote(value)}"
+            for name, value in self.site.environment.items()
+            if name != "PATH"
+        )
+        return self.site.start(
+            command=[*self.command, *options, "localhost", f"env {exports} {TUILAB} {words}"]
+        )
 
 
 @pytest.fixture
@@ -112,7 +118,9 @@ def ssh(site: Site) -> Iterator[Ssh]:
     keys = site.folder / "keys"
     keys.mkdir(mode=0o700)
     for name in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name], check=True)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name], check=True
+        )
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -122,7 +130,9 @@ def ssh(site: Site) -> Iterator[Ssh]:
         "Subsystem sftp internal-sftp\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != "TUILAB_SITE"}
-    server = subprocess.Popen([sshd, "-D", "-e", "-f", keys / "config"], env=environment, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [sshd, "-D", "-e", "-f", keys / "config"], env=environment, stderr=subprocess.DEVNULL
+    )
     quiet = [
         "-o",
         "StrictHostKeyChecking=no",
@@ -136,7 +146,10 @@ def ssh(site: Site) -> Iterator[Ssh]:
     client = ["ssh", "-F", "none", "-i", str(keys / "user"), "-p", str(port), *quiet]
 
     def answers() -> bool:
-        return server.poll() is None and subprocess.run([*client, "localhost", "true"], capture_output=True).returncode == 0
+        return (
+            server.poll() is None
+            and subprocess.run([*client, "localhost", "true"], capture_output=True).returncode == 0
+        )
 
     try:
         until(answers, patience_s=10)
@@ -163,7 +176,9 @@ def as_nobody() -> list[str]:
     closed = [str(folder) for folder in reversed(base.parents) if not folder.stat().st_mode & 0o001]
     prefix = ["unshare", "--mount", "sh", "-c", AS_NOBODY, closed[0], str(base)] if closed else []
     prefix = prefix or ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    if subprocess.run([*prefix, sys.executable, "-c", "import tuilab"], cwd="/", capture_output=True).returncode:
+    if subprocess.run(
+        [*prefix, sys.executable, "-c", "import tuilab"], cwd="/", capture_output=True
+    ).returncode:
         pytest.skip("another user cannot read this environment")
     return prefix
 

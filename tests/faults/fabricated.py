@@ -31,7 +31,9 @@ def fabricate(site: Site, *records: events.Event | str, stream: str = "superviso
     lines = []
     for number, record in enumerate(records):
         plain = (
-            record if isinstance(record, str) else msgspec.json.encode(spell_out(msgspec.to_builtins(record))).decode()[1:-1]
+            record
+            if isinstance(record, str)
+            else msgspec.json.encode(spell_out(msgspec.to_builtins(record))).decode()[1:-1]
         )
         body = f'{{"n":{number},"t":{number + 1},{plain}}}'.encode()
         lines.append(b"%08x %b\n" % (zlib.crc32(body), body))

@@ -32,7 +32,20 @@ print("the last line")
 """
 Open = Callable[..., Terminal]
 Window = Callable[..., Tmux]
-LOOKS = ["l", "o", "t", "n", "z", "z", "\t", "+", "-", "\x1b[C", "\x1b[D", "m"]  # keys that draw something else
+LOOKS = [
+    "l",
+    "o",
+    "t",
+    "n",
+    "z",
+    "z",
+    "\t",
+    "+",
+    "-",
+    "\x1b[C",
+    "\x1b[D",
+    "m",
+]  # keys that draw something else
 
 
 def fronts(site: Site) -> list[psutil.Process]:
@@ -87,7 +100,9 @@ def is_gone(site: Site) -> bool:
 def is_whole(picture: str) -> bool:
     """Whether a picture begins with the heading of the run and ends with the keys, and has no line in between twice."""
     lines = picture.splitlines()
-    has_keys = lines[-1].lstrip().startswith(("s stop", "a rerun"))  # while the run goes on, and when it is over
+    has_keys = (
+        lines[-1].lstrip().startswith(("s stop", "a rerun"))
+    )  # while the run goes on, and when it is over
     return "probe" in lines[0] and has_keys and sum("probe ·" in line for line in lines) == 1
 
 
@@ -104,4 +119,8 @@ def wait_for_answer(term: Terminal) -> None:
     frames = term.frames
     term.type("\x0c")
     until(lambda: term.frames > frames or term.process.poll() is not None)
-    assert term.process.poll() is None, (term.process.returncode, bytes(term.sent[-1500:]), term.text)
+    assert term.process.poll() is None, (
+        term.process.returncode,
+        bytes(term.sent[-1500:]),
+        term.text,
+    )

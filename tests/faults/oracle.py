@@ -28,7 +28,11 @@ from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.states import FINAL_STATES
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
-DAMAGE = ("corrupt and left out", "missing from the journal", "not written: the disk")  # what a result says of it
+DAMAGE = (
+    "corrupt and left out",
+    "missing from the journal",
+    "not written: the disk",
+)  # what a result says of it
 
 
 def settle(site: Site, run_dir: Path, patience_s: float = 60.0) -> Seen:
@@ -38,7 +42,9 @@ def settle(site: Site, run_dir: Path, patience_s: float = 60.0) -> Seen:
     return look(run_dir)
 
 
-def check(site: Site, run_dir: Path, *states: str, is_whole: bool | None = True, is_forged: bool = False) -> Seen:
+def check(
+    site: Site, run_dir: Path, *states: str, is_whole: bool | None = True, is_forged: bool = False
+) -> Seen:
     """Wait for the end of a run and check the oracles; `is_whole` None: the record may or may not have lost something.
 
     A record `is_forged` when the scenario wrote what only others write.
@@ -63,7 +69,9 @@ def check_list(root: Path, states: dict[str, str]) -> None:
     def is_told() -> bool:
         _, text = view("runs", "--limit", "1000", "--root", str(root))
         listed = {line.split()[0]: line for line in text.splitlines()}
-        return all(f" {state} " in listed[name.rpartition("-")[2]] for name, state in states.items())
+        return all(
+            f" {state} " in listed[name.rpartition("-")[2]] for name, state in states.items()
+        )
 
     until(is_told)  # a folder without a first record is taken for one that begins, for some seconds
 
@@ -98,21 +106,29 @@ def view(*words: str) -> tuple[int, str]:
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
     """Return what is in a folder, so that two moments can be compared; what a long run amounts to may be kept beside it."""
-    entries = ((path, path.lstat()) for path in sorted(folder.rglob("*")) if path.name != folded.FILE)
+    entries = (
+        (path, path.lstat()) for path in sorted(folder.rglob("*")) if path.name != folded.FILE
+    )
     return {str(path): (info.st_size, info.st_mtime_ns, info.st_ino) for path, info in entries}
 
 
 def is_well(front: "subprocess.CompletedProcess[str]") -> bool:
     """O12 for a front that was run for real: a documented code, no traceback (a scenario's own is indented), no controls."""
     text = front.stdout + front.stderr
-    return front.returncode in set(ExitCode) and not re.search("^Traceback", text, re.MULTILINE) and not UNSAFE.search(text)
+    return (
+        front.returncode in set(ExitCode)
+        and not re.search("^Traceback", text, re.MULTILINE)
+        and not UNSAFE.search(text)
+    )
 
 
 def items_of(run_dir: Path) -> dict[str, dict[int, Any]]:
     """Return every record that is read, by stream and number."""
     found: dict[str, dict[int, Any]] = {}
     for stream in (run_dir / "journal").iterdir():
-        found[stream.name] = {item.n: item for item in read_stream(stream) if not isinstance(item, Corrupt | Gap)}
+        found[stream.name] = {
+            item.n: item for item in read_stream(stream) if not isinstance(item, Corrupt | Gap)
+        }
     return found
 
 
@@ -126,7 +142,9 @@ def _check_records(run_dir: Path) -> list[Item]:
         assert [item.n for item in read] == [record["n"] for record in written], stream
         assert [item.t for item in read] == [record["t"] for record in written], stream
         logged = [
-            (record["s"], {name: float(v) for name, v in record["v"].items()}) for record in written if record["k"] == "logged"
+            (record["s"], {name: float(v) for name, v in record["v"].items()})
+            for record in written
+            if record["k"] == "logged"
         ]
         mine = [(item.s, item.v) for item in read if isinstance(item, events.Logged)]
         assert repr(mine) == repr(logged), stream  # as text, because NaN is not equal to itself
@@ -156,7 +174,11 @@ def _check_modes(site: Site, run_dir: Path) -> None:
             mode = path.stat().st_mode
             assert stat.S_IMODE(mode) == (0o700 if stat.S_ISDIR(mode) else 0o600), path
     if run_dir.parent == site.root:
-        strangers = [entry.name for entry in site.root.iterdir() if not (entry / "journal").is_dir() and entry.name[0] != "."]
+        strangers = [
+            entry.name
+            for entry in site.root.iterdir()
+            if not (entry / "journal").is_dir() and entry.name[0] != "."
+        ]
         assert strangers == []
 
 
@@ -174,6 +196,8 @@ def _check_views(run_dir: Path, state: str, is_damaged: bool, is_forged: bool) -
     assert (code == ExitCode.FAILED) == (state != "succeeded")
     assert told["state"] == state
     assert any(words in text for words in DAMAGE) == is_damaged
-    assert (verify_code == ExitCode.REFUTED) == (is_damaged or is_forged or state == "lost"), verified
+    assert (verify_code == ExitCode.REFUTED) == (is_damaged or is_forged or state == "lost"), (
+        verified
+    )
     assert ("the run is lost" in verified) == (state == "lost"), verified
     assert snapshot(run_dir) == before

@@ -33,15 +33,29 @@ class Terminal:
 
 
 def open_terminal(
-    site: Site, terminals: "list[Terminal]", *words: str, size: tuple[int, int] = (24, 80), is_read: bool = True
+    site: Site,
+    terminals: "list[Terminal]",
+    *words: str,
+    size: tuple[int, int] = (24, 80),
+    is_read: bool = True,
 ) -> Terminal:
     """Start `tuilab ...` as the foreground job of a terminal of its own."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    environment = {**site.environment, "TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+    environment = {
+        **site.environment,
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+    }
     before = termios.tcgetattr(theirs)
     front = subprocess.Popen(
-        ["setsid", "--ctty", TUILAB, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
+        ["setsid", "--ctty", TUILAB, *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        close_fds=True,
     )
     os.close(theirs)
     terminal = Terminal(ours, front, before=before)
@@ -56,4 +70,7 @@ def is_restored(terminal: Terminal) -> bool:
     seen = bytes(terminal.seen)
     strange = re.findall(rb"[\x00-\x1f\x7f].{0,20}", ALLOWED.sub(b"", seen))
     assert strange == [], strange[:5]
-    return seen.rfind(b"\x1b[?25h") >= seen.rfind(b"\x1b[?25l") and termios.tcgetattr(terminal.ours) == terminal.before
+    return (
+        seen.rfind(b"\x1b[?25h") >= seen.rfind(b"\x1b[?25l")
+        and termios.tcgetattr(terminal.ours) == terminal.before
+    )

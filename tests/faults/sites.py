@@ -41,7 +41,9 @@ class Site:
     def root(self) -> Path:
         return self.folder / "runs"
 
-    def start(self, *words: str, command: "list[str] | None" = None, **more: Any) -> "subprocess.Popen[str]":
+    def start(
+        self, *words: str, command: "list[str] | None" = None, **more: Any
+    ) -> "subprocess.Popen[str]":
         """Start `tuilab ...` and return it while it runs."""
         options: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
@@ -50,11 +52,15 @@ class Site:
             "text": True,
         }
         environment = {**self.environment, **more.pop("env", {})}
-        front = subprocess.Popen([*(command or [TUILAB]), *words], env=environment, **{**options, **more})
+        front = subprocess.Popen(
+            [*(command or [TUILAB]), *words], env=environment, **{**options, **more}
+        )
         self.started.append(front)
         return front
 
-    def run(self, *words: str, timeout: float = 100, **more: Any) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *words: str, timeout: float = 100, **more: Any
+    ) -> "subprocess.CompletedProcess[str]":
         """Run `tuilab ...` to its end."""
         front = self.start(*words, **more)
         out, err = front.communicate(timeout=timeout)
@@ -69,7 +75,11 @@ class Site:
     def living(self) -> dict[int, int]:
         """Return every process that came from this site but its fronts and the bystander, as pid -> start time."""
         ours = {front.pid for front in self.started} | {self.bystander.pid, os.getpid()}
-        return {pid: start for pid, start in carrying(self.environment["TUILAB_SITE"]).items() if pid not in ours}
+        return {
+            pid: start
+            for pid, start in carrying(self.environment["TUILAB_SITE"]).items()
+            if pid not in ours
+        }
 
     def end(self) -> None:
         """End what a failed test may have left."""
@@ -96,7 +106,9 @@ def make_site(folder: Path) -> Site:
     }
     marked = {**environment, presence.MARK: "another-run"}
     with says.open("w") as log:
-        bystander = subprocess.Popen([sys.executable, "-c", BYSTANDER], env=marked, stdout=log, text=True)
+        bystander = subprocess.Popen(
+            [sys.executable, "-c", BYSTANDER], env=marked, stdout=log, text=True
+        )
     until(lambda: says.read_text() == "ready\n")
     return Site(folder, environment, bystander, says)
 
@@ -118,7 +130,11 @@ def reach_stage(site: Site, name: str) -> Path:
 
     def entered() -> Path | None:
         run_dir = newest(site.root)
-        return run_dir if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages) else None
+        return (
+            run_dir
+            if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages)
+            else None
+        )
 
     return until(entered) or Path()
 
@@ -137,4 +153,6 @@ def order_for(site: Site, path: Path) -> bytes:
 def supervise(site: Site, order: bytes, *before: str) -> None:
     """Run a supervisor without a front, with `before` ahead of its command line."""
     command = [*before, sys.executable, "-P", "-m", "tuilab.engine.supervisor"]
-    subprocess.run(command, input=order, env=site.environment, capture_output=True, timeout=60, check=False)
+    subprocess.run(
+        command, input=order, env=site.environment, capture_output=True, timeout=60, check=False
+    )

@@ -25,7 +25,13 @@ from tests.conftest import LIGHT
 from tests.engine import newest, until
 from tests.faults.sites import make_site
 from tests.faults.soaked import fronts, queued, signals, storage, workers
-from tests.faults.soaked.aftermath import check_leftovers, check_list, check_run, check_views, thin_out
+from tests.faults.soaked.aftermath import (
+    check_leftovers,
+    check_list,
+    check_run,
+    check_views,
+    thin_out,
+)
 from tests.faults.soaked.kept import Meter, Screens, open_screens
 from tests.faults.soaked.place import Place
 
@@ -76,7 +82,9 @@ class Soak:
         thin_out(self.place)
         self.place.clean()
         gc.collect()  # which is not done by itself where tests are collected: tests/conftest.py
-        subprocess.run(["true"])  # Python takes notice of children that have ended when it starts the next
+        subprocess.run(
+            ["true"]
+        )  # Python takes notice of children that have ended when it starts the next
         for meter in self.meters:
             if self.step == WARM:
                 meter.calibrate()
@@ -107,7 +115,11 @@ class Soak:
 
 def soak(folder: Path, minutes: float, seed: int, has_own_shared_memory: bool) -> bool:
     """Go on for so many minutes; return whether all held."""
-    os.environ |= {"TMPDIR": str(folder / "tmp"), "PYTHONPATH": LIGHT, "XDG_STATE_HOME": str(folder / "state")}
+    os.environ |= {
+        "TMPDIR": str(folder / "tmp"),
+        "PYTHONPATH": LIGHT,
+        "XDG_STATE_HOME": str(folder / "state"),
+    }
     (folder / "tmp").mkdir()
     site = make_site(folder)
     os.environ |= site.environment  # for what is started from this process
@@ -139,7 +151,10 @@ def take_own_mounts() -> bool:
     """Keep disks that are mounted to this process and what it starts, with a /dev/shm of its own; return whether that may be."""
     if os.getuid() != 0 or ctypes.CDLL(None).unshare(_OWN_MOUNTS):
         return False
-    commands = (["mount", "--make-rprivate", "/"], ["mount", "-t", "tmpfs", "-o", "mode=1777", "none", "/dev/shm"])
+    commands = (
+        ["mount", "--make-rprivate", "/"],
+        ["mount", "-t", "tmpfs", "-o", "mode=1777", "none", "/dev/shm"],
+    )
     return all(subprocess.run(command).returncode == 0 for command in commands)
 
 

@@ -20,7 +20,9 @@ pytest_plugins = ["tests.fakes.clock"]
 pytestmark = pytest.mark.faults
 
 
-def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_is_not_hurt(clock: "Clock", site: Site) -> None:
+def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_is_not_hurt(
+    clock: "Clock", site: Site
+) -> None:
     go = site.folder / "go"
     body = f'lab.stage("on")\nfor step in range(10**6):\n    lab.log(step, half=step / 2)\n    time.sleep(0.01)\n    if os.path.exists({str(go)!r}): break'
     run_dir = site.detach(write_scenario(site.folder, body))
@@ -57,7 +59,9 @@ def test_a_sampler_that_stops_or_dies_is_started_again_three_times_and_the_run_i
 
 def test_a_judge_that_dies_costs_the_verdicts_and_nothing_else(site: Site) -> None:
     (site.folder / "deadly" / "scipy").mkdir(parents=True)
-    (site.folder / "deadly" / "scipy" / "__init__.py").write_text("import os; os.kill(os.getpid(), 9)")
+    (site.folder / "deadly" / "scipy" / "__init__.py").write_text(
+        "import os; os.kill(os.getpid(), 9)"
+    )
     body = """
 lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_least", bound=1.0))
 lab.record(events.RaceStarted(arms=["a", "b"], threads=1, device="cpu", loops={"a": 1, "b": 1}))
@@ -71,7 +75,10 @@ lab.record(events.RaceFinished(arms=["a", "b"]))
 
     summary = check(site, latest(site), "succeeded").summary
     assert is_well(done)
-    assert summary.unavailable["verdicts"] == "the judge: ended by SIGKILL; nobody asked for that: out of memory?"
+    assert (
+        summary.unavailable["verdicts"]
+        == "the judge: ended by SIGKILL; nobody asked for that: out of memory?"
+    )
 
 
 def test_what_the_sampler_started_is_not_taken_for_a_leftover(site: Site) -> None:
@@ -89,7 +96,13 @@ def quick(lab): pass
 """
     path = write_scenario(site.folder, body, more)
 
-    done = site.run("run", str(path), "--headless", "--quiet", env={"PATH": f"{slow.parent}:{os.environ['PATH']}"})
+    done = site.run(
+        "run",
+        str(path),
+        "--headless",
+        "--quiet",
+        env={"PATH": f"{slow.parent}:{os.environ['PATH']}"},
+    )
 
     assert "left behind" not in done.stdout
     assert check(site, latest(site), "succeeded").summary.leftover_count == 0

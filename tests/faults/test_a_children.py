@@ -52,7 +52,9 @@ time.sleep(600)
 
 @pytest.mark.real_torch
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGSEGV"])
-def test_22_a_loader_worker_that_is_killed_is_a_failure_that_names_it(site: Site, number: str) -> None:
+def test_22_a_loader_worker_that_is_killed_is_a_failure_that_names_it(
+    site: Site, number: str
+) -> None:
     """A real DataLoader; the run goes on to its end, and no loader process is left."""
     more = f"""
 import torch
@@ -108,7 +110,9 @@ lab.claim("the-child-ended-by-itself", os.waitstatus_to_exitcode(os.wait()[1]), 
     check(site, latest(site), "succeeded")
 
 
-def test_18_memory_that_a_scenario_shared_is_given_back_when_it_is_stopped_at_once(site: Site) -> None:
+def test_18_memory_that_a_scenario_shared_is_given_back_when_it_is_stopped_at_once(
+    site: Site,
+) -> None:
     """Python's own process for that removes it when all others are gone, unless it is killed with them."""
     held = site.folder / "held"
     body = f"""
@@ -117,7 +121,9 @@ open({str(held)!r}, "w").write("/dev/shm/" + shared.name)
 lab.stage("on")
 time.sleep(600)
 """
-    run_dir = site.detach(write_scenario(site.folder, body, "from multiprocessing import shared_memory"))
+    run_dir = site.detach(
+        write_scenario(site.folder, body, "from multiprocessing import shared_memory")
+    )
     reach_stage(site, "on")
     was_there = Path(held.read_text()).exists()
 
@@ -127,7 +133,9 @@ time.sleep(600)
     assert was_there and not Path(held.read_text()).exists()
 
 
-def test_6_memory_that_a_scenario_shared_is_given_back_when_what_a_dead_supervisor_left_is_ended(site: Site) -> None:
+def test_6_memory_that_a_scenario_shared_is_given_back_when_what_a_dead_supervisor_left_is_ended(
+    site: Site,
+) -> None:
     """A fork that hears no SIGTERM keeps Python's process for that waiting, until it is killed: not both at once."""
     held = site.folder / "held"
     body = f"""
@@ -140,7 +148,9 @@ if os.fork() == 0:
 lab.stage("on")
 time.sleep(600)
 """
-    run_dir = site.detach(write_scenario(site.folder, body, "from multiprocessing import shared_memory"))
+    run_dir = site.detach(
+        write_scenario(site.folder, body, "from multiprocessing import shared_memory")
+    )
     reach_stage(site, "on")
     was_there = Path(held.read_text()).exists()
 
@@ -206,7 +216,9 @@ daemon(lambda: os.execve("/bin/sleep", ["sleep", "600"], {"SITE": os.environ["TU
 
 
 @pytest.mark.parametrize("goes_on", [False, True], ids=["at the end", "at a stop"])
-def test_20_a_daemon_with_a_cleaned_environment_ends_with_its_run(site: Site, goes_on: bool) -> None:
+def test_20_a_daemon_with_a_cleaned_environment_ends_with_its_run(
+    site: Site, goes_on: bool
+) -> None:
     more = f'{CLEANED}lab.stage("on")\ntime.sleep({600 * goes_on})'
     run_dir = site.detach(write_scenario(site.folder, more, DAEMON))
     reach_stage(site, "on")

@@ -29,8 +29,12 @@ lab.log(1, half=0.5)
 ASLEEP = 'lab.stage("on")\ntime.sleep(600)'
 
 
-def test_8_ctrl_c_in_a_terminal_stops_the_run_in_order(site: Site, terminals: "list[Terminal]") -> None:
-    terminal = open_terminal(site, terminals, "run", str(write_scenario(site.folder, ASLEEP)), "--headless")
+def test_8_ctrl_c_in_a_terminal_stops_the_run_in_order(
+    site: Site, terminals: "list[Terminal]"
+) -> None:
+    terminal = open_terminal(
+        site, terminals, "run", str(write_scenario(site.folder, ASLEEP)), "--headless"
+    )
     run_dir = reach_stage(site, "on")
     os.write(terminal.ours, b"\x03")
 
@@ -41,8 +45,12 @@ def test_8_ctrl_c_in_a_terminal_stops_the_run_in_order(site: Site, terminals: "l
     assert is_restored(terminal)
 
 
-def test_12_a_terminal_that_is_closed_ends_its_front_and_not_the_run(site: Site, terminals: "list[Terminal]", go: Path) -> None:
-    terminal = open_terminal(site, terminals, "run", str(write_scenario(site.folder, WAITS)), "--headless", is_read=False)
+def test_12_a_terminal_that_is_closed_ends_its_front_and_not_the_run(
+    site: Site, terminals: "list[Terminal]", go: Path
+) -> None:
+    terminal = open_terminal(
+        site, terminals, "run", str(write_scenario(site.folder, WAITS)), "--headless", is_read=False
+    )
     run_dir = reach_stage(site, "on")
     os.close(terminal.ours)
 
@@ -54,10 +62,14 @@ def test_12_a_terminal_that_is_closed_ends_its_front_and_not_the_run(site: Site,
     assert check(site, run_dir, "succeeded").summary.series["half", "", "worker-0"].count == 2
 
 
-def test_13_a_terminal_that_stops_reading_does_not_hold_up_the_run(site: Site, terminals: "list[Terminal]") -> None:
+def test_13_a_terminal_that_stops_reading_does_not_hold_up_the_run(
+    site: Site, terminals: "list[Terminal]"
+) -> None:
     """Ctrl-S, or a link that hangs: the front waits, the run does not."""
     body = 'for step in range(2000):\n    lab.log(step, half=step / 2)\n    lab.stage(f"{step} " + "x" * 60)\n    time.sleep(0.0005)'
-    terminal = open_terminal(site, terminals, "run", str(write_scenario(site.folder, body)), "--headless", is_read=False)
+    terminal = open_terminal(
+        site, terminals, "run", str(write_scenario(site.folder, body)), "--headless", is_read=False
+    )
     os.write(terminal.ours, b"\x13")
 
     until(lambda: look(latest(site)).state == "succeeded")
@@ -71,8 +83,12 @@ def test_13_a_terminal_that_stops_reading_does_not_hold_up_the_run(site: Site, t
     assert is_restored(terminal)
 
 
-def test_14_a_front_that_is_suspended_goes_on_where_it_was(site: Site, terminals: "list[Terminal]", go: Path) -> None:
-    terminal = open_terminal(site, terminals, "run", str(write_scenario(site.folder, WAITS)), "--headless")
+def test_14_a_front_that_is_suspended_goes_on_where_it_was(
+    site: Site, terminals: "list[Terminal]", go: Path
+) -> None:
+    terminal = open_terminal(
+        site, terminals, "run", str(write_scenario(site.folder, WAITS)), "--headless"
+    )
     run_dir = reach_stage(site, "on")
     terminal.front.send_signal(signal.SIGSTOP)
     go.touch()
@@ -86,7 +102,8 @@ def test_14_a_front_that_is_suspended_goes_on_where_it_was(site: Site, terminals
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE]
+    "number",
+    [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE],
 )
 def test_8_a_signal_to_the_front_does_not_touch_the_run(site: Site, go: Path, number: int) -> None:
     front = site.start("run", str(write_scenario(site.folder, WAITS)), "--headless")
@@ -99,7 +116,9 @@ def test_8_a_signal_to_the_front_does_not_touch_the_run(site: Site, go: Path, nu
     _, err = front.communicate(timeout=60)
 
     assert "Traceback" not in err
-    assert ("continues; show it again: tuilab attach" in err) == (number in (signal.SIGTERM, signal.SIGHUP))
+    assert ("continues; show it again: tuilab attach" in err) == (
+        number in (signal.SIGTERM, signal.SIGHUP)
+    )
     check(site, run_dir, "succeeded")
 
 
@@ -135,7 +154,9 @@ def test_48_two_who_watch_may_both_stop_it(site: Site) -> None:
 # ---- over ssh
 
 
-def test_10_ssh_that_starts_a_detached_run_returns_while_it_goes_on(site: Site, ssh: Ssh, go: Path) -> None:
+def test_10_ssh_that_starts_a_detached_run_returns_while_it_goes_on(
+    site: Site, ssh: Ssh, go: Path
+) -> None:
     """A process that kept the session's output would hold ssh until the run ends."""
     path = write_scenario(site.folder, WAITS)
 
@@ -150,7 +171,9 @@ def test_10_ssh_that_starts_a_detached_run_returns_while_it_goes_on(site: Site, 
 
 
 @pytest.mark.parametrize("options", [(), ("-tt",)], ids=["without a terminal", "with a terminal"])
-def test_10_a_run_outlives_the_ssh_client_that_watched_it(site: Site, ssh: Ssh, go: Path, options: tuple[str, ...]) -> None:
+def test_10_a_run_outlives_the_ssh_client_that_watched_it(
+    site: Site, ssh: Ssh, go: Path, options: tuple[str, ...]
+) -> None:
     path = write_scenario(site.folder, WAITS)
     client = ssh.start(f"run {path} --headless", *options)
     run_dir = reach_stage(site, "on")
@@ -167,7 +190,9 @@ def test_10_a_run_outlives_the_ssh_client_that_watched_it(site: Site, ssh: Ssh, 
 
 
 def test_11_a_link_that_freezes_does_not_hold_up_the_run(site: Site, ssh: Ssh, go: Path) -> None:
-    path = write_scenario(site.folder, WAITS.replace("lab.log(1", "print('x' * 1_000_000)\nlab.log(1"))
+    path = write_scenario(
+        site.folder, WAITS.replace("lab.log(1", "print('x' * 1_000_000)\nlab.log(1")
+    )
     client = ssh.start(f"run {path} --jsonl", "-tt")
     run_dir = reach_stage(site, "on")
     client.send_signal(signal.SIGSTOP)

@@ -38,7 +38,10 @@ time.sleep(600)
     site.run("stop", "last")
 
     summary = check(site, run_dir, "stopped").summary
-    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == ["SUPPORTED", "SUPPORTED"]
+    assert [claim.verdict.verdict for claim in summary.claims.values() if claim.verdict] == [
+        "SUPPORTED",
+        "SUPPORTED",
+    ]
 
 
 def test_29_a_current_folder_that_was_deleted_is_no_problem(site: Site) -> None:
@@ -51,14 +54,21 @@ def test_29_a_current_folder_that_was_deleted_is_no_problem(site: Site) -> None:
 
     assert done.returncode == 0 and is_well(done), done.stderr
     check(site, latest(site), "succeeded")
-    for words in (("run", "./probe.py"), ("run", str(path), "--root", "here", "--headless"), ("check", str(path)), ("list",)):
+    for words in (
+        ("run", "./probe.py"),
+        ("run", str(path), "--root", "here", "--headless"),
+        ("check", str(path)),
+        ("list",),
+    ):
         gone.mkdir()
         assert is_well(site.run(*words, command=command)), words
 
 
 def test_29_closed_standard_streams_do_not_confuse_a_detached_run(site: Site) -> None:
     path = write_scenario(site.folder, 'print("hello")\nlab.log(0, half=0.0)')
-    done = site.run("run", str(path), "--detach", command=["bash", "-c", 'exec "$@" <&- >&- 2>&-', "-", TUILAB])
+    done = site.run(
+        "run", str(path), "--detach", command=["bash", "-c", 'exec "$@" <&- >&- 2>&-', "-", TUILAB]
+    )
 
     run_dir = latest(site)
     assert done.returncode == 0
@@ -66,13 +76,18 @@ def test_29_closed_standard_streams_do_not_confuse_a_detached_run(site: Site) ->
     assert (run_dir / "stdout.log").read_bytes() == b"hello\n"
 
 
-def test_28_a_run_inside_a_container_ends_with_it_and_is_not_taken_for_one_of_ours(site: Site) -> None:
+def test_28_a_run_inside_a_container_ends_with_it_and_is_not_taken_for_one_of_ours(
+    site: Site,
+) -> None:
     """The front is PID 1 of a pid namespace of its own; from outside its pids mean nothing."""
     contain = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if subprocess.run([*contain, "true"], capture_output=True).returncode:
         pytest.skip("a pid namespace cannot be made here")
     inside = site.start(
-        "run", str(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)')), "--headless", command=[*contain, TUILAB]
+        "run",
+        str(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)')),
+        "--headless",
+        command=[*contain, TUILAB],
     )
     run_dir = reach_stage(site, "on")
 
@@ -84,7 +99,10 @@ def test_28_a_run_inside_a_container_ends_with_it_and_is_not_taken_for_one_of_ou
     assert look(run_dir).state == "running"
     until(lambda: not site.living())
     finished = site.run(
-        "run", str(write_scenario(site.folder, "lab.log(0, half=0.0)")), "--headless", command=[*contain, TUILAB]
+        "run",
+        str(write_scenario(site.folder, "lab.log(0, half=0.0)")),
+        "--headless",
+        command=[*contain, TUILAB],
     )
     assert finished.returncode == 0
     check(site, latest(site), "succeeded")

@@ -53,7 +53,11 @@ def kill_at_random(site: Site, path: Path, victim: str, is_hot: bool, delay_s: f
     time.sleep(delay_s)  # the random moment
     words = {"worker": "tuilab.lab.worker", "supervisor": "tuilab.engine.supervisor"}
     found = [(front.pid, presence.start_time(front.pid))]
-    while victim != "front" and not (found := list(child_of(front.pid, words[victim]))) and front.poll() is None:
+    while (
+        victim != "front"
+        and not (found := list(child_of(front.pid, words[victim])))
+        and front.poll() is None
+    ):
         time.sleep(0.001)
     for pid, start in found[:1]:
         if start is not None:
@@ -67,7 +71,10 @@ def kill_at_random(site: Site, path: Path, victim: str, is_hot: bool, delay_s: f
 def test_1_3_87_sixty_kills_at_random_moments_lose_nothing_that_was_written(site: Site) -> None:
     chance = random.Random(20261121)
     path = write_scenario(site.folder, HOT)
-    moments = [(chance.choice(["worker", "supervisor", "front"]), chance.random() < 0.7, chance.random()) for _ in range(60)]
+    moments = [
+        (chance.choice(["worker", "supervisor", "front"]), chance.random() < 0.7, chance.random())
+        for _ in range(60)
+    ]
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda moment: kill_at_random(site, path, *moment), moments))
@@ -85,7 +92,11 @@ def test_1_3_87_sixty_kills_at_random_moments_lose_nothing_that_was_written(site
         steps = [record["s"] for record in written if record["k"] == "logged"]
         assert steps == list(range(len(steps))) and len(steps) > last
     assert len(notes) >= 40
-    assert {"killed", "lost", "succeeded"} <= set(states.values()) <= {"killed", "lost", "succeeded", "stopped"}
+    assert (
+        {"killed", "lost", "succeeded"}
+        <= set(states.values())
+        <= {"killed", "lost", "succeeded", "stopped"}
+    )
     check_list(site.root, states)
 
 
@@ -93,12 +104,28 @@ def test_1_3_87_sixty_kills_at_random_moments_lose_nothing_that_was_written(site
 
 
 @pytest.mark.usefixtures("has_strace")
-def test_4_5_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_process(site: Site) -> None:
+def test_4_5_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_no_process(
+    site: Site,
+) -> None:
     """SIGKILL on entry to the nth call: before, between and after every record it writes and every process it starts."""
-    path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nsubprocess.Popen(["sleep", "600"], start_new_session=True)')
+    path = write_scenario(
+        site.folder,
+        'lab.log(0, half=0.0)\nsubprocess.Popen(["sleep", "600"], start_new_session=True)',
+    )
     order = order_for(site, path)
     log = site.folder / "calls"
-    traced = ["write", "wait4", "mkdir", "dup2", "fdatasync", "vfork", "clone", "unlink", "pwrite64", "openat"]
+    traced = [
+        "write",
+        "wait4",
+        "mkdir",
+        "dup2",
+        "fdatasync",
+        "vfork",
+        "clone",
+        "unlink",
+        "pwrite64",
+        "openat",
+    ]
     supervise(site, order, "strace", "-o", str(log), "-e", f"trace={','.join(traced)}")
     counts = Counter(row.partition("(")[0] for row in log.read_text().splitlines())
     points = [(call, n) for call in traced[:-1] for n in range(1, min(counts[call], 10) + 1)]
@@ -123,10 +150,13 @@ def test_4_5_a_supervisor_killed_at_any_of_its_calls_leaves_a_readable_run_and_n
     check_list(site.root, states)
 
 
-def test_6_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_and_ended(site: Site) -> None:
+def test_6_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_and_ended(
+    site: Site,
+) -> None:
     """A daemon outlives its worker; nobody is left who would end it, so the next command does."""
     path = write_scenario(
-        site.folder, 'subprocess.Popen(["sleep", "600"], start_new_session=True)\nlab.stage("on")\ntime.sleep(600)'
+        site.folder,
+        'subprocess.Popen(["sleep", "600"], start_new_session=True)\nlab.stage("on")\ntime.sleep(600)',
     )
     front = site.start("run", str(path), "--headless")
     run_dir = reach_stage(site, "on")
@@ -142,7 +172,9 @@ def test_6_what_is_left_when_supervisor_sampler_and_front_die_together_is_named_
     second = site.run("stop", "last")
 
     assert first.returncode == second.returncode == 0
-    assert "is lost; ended its remaining processes: " in first.stdout and "sleep 600" in first.stdout
+    assert (
+        "is lost; ended its remaining processes: " in first.stdout and "sleep 600" in first.stdout
+    )
     assert "is lost; none of its processes is left" in second.stdout
     check(site, run_dir, "lost")
 
@@ -159,15 +191,15 @@ def test_6_a_stopped_sampler_whose_supervisor_died_is_found_and_ended(site: Site
 
     done = site.run("stop", "last")
 
-    assert "ended its remaining processes: " in done.stdout and "tuilab.engine.sampler" in done.stdout
+    assert (
+        "ended its remaining processes: " in done.stdout and "tuilab.engine.sampler" in done.stdout
+    )
     check(site, run_dir, "lost")
 
 
 def test_3_a_worker_ends_with_its_supervisor(site: Site) -> None:
     """It ignores every signal that can be ignored, and computes."""
-    body = (
-        "for number in range(1, 65):\n    try: signal.signal(number, signal.SIG_IGN)\n    except (OSError, ValueError): pass\n"
-    )
+    body = "for number in range(1, 65):\n    try: signal.signal(number, signal.SIG_IGN)\n    except (OSError, ValueError): pass\n"
     run_dir = site.detach(write_scenario(site.folder, body + 'lab.stage("on")\nwhile True: pass'))
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
@@ -181,8 +213,13 @@ def test_3_a_worker_ends_with_its_supervisor(site: Site) -> None:
 # ---- a run whose supervisor cannot be what it was
 
 
-@pytest.mark.parametrize("change", ["start", "another box", "boot", "pid_namespace", "pid 0", "pid -1", "pid 1", "pid 2**40"])
-def test_26_27_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site: Site, change: str) -> None:
+@pytest.mark.parametrize(
+    "change",
+    ["start", "another box", "boot", "pid_namespace", "pid 0", "pid -1", "pid 1", "pid 2**40"],
+)
+def test_26_27_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(
+    site: Site, change: str
+) -> None:
     """The record of a run that never ended, with the bystander's pid in place of its supervisor's."""
     innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
@@ -195,14 +232,18 @@ def test_26_27_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(site
         "pid": {"pid": int(value) if field == "pid" and "*" not in value else 2**40},
     }
     identity = msgspec.structs.replace(innocent, **changed[field])
-    run_dir = fabricate(site, run_started(supervisor=identity), events.StateChanged(state="running"))
+    run_dir = fabricate(
+        site, run_started(supervisor=identity), events.StateChanged(state="running")
+    )
 
     now, later = site.run("stop", "last", "--now"), site.run("stop", "last")
 
     assert is_well(now) and is_well(later)
     elsewhere = field in ("another", "pid_namespace")
     assert now.returncode == later.returncode == (2 if elsewhere else 0)
-    assert ("stop it there" if elsewhere else "is lost; none of its processes is left") in now.stdout + now.stderr
+    assert (
+        "stop it there" if elsewhere else "is lost; none of its processes is left"
+    ) in now.stdout + now.stderr
     assert look(run_dir).state == ("running" if elsewhere else "lost")
     assert site.bystander_says.read_text() == "ready\n"
     assert site.bystander.poll() is None
@@ -237,7 +278,9 @@ innocent.kill()
 def test_26_an_innocent_that_has_the_number_of_the_supervisor_is_not_ended(site: Site) -> None:
     """For real: in a namespace of pids of its own the next number can be chosen."""
     contain = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if subprocess.run([*contain, "sh", "-c", "echo 5 > /proc/sys/kernel/ns_last_pid"], capture_output=True).returncode:
+    if subprocess.run(
+        [*contain, "sh", "-c", "echo 5 > /proc/sys/kernel/ns_last_pid"], capture_output=True
+    ).returncode:
         pytest.skip("the number of the next process cannot be chosen here: it takes root")
     path = write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)')
     says = site.folder / "says"
@@ -246,16 +289,22 @@ def test_26_an_innocent_that_has_the_number_of_the_supervisor_is_not_ended(site:
     done = site.run(command=[*contain, sys.executable, "-c", AGAIN, *words], cwd=CHECKOUT)
 
     assert done.returncode == 0, done.stderr
-    assert says.read_text().startswith("(None, [0, 0, 0], ") and "is lost; none of its processes is left" in says.read_text()
+    assert (
+        says.read_text().startswith("(None, [0, 0, 0], ")
+        and "is lost; none of its processes is left" in says.read_text()
+    )
     until(lambda: not site.living())
 
 
 @pytest.mark.parametrize(
-    ("victim", "state"), [("the run", "stopped"), ("the worker that waits", "killed"), ("the supervisor", "lost")]
+    ("victim", "state"),
+    [("the run", "stopped"), ("the worker that waits", "killed"), ("the supervisor", "lost")],
 )
 def test_3_an_arm_ends_with_who_waits_for_it(site: Site, victim: str, state: str) -> None:
     more = 'def sleepy(lab):\n    lab.stage("in the arm")\n    if os.fork() == 0: os.setsid()\n    time.sleep(600)\n'
-    run_dir = site.detach(write_scenario(site.folder, 'lab.arm("a", sleepy, prefix=["nice"])()', more))
+    run_dir = site.detach(
+        write_scenario(site.folder, 'lab.arm("a", sleepy, prefix=["nice"])()', more)
+    )
     reach_stage(site, "in the arm")
     waiting = look(run_dir).summary.workers["worker-0"].started
     assert waiting is not None

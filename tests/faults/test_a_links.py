@@ -23,12 +23,18 @@ pytestmark = pytest.mark.faults
 
 
 def ssh_command(ssh: Ssh, words: str) -> tuple[str, ...]:
-    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in ssh.site.environment.items() if name != "PATH")
+    exports = " ".join(
+        f"{name}={shlex.quote(value)}"
+        for name, value in ssh.site.environment.items()
+        if name != "PATH"
+    )
     more = "LC_ALL=C.UTF-8 COLORTERM=truecolor"
     return (*ssh.command, "-tt", "localhost", f"env {exports} {more} {TUILAB} {words}")
 
 
-def test_10_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
+def test_10_killing_the_ssh_client_ends_the_front_and_not_the_run(
+    site: Site, ssh: Ssh, screens: Open, go: Path
+) -> None:
     term = screens(command=ssh_command(ssh, f"run {write_scenario(site.folder, WAITS)}"))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "probe")
@@ -48,7 +54,9 @@ def test_10_killing_the_ssh_client_ends_the_front_and_not_the_run(site: Site, ss
     check(site, run_dir, "succeeded")
 
 
-def test_11_a_frozen_link_shows_the_present_as_soon_as_it_thaws(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
+def test_11_a_frozen_link_shows_the_present_as_soon_as_it_thaws(
+    site: Site, ssh: Ssh, screens: Open, go: Path
+) -> None:
     term = screens(command=ssh_command(ssh, f"run {write_scenario(site.folder, NOISY)}"))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")
@@ -65,7 +73,9 @@ def test_11_a_frozen_link_shows_the_present_as_soon_as_it_thaws(site: Site, ssh:
     term.process.send_signal(signal.SIGCONT)
     term.wait_for("succeeded", "the last line")
 
-    assert share < 0.5  # what goes round and round takes all of a core; how little is little, a busy box decides
+    assert (
+        share < 0.5
+    )  # what goes round and round takes all of a core; how little is little, a busy box decides
     assert grown < 20e6
     assert term.frames - frames < 20  # of a backlog it would be a hundred
     term.type("q")
@@ -73,7 +83,9 @@ def test_11_a_frozen_link_shows_the_present_as_soon_as_it_thaws(site: Site, ssh:
     check(site, run_dir, "succeeded")
 
 
-def test_11_a_frozen_link_that_is_cut_ends_the_front_and_not_the_run(site: Site, ssh: Ssh, screens: Open, go: Path) -> None:
+def test_11_a_frozen_link_that_is_cut_ends_the_front_and_not_the_run(
+    site: Site, ssh: Ssh, screens: Open, go: Path
+) -> None:
     term = screens(command=ssh_command(ssh, f"run {write_scenario(site.folder, NOISY)}"))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")
@@ -112,7 +124,9 @@ def test_12_a_front_whose_terminal_is_gone_leaves(
 
 
 @pytest.mark.parametrize("answers", [True, False], ids=["answers", "never answers"])
-def test_13_a_terminal_that_stops_reading_holds_nothing_up(site: Site, screens: Open, go: Path, answers: bool) -> None:
+def test_13_a_terminal_that_stops_reading_holds_nothing_up(
+    site: Site, screens: Open, go: Path, answers: bool
+) -> None:
     term = screens("run", str(write_scenario(site.folder, NOISY)), answers=answers)
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "loss")
@@ -130,7 +144,9 @@ def test_13_a_terminal_that_stops_reading_holds_nothing_up(site: Site, screens: 
     go.touch()
     term.wait_for("succeeded", "the last line")
 
-    assert share < 0.5  # what goes round and round takes all of a core; how little is little, a busy box decides
+    assert (
+        share < 0.5
+    )  # what goes round and round takes all of a core; how little is little, a busy box decides
     assert grown < 20e6
     term.type("q")
     assert term.wait() == 0
@@ -148,7 +164,9 @@ def front_that_is_blocked(site: Site, screens: Open) -> tuple[Terminal, Path]:
     return term, run_dir
 
 
-def test_13_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screens: Open, go: Path) -> None:
+def test_13_a_front_whose_terminal_takes_nothing_can_be_ended(
+    site: Site, screens: Open, go: Path
+) -> None:
     term, run_dir = front_that_is_blocked(site, screens)
     term.process.send_signal(signal.SIGTERM)
 
@@ -160,7 +178,9 @@ def test_13_a_front_whose_terminal_takes_nothing_can_be_ended(site: Site, screen
     check(site, run_dir, "succeeded")
 
 
-def test_13_a_run_can_be_stopped_and_left_while_the_terminal_takes_nothing(site: Site, screens: Open, go: Path) -> None:
+def test_13_a_run_can_be_stopped_and_left_while_the_terminal_takes_nothing(
+    site: Site, screens: Open, go: Path
+) -> None:
     term, run_dir = front_that_is_blocked(site, screens)
     term.type("ss")  # the second says yes
     until(lambda: look(run_dir).state == "stopped")

@@ -10,7 +10,16 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, until, write_scenario
-from tests.faults.fronts import NOISY, WAITS, Open, Window, front_of, is_gone, is_whole, wait_for_points
+from tests.faults.fronts import (
+    NOISY,
+    WAITS,
+    Open,
+    Window,
+    front_of,
+    is_gone,
+    is_whole,
+    wait_for_points,
+)
 from tests.faults.oracle import check
 from tests.faults.sites import Site, reach_stage
 from tests.faults.soaked.kept import open_screens
@@ -128,7 +137,9 @@ def catches(pid: int, number: int) -> bool:
     return bool(int(rows["SigCgt"], 16) >> (number - 1) & 1)
 
 
-def test_7_14_killed_while_suspended_it_leaves_the_terminal_to_the_shell(site: Site, screens: Open) -> None:
+def test_7_14_killed_while_suspended_it_leaves_the_terminal_to_the_shell(
+    site: Site, screens: Open
+) -> None:
     run_dir = recorded("tour", site.root)
     term = screens("--norc", "-i", command=("bash",))
     term.type(f"{TUILAB} attach {run_dir.name}\n")
@@ -186,7 +197,9 @@ def suspended_in_bash(site: Site, window: Window) -> tuple[Tmux, Path]:
     return tmux, run_dir
 
 
-def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site: Site, window: Window, go: Path) -> None:
+def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(
+    site: Site, window: Window, go: Path
+) -> None:
     tmux, run_dir = suspended_in_bash(site, window)
     tmux.ask("resize-window", "-x", "90", "-y", "30")
     tmux.keys("echo a word | rev", "Enter")
@@ -205,7 +218,9 @@ def test_14_suspended_in_tmux_and_resumed_in_another_size_it_shows_the_run(site:
     check(site, run_dir, "succeeded")
 
 
-def test_14_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_asked(site: Site, window: Window, go: Path) -> None:
+def test_14_sent_to_the_background_it_stops_again_and_comes_back_when_it_is_asked(
+    site: Site, window: Window, go: Path
+) -> None:
     tmux, run_dir = suspended_in_bash(site, window)
     tmux.keys("clear; bg", "Enter")
     until(lambda: tmux.shows("tuilab run", "&"))
@@ -237,7 +252,9 @@ def test_y_copies_into_the_buffer_of_tmux(site: Site, window: Window, go: Path) 
     check_leaving(site, tmux, run_dir)
 
 
-def test_12_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(site: Site, window: Window, go: Path) -> None:
+def test_12_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(
+    site: Site, window: Window, go: Path
+) -> None:
     tmux = window(TUILAB, "run", str(write_scenario(site.folder, WAITS)))
     run_dir = reach_stage(site, "on")
     until(lambda: tmux.shows("running", "half"))
@@ -249,7 +266,9 @@ def test_12_a_pane_of_tmux_that_is_killed_ends_the_front_and_not_the_run(site: S
     check(site, run_dir, "succeeded")
 
 
-def test_13_a_tmux_that_hangs_does_not_hold_up_the_run(site: Site, window: Window, go: Path) -> None:
+def test_13_a_tmux_that_hangs_does_not_hold_up_the_run(
+    site: Site, window: Window, go: Path
+) -> None:
     tmux = window(TUILAB, "run", str(write_scenario(site.folder, NOISY)))
     run_dir = reach_stage(site, "on")
     until(lambda: tmux.shows("running", "loss"))
@@ -275,7 +294,9 @@ CUTS = {
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
-def test_7_killed_in_the_middle_of_a_sequence_it_leaves_a_terminal_that_works(site: Site, window: Window, cut: str) -> None:
+def test_7_killed_in_the_middle_of_a_sequence_it_leaves_a_terminal_that_works(
+    site: Site, window: Window, cut: str
+) -> None:
     path = site.folder / "cut.py"
     path.write_text(f"""
 import os, signal, termios

@@ -16,9 +16,16 @@ pytestmark = pytest.mark.faults
 
 @pytest.mark.parametrize(
     ("number", "state"),
-    [(signal.SIGTERM, "stopped"), (signal.SIGINT, "stopped"), (signal.SIGSEGV, "lost"), (signal.SIGABRT, "lost")],
+    [
+        (signal.SIGTERM, "stopped"),
+        (signal.SIGINT, "stopped"),
+        (signal.SIGSEGV, "lost"),
+        (signal.SIGABRT, "lost"),
+    ],
 )
-def test_9_a_signal_to_the_supervisor_ends_the_run_in_a_state_that_says_so(site: Site, number: int, state: str) -> None:
+def test_9_a_signal_to_the_supervisor_ends_the_run_in_a_state_that_says_so(
+    site: Site, number: int, state: str
+) -> None:
     run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'))
     reach_stage(site, "on")
 
@@ -30,7 +37,9 @@ def test_9_a_signal_to_the_supervisor_ends_the_run_in_a_state_that_says_so(site:
 def test_9_signals_that_are_no_request_do_not_touch_the_run(site: Site) -> None:
     go = site.folder / "go"
     run_dir = site.detach(
-        write_scenario(site.folder, f'lab.stage("on")\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)')
+        write_scenario(
+            site.folder, f'lab.stage("on")\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)'
+        )
     )
     reach_stage(site, "on")
     for number in (
@@ -80,12 +89,18 @@ ctypes.CDLL(None).pthread_exit(None)
     ("body", "what"),
     [
         (STUBBORN, "it ignores every signal"),
-        (f"if os.fork() == 0: os.setsid()\n{STUBBORN}", "its child in a session of its own ignores every signal"),
+        (
+            f"if os.fork() == 0: os.setsid()\n{STUBBORN}",
+            "its child in a session of its own ignores every signal",
+        ),
         (
             "if os.fork() == 0: os.kill(os.getpid(), signal.SIGSTOP)\nos.kill(os.getpid(), signal.SIGSTOP)",
             "all of it is suspended",
         ),
-        ("ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)", "it hides from ptrace and its /proc belongs to root"),
+        (
+            "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)",
+            "it hides from ptrace and its /proc belongs to root",
+        ),
         (LEADERLESS, "its first thread has ended and another goes on"),
     ],
     ids=lambda value: "" if "(" in value else value,
@@ -103,7 +118,8 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
 @pytest.mark.skipif(
-    not os.access(FREEZER, os.W_OK), reason="a process that cannot be killed takes root and a freezer of cgroups v1"
+    not os.access(FREEZER, os.W_OK),
+    reason="a process that cannot be killed takes root and a freezer of cgroups v1",
 )
 @pytest.mark.timeout(180)
 def test_17_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
@@ -120,7 +136,10 @@ def test_17_a_worker_that_cannot_be_killed_is_named(site: Site) -> None:
         (ice / "freezer.state").write_text("THAWED")
 
         summary = check(site, run_dir, "unkillable").summary
-        assert summary.reason.startswith(f"could not be ended: {worker[0]} ") and "tuilab.lab.worker" in summary.reason
+        assert (
+            summary.reason.startswith(f"could not be ended: {worker[0]} ")
+            and "tuilab.lab.worker" in summary.reason
+        )
     finally:
         (ice / "freezer.state").write_text("THAWED")
         until(lambda: not (ice / "cgroup.procs").read_text())
@@ -140,7 +159,9 @@ def test_24_every_way_to_end_is_told_apart(site: Site) -> None:
         signal.SIGTTIN,
         signal.SIGTTOU,
     }
-    fatal = [number for number in (*range(1, 32), 34, 40, 64) if number not in harmless]  # 32 and 33 are the C library's
+    fatal = [
+        number for number in (*range(1, 32), 34, 40, 64) if number not in harmless
+    ]  # 32 and 33 are the C library's
     more = """
 def leave(lab, code):
     os._exit(code)
@@ -159,7 +180,11 @@ for name, body, numbers in (("code", leave, {list(codes)}), ("signal", die, {fat
     done = site.run("run", str(write_scenario(site.folder, body, more)), "--headless", "--quiet")
 
     summary = check(site, latest(site), "succeeded").summary
-    ends = {worker.started.arm: worker.exited for worker in summary.workers.values() if worker.started and worker.exited}
+    ends = {
+        worker.started.arm: worker.exited
+        for worker in summary.workers.values()
+        if worker.started and worker.exited
+    }
     told = {text.title: text.text for text in summary.texts}
     assert is_well(done) and done.returncode == 0
     assert [ends[f"code {code}"].code for code in codes] == list(codes)
@@ -223,7 +248,8 @@ def call(code, number):
 def test_2_a_worker_that_crashes_leaves_the_line_at_which_it_did(site: Site) -> None:
     """Each in an arm of one run, by what the processor or the kernel refuses."""
     arms = "\n".join(
-        f"def {name}(lab):\n" + "".join(f"    {line}\n" for line in body.splitlines()) for name, body in CRASHES.items()
+        f"def {name}(lab):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+        for name, body in CRASHES.items()
     )
     body = """
 for crash in ({}):
@@ -231,11 +257,21 @@ for crash in ({}):
     except Exception as problem: lab.text(str(problem), title=crash.__name__)
 """.format(", ".join(CRASHES))
 
-    done = site.run("run", str(write_scenario(site.folder, body, CALL + arms)), "--headless", "--quiet")
+    done = site.run(
+        "run", str(write_scenario(site.folder, body, CALL + arms)), "--headless", "--quiet"
+    )
 
     summary = check(site, latest(site), "succeeded").summary
-    ends = {worker.started.arm: worker.exited for worker in summary.workers.values() if worker.started and worker.exited}
+    ends = {
+        worker.started.arm: worker.exited
+        for worker in summary.workers.values()
+        if worker.started and worker.exited
+    }
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {name: ends[name].signal for name in CRASHES} == {name: signal.Signals[name] for name in CRASHES}
+    assert {name: ends[name].signal for name in CRASHES} == {
+        name: signal.Signals[name] for name in CRASHES
+    }
     assert all(f"in {name}" in ends[name].fault for name in CRASHES), ends
-    assert {text.title: text.text for text in summary.texts} == {name: f"{name}: ended by {name}" for name in CRASHES}
+    assert {text.title: text.text for text in summary.texts} == {
+        name: f"{name}: ended by {name}" for name in CRASHES
+    }

@@ -48,11 +48,16 @@ def poor(request: pytest.FixtureRequest) -> list[str]:
     """What stands before a command line to take from it what a system may not have."""
     if request.param == "no pidfd":
         return NO_PIDFD
-    return [*request.getfixturevalue("no_children"), *(NO_PIDFD if request.param == "neither" else [])]
+    return [
+        *request.getfixturevalue("no_children"),
+        *(NO_PIDFD if request.param == "neither" else []),
+    ]
 
 
 @pytest.mark.parametrize("how", [(), ("--now",)], ids=["in order", "at once"])
-def test_16_18_a_stop_ends_all_of_a_run_on_a_poor_system(site: Site, poor: list[str], how: tuple[str, ...]) -> None:
+def test_16_18_a_stop_ends_all_of_a_run_on_a_poor_system(
+    site: Site, poor: list[str], how: tuple[str, ...]
+) -> None:
     run_dir = site.detach(write_scenario(site.folder, TREE, MORE), command=[*poor, TUILAB])
     reach_stage(site, "on")
 
@@ -75,10 +80,15 @@ def test_76_a_stop_ends_all_of_a_run_whose_supervisor_may_open_nothing_any_more(
     site.run("stop", "last", *how)
 
     summary = check(site, run_dir, "stopped").summary
-    assert summary.unavailable["safe storage"] == "the streams could not be asked for: Too many open files"
+    assert (
+        summary.unavailable["safe storage"]
+        == "the streams could not be asked for: Too many open files"
+    )
 
 
-def test_76_a_run_whose_supervisor_may_open_nothing_any_more_comes_to_its_end(site: Site, go: Path) -> None:
+def test_76_a_run_whose_supervisor_may_open_nothing_any_more_comes_to_its_end(
+    site: Site, go: Path
+) -> None:
     """Its own end, with a process left behind that nobody can look at: only that it is one."""
     body = 'subprocess.Popen(["sleep", "600"])\nlab.stage("on")\nwhile not os.path.exists(os.environ["GO"]): time.sleep(0.01)'
     run_dir = site.detach(write_scenario(site.folder, body))
@@ -92,12 +102,18 @@ def test_76_a_run_whose_supervisor_may_open_nothing_any_more_comes_to_its_end(si
     assert summary.unavailable["verdicts"] == "cannot start the judge: Too many open files"
 
 
-def test_6_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Site, poor: list[str]) -> None:
+def test_6_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(
+    site: Site, poor: list[str]
+) -> None:
     run_dir = site.detach(write_scenario(site.folder, TREE, MORE), command=[*poor, TUILAB])
     reach_stage(site, "on")
     supervisor = supervisor_of(run_dir)
     sampler = until(lambda: next(child_of(supervisor[0], "tuilab.engine.sampler"), None))
-    for (pid, start), number in ((supervisor, signal.SIGSTOP), (sampler, signal.SIGKILL), (supervisor, signal.SIGKILL)):
+    for (pid, start), number in (
+        (supervisor, signal.SIGSTOP),
+        (sampler, signal.SIGKILL),
+        (supervisor, signal.SIGKILL),
+    ):
         assert processes.send(pid, start, number)
     until(lambda: len(site.living()) == 2)
 
@@ -107,7 +123,9 @@ def test_6_what_a_dead_supervisor_left_behind_is_ended_on_a_poor_system(site: Si
     check(site, run_dir, "lost")
 
 
-def test_26_a_pid_that_is_not_the_supervisor_any_more_is_not_signalled_without_pidfds_either(site: Site) -> None:
+def test_26_a_pid_that_is_not_the_supervisor_any_more_is_not_signalled_without_pidfds_either(
+    site: Site,
+) -> None:
     innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
     identity = msgspec.structs.replace(innocent, start=innocent.start - 1)
@@ -169,7 +187,9 @@ time.sleep(150)
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("how", [(), ("--now",)], ids=["in order", "at once"])
-def test_21_a_storm_that_renews_itself_ends_with_its_run(site: Site, go: Path, how: tuple[str, ...]) -> None:
+def test_21_a_storm_that_renews_itself_ends_with_its_run(
+    site: Site, go: Path, how: tuple[str, ...]
+) -> None:
     run_dir = site.detach(write_scenario(site.folder, STORM))
     reach_stage(site, "on")
 
@@ -180,7 +200,9 @@ def test_21_a_storm_that_renews_itself_ends_with_its_run(site: Site, go: Path, h
 
 
 @pytest.mark.timeout(400)
-def test_6_21_a_storm_whose_supervisor_and_sampler_died_is_ended_or_said_to_be_left(site: Site, go: Path) -> None:
+def test_6_21_a_storm_whose_supervisor_and_sampler_died_is_ended_or_said_to_be_left(
+    site: Site, go: Path
+) -> None:
     """On a busy box it may be too fast to be caught, or even to be seen; then nobody says that nothing is left."""
     alive = site.folder / "alive"
     os.mkfifo(alive)
@@ -212,11 +234,15 @@ RENAMED = "import os, socket, sys; socket.sethostname(eval(sys.argv[1])); os.exe
 
 
 @pytest.mark.parametrize("name", [b"renamed", b"b\xff\xfex"], ids=["renamed", "not UTF-8"])
-def test_27_a_run_is_stopped_and_deleted_under_whatever_name_its_box_has_by_now(site: Site, name: bytes) -> None:
+def test_27_a_run_is_stopped_and_deleted_under_whatever_name_its_box_has_by_now(
+    site: Site, name: bytes
+) -> None:
     there = ["unshare", "--uts", sys.executable, "-c", RENAMED, repr(name)]
     if subprocess.run([*there, "true"], capture_output=True).returncode:
         pytest.skip("a host name of its own takes root")
-    run_dir = site.detach(write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'), command=[*there, TUILAB])
+    run_dir = site.detach(
+        write_scenario(site.folder, 'lab.stage("on")\ntime.sleep(600)'), command=[*there, TUILAB]
+    )
     reach_stage(site, "on")
 
     refused = site.run("rm", "last")
@@ -229,7 +255,9 @@ def test_27_a_run_is_stopped_and_deleted_under_whatever_name_its_box_has_by_now(
 
 
 @pytest.mark.parametrize("name", [b"renamed", b"b\xff\xfex"], ids=["renamed", "not UTF-8"])
-def test_27_a_run_of_before_a_reboot_is_lost_under_the_name_that_its_box_has(site: Site, name: bytes) -> None:
+def test_27_a_run_of_before_a_reboot_is_lost_under_the_name_that_its_box_has(
+    site: Site, name: bytes
+) -> None:
     """Only the name tells that it was this box: the boot is another one."""
     there = ["unshare", "--uts", sys.executable, "-c", RENAMED, repr(name)]
     if subprocess.run([*there, "true"], capture_output=True).returncode:
@@ -239,7 +267,10 @@ def test_27_a_run_of_before_a_reboot_is_lost_under_the_name_that_its_box_has(sit
     before = msgspec.structs.replace(me, host=name.decode(errors="replace"), boot="another")
     fabricate(site, run_started(supervisor=before), events.StateChanged(state="running"))
 
-    said = [site.run("stop", "last", command=[*there, TUILAB]).stdout, site.run("stop", "last").stderr]
+    said = [
+        site.run("stop", "last", command=[*there, TUILAB]).stdout,
+        site.run("stop", "last").stderr,
+    ]
 
     assert "is lost; none of its processes is left" in said[0]
     assert "stop it there" in said[1]
@@ -269,7 +300,12 @@ EVENTS = "from tuilab.record import events"
 def reach_judge(run_dir: Path, *but: tuple[int, int]) -> tuple[int, int]:
     """Wait for a judge, but for those that were there before, and return its pid and start time."""
     supervisor, _ = supervisor_of(run_dir)
-    return until(lambda: next((found for found in child_of(supervisor, "tuilab.engine.judge") if found not in but), None)) or (
+    return until(
+        lambda: next(
+            (found for found in child_of(supervisor, "tuilab.engine.judge") if found not in but),
+            None,
+        )
+    ) or (
         0,
         0,
     )
@@ -287,7 +323,9 @@ def test_a_stop_at_once_does_not_wait_for_a_judge_that_hangs(site: Site) -> None
 
 @pytest.mark.usefixtures("hanging_judge")
 def test_a_stop_at_once_asks_no_judge(site: Site) -> None:
-    run_dir = site.detach(write_scenario(site.folder, f'{TIMED}lab.stage("on")\ntime.sleep(600)', EVENTS))
+    run_dir = site.detach(
+        write_scenario(site.folder, f'{TIMED}lab.stage("on")\ntime.sleep(600)', EVENTS)
+    )
     reach_stage(site, "on")
 
     site.run("stop", "last", "--now")
@@ -311,11 +349,18 @@ def test_a_stop_in_order_does_not_wait_for_a_look_between_repeats(site: Site) ->
 
 
 @pytest.mark.usefixtures("hanging_judge")
-def test_a_judge_that_hangs_is_waited_for_in_words_and_ends_soon_after_a_stop(clock: "Clock", site: Site) -> None:
+def test_a_judge_that_hangs_is_waited_for_in_words_and_ends_soon_after_a_stop(
+    clock: "Clock", site: Site
+) -> None:
     run_dir = site.detach(write_scenario(site.folder, TIMED, EVENTS))
     reach_judge(run_dir)
     clock.put_forward(6)
-    until(lambda: (look(run_dir).summary.state, look(run_dir).summary.reason) == ("running", "waits for its verdicts"))
+    until(
+        lambda: (
+            (look(run_dir).summary.state, look(run_dir).summary.reason)
+            == ("running", "waits for its verdicts")
+        )
+    )
     kill(supervisor_of(run_dir), number=signal.SIGTERM)
     until(lambda: look(run_dir).summary.state == "stopping")
     clock.put_forward(4)  # a grace, and not the minute that a judge may take

@@ -24,15 +24,21 @@ pytestmark = pytest.mark.faults
 # ---- the run folder goes away
 
 
-@pytest.mark.parametrize("change", ["removed", "renamed", "replaced by a link", "replaced by another"])
+@pytest.mark.parametrize(
+    "change", ["removed", "renamed", "replaced by a link", "replaced by another"]
+)
 def test_36_a_run_whose_folder_goes_away_is_stopped(site: Site, change: str) -> None:
     """Writing into a removed file succeeds silently; a run that nobody can see or stop must not go on."""
     at = gates(site)
-    path = write_scenario(site.folder, 'lab.log(0, half=0.0)\nwait_for("gone")\ntime.sleep(600)', STEPS)
+    path = write_scenario(
+        site.folder, 'lab.log(0, half=0.0)\nwait_for("gone")\ntime.sleep(600)', STEPS
+    )
     front = site.start("run", str(path), "--headless")
     reaches(at, "gone")
     run_dir, aside, other = latest(site), site.folder / "aside", site.folder / "other"
-    until((run_dir / "journal" / "sampler.jsonl").exists)  # it begins beside the worker, and would open it in another folder
+    until(
+        (run_dir / "journal" / "sampler.jsonl").exists
+    )  # it begins beside the worker, and would open it in another folder
     (other / "journal").mkdir(parents=True)
     if change == "removed":
         shutil.rmtree(run_dir)
@@ -52,7 +58,13 @@ def test_36_a_run_whose_folder_goes_away_is_stopped(site: Site, change: str) -> 
         summary = read_run(aside)
         assert summary.state == "failed"
         assert summary.reason == "the folder of the run was removed or replaced"
-    strangers = [entry for folder in (run_dir, other) if folder.exists() for entry in folder.rglob("*") if entry.is_file()]
+    strangers = [
+        entry
+        for folder in (run_dir, other)
+        if folder.exists()
+        for entry in folder.rglob("*")
+        if entry.is_file()
+    ]
     assert strangers == []
 
 
@@ -78,18 +90,29 @@ def test_40_a_home_with_any_name_holds_runs(site: Site, name: bytes) -> None:
     environment = {os.fsencode(key): os.fsencode(value) for key, value in site.environment.items()}
     for variable in (b"TUILAB_ROOT", b"XDG_STATE_HOME"):
         environment.pop(variable, None)
-    scenario = write_scenario(Path(os.fsdecode(home)), 'lab.log(0, half=0.0)\nlab.claim("one-is-one", True)')
+    scenario = write_scenario(
+        Path(os.fsdecode(home)), 'lab.log(0, half=0.0)\nlab.claim("one-is-one", True)'
+    )
     everything = {**environment, b"HOME": home}
 
     def tuilab(*words: str) -> "subprocess.CompletedProcess[bytes]":
-        return subprocess.run([TUILAB, *words], env=everything, capture_output=True, timeout=60, cwd=home)
+        return subprocess.run(
+            [TUILAB, *words], env=everything, capture_output=True, timeout=60, cwd=home
+        )
 
     ran = tuilab("run", str(scenario), "--headless")
     said = [
         ran,
         *(
             tuilab(*words)
-            for words in (("runs",), ("attach",), ("verify",), ("attach", "--json"), ("stop", "last"), ("rm", "last"))
+            for words in (
+                ("runs",),
+                ("attach",),
+                ("verify",),
+                ("attach", "--json"),
+                ("stop", "last"),
+                ("rm", "last"),
+            )
         ),
     ]
 
@@ -102,13 +125,29 @@ def test_40_a_home_with_any_name_holds_runs(site: Site, name: bytes) -> None:
 @pytest.mark.parametrize("home", [None, "", "relative", "/proc/no", "/dev/null", "/nonexistent/x"])
 def test_40_a_home_that_cannot_be_written_is_one_sentence(site: Site, home: str | None) -> None:
     path = write_scenario(site.folder, "lab.log(0, half=0.0)")
-    unset = {name: value for name, value in site.environment.items() if name not in ("TUILAB_ROOT", "HOME", "XDG_STATE_HOME")}
+    unset = {
+        name: value
+        for name, value in site.environment.items()
+        if name not in ("TUILAB_ROOT", "HOME", "XDG_STATE_HOME")
+    }
     environment = unset if home is None else {**unset, "HOME": home}
-    if home in (None, "", "/nonexistent/x"):  # root may make folders anywhere, and has a home without a variable
+    if home in (
+        None,
+        "",
+        "/nonexistent/x",
+    ):  # root may make folders anywhere, and has a home without a variable
         environment["XDG_STATE_HOME"] = "/proc/no"
 
-    done = subprocess.run([TUILAB, "run", str(path), "--headless"], env=environment, capture_output=True, text=True, timeout=60)
-    listed = subprocess.run([TUILAB, "runs"], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [TUILAB, "run", str(path), "--headless"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    listed = subprocess.run(
+        [TUILAB, "runs"], env=environment, capture_output=True, text=True, timeout=60
+    )
 
     assert done.returncode == 5, done.stderr
     assert done.stderr.splitlines()[-1].startswith("tuilab: ") and is_well(done) and is_well(listed)
@@ -133,20 +172,34 @@ for words in ast.literal_eval(sys.argv[1]):
 """
 
 
-def test_40_a_home_that_belongs_to_another_user_is_one_sentence(open_site: Site, as_nobody: list[str]) -> None:
+def test_40_a_home_that_belongs_to_another_user_is_one_sentence(
+    open_site: Site, as_nobody: list[str]
+) -> None:
     """As after `sudo -u`, which leaves HOME as it was."""
     site = open_site
     path = write_scenario(site.folder, "lab.log(0, half=0.0)")
     home = site.folder / "home"
     home.mkdir(mode=0o700)
-    environment = {"HOME": str(home), "TUILAB_ROOT": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": ""}
+    environment = {
+        "HOME": str(home),
+        "TUILAB_ROOT": "",
+        "XDG_STATE_HOME": "",
+        "XDG_CACHE_HOME": "",
+        "XDG_CONFIG_HOME": "",
+    }
 
-    done = site.run("run", str(path), "--headless", command=[*as_nobody, TUILAB], cwd="/", env=environment)
+    done = site.run(
+        "run", str(path), "--headless", command=[*as_nobody, TUILAB], cwd="/", env=environment
+    )
     verbs = [(*words, *(end.format(home) for end in ends)) for words, ends in HOMELESS]
     told = [*as_nobody, sys.executable, "-c", EACH_VERB, repr(verbs)]
     seen = site.run(command=told, cwd=CHECKOUT, env={**environment, "PYTHONPATH": str(CHECKOUT)})
 
-    assert done.returncode == 5 and done.stderr.splitlines()[-1].startswith("tuilab: ") and is_well(done), done.stderr
+    assert (
+        done.returncode == 5
+        and done.stderr.splitlines()[-1].startswith("tuilab: ")
+        and is_well(done)
+    ), done.stderr
     assert seen.returncode == 0 and set(map(int, seen.stdout.split())) <= set(ExitCode), seen.stderr
     assert list(home.iterdir()) == []
 
@@ -162,7 +215,9 @@ def test_47_twenty_runs_that_start_at_once_have_twenty_folders(site: Site) -> No
         check(site, run_dir, "succeeded")
 
 
-def test_47_two_supervisors_cannot_share_a_folder(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_47_two_supervisors_cannot_share_a_folder(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Even if both should draw the same name at the same second."""
     monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
     monkeypatch.setattr(time, "time", lambda: 1.0)

@@ -28,7 +28,14 @@ from tuilab.reports.plain import render
 
 pytestmark = pytest.mark.faults
 
-VERBS = (("attach", "--plot"), ("attach", "--json"), ("attach", "--jsonl"), ("verify",), ("runs",), ("runs", "--json"))
+VERBS = (
+    ("attach", "--plot"),
+    ("attach", "--json"),
+    ("attach", "--jsonl"),
+    ("verify",),
+    ("runs",),
+    ("runs", "--json"),
+)
 
 
 def view_all(run_dir: Path) -> str:
@@ -37,7 +44,13 @@ def view_all(run_dir: Path) -> str:
     for verb, *options in VERBS:
         run = [] if verb == "runs" else [run_dir.name]
         code, text = view(verb, *run, *options, "--root", str(run_dir.parent))
-        assert code in (ExitCode.DONE, ExitCode.REFUTED, ExitCode.USAGE, ExitCode.FAILED, ExitCode.BOX_LACKS)
+        assert code in (
+            ExitCode.DONE,
+            ExitCode.REFUTED,
+            ExitCode.USAGE,
+            ExitCode.FAILED,
+            ExitCode.BOX_LACKS,
+        )
         said.append(text)
     view("list", "--json", "--root", str(run_dir.parent))
     return "".join(said)
@@ -57,7 +70,11 @@ def sample(kind: msgspec.inspect.Type, text: str = "text") -> Any:
     """Return a usual value of a type."""
     match kind:
         case msgspec.inspect.StructType(fields=fields):
-            return {field.encode_name: sample(field.type, text) for field in fields if field.name not in ("n", "t")}
+            return {
+                field.encode_name: sample(field.type, text)
+                for field in fields
+                if field.name not in ("n", "t")
+            }
         case msgspec.inspect.UnionType(types=types):
             return sample(types[0], text)
         case msgspec.inspect.ListType(item_type=item):
@@ -90,7 +107,10 @@ def mutants(kind: type[events.Event]) -> Iterator[dict[str, Any]]:
                 elif isinstance(value, list):
                     yield from ({**usual, name: [evil] * count} for count in (1, 2))
         for _ in range(300):
-            yield {name: chance.choice([value, value, chance.choice(HOSTILE)]) for name, value in usual.items()}
+            yield {
+                name: chance.choice([value, value, chance.choice(HOSTILE)])
+                for name, value in usual.items()
+            }
 
 
 def apart(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -121,9 +141,13 @@ KINDS: list[type[events.Event]] = list(get_args(events.Record))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_45_hostile_values_in_a_record_are_no_traceback(site: Site, kind: type[events.Event]) -> None:
+def test_45_hostile_values_in_a_record_are_no_traceback(
+    site: Site, kind: type[events.Event]
+) -> None:
     records = [fields_of(kind, record) for record in apart(mutants(kind))]
-    run_dir = fabricate(site, run_started(), *CONTEXT, *records, events.StateChanged(state="failed"))
+    run_dir = fabricate(
+        site, run_started(), *CONTEXT, *records, events.StateChanged(state="failed")
+    )
 
     text = view_all(run_dir)
 
@@ -153,7 +177,9 @@ ODD_LINES = [
 
 
 @pytest.mark.parametrize("body", ODD_LINES, ids=range(len(ODD_LINES)))
-def test_44_an_odd_line_with_a_right_checksum_is_passed_over_or_counted(site: Site, body: bytes) -> None:
+def test_44_an_odd_line_with_a_right_checksum_is_passed_over_or_counted(
+    site: Site, body: bytes
+) -> None:
     run_dir = fabricate(site, run_started())
     with (run_dir / "journal" / "supervisor.jsonl").open("ab") as stream:
         stream.write(line(body) + line(b'{"n":2,"t":2,"k":"stage_entered","name":"after"}'))
@@ -185,7 +211,9 @@ def test_45_a_newer_format_is_refused_with_a_sentence(site: Site, newer: str | i
     code, listed = view("runs", *root)
 
     assert [code for code, _ in said] == [ExitCode.USAGE] * 4
-    assert all("was recorded by a newer tuilab" in text and "upgrade this one" in text for _, text in said)
+    assert all(
+        "was recorded by a newer tuilab" in text and "upgrade this one" in text for _, text in said
+    )
     assert code == ExitCode.DONE and "newer tuilab" in listed
 
 
@@ -224,7 +252,12 @@ lab.record(events.ClaimDeclared(text="a is slower", over="a", under="b", op="at_
 for n in range(16): lab.record(events.BlockTimed(arm="ab"[n % 2], round=n // 2, slot=0, loops=1, wall_ns=1000 + n, cpu_ns=9))
 raise ValueError("the end")
 """
-    site.run("run", str(write_scenario(site.folder, body, "from tuilab.record import events")), "--headless", "--quiet")
+    site.run(
+        "run",
+        str(write_scenario(site.folder, body, "from tuilab.record import events")),
+        "--headless",
+        "--quiet",
+    )
     yield latest(site)
     site.end()
 
@@ -242,7 +275,9 @@ def looks_the_same_or_less(run_dir: Path, whole: dict[str, dict[int, Any]]) -> N
     judge(summary)
 
 
-def test_41_a_real_run_that_is_cut_at_any_byte_is_read_up_to_there(recorded: Path, tmp_path: Path) -> None:
+def test_41_a_real_run_that_is_cut_at_any_byte_is_read_up_to_there(
+    recorded: Path, tmp_path: Path
+) -> None:
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
     whole = items_of(recorded)
     for name in whole:
@@ -251,13 +286,17 @@ def test_41_a_real_run_that_is_cut_at_any_byte_is_read_up_to_there(recorded: Pat
         for size in range(len(data) - 1, -1, -1 if len(data) < 6000 else -7):
             os.truncate(stream, size)
             items = read_stream(stream)
-            assert [item.n for item in items if not isinstance(item, Corrupt | Gap)] == list(range(data[:size].count(b"\n")))
+            assert [item.n for item in items if not isinstance(item, Corrupt | Gap)] == list(
+                range(data[:size].count(b"\n"))
+            )
             if size % 97 == 0:
                 looks_the_same_or_less(copy, whole)
         stream.write_bytes(data)
 
 
-def test_42_a_real_run_with_flipped_bits_and_shuffled_blocks_never_gains_a_record(recorded: Path, tmp_path: Path) -> None:
+def test_42_a_real_run_with_flipped_bits_and_shuffled_blocks_never_gains_a_record(
+    recorded: Path, tmp_path: Path
+) -> None:
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
     whole = items_of(recorded)
     chance = random.Random(42)
@@ -281,7 +320,9 @@ def test_42_a_real_run_with_flipped_bits_and_shuffled_blocks_never_gains_a_recor
     assert items_of(copy).keys() == whole.keys()
 
 
-def test_42_a_line_from_another_run_is_not_taken_for_one_of_this(recorded: Path, tmp_path: Path) -> None:
+def test_42_a_line_from_another_run_is_not_taken_for_one_of_this(
+    recorded: Path, tmp_path: Path
+) -> None:
     """A repeated number is counted and skipped, whatever its checksum says."""
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
     stream = copy / "journal" / "supervisor.jsonl"
@@ -302,9 +343,16 @@ def test_42_a_line_from_another_run_is_not_taken_for_one_of_this(recorded: Path,
         lambda path: path.write_bytes(b"\n" * (2 << 20)),
         lambda path: path.write_bytes(b"00000000 {}\n" * 300_000),
     ],
-    ids=["1 GiB of nothing", "64 MiB without a line", "two million empty lines", "300,000 lines that are no records"],
+    ids=[
+        "1 GiB of nothing",
+        "64 MiB without a line",
+        "two million empty lines",
+        "300,000 lines that are no records",
+    ],
 )
-def test_44_a_huge_file_in_place_of_a_stream_is_read_in_bounded_memory(recorded: Path, tmp_path: Path, make: Any) -> None:
+def test_44_a_huge_file_in_place_of_a_stream_is_read_in_bounded_memory(
+    recorded: Path, tmp_path: Path, make: Any
+) -> None:
     copy = Path(shutil.copytree(recorded, tmp_path / recorded.name))
     stream = copy / "journal" / "sampler.jsonl"
     stream.write_bytes(b"")
@@ -314,7 +362,9 @@ def test_44_a_huge_file_in_place_of_a_stream_is_read_in_bounded_memory(recorded:
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (600 << 20,) * 2);"
         "from pathlib import Path; from tuilab.record.live_run import read_run; print(read_run(Path(sys.argv[1])).state)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(copy)], capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(copy)], capture_output=True, text=True, timeout=100
+    )
 
     assert (done.stdout, done.stderr) == ("failed\n", "")
 
@@ -325,7 +375,15 @@ def test_44_a_huge_file_in_place_of_a_stream_is_read_in_bounded_memory(recorded:
     ids=["a pipe", "a folder", "a link to a device", "a link to memory", "a link to itself"],
 )  # fmt: skip
 @pytest.mark.parametrize(
-    "place", ["journal/worker-0.jsonl", "scenario.py", "artifacts/a.txt", "stdout.log", "artifacts", "journal"]
+    "place",
+    [
+        "journal/worker-0.jsonl",
+        "scenario.py",
+        "artifacts/a.txt",
+        "stdout.log",
+        "artifacts",
+        "journal",
+    ],
 )
 def test_44_83_something_else_in_place_of_a_file_is_seen_and_not_followed(
     recorded: Path, tmp_path: Path, place: str, make: Any
@@ -337,7 +395,9 @@ def test_44_83_something_else_in_place_of_a_file_is_seen_and_not_followed(
 
     text = view_all(copy)
 
-    if place == "journal" or (place == "stdout.log" or (place == "artifacts" and make is os.mkfifo)):
+    if place == "journal" or (
+        place == "stdout.log" or (place == "artifacts" and make is os.mkfifo)
+    ):
         return  # not a run any more; nothing reads what was printed
     assert "problem: " in text
 

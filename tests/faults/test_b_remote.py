@@ -26,7 +26,13 @@ def remote(site: Site, ssh: Ssh) -> Iterator[Path]:
     behind = site.folder / "behind"
     behind.mkdir(mode=0o700)
     site.root.mkdir(mode=0o700)
-    command = ["sshfs", "-o", f"ssh_command={' '.join(ssh.command)}", f"localhost:{behind}", str(site.root)]
+    command = [
+        "sshfs",
+        "-o",
+        f"ssh_command={' '.join(ssh.command)}",
+        f"localhost:{behind}",
+        str(site.root),
+    ]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("sshfs may not mount here")
     yield behind
@@ -49,14 +55,19 @@ for step in range(100, 200): lab.log(step, half=step / 2)
 """
 
 
-def test_39_a_server_that_hangs_holds_up_the_run_and_loses_nothing(site: Site, ssh: Ssh, remote: Path) -> None:
+def test_39_a_server_that_hangs_holds_up_the_run_and_loses_nothing(
+    site: Site, ssh: Ssh, remote: Path
+) -> None:
     at = gates(site)
     run_dir = site.detach(write_scenario(site.folder, BODY, STEPS))
     reaches(at, "away")
     for process in sessions(ssh):
         process.suspend()
     (at / "away").touch()
-    watching = [site.start(*words) for words in (("runs",), ("attach", "last", "--headless"), ("verify", "last"))]
+    watching = [
+        site.start(*words)
+        for words in (("runs",), ("attach", "last", "--headless"), ("verify", "last"))
+    ]
     until(lambda: all(is_held(front.pid) for front in watching))
     for process in sessions(ssh):
         process.resume()
@@ -69,12 +80,19 @@ def test_39_a_server_that_hangs_holds_up_the_run_and_loses_nothing(site: Site, s
 
 def is_held(pid: int) -> bool:
     """Whether a process waits for a file system that is served by another."""
-    return "fuse" in Path(f"/proc/{pid}/wchan").read_text() or "request_wait" in Path(f"/proc/{pid}/wchan").read_text()
+    return (
+        "fuse" in Path(f"/proc/{pid}/wchan").read_text()
+        or "request_wait" in Path(f"/proc/{pid}/wchan").read_text()
+    )
 
 
-def test_39_a_server_that_dies_costs_what_it_had_not_and_leaves_no_process(site: Site, ssh: Ssh, remote: Path) -> None:
+def test_39_a_server_that_dies_costs_what_it_had_not_and_leaves_no_process(
+    site: Site, ssh: Ssh, remote: Path
+) -> None:
     at = gates(site)
-    front = site.start("run", str(write_scenario(site.folder, BODY, STEPS)), "--headless", "--quiet")
+    front = site.start(
+        "run", str(write_scenario(site.folder, BODY, STEPS)), "--headless", "--quiet"
+    )
     reaches(at, "away")
     for process in sessions(ssh):
         process.kill()
@@ -82,10 +100,14 @@ def test_39_a_server_that_dies_costs_what_it_had_not_and_leaves_no_process(site:
     out, err = front.communicate(timeout=60)
     said = [site.run(*words) for words in (("runs",), ("list",), ("stop", "last"))]
 
-    assert front.returncode in (2, 4, 5) and is_well(subprocess.CompletedProcess([], front.returncode, out, err)), out + err
+    assert front.returncode in (2, 4, 5) and is_well(
+        subprocess.CompletedProcess([], front.returncode, out, err)
+    ), out + err
     assert all(map(is_well, said)), [done.stderr for done in said]
     until(lambda: not site.living())
-    subprocess.run(["umount", "--lazy", site.root], capture_output=True)  # sshfs may have gone, and its mount with it
+    subprocess.run(
+        ["umount", "--lazy", site.root], capture_output=True
+    )  # sshfs may have gone, and its mount with it
     subprocess.run(["mount", "--bind", remote, site.root], check=True)
     (run_dir,) = (folder for folder in site.root.iterdir() if folder.name[0] != ".")
     summary = check(site, run_dir, "failed", "lost", is_whole=None).summary

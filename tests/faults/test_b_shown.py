@@ -14,7 +14,9 @@ from tests.faults.sites import Site, reach_stage
 pytestmark = pytest.mark.faults
 
 
-def test_48_two_screens_and_a_command_line_may_watch_and_stop_one_run(site: Site, screens: Open, go: Path) -> None:
+def test_48_two_screens_and_a_command_line_may_watch_and_stop_one_run(
+    site: Site, screens: Open, go: Path
+) -> None:
     terms = [screens("run", str(write_scenario(site.folder, WAITS)))]
     run_dir = reach_stage(site, "on")
     terms.append(screens("attach"))
@@ -69,13 +71,21 @@ def test_36_a_run_whose_folder_is_taken_away_is_told_in_a_sentence(
     until(lambda: not site.living())
 
 
-def test_42_garbage_in_a_journal_that_is_watched_is_shown_and_passed_over(site: Site, screens: Open, go: Path) -> None:
+def test_42_garbage_in_a_journal_that_is_watched_is_shown_and_passed_over(
+    site: Site, screens: Open, go: Path
+) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "half")
     stream = next((run_dir / "journal").glob("worker*"))
     with stream.open("ab") as file:
-        file.write(b"\x00\xff garbage\n" + b"[" * 100_000 + b"\n" + b"\x1b[2J\x1b]0;owned\x07\x9b31m" + b"\n")
+        file.write(
+            b"\x00\xff garbage\n"
+            + b"[" * 100_000
+            + b"\n"
+            + b"\x1b[2J\x1b]0;owned\x07\x9b31m"
+            + b"\n"
+        )
     term.wait_for("the recorded data is incomplete")
     go.touch()
     term.wait_for("succeeded", "the last stage", "incomplete")

@@ -17,11 +17,18 @@ from tuilab.record.live_run import Watch
 pytestmark = pytest.mark.faults
 
 # What is left of the last record of a stream: half of it, all but its newline, its first byte, nothing.
-TEARS = {"half a record": -40, "a record without its newline": -1, "its first byte": None, "nothing": 0}
+TEARS = {
+    "half a record": -40,
+    "a record without its newline": -1,
+    "its first byte": None,
+    "nothing": 0,
+}
 
 
 @pytest.mark.parametrize("tear", TEARS)
-def test_43_a_writer_that_goes_on_after_a_torn_record_loses_that_one_alone(site: Site, tear: str) -> None:
+def test_43_a_writer_that_goes_on_after_a_torn_record_loses_that_one_alone(
+    site: Site, tear: str
+) -> None:
     """The scenario closes every descriptor, so that its stream is opened again where the torn record ends."""
     body = """
 for step in range(10): lab.log(step, half=step / 2)
@@ -30,7 +37,9 @@ os.closerange(3, 256)
 for step in range(10, 20): lab.log(step, half=step / 2)
 """
     at = gates(site)
-    front = site.start("run", str(write_scenario(site.folder, body, STEPS)), "--headless", "--quiet")
+    front = site.start(
+        "run", str(write_scenario(site.folder, body, STEPS)), "--headless", "--quiet"
+    )
     reaches(at, "torn")
     stream = latest(site) / "journal" / "worker-0.jsonl"
     data = stream.read_bytes()
@@ -42,12 +51,18 @@ for step in range(10, 20): lab.log(step, half=step / 2)
 
     is_torn = tear != "nothing"
     summary = check(site, latest(site), is_whole=not is_torn).summary
-    logged = {item.s for item in items_of(latest(site))["worker-0.jsonl"].values() if isinstance(item, events.Logged)}
+    logged = {
+        item.s
+        for item in items_of(latest(site))["worker-0.jsonl"].values()
+        if isinstance(item, events.Logged)
+    }
     assert logged <= set(range(20)) and logged >= set(range(9)), sorted(logged)
     assert is_torn or summary.series["half", "", "worker-0"].count == 20
 
 
-def test_46_a_million_records_are_shown_before_they_are_read_and_then_are_all_there(site: Site, screens: Open) -> None:
+def test_46_a_million_records_are_shown_before_they_are_read_and_then_are_all_there(
+    site: Site, screens: Open
+) -> None:
     run_dir = fabricate(site, run_started(), events.StateChanged(state="running"))
     lines = []
     for n in range(1_000_000):

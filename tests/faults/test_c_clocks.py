@@ -23,14 +23,18 @@ def wall(site: Site) -> Path:
         pytest.skip("no gcc: another clock cannot be built")
     library, file = site.folder / "wall.so", site.folder / "wall"
     source = CHECKOUT / "tests" / "fakes" / "wall_clock.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True
+    )
     file.write_text("0")
     site.environment |= {"LD_PRELOAD": str(library), "TUILAB_WALL": str(file)}
     return file
 
 
 @pytest.mark.parametrize("jump", ["-3600", "86400"], ids=["an hour back", "a day ahead"])
-def test_49_a_wall_clock_that_jumps_changes_no_order_no_length_and_no_state(site: Site, wall: Path, jump: str) -> None:
+def test_49_a_wall_clock_that_jumps_changes_no_order_no_length_and_no_state(
+    site: Site, wall: Path, jump: str
+) -> None:
     body = """
 lab.log(0, half=0.0)
 lab.stage("before")
@@ -56,7 +60,10 @@ lab.log(1, half=0.5)
     wall.write_text("0")
 
     summary = check(site, latest(site), "succeeded").summary
-    assert is_well(subprocess.CompletedProcess([], front.returncode, out, err)) and front.returncode == 0
+    assert (
+        is_well(subprocess.CompletedProcess([], front.returncode, out, err))
+        and front.returncode == 0
+    )
     assert is_well(listed) and "running" in listed.stdout and state == "running"
     assert [stage.name for stage in summary.stages] == ["before", "after"]
     assert 0 < summary.elapsed_s < 100

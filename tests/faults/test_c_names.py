@@ -21,7 +21,9 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_57_a_name_of_any_script_stays_in_its_place(site: Site, screens: Open, go: object, name: str) -> None:
+def test_57_a_name_of_any_script_stays_in_its_place(
+    site: Site, screens: Open, go: object, name: str
+) -> None:
     folder = site.folder / name
     folder.mkdir()
     body = f"NAME = {name!r}\nlab.stage(NAME)\nlab.log(0, arm=NAME, **{{NAME: 1.0}})\nlab.text(NAME, title=NAME)\nlab.claim('name', True){WAITS}"
@@ -39,5 +41,8 @@ def test_57_a_name_of_any_script_stays_in_its_place(site: Site, screens: Open, g
     assert term.is_restored() and term.strange() == []
     assert max(map(cell_len, rows)) <= 80
     check(site, run_dir, "succeeded")
-    said = [site.run(*words) for words in (("runs",), ("attach", "last", "--plot"), ("verify",), ("show", str(path)))]
+    said = [
+        site.run(*words)
+        for words in (("runs",), ("attach", "last", "--plot"), ("verify",), ("show", str(path)))
+    ]
     assert all(map(is_well, said)), [done.stdout for done in said]

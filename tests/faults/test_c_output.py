@@ -27,7 +27,11 @@ def test_51_a_gigabyte_without_a_line_break_is_kept_in_bounded_memory(site: Site
     (at / "printed").touch()
 
     printed = check(site, run_dir, "succeeded").summary.outputs["stdout"]
-    assert (printed.bytes_total, printed.bytes_head, printed.bytes_tail) == (2**30 + 7, 2**19, 2**19)
+    assert (printed.bytes_total, printed.bytes_head, printed.bytes_tail) == (
+        2**30 + 7,
+        2**19,
+        2**19,
+    )
     assert (run_dir / "stdout.log").stat().st_size == 2**20
     assert int(status["VmHWM"].split()[0]) < 64 * 1024
     assert descriptors < 32
@@ -48,7 +52,9 @@ def test_51_any_bytes_are_kept_as_they_were_printed(site: Site) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_50_more_gigabytes_than_four_bytes_count_come_at_full_speed_and_are_counted_to_the_last_byte(site: Site) -> None:
+def test_50_more_gigabytes_than_four_bytes_count_come_at_full_speed_and_are_counted_to_the_last_byte(
+    site: Site,
+) -> None:
     """They are pages of one file that are passed on, so that the supervisor is the slower one."""
     body = """
 size, chunk = 5 * 2**30, 2**20
@@ -58,7 +64,9 @@ sent = 0
 while sent < size: sent += os.sendfile(1, source, 0, chunk)
 os.write(1, b"the end")
 """
-    done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet", timeout=200)
+    done = site.run(
+        "run", str(write_scenario(site.folder, body)), "--headless", "--quiet", timeout=200
+    )
 
     printed = check(site, latest(site), "succeeded").summary.outputs["stdout"]
     assert done.returncode == 0 and is_well(done)

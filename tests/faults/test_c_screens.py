@@ -18,9 +18,7 @@ pytestmark = pytest.mark.faults
 POINTERS = ("", "default", "pointer", "text")  # pyte takes the shape of the pointer for a title
 
 
-EVIL = (
-    "\x1b[2J\x1b]0;owned\x07\x9b31m\x85\x08\r\x7f\x0e\x1bP\u202e\u2028\u2066\ufeff [/bold] [red] [@click=app.bell]x[/] $x {y}"
-)
+EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\x85\x08\r\x7f\x0e\x1bP\u202e\u2028\u2066\ufeff [/bold] [red] [@click=app.bell]x[/] $x {y}"
 
 
 HOSTILE = f"""
@@ -44,12 +42,14 @@ raise ValueError(EVIL)
 
 def hostile_scenario(folder: Path) -> Path:
     """Write a scenario whose lesson, parameter and all that it records try to steer a terminal."""
-    path = write_scenario(folder, HOSTILE, "from tuilab.record import events", claims={"evil": EVIL})
+    path = write_scenario(
+        folder, HOSTILE, "from tuilab.record import events", claims={"evil": EVIL}
+    )
     text = path.read_text()
     path.write_text(
-        text.replace("A scenario for a test.", "A [red]lesson\x1b[2J [/foo].\n\n## Try next\n\x1b[2J [/foo]").replace(
-            "lab: Lab", "lab: Lab, word: str = '[/x] \x1b[2J'"
-        )
+        text.replace(
+            "A scenario for a test.", "A [red]lesson\x1b[2J [/foo].\n\n## Try next\n\x1b[2J [/foo]"
+        ).replace("lab: Lab", "lab: Lab, word: str = '[/x] \x1b[2J'")
     )
     return path
 
@@ -66,11 +66,16 @@ def check_steady(term: Terminal, *words: str) -> None:
 
     assert term.wait() == 0
     assert term.is_restored() and term.strange() == []
-    assert term.screen.title.removeprefix(";") in POINTERS and (term.screen.icon_name, term.screen.charset) == ("", 0)
+    assert term.screen.title.removeprefix(";") in POINTERS and (
+        term.screen.icon_name,
+        term.screen.charset,
+    ) == ("", 0)
     assert b"owned\x07" not in term.sent
 
 
-def test_52_53_nothing_that_a_run_says_steers_the_terminal(site: Site, screens: Open, go: Path) -> None:
+def test_52_53_nothing_that_a_run_says_steers_the_terminal(
+    site: Site, screens: Open, go: Path
+) -> None:
     path = hostile_scenario(site.folder)
     live = screens("run", str(path), "--word", EVIL)
     run_dir = reach_stage(site, "on")

@@ -49,14 +49,28 @@ print(EVIL)
 @pytest.mark.parametrize("body", EVIL_BODIES.values(), ids=EVIL_BODIES.keys())
 def test_52_53_nothing_that_a_scenario_says_steers_the_terminal(site: Site, body: str) -> None:
     claims = {key: EVIL.replace(chr(0xD800), "") for key in ("lacking", "equal", "other")}
-    path = write_scenario(site.folder, body, f"from tuilab.record import events\nEVIL = {EVIL!r}\n", claims=claims)
+    path = write_scenario(
+        site.folder, body, f"from tuilab.record import events\nEVIL = {EVIL!r}\n", claims=claims
+    )
 
-    fronts = [site.run("run", str(path), "--headless", "--plot"), site.run("attach", "--json"), site.run("attach", "--jsonl")]
-    fronts += [site.run(*words) for words in (("runs",), ("verify",), ("attach", "--plot"), ("runs", "--json"), ("list",))]
+    fronts = [
+        site.run("run", str(path), "--headless", "--plot"),
+        site.run("attach", "--json"),
+        site.run("attach", "--jsonl"),
+    ]
+    fronts += [
+        site.run(*words)
+        for words in (("runs",), ("verify",), ("attach", "--plot"), ("runs", "--json"), ("list",))
+    ]
 
     assert all(map(is_well, fronts)), [front for front in fronts if not is_well(front)]
     is_fine = body in (EVIL_BODIES["names"], EVIL_BODIES["a missing need"])
-    watch = check(site, latest(site), "succeeded" if is_fine else "failed", is_forged=body == EVIL_BODIES["names"])
+    watch = check(
+        site,
+        latest(site),
+        "succeeded" if is_fine else "failed",
+        is_forged=body == EVIL_BODIES["names"],
+    )
     assert "records could not be written" not in watch.summary.reason
     assert "before run() returned" not in watch.summary.reason
 
@@ -98,7 +112,9 @@ def run(
     return path
 
 
-def test_52_53_62_nothing_in_a_scenarios_source_or_path_steers_the_terminal(site: Site, evil_file: Path) -> None:
+def test_52_53_62_nothing_in_a_scenarios_source_or_path_steers_the_terminal(
+    site: Site, evil_file: Path
+) -> None:
     raw, path, root = RAW, str(evil_file), f"{site.folder}/{RAW}"
     own = ("--scenarios", str(site.folder / "own"))
     words = [
@@ -120,17 +136,23 @@ def test_52_53_62_nothing_in_a_scenarios_source_or_path_steers_the_terminal(site
 
 
 @pytest.mark.parametrize("verb", ["run", "verify"])
-def test_52_help_and_verify_do_not_steer_the_terminal(site: Site, evil_file: Path, verb: str) -> None:
+def test_52_help_and_verify_do_not_steer_the_terminal(
+    site: Site, evil_file: Path, verb: str
+) -> None:
     root = f"{site.folder}/{RAW}"
     site.run("run", str(evil_file), "--headless", "--root", root)
 
-    done = site.run(*(("run", str(evil_file), "--help") if verb == "run" else ("verify", "--root", root)))
+    done = site.run(
+        *(("run", str(evil_file), "--help") if verb == "run" else ("verify", "--root", root))
+    )
 
     assert is_well(done)
 
 
 @pytest.mark.parametrize(
-    "value", ["x" * 100_000, "\ud800", "\udcff", "\x01" * 20_000], ids=["long", "half", "not UTF-8", "controls"]
+    "value",
+    ["x" * 100_000, "\ud800", "\udcff", "\x01" * 20_000],
+    ids=["long", "half", "not UTF-8", "controls"],
 )
 def test_62_an_odd_parameter_runs_or_is_one_sentence(site: Site, value: str) -> None:
     path = site.folder / "form.py"
@@ -138,7 +160,14 @@ def test_62_an_odd_parameter_runs_or_is_one_sentence(site: Site, value: str) -> 
         '"""Form."""\nfrom tuilab import Lab\ndef run(lab: Lab, text: str = "x") -> None:\n    lab.log(0, size=len(text))\n'
     )
 
-    done = site.run("run", str(path), "--headless", "--quiet", "--text", value if value != "\ud800" else "\udced\udca0\udc80")
+    done = site.run(
+        "run",
+        str(path),
+        "--headless",
+        "--quiet",
+        "--text",
+        value if value != "\ud800" else "\udced\udca0\udc80",
+    )
 
     assert is_well(done), done.stderr
     assert done.returncode == 0 or (done.returncode in (2, 5) and done.stderr.count("\n") == 1)
@@ -152,7 +181,9 @@ def test_62_an_odd_parameter_runs_or_is_one_sentence(site: Site, value: str) -> 
 SEEN_EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\x85\x08\r\x7f\u202e\u2028\u2066\ufeff [/bold] [red]"
 
 
-def test_52_53_nothing_of_a_run_steers_a_real_terminal(site: Site, terminals: "list[Terminal]") -> None:
+def test_52_53_nothing_of_a_run_steers_a_real_terminal(
+    site: Site, terminals: "list[Terminal]"
+) -> None:
     """The same channels as in a pipe, where colours are on and a live line is drawn."""
     more = f"from tuilab.record import events\nSEEN_EVIL = {SEEN_EVIL!r}\n"
     body = """
@@ -167,7 +198,10 @@ raise ValueError(EVIL)
     path = write_scenario(site.folder, body, more, claims={"evil": SEEN_EVIL})
     fronts = [open_terminal(site, terminals, "run", str(path), "--headless", "--plot")]
     fronts[0].front.wait(timeout=60)
-    fronts += [open_terminal(site, terminals, *words) for words in (("attach", "--plot"), ("runs",), ("verify",), ("list",))]
+    fronts += [
+        open_terminal(site, terminals, *words)
+        for words in (("attach", "--plot"), ("runs",), ("verify",), ("list",))
+    ]
 
     assert [terminal.front.wait(timeout=60) for terminal in fronts] == [4, 4, 0, 0, 0]
     assert all(map(is_restored, fronts))

@@ -66,7 +66,12 @@ if child == 0:
     os._exit(0)
 lab.claim("the-child-is-refused", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), equals=7)
 """
-    done = site.run("run", str(write_scenario(site.folder, body, "def quick(lab): pass")), "--headless", "--quiet")
+    done = site.run(
+        "run",
+        str(write_scenario(site.folder, body, "def quick(lab): pass")),
+        "--headless",
+        "--quiet",
+    )
 
     assert done.returncode == 0, done.stdout
     assert check(site, latest(site), "succeeded").summary.arms == []
@@ -88,7 +93,10 @@ def order(**fields):
         ("line.send(os.urandom(4096))", "failed"),
         ("line.send(b'')", "failed"),
         ("line.send(b'[' * 100_000)", "failed"),
-        ("line.send(b'{\"type\":\"Farewell\",\"value\":' + b'[' * 90_000 + b']' * 90_000 + b'}')", "failed"),
+        (
+            "line.send(b'{\"type\":\"Farewell\",\"value\":' + b'[' * 90_000 + b']' * 90_000 + b'}')",
+            "failed",
+        ),
         ("line.send(b'{\"type\":\"Farewell\",\"value\":' + b'9' * 90_000 + b'}')", "failed"),
         ("say('Unheard')", "failed"),
         ("say('ArmReply', writer='', elapsed_s=0)", "failed"),
@@ -102,7 +110,9 @@ def order(**fields):
         ("os.close(int(sys.argv[1]))", "failed"),
     ],
 )
-def test_55_nonsense_on_its_line_harms_the_worker_alone(site: Site, nonsense: str, state: str) -> None:
+def test_55_nonsense_on_its_line_harms_the_worker_alone(
+    site: Site, nonsense: str, state: str
+) -> None:
     path = write_scenario(site.folder, f"lab.log(0, half=0.0)\n{LINE}{nonsense}")
 
     done = site.run("run", str(path), "--headless", "--quiet")

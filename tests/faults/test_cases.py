@@ -12,11 +12,21 @@ pytestmark = pytest.mark.faults
 
 
 def test_every_case_has_a_test_that_is_named_by_its_number_or_is_listed() -> None:
-    here = [f"{file.name}::{name}" for file in Path(__file__).parent.glob("test_*.py") for name in names_in(file)]
-    listed = [test for test in ELSEWHERE.values() if test.partition("::")[2] in names_in(CHECKOUT / test.partition("::")[0])]
+    here = [
+        f"{file.name}::{name}"
+        for file in Path(__file__).parent.glob("test_*.py")
+        for name in names_in(file)
+    ]
+    listed = [
+        test
+        for test in ELSEWHERE.values()
+        if test.partition("::")[2] in names_in(CHECKOUT / test.partition("::")[0])
+    ]
 
     assert len(listed) == len(ELSEWHERE)
-    assert sorted({number for test in here for number in numbers_of(test)} | set(ELSEWHERE)) == list(ALL)
+    assert sorted(
+        {number for test in here for number in numbers_of(test)} | set(ELSEWHERE)
+    ) == list(ALL)
 
 
 def names_in(file: Path) -> list[str]:

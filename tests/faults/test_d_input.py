@@ -36,7 +36,9 @@ SIZES = [(1, 1), (2, 3), (10, 3), (3, 60), (30, 8), (60, 20), (300, 100), (1000,
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_60_a_recorded_run_is_shown_in_every_size(site: Site, screens: Open, size: tuple[int, int]) -> None:
+def test_60_a_recorded_run_is_shown_in_every_size(
+    site: Site, screens: Open, size: tuple[int, int]
+) -> None:
     run_dir = recorded("tour", site.root)
     term = screens("attach", run_dir.name, columns=size[0], rows=size[1])
     check_looks(term, LOOKS if size[0] < 1000 else ["z"])
@@ -47,16 +49,26 @@ def test_60_a_recorded_run_is_shown_in_every_size(site: Site, screens: Open, siz
     assert term.wait() == 0
     assert term.is_restored() and term.strange() == []
     cut, guardian, _ = bytes(term.sent).partition(RESTORE)
-    assert not guardian or not cut.endswith(b"\x1b[?1006l")  # what follows a cut frame could be read as its rest
+    assert not guardian or not cut.endswith(
+        b"\x1b[?1006l"
+    )  # what follows a cut frame could be read as its rest
     assert b"Traceback" not in term.sent
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (24, 80), (500, 1000), (0, 0)])
-def test_60_a_terminal_of_any_size_gets_a_result(site: Site, terminals: list[ptys.Terminal], size: tuple[int, int]) -> None:
+def test_60_a_terminal_of_any_size_gets_a_result(
+    site: Site, terminals: list[ptys.Terminal], size: tuple[int, int]
+) -> None:
     body = 'lab.stage("one")\nfor step in range(50): lab.log(step, half=step / 2)\nlab.claim("one-is-one", True)'
 
     terminal = ptys.open_terminal(
-        site, terminals, "run", str(write_scenario(site.folder, body)), "--headless", "--plot", size=size
+        site,
+        terminals,
+        "run",
+        str(write_scenario(site.folder, body)),
+        "--headless",
+        "--plot",
+        size=size,
     )
 
     assert terminal.front.wait(timeout=60) == 0
@@ -66,7 +78,9 @@ def test_60_a_terminal_of_any_size_gets_a_result(site: Site, terminals: list[pty
     assert ptys.is_restored(terminal)
 
 
-def test_60_a_storm_of_sizes_during_a_run_ends_with_the_right_picture(site: Site, screens: Open, go: Path) -> None:
+def test_60_a_storm_of_sizes_during_a_run_ends_with_the_right_picture(
+    site: Site, screens: Open, go: Path
+) -> None:
     term = screens("run", str(write_scenario(site.folder, NOISY)), columns=10, rows=3)
     for number in range(20):  # while it starts
         term.resize(1 + number * 3, 1 + number)
@@ -100,7 +114,15 @@ def test_60_a_storm_of_sizes_during_a_run_ends_with_the_right_picture(site: Site
         b"\x1b[115;1:1;115x\x1b[97;1:3;97u\x1b[1114112u\x1b[99999999999u",
         b"\x1b[48;0;0;0;0t\x1b[48;65000;65000;1;1t\x1b[<35;1;1M\x1b[<0;99999999999;9M\x1b[<0;5;5M",
     ],
-    ids=["no text", "1 MB", "a paste with escapes in it", "answers in strings", "answers", "keys that do not exist", "sizes"],
+    ids=[
+        "no text",
+        "1 MB",
+        "a paste with escapes in it",
+        "answers in strings",
+        "answers",
+        "keys that do not exist",
+        "sizes",
+    ],
 )
 def test_61_what_is_no_key_does_nothing(site: Site, screens: Open, go: Path, junk: bytes) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)))
@@ -118,7 +140,9 @@ def test_61_what_is_no_key_does_nothing(site: Site, screens: Open, go: Path, jun
     check(site, run_dir, "succeeded")
 
 
-def test_61_a_paste_whose_end_is_lost_does_not_take_the_keys_with_it(site: Site, screens: Open, go: Path) -> None:
+def test_61_a_paste_whose_end_is_lost_does_not_take_the_keys_with_it(
+    site: Site, screens: Open, go: Path
+) -> None:
     term = screens("run", str(write_scenario(site.folder, WAITS)))
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "half")
@@ -149,8 +173,12 @@ def test_61_an_answer_that_comes_late_is_not_left_to_the_shell(site: Site, scree
     term.type("q")  # while a whole frame is on its way
     term.wait_for("the end")
 
-    is_left = b"0n" in term.sent.rpartition(b"\x1b[?1049l")[2]  # the terminal shows what is typed for the shell
-    assert not is_left or term.delay_s > 1.5  # longer than anybody waits, on a box with much other work
+    is_left = (
+        b"0n" in term.sent.rpartition(b"\x1b[?1049l")[2]
+    )  # the terminal shows what is typed for the shell
+    assert (
+        not is_left or term.delay_s > 1.5
+    )  # longer than anybody waits, on a box with much other work
 
 
 # What stops, leaves, copies, suspends, runs a command, or lends the terminal to a program; which screen a key meets, and so what

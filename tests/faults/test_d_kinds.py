@@ -36,7 +36,11 @@ def test_59_standard_error_in_a_file_stays_empty(site: Site, screens: Open) -> N
 
 @pytest.mark.parametrize(
     "kind, words",
-    [({"TERM": "dumb"}, "TERM=dumb"), ({"TERM": ""}, "cannot place text"), ({}, "cannot place text")],
+    [
+        ({"TERM": "dumb"}, "TERM=dumb"),
+        ({"TERM": ""}, "cannot place text"),
+        ({}, "cannot place text"),
+    ],
     ids=["dumb", "empty", "none"],
 )
 def test_59_a_terminal_that_cannot_place_text_gets_a_sentence(
@@ -53,7 +57,13 @@ def test_59_a_terminal_that_cannot_place_text_gets_a_sentence(
 
 def test_59_without_a_keyboard_the_result_is_printed(site: Site, screens: Open) -> None:
     run_dir = recorded("tour", site.root)
-    term = screens(command=("sh", "-c", f"{TUILAB} attach {run_dir.name} </dev/null; {TUILAB} </dev/null; echo rc=$?"))
+    term = screens(
+        command=(
+            "sh",
+            "-c",
+            f"{TUILAB} attach {run_dir.name} </dev/null; {TUILAB} </dev/null; echo rc=$?",
+        )
+    )
     term.wait()
 
     assert "cannot open the screens" in term.text and "rc=2" in term.text
@@ -62,15 +72,27 @@ def test_59_without_a_keyboard_the_result_is_printed(site: Site, screens: Open) 
 
 
 @pytest.mark.parametrize(
-    "kind", [{"NO_COLOR": "1", "LC_ALL": "C.UTF-8"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "NO_COLOR": "1"}]
+    "kind",
+    [{"NO_COLOR": "1", "LC_ALL": "C.UTF-8"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "NO_COLOR": "1"}],
 )
-def test_59_a_terminal_gets_what_it_can_show(site: Site, screens: Open, go: Path, kind: dict[str, str]) -> None:
+def test_59_a_terminal_gets_what_it_can_show(
+    site: Site, screens: Open, go: Path, kind: dict[str, str]
+) -> None:
     (site.folder / "λ").mkdir()
-    term = screens("run", str(write_scenario(site.folder / "λ", WAITS)), kind={"TERM": "xterm-256color", **kind})
+    term = screens(
+        "run",
+        str(write_scenario(site.folder / "λ", WAITS)),
+        kind={"TERM": "xterm-256color", **kind},
+    )
     run_dir = reach_stage(site, "on")
     term.wait_for("running", "half")
     check_looks(term, LOOKS)
-    colours = {colour for row in term.screen.buffer.values() for cell in row.values() for colour in (cell.fg, cell.bg)}
+    colours = {
+        colour
+        for row in term.screen.buffer.values()
+        for cell in row.values()
+        for colour in (cell.fg, cell.bg)
+    }
     term.type("q")
 
     assert term.wait() == 0
@@ -86,8 +108,13 @@ def is_grey(colour: str) -> bool:
     return colour == "default" or colour[:2] == colour[2:4] == colour[4:]
 
 
-@pytest.mark.skipif(os.getuid() != 0 or shutil.which("setpriv") is None, reason="taking a terminal away takes root and setpriv")
-@pytest.mark.parametrize("ending, code", [("q", 0), (signal.SIGKILL, -9)], ids=["in order", "sudden"])
+@pytest.mark.skipif(
+    os.getuid() != 0 or shutil.which("setpriv") is None,
+    reason="taking a terminal away takes root and setpriv",
+)
+@pytest.mark.parametrize(
+    "ending, code", [("q", 0), (signal.SIGKILL, -9)], ids=["in order", "sudden"]
+)
 def test_59_a_terminal_whose_name_belongs_to_another_user_is_used_and_given_back(
     site: Site, screens: Open, ending: "str | int", code: int
 ) -> None:

@@ -27,14 +27,23 @@ VERBS = [
 ]
 
 
-@pytest.mark.parametrize("where", ["| head -c 1", "> /dev/full", ">&-", "2> /dev/full >&2", "<&- >&- 2>&-"])
-def test_58_output_that_nobody_takes_ends_no_run_and_is_no_traceback(site: Site, where: str) -> None:
+@pytest.mark.parametrize(
+    "where", ["| head -c 1", "> /dev/full", ">&-", "2> /dev/full >&2", "<&- >&- 2>&-"]
+)
+def test_58_output_that_nobody_takes_ends_no_run_and_is_no_traceback(
+    site: Site, where: str
+) -> None:
     path = str(write_scenario(site.folder, ONE))
     site.run("run", path, "--headless", "--quiet")
     for words in VERBS:
         line = " ".join([TUILAB, *(path if word == "PATH" else word for word in words), where])
-        done = subprocess.run(["bash", "-c", line], env=site.environment, capture_output=True, text=True, timeout=60)
-        assert "Traceback" not in done.stderr and "Broken pipe" not in done.stderr, (words, done.stderr)
+        done = subprocess.run(
+            ["bash", "-c", line], env=site.environment, capture_output=True, text=True, timeout=60
+        )
+        assert "Traceback" not in done.stderr and "Broken pipe" not in done.stderr, (
+            words,
+            done.stderr,
+        )
         assert "Exception ignored" not in done.stderr, words
 
     until(lambda: not site.living())
@@ -81,11 +90,21 @@ def test_62_a_word_of_any_kind_is_a_word(site: Site, place: str) -> None:
         "a parameter": lambda word: ("run", str(path), "--headless", "--quiet", f"--text={word}"),
         "a tag": lambda word: ("note", "last", f"--tag={word}"),
         "a title": lambda word: ("runs", f"--tag={word}"),
-        "an artifact": lambda word: ("export", "last", "-o", f"{here}/{word.replace('/', '_')}.tgz"),
+        "an artifact": lambda word: (
+            "export",
+            "last",
+            "-o",
+            f"{here}/{word.replace('/', '_')}.tgz",
+        ),
     }
-    told = [site.run(*lines[place](word), cwd=here) for word in (WORDS if place != "a parameter" else WORDS[:6])]
+    told = [
+        site.run(*lines[place](word), cwd=here)
+        for word in (WORDS if place != "a parameter" else WORDS[:6])
+    ]
 
-    assert all(map(is_well, told)), [(done.args[1:], done.stderr) for done in told if not is_well(done)]
+    assert all(map(is_well, told)), [
+        (done.args[1:], done.stderr) for done in told if not is_well(done)
+    ]
     assert not (here / "hit").exists()
     assert set(os.listdir(site.folder)) <= before
     until(lambda: not site.living())
@@ -94,5 +113,7 @@ def test_62_a_word_of_any_kind_is_a_word(site: Site, place: str) -> None:
         assert json.loads(shown.stdout)["runs"][0]["params"] == {"text": WORDS[5]}
     run_dir = latest(site)
     check(site, run_dir, "succeeded")
-    kept = [Path(folder, name) for folder, _, names in os.walk(run_dir / "artifacts") for name in names]
+    kept = [
+        Path(folder, name) for folder, _, names in os.walk(run_dir / "artifacts") for name in names
+    ]
     assert all(file.resolve().is_relative_to(run_dir.resolve()) for file in kept)

@@ -10,11 +10,17 @@ from tests.faults.sites import Site, latest, reach_stage
 pytestmark = pytest.mark.faults
 
 
-def test_76_few_descriptors_are_a_sentence_or_a_failed_run_but_never_a_traceback(site: Site) -> None:
+def test_76_few_descriptors_are_a_sentence_or_a_failed_run_but_never_a_traceback(
+    site: Site,
+) -> None:
     path = write_scenario(site.folder, "lab.log(0, half=0.0)")
     for limit in (4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 32):
         done = site.run(
-            "run", str(path), "--headless", "--quiet", command=["bash", "-c", f'ulimit -n {limit}; exec "$@"', "-", TUILAB]
+            "run",
+            str(path),
+            "--headless",
+            "--quiet",
+            command=["bash", "-c", f'ulimit -n {limit}; exec "$@"', "-", TUILAB],
         )
         if limit > 6:  # with less, Python itself does not start
             assert is_well(done), (limit, done.stdout + done.stderr)
@@ -37,7 +43,14 @@ def test_21_77_without_room_for_processes_the_run_says_so(
     )
     limit = f'ulimit -u {processes_allowed}; exec "$@"'
 
-    done = site.run("run", str(path), "--headless", "--quiet", command=[*as_nobody, "bash", "-c", limit, "-", TUILAB], cwd="/")
+    done = site.run(
+        "run",
+        str(path),
+        "--headless",
+        "--quiet",
+        command=[*as_nobody, "bash", "-c", limit, "-", TUILAB],
+        cwd="/",
+    )
 
     assert is_well(done), done.stdout + done.stderr
     assert done.returncode in (4, 5)
@@ -46,7 +59,9 @@ def test_21_77_without_room_for_processes_the_run_says_so(
         assert "supervisor failed" not in check(site, run_dir, "failed").summary.reason
 
 
-def test_81_another_users_runs_are_not_touched_and_not_a_traceback(open_site: Site, as_nobody: list[str]) -> None:
+def test_81_another_users_runs_are_not_touched_and_not_a_traceback(
+    open_site: Site, as_nobody: list[str]
+) -> None:
     site = open_site
     site.root.mkdir(mode=0o777)
     site.root.chmod(0o777)
@@ -72,12 +87,18 @@ def test_81_another_users_runs_are_not_touched_and_not_a_traceback(open_site: Si
 
 
 def test_79_the_widest_umask_opens_nothing(site: Site) -> None:
-    path = write_scenario(site.folder, 'print("hello")\nlab.artifact("a.txt", "kept")\nlab.claim("one-is-one", True)')
+    path = write_scenario(
+        site.folder, 'print("hello")\nlab.artifact("a.txt", "kept")\nlab.claim("one-is-one", True)'
+    )
 
-    done = site.run("run", str(path), "--headless", command=["bash", "-c", 'umask 000; exec "$@"', "-", TUILAB])
+    done = site.run(
+        "run", str(path), "--headless", command=["bash", "-c", 'umask 000; exec "$@"', "-", TUILAB]
+    )
     site.run("list", command=["bash", "-c", 'umask 000; exec "$@"', "-", TUILAB])
 
     assert done.returncode == 0
     check(site, latest(site), "succeeded")
     assert site.root.stat().st_mode & 0o777 == 0o700
-    assert {entry.stat().st_mode & 0o777 for entry in site.root.iterdir() if entry.is_file()} <= {0o600}
+    assert {entry.stat().st_mode & 0o777 for entry in site.root.iterdir() if entry.is_file()} <= {
+        0o600
+    }

@@ -34,10 +34,18 @@ def limited(site: Site) -> Iterator[list[str]]:
     group.rmdir()
 
 
-def test_74_a_worker_beyond_its_limit_of_memory_is_said_to_be_likely_out_of_it(site: Site, limited: list[str]) -> None:
+def test_74_a_worker_beyond_its_limit_of_memory_is_said_to_be_likely_out_of_it(
+    site: Site, limited: list[str]
+) -> None:
     body = "lab.log(0, half=0.0)\nheld = []\nwhile True: held.append(bytearray(b'x' * 2**24))"
 
-    done = site.run("run", str(write_scenario(site.folder, body)), "--headless", "--quiet", command=[*limited, TUILAB])
+    done = site.run(
+        "run",
+        str(write_scenario(site.folder, body)),
+        "--headless",
+        "--quiet",
+        command=[*limited, TUILAB],
+    )
 
     summary = check(site, latest(site), "killed").summary
     assert done.returncode == 4 and is_well(done)
@@ -46,7 +54,14 @@ def test_74_a_worker_beyond_its_limit_of_memory_is_said_to_be_likely_out_of_it(s
 
 @pytest.mark.real_torch
 def test_75_a_loader_without_room_in_shared_memory_is_a_failure_that_says_so(site: Site) -> None:
-    small = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=1m none /dev/shm && exec "$@"', "-"]
+    small = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        'mount -t tmpfs -o size=1m none /dev/shm && exec "$@"',
+        "-",
+    ]
     if subprocess.run([*small, "true"], capture_output=True).returncode:
         pytest.skip("a small /dev/shm takes root")
     more = """
@@ -58,8 +73,18 @@ class Data(torch.utils.data.Dataset):
 """
     body = "for step, batch in enumerate(torch.utils.data.DataLoader(Data(), 4, num_workers=1)): lab.log(step, x=1.0)"
 
-    done = site.run("run", str(write_scenario(site.folder, body, more)), "--headless", "--quiet", command=[*small, TUILAB])
+    done = site.run(
+        "run",
+        str(write_scenario(site.folder, body, more)),
+        "--headless",
+        "--quiet",
+        command=[*small, TUILAB],
+    )
 
     summary = check(site, latest(site), "failed").summary
     assert done.returncode == 4 and is_well(done)
-    assert "shared memory" in summary.reason or "DataLoader worker" in summary.reason or "shm" in summary.reason
+    assert (
+        "shared memory" in summary.reason
+        or "DataLoader worker" in summary.reason
+        or "shm" in summary.reason
+    )

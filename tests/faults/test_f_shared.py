@@ -71,7 +71,13 @@ def test_80_nothing_is_kept_under_a_name_that_others_can_plant(site: Site) -> No
         (site.root / name).symlink_to(victim)
     path = str(write_scenario(site.folder, 'lab.claim("one-is-one", True)'))
 
-    lines = (("run", path, "--headless"), ("runs",), ("list",), ("queue",), ("report", "last", "-o", f"{site.folder}/r.html"))
+    lines = (
+        ("run", path, "--headless"),
+        ("runs",),
+        ("list",),
+        ("queue",),
+        ("report", "last", "-o", f"{site.folder}/r.html"),
+    )
     said = [site.run(*words, env={"TMPDIR": str(temporary)}) for words in lines]
 
     assert all(map(is_well, said)), [done.stderr for done in said]
@@ -84,7 +90,9 @@ def test_80_a_folder_of_runs_behind_a_link_holds_runs(site: Site) -> None:
     (site.folder / "real").mkdir(mode=0o700)
     site.root.symlink_to(site.folder / "real")
 
-    done = site.run("run", str(write_scenario(site.folder, "lab.log(0, half=0.0)")), "--headless", "--quiet")
+    done = site.run(
+        "run", str(write_scenario(site.folder, "lab.log(0, half=0.0)")), "--headless", "--quiet"
+    )
 
     assert done.returncode == 0 and is_well(done)
     check(site, latest(site), "succeeded")
@@ -93,7 +101,9 @@ def test_80_a_folder_of_runs_behind_a_link_holds_runs(site: Site) -> None:
 def test_82_nothing_in_the_current_folder_is_taken_for_a_module_of_ours(site: Site) -> None:
     here = site.folder / "here"
     (here / "evil.egg-info").mkdir(parents=True)
-    (here / "evil.egg-info" / "entry_points.txt").write_text("[console_scripts]\ntuilab = evil:main\n")
+    (here / "evil.egg-info" / "entry_points.txt").write_text(
+        "[console_scripts]\ntuilab = evil:main\n"
+    )
     hit = site.folder / "hit"
     for name in (
         "psutil",
@@ -115,7 +125,15 @@ def test_82_nothing_in_the_current_folder_is_taken_for_a_module_of_ours(site: Si
     elsewhere.mkdir()
     path = str(write_scenario(elsewhere, 'import psutil\nlab.claim("one-is-one", True)'))
 
-    lines = (("run", path, "--headless"), ("list",), ("runs",), ("verify",), ("check", path), ("attach", "last"), ("queue",))
+    lines = (
+        ("run", path, "--headless"),
+        ("list",),
+        ("runs",),
+        ("verify",),
+        ("check", path),
+        ("attach", "last"),
+        ("queue",),
+    )
     said = [site.run(*words, cwd=here) for words in lines]
 
     assert [done.returncode for done in said[:4]] == [0] * 4, [done.stderr for done in said]
@@ -140,14 +158,21 @@ def test_85_programs_that_are_broken_are_no_part_of_a_run(site: Site) -> None:
         "tput",
         "uname",
     ):
-        (folder / name).write_text(f"#!/bin/sh\necho {name} >>{site.folder}/asked\nprintf '\\033[2J\\377 nonsense'\nexit 42\n")
+        (folder / name).write_text(
+            f"#!/bin/sh\necho {name} >>{site.folder}/asked\nprintf '\\033[2J\\377 nonsense'\nexit 42\n"
+        )
         (folder / name).chmod(0o755)
     path = str(write_scenario(site.folder, 'lab.claim("one-is-one", True)'))
     environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
 
-    said = [site.run(*words, env=environment) for words in (("run", path, "--headless"), ("runs",), ("doctor",))]
+    said = [
+        site.run(*words, env=environment)
+        for words in (("run", path, "--headless"), ("runs",), ("doctor",))
+    ]
 
-    assert all(map(is_well, said)) and said[0].returncode == 0, [done.stdout + done.stderr for done in said]
+    assert all(map(is_well, said)) and said[0].returncode == 0, [
+        done.stdout + done.stderr for done in said
+    ]
     asked = site.folder / "asked"
     assert "systemd-run" not in (asked.read_text() if asked.exists() else "")
     check(site, latest(site), "succeeded")
@@ -158,16 +183,24 @@ def test_86_an_environment_that_goes_away_under_a_run_costs_what_was_still_to_be
     site: Site, go: Path, change: str
 ) -> None:
     venv = site.folder / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(venv)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(venv)], check=True
+    )
     packages = next(venv.glob("lib/*/site-packages"))
-    shutil.copytree(CHECKOUT / "tuilab", packages / "tuilab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        CHECKOUT / "tuilab", packages / "tuilab", ignore=shutil.ignore_patterns("__pycache__")
+    )
     libraries = [entry for entry in sys.path if entry.endswith("site-packages")]
     (packages / "others.pth").write_text("\n".join(libraries) + "\n")
     command = [str(venv / "bin" / "python"), "-P", "-m", "tuilab"]
-    run_dir = site.detach(write_scenario(site.folder, f'lab.claim("one-is-one", True){WAITS}'), command=command)
+    run_dir = site.detach(
+        write_scenario(site.folder, f'lab.claim("one-is-one", True){WAITS}'), command=command
+    )
     reach_stage(site, "on")
     if change == "removed":
-        shutil.rmtree(venv.rename(site.folder / "gone"))  # at once: who still loads writes bytecode where it was
+        shutil.rmtree(
+            venv.rename(site.folder / "gone")
+        )  # at once: who still loads writes bytecode where it was
     else:
         for file in (packages / "tuilab").rglob("*.py"):
             file.write_text("raise SystemExit('another version')\n")

@@ -17,6 +17,11 @@ SEED = 87
 def test_87_short_runs_with_faults_drawn_by_chance_leave_nothing_and_lose_nothing() -> None:
     words = ["--minutes", str(SOAKED_S / 60), "--seed", str(SEED)]
 
-    done = subprocess.run([sys.executable, "-m", "tests.faults.soak", *words], cwd=CHECKOUT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.soak", *words],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -45,7 +45,9 @@ def test_the_end_of_a_container_stops_the_run_that_its_front_follows(
 ) -> None:
     """SIGTERM is what `docker stop` sends to the first process, from which the kernel keeps what it does not handle."""
     path = write_scenario(site.folder, WAITS)
-    front = site.start("run", str(path), "--headless", command=[*request.getfixturevalue(before), TUILAB])
+    front = site.start(
+        "run", str(path), "--headless", command=[*request.getfixturevalue(before), TUILAB]
+    )
     run_dir = reach_stage(site, "on")
 
     os.kill(presence.descendants(front.pid)[0], signal.SIGTERM)
@@ -56,10 +58,14 @@ def test_the_end_of_a_container_stops_the_run_that_its_front_follows(
     check(site, run_dir, "stopped")
 
 
-def test_a_terminal_that_goes_away_stops_the_run_of_a_container_too(site: Site, screens: Open, alone: list[str]) -> None:
+def test_a_terminal_that_goes_away_stops_the_run_of_a_container_too(
+    site: Site, screens: Open, alone: list[str]
+) -> None:
     """What was called from it dies of that, but for the first process, which cannot write there any more."""
     outlives = [word for word in alone if word != "--kill-child"]
-    term = screens("run", str(write_scenario(site.folder, WAITS)), "--headless", command=(*outlives, TUILAB))
+    term = screens(
+        "run", str(write_scenario(site.folder, WAITS)), "--headless", command=(*outlives, TUILAB)
+    )
     run_dir = reach_stage(site, "on")
 
     term.hang_up()
@@ -70,7 +76,10 @@ def test_a_terminal_that_goes_away_stops_the_run_of_a_container_too(site: Site, 
 def test_no_run_is_left_to_itself_where_it_would_end_at_once(site: Site, alone: list[str]) -> None:
     path = write_scenario(site.folder, WAITS)
 
-    said = [site.run(*words, command=[*alone, TUILAB]) for words in (("run", str(path), "--detach"), ("queue", "again"))]
+    said = [
+        site.run(*words, command=[*alone, TUILAB])
+        for words in (("run", str(path), "--detach"), ("queue", "again"))
+    ]
 
     assert [done.returncode for done in said] == [2, 2] and all(map(is_well, said))
     assert all("tuilab is the first process of this container" in done.stderr for done in said)
@@ -101,10 +110,14 @@ def test_whoever_leaves_the_screens_of_a_container_is_asked_and_its_runs_are_sto
         ("within", "pass: in a container"),
     ],
 )
-def test_the_doctor_says_what_a_container_takes_along(alone: list[str], before: str, told: str) -> None:
+def test_the_doctor_says_what_a_container_takes_along(
+    alone: list[str], before: str, told: str
+) -> None:
     prefix = [*alone, "sh", "-c", '"$@"; exit', "-"] if before == "within" else alone
     ask = "from tuilab.doctor.asking import ask_group as a; one = a('session', 60)['session.container']; print(one.status, one.found, sep=': ')"
 
-    done = subprocess.run([*prefix, sys.executable, "-c", ask], capture_output=True, text=True, cwd="/")
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", ask], capture_output=True, text=True, cwd="/"
+    )
 
     assert done.stdout.startswith(told), done.stderr

@@ -28,16 +28,37 @@ VERBS = (
 
 @pytest.mark.usefixtures("has_strace")
 def test_no_verb_opens_a_socket_that_others_could_reach(site: Site) -> None:
-    alone = ["unshare", "--net"] if subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0 else []
+    alone = (
+        ["unshare", "--net"]
+        if subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0
+        else []
+    )
     log = site.folder / "calls"
     assert shutil.which("strace")
-    watched = ["strace", "-f", "-qq", "-A", "-o", str(log), "-e", "trace=socket,bind,listen,connect,sendto", *alone, TUILAB]
+    watched = [
+        "strace",
+        "-f",
+        "-qq",
+        "-A",
+        "-o",
+        str(log),
+        "-e",
+        "trace=socket,bind,listen,connect,sendto",
+        *alone,
+        TUILAB,
+    ]
     path = write_scenario(site.folder, 'lab.log(0, a=1.0)\nlab.claim("one-is-one", True)')
 
     codes = [site.run("run", str(path), "--headless", command=watched).returncode]
-    codes += [site.run(*words.format(site.folder).split(), command=watched).returncode for words in VERBS]
+    codes += [
+        site.run(*words.format(site.folder).split(), command=watched).returncode for words in VERBS
+    ]
 
-    assert codes[:-1] == [0] * len(VERBS) and codes[-1] in (0, 1, 2)  # the doctor's is about the box
+    assert codes[:-1] == [0] * len(VERBS) and codes[-1] in (
+        0,
+        1,
+        2,
+    )  # the doctor's is about the box
     assert re.findall(r"(?:bind|listen|connect)\(.*|socket\((?!AF_UNIX).*", log.read_text()) == []
 
 
@@ -53,7 +74,8 @@ def test_nothing_listens_while_the_screens_show_a_run(site: Site, screens: Open)
     net = Path(f"/proc/{supervisor_of(run_dir)[0]}/net")
 
     listed = {
-        name: (net / name).read_text().splitlines()[1:] for name in ("tcp", "tcp6", "udp", "udp6", "raw", "packet", "unix")
+        name: (net / name).read_text().splitlines()[1:]
+        for name in ("tcp", "tcp6", "udp", "udp6", "raw", "packet", "unix")
     }
     term.type("q")
     term.wait()
@@ -61,7 +83,9 @@ def test_nothing_listens_while_the_screens_show_a_run(site: Site, screens: Open)
 
     pairs = listed.pop("unix")
     assert [line for lines in listed.values() for line in lines] == []
-    assert pairs and [line for line in pairs if len(line.split()) > 7] == []  # what has a name, or an abstract one
+    assert (
+        pairs and [line for line in pairs if len(line.split()) > 7] == []
+    )  # what has a name, or an abstract one
     check(site, run_dir, "stopped")
 
 
@@ -72,8 +96,21 @@ def test_ranks_without_a_loopback_fail_at_once_with_what_to_do(tmp_path: Path) -
         pytest.skip("a network namespace takes root")
     ours, theirs = socket_pair()
     with ours, theirs:
-        messages.send(ours, WorkerOrder(run_dir=str(tmp_path), writer="worker-1", source_dir=str(tmp_path), params={}))
-        launcher = [*alone, sys.executable, "-P", "-m", "tuilab.lab.ranks", "--", str(theirs.fileno())]
+        messages.send(
+            ours,
+            WorkerOrder(
+                run_dir=str(tmp_path), writer="worker-1", source_dir=str(tmp_path), params={}
+            ),
+        )
+        launcher = [
+            *alone,
+            sys.executable,
+            "-P",
+            "-m",
+            "tuilab.lab.ranks",
+            "--",
+            str(theirs.fileno()),
+        ]
         done = subprocess.run(launcher, pass_fds=[theirs.fileno()], timeout=60)
         farewell = messages.receive(ours)
 

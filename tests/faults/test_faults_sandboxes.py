@@ -16,12 +16,28 @@ from tests.faults.sites import Site, latest, reach_stage
 
 pytestmark = pytest.mark.faults
 
-NEWER = f"{PIDFDS},close_range,statx,memfd_create,copy_file_range,renameat2"  # than what tuilab needs
+NEWER = (
+    f"{PIDFDS},close_range,statx,memfd_create,copy_file_range,renameat2"  # than what tuilab needs
+)
 WAITS = 'lab.stage("on")\ntime.sleep(600)'
-LITTLE = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o subset=pid none /proc && exec "$@"', "-"]
+LITTLE = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    'mount -t proc -o subset=pid none /proc && exec "$@"',
+    "-",
+]
 NOTHING = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
 OTHERS = ["unshare", "--pid", "--fork", "--kill-child"]  # with the /proc of the namespace outside
-HIDES = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 none /proc && exec "$@"', "-"]
+HIDES = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    'mount -t proc -o hidepid=2 none /proc && exec "$@"',
+    "-",
+]
 LATER = ["unshare", "--time", "--fork", "--boottime", "100000", "--monotonic", "50000"]
 
 
@@ -32,16 +48,28 @@ def there(prefix: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("prefix", [NOTHING, OTHERS], ids=["no /proc", "that of others"])
-def test_where_proc_does_not_show_a_run_none_begins_and_none_is_taken_for_lost(site: Site, prefix: list[str]) -> None:
+def test_where_proc_does_not_show_a_run_none_begins_and_none_is_taken_for_lost(
+    site: Site, prefix: list[str]
+) -> None:
     inside = there(prefix)
     run_dir = site.detach(write_scenario(site.folder, WAITS))
     reach_stage(site, "on")
 
-    refused = site.run("run", str(write_scenario(site.folder, "lab.log(0, a=1.0)", name="other")), "--headless", command=inside)
-    stop, rm = site.run("stop", "last", command=inside), site.run("rm", "last", "--yes", command=inside)
+    refused = site.run(
+        "run",
+        str(write_scenario(site.folder, "lab.log(0, a=1.0)", name="other")),
+        "--headless",
+        command=inside,
+    )
+    stop, rm = (
+        site.run("stop", "last", command=inside),
+        site.run("rm", "last", "--yes", command=inside),
+    )
 
     assert (
-        refused.returncode == 3 and "could not be looked after or stopped here: /proc " in refused.stderr and is_well(refused)
+        refused.returncode == 3
+        and "could not be looked after or stopped here: /proc " in refused.stderr
+        and is_well(refused)
     )
     assert stop.returncode == rm.returncode == 2
     assert [*site.root.iterdir()] == [run_dir]
@@ -61,7 +89,9 @@ def test_a_proc_that_shows_processes_only_is_enough(site: Site) -> None:
 
 
 @pytest.mark.parametrize("is_within", [True, False], ids=["made within", "made outside"])
-def test_a_run_lives_whatever_time_it_is_in_another_namespace(site: Site, screens: Open, is_within: bool) -> None:
+def test_a_run_lives_whatever_time_it_is_in_another_namespace(
+    site: Site, screens: Open, is_within: bool
+) -> None:
     inside = there(LATER)
     path: Path = write_scenario(site.folder, WAITS)
     site.detach(path, command=inside if is_within else [TUILAB])
@@ -80,7 +110,9 @@ def test_a_run_lives_whatever_time_it_is_in_another_namespace(site: Site, screen
     check(site, latest(site), "stopped")
 
 
-def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nobody: list[str]) -> None:
+def test_a_run_of_another_user_lives_where_proc_hides_it(
+    open_site: Site, as_nobody: list[str]
+) -> None:
     """hidepid=2, as on the login nodes of clusters: to others a process that is hidden looks like one that is gone."""
     site = open_site
     command = [*there(HIDES)[:-1], *as_nobody, TUILAB]
@@ -89,7 +121,10 @@ def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nob
     for path in (site.root, run_dir, *run_dir.rglob("*")):
         path.chmod(path.stat().st_mode | 0o055)  # whoever has a folder may open it to others
 
-    runs, stop, rm = (site.run(*words, command=command, cwd="/") for words in (["runs"], ["stop", "last"], ["rm", "last"]))
+    runs, stop, rm = (
+        site.run(*words, command=command, cwd="/")
+        for words in (["runs"], ["stop", "last"], ["rm", "last"])
+    )
 
     assert " running " in runs.stdout and is_well(runs)
     assert "it belongs to another user; ask that user to stop it" in stop.stderr and is_well(stop)
@@ -105,11 +140,19 @@ def test_a_run_of_another_user_lives_where_proc_hides_it(open_site: Site, as_nob
 )  # a C library minds clone3's EPERM
 def test_an_old_kernel_and_a_strict_profile_are_enough(site: Site, says: str, names: str) -> None:
     inside = [sys.executable, str(CHECKOUT / "tests/fakes/no_calls.py"), says, names, TUILAB]
-    path = write_scenario(site.folder, 'print("hello")\nlab.log(0, a=1.0)\nlab.claim("one-is-one", True)')
+    path = write_scenario(
+        site.folder, 'print("hello")\nlab.log(0, a=1.0)\nlab.claim("one-is-one", True)'
+    )
     there = str(site.folder / "there")
-    verbs = (("export", "last", "-o", f"{there}.tar.gz"), ("import", f"{there}.tar.gz", "--root", there), ("verify", "last"))
+    verbs = (
+        ("export", "last", "-o", f"{there}.tar.gz"),
+        ("import", f"{there}.tar.gz", "--root", there),
+        ("verify", "last"),
+    )
 
-    said = [site.run(*words, command=inside) for words in (("run", str(path), "--headless"), *verbs)]
+    said = [
+        site.run(*words, command=inside) for words in (("run", str(path), "--headless"), *verbs)
+    ]
 
     assert [done.returncode for done in said] == [0] * 4, [done.stderr for done in said]
     check(site, latest(site), "succeeded")
@@ -141,5 +184,7 @@ def test_the_doctor_says_that_others_are_hidden(as_nobody: list[str]) -> None:
 def asked(prefix: list[str], question: str) -> str:
     """Return the answer to a question of the doctor, asked behind a prefix."""
     ask = f"from tuilab.doctor import Box, processor, stopping; found = {question}; print(f'{{found.status}}: {{found.found}}')"
-    done = subprocess.run([*prefix, sys.executable, "-c", ask], capture_output=True, text=True, cwd="/")
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", ask], capture_output=True, text=True, cwd="/"
+    )
     return done.stdout + done.stderr

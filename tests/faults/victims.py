@@ -16,7 +16,9 @@ def kill(*victims: tuple[int, int], number: int = signal.SIGKILL) -> None:
 
 def is_suspended(pid: int) -> bool:
     """Say whether every thread of a process has taken note of SIGSTOP."""
-    return all(") T " in (task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
+    return all(
+        ") T " in (task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()
+    )
 
 
 def supervisor_of(run_dir: Path) -> tuple[int, int]:

@@ -41,7 +41,9 @@ class Cluster(NamedTuple):
     boxes: list[Box]
 
 
-LACKS_RAY = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[test,ray]'")
+LACKS_RAY = pytest.mark.skipif(
+    find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[test,ray]'"
+)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -55,7 +57,9 @@ def cluster_of(names: tuple[str, ...] = NAMES, paths: str | None = None) -> Iter
     """Start a cluster; the first node is its head, and the head ends last. What it runs finds its modules along `paths`."""
     port = _free_port()
     boxes: list[Box] = []
-    folder = Path(tempfile.mkdtemp(prefix="ray-"))  # its sockets have names of 107 characters at most
+    folder = Path(
+        tempfile.mkdtemp(prefix="ray-")
+    )  # its sockets have names of 107 characters at most
     try:
         for at, name in enumerate(names):
             boxes.append(_start(folder, name, f"127.0.0.{at + 2}", port, paths, is_head=not at))
@@ -67,12 +71,25 @@ def cluster_of(names: tuple[str, ...] = NAMES, paths: str | None = None) -> Iter
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(folder: Path, name: str, address: str, port: int, paths: str | None, *, is_head: bool) -> Box:
-    where = ["--head", f"--port={port}", "--include-dashboard=false"] if is_head else [f"--address=127.0.0.2:{port}"]
+def _start(
+    folder: Path, name: str, address: str, port: int, paths: str | None, *, is_head: bool
+) -> Box:
+    where = (
+        ["--head", f"--port={port}", "--include-dashboard=false"]
+        if is_head
+        else [f"--address=127.0.0.2:{port}"]
+    )
     with open(folder / f"{name}.log", "wb") as log:
         process = subprocess.Popen(
             [
-                *(RAY, "start", "--block", f"--node-name={name}", f"--node-ip-address={address}", "--disable-usage-stats"),
+                *(
+                    RAY,
+                    "start",
+                    "--block",
+                    f"--node-name={name}",
+                    f"--node-ip-address={address}",
+                    "--disable-usage-stats",
+                ),
                 *("--num-cpus=2", "--num-gpus=1", "--object-store-memory=80000000", *where),
                 *([f"--temp-dir={folder}/ray"] if is_head else []),
             ],
@@ -104,7 +121,9 @@ def _wait_for(box: Box, address: str, count: int) -> None:
 
 
 def _free_port() -> int:
-    first = os.getpid() % len(_PORTS)  # what looks for one at the same time, as pytest's other worker, does not find the same
+    first = os.getpid() % len(
+        _PORTS
+    )  # what looks for one at the same time, as pytest's other worker, does not find the same
     for at in range(len(_PORTS)):
         port = _PORTS[(first + at) % len(_PORTS)]
         with contextlib.suppress(OSError), socket.socket() as one:

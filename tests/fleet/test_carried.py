@@ -47,11 +47,15 @@ def left_on_nodes() -> list[str]:
     """Return the folders of carried runs, and the processes that keep such runs."""
     place = f"{tempfile.gettempdir()}/{folders.PREFIX}"  # others have theirs elsewhere
     left = glob(f"{place}*")
-    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    listed = subprocess.run(
+        ["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     return left + [line for line in listed if f"keeper {place}" in line]
 
 
-def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_run_is_whole_here_when_it_is_over(
+    afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     (tmp_path / "beside.py").write_text("WORD = 'from beside'\n")
     path = write_scenario(tmp_path, LOGS + 'import beside\nlab.text(beside.WORD, title="said")')
 
@@ -61,7 +65,9 @@ def test_a_run_is_whole_here_when_it_is_over(afar: Afar, tuilab: Tuilab, root: P
     (told,) = json.loads(done.stdout)["runs"]
     (run_dir,) = store.list_runs(root)
     assert told["node"] in NAMES and told["retry_of"] == ""
-    assert re.search(rf"^node +{told['node']}", tuilab("attach", "last", "--headless").stdout, re.MULTILINE)
+    assert re.search(
+        rf"^node +{told['node']}", tuilab("attach", "last", "--headless").stdout, re.MULTILINE
+    )
     assert (told["path"], told["state"], told["texts"]) == (
         str(run_dir),
         "succeeded",
@@ -96,7 +102,9 @@ lab.text(repr((*found, "jemalloc" in open("/proc/self/maps").read())), title="sa
 """
     done = afar("run", str(write_scenario(tmp_path, body)), "--json", "--quiet", "--gpus", "1")
 
-    assert json.loads(done.stdout)["runs"][0]["texts"][0]["text"] == repr((None, "0", [], False)), done.stderr
+    assert json.loads(done.stdout)["runs"][0]["texts"][0]["text"] == repr((None, "0", [], False)), (
+        done.stderr
+    )
 
 
 def test_a_secret_is_not_told_to_the_cluster(cluster: Cluster, afar: Afar, tmp_path: Path) -> None:
@@ -114,11 +122,21 @@ def test_a_secret_is_not_told_to_the_cluster(cluster: Cluster, afar: Afar, tmp_p
     assert "tuilab" in told and not [words for words in told if "sk-abc" in words]
 
 
-def test_a_run_whose_keeper_is_killed_is_ended_there(cluster: Cluster, afar: Afar, root: Path, tmp_path: Path) -> None:
+def test_a_run_whose_keeper_is_killed_is_ended_there(
+    cluster: Cluster, afar: Afar, root: Path, tmp_path: Path
+) -> None:
     path = write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"))
     front = start(root, "run", str(path), "--engine", "ray", "--address", cluster.address)
-    (run_dir,) = until(lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None)
-    keepers = until(lambda: found if len(found := [one for one in left_on_nodes() if "keeper" in one]) == 1 else None)
+    (run_dir,) = until(
+        lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None
+    )
+    keepers = until(
+        lambda: (
+            found
+            if len(found := [one for one in left_on_nodes() if "keeper" in one]) == 1
+            else None
+        )
+    )
     (keeper,) = keepers  # those of runs before have gone
 
     subprocess.run(["pkill", "-KILL", "-f", keeper.split()[-1] + "$"], check=True)
@@ -127,7 +145,12 @@ def test_a_run_whose_keeper_is_killed_is_ended_there(cluster: Cluster, afar: Afa
     assert front.returncode == 4 and "stop at once requested" in out, said
     assert look(run_dir).state == "stopped"
     assert [one for one in left_on_nodes() if "keeper" not in one]  # its folder, which nobody keeps
-    assert afar("run", str(write_scenario(tmp_path, "pass", name="next")), "--per-node", "--quick").returncode == 0
+    assert (
+        afar(
+            "run", str(write_scenario(tmp_path, "pass", name="next")), "--per-node", "--quick"
+        ).returncode
+        == 0
+    )
     until(lambda: left_on_nodes() == [] or None)
 
 
@@ -136,7 +159,9 @@ def test_a_run_that_goes_on_is_followed_and_stopped_from_here(
 ) -> None:
     path = write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"))
     front = start(root, "run", str(path), "--engine", "ray", "--address", cluster.address)
-    (run_dir,) = until(lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None)
+    (run_dir,) = until(
+        lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None
+    )
     assert look(run_dir).state == "running"
 
     stopped = tuilab("stop", "last")
@@ -147,7 +172,9 @@ def test_a_run_that_goes_on_is_followed_and_stopped_from_here(
     assert look(run_dir).state == "stopped"
 
 
-def test_ctrl_c_stops_what_runs_and_begins_no_more(cluster: Cluster, root: Path, tmp_path: Path) -> None:
+def test_ctrl_c_stops_what_runs_and_begins_no_more(
+    cluster: Cluster, root: Path, tmp_path: Path
+) -> None:
     for name in ("first", "second", "third", "fourth"):
         write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"), name=name)
     names = [str(tmp_path / f"{name}.py") for name in ("first", "second", "third", "fourth")]
@@ -161,10 +188,14 @@ def test_ctrl_c_stops_what_runs_and_begins_no_more(cluster: Cluster, root: Path,
     assert [look(one).state for one in store.list_runs(root)] == ["stopped"] * 3
 
 
-def test_where_who_carries_is_killed_the_run_is_lost_here_and_ended_there(cluster: Cluster, root: Path, tmp_path: Path) -> None:
+def test_where_who_carries_is_killed_the_run_is_lost_here_and_ended_there(
+    cluster: Cluster, root: Path, tmp_path: Path
+) -> None:
     path = write_scenario(tmp_path, WAITS.format(gate=tmp_path / "gate"))
     front = start(root, "run", str(path), "--engine", "ray", "--address", cluster.address)
-    (run_dir,) = until(lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None)
+    (run_dir,) = until(
+        lambda: [one for one in store.list_runs(root) if look(one).summary.stages] or None
+    )
 
     front.kill()
     front.communicate()
@@ -179,11 +210,15 @@ def test_the_points_of_a_sweep_go_to_the_nodes(afar: Afar, root: Path, tmp_path:
 
     done = afar("sweep", str(path), "--set", "rows=1,5,10,20")
 
-    assert done.returncode == 1 and "holds up to rows=10, not at rows=20" in done.stdout, done.stderr
+    assert done.returncode == 1 and "holds up to rows=10, not at rows=20" in done.stdout, (
+        done.stderr
+    )
     assert len({node_of(run_dir) for run_dir in store.list_runs(root)}) > 1
 
 
-def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_sweep_goes_on_where_it_was_begun(
+    afar: Afar, tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     path = write_scenario(tmp_path, 'lab.claim("it-is-small", rows, at_most=10)')
     path.write_text(path.read_text().replace("lab: Lab", "lab: Lab, rows: int = 1"))
     afar("sweep", str(path), "--set", "rows=1,5")
@@ -191,7 +226,10 @@ def test_a_sweep_goes_on_where_it_was_begun(afar: Afar, tuilab: Tuilab, root: Pa
 
     done = tuilab("sweep", "--resume", "last")
 
-    assert done.returncode == 0 and "continuing with --engine ray, as the sweep was started" in done.stderr, done.stderr
+    assert (
+        done.returncode == 0
+        and "continuing with --engine ray, as the sweep was started" in done.stderr
+    ), done.stderr
     assert [bool(node_of(run_dir)) for run_dir in store.list_runs(root)] == [True, True]
 
 
@@ -210,18 +248,26 @@ def test_what_cannot_be_had_is_told_and_nothing_begins(
 ) -> None:
     done = afar("run", str(write_scenario(tmp_path, "pass")), *words)
 
-    assert done.returncode in (2, 3) and said in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert done.returncode in (2, 3) and said in done.stderr and "Traceback" not in done.stderr, (
+        done.stderr
+    )
     assert store.list_runs(root) == []
 
 
-def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Path, tmp_path: Path) -> None:
+def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(
+    root: Path, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
     path = write_scenario(tmp_path, WAITS.format(gate=gate))
     with cluster_of(("head", "other")) as cluster:
         write_scenario(tmp_path, WAITS.format(gate=gate), name="beside")
         names = [str(path), str(tmp_path / "beside.py")]
         front = start(root, "run", *names, "--engine", "ray", "--address", cluster.address)
-        until(lambda: sum(bool(look(one).summary.stages) for one in store.list_runs(root)) == 2 or None)
+        until(
+            lambda: (
+                sum(bool(look(one).summary.stages) for one in store.list_runs(root)) == 2 or None
+            )
+        )
         (lost,) = [one for one in store.list_runs(root) if node_of(one) == "other"]
 
         cluster.boxes[1].kill()
@@ -230,9 +276,15 @@ def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Pa
         out, said = front.communicate(timeout=170)
 
     assert ": lost with" in said and "is restarted on another node" in said, said
-    (again,) = [one for one in store.list_runs(root) if (run := look(one).summary.run) and run.retry_of == lost.name]
+    (again,) = [
+        one
+        for one in store.list_runs(root)
+        if (run := look(one).summary.run) and run.retry_of == lost.name
+    ]
     assert (node_of(again), look(again).state) == ("head", "succeeded")
-    assert front.returncode == 0 and "2 runs, 2 of 2 claims supported" in out  # by what came of it in the end
+    assert (
+        front.returncode == 0 and "2 runs, 2 of 2 claims supported" in out
+    )  # by what came of it in the end
     report = subprocess.run(
         [TUILAB, "report", again.name, "-o", "-", "--as", "md"],
         capture_output=True,
@@ -243,13 +295,21 @@ def test_a_node_that_dies_loses_its_run_which_is_tried_again_on_another(root: Pa
 
 
 def test_nothing_answers_at_the_address(root: Path, tuilab: Tuilab) -> None:
-    for address, said in (("127.0.0.1:1", "nothing answers at 127.0.0.1:1"), ("nonsense", "--address takes HOST:PORT")):
+    for address, said in (
+        ("127.0.0.1:1", "nothing answers at 127.0.0.1:1"),
+        ("nonsense", "--address takes HOST:PORT"),
+    ):
         done = tuilab("run", "xyy", "--engine", "ray", "--address", address)
-        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, (
+            done.stderr
+        )
     assert store.list_runs(root) == []
 
 
 def test_ray_is_loaded_by_nothing_else(tmp_path: Path) -> None:
     code = "import tuilab.cli.verbs.run, tuilab.cli.verbs.sweep, tuilab.tui.app, sys; print('ray' in sys.modules)"
 
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "False\n"
+    )

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from tuilab.lab.device.cuda import Cuda
     from tuilab.probes.gpu.nvml import Gpus
 
-ORDER = [f"test_gpu_{name}" for name in ("scenarios", "trust", "times", "log", "contexts", "failures", "nvml", "choice")]
+ORDER = [
+    f"test_gpu_{name}"
+    for name in ("scenarios", "trust", "times", "log", "contexts", "failures", "nvml", "choice")
+]
 LAST = "test_the_page"
 TRY_IT = """
 from tuilab.lab.device import devices, torch_gpus
@@ -45,7 +48,9 @@ class Tried(NamedTuple):
 
 @functools.cache
 def tried() -> Tried:
-    done = subprocess.run([sys.executable, "-c", TRY_IT], env=shown_gpus(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", TRY_IT], env=shown_gpus(), capture_output=True, text=True
+    )
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         return Tried(f"CUDA does not work here: {said[-1]}")
@@ -72,7 +77,9 @@ class UnusableFile(pytest.Module):
         yield item
 
 
-def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
     return UnusableFile.from_parent(parent, path=module_path) if tried().why_not else None
 
 
@@ -82,14 +89,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.gpu)
             item.add_marker(pytest.mark.real_torch)
-            item.add_marker(pytest.mark.filterwarnings("default"))  # what torch warns of on some box is no finding
+            item.add_marker(
+                pytest.mark.filterwarnings("default")
+            )  # what torch warns of on some box is no finding
 
 
 def _place(item: pytest.Item) -> int:
     """Return where a test stands: what is worth most first, as the time may be short, and the page last."""
     if Path(__file__).parent not in item.path.parents:
         return -1
-    return ORDER.index(item.path.stem) if item.path.stem in ORDER else len(ORDER) + (item.path.stem == LAST)
+    return (
+        ORDER.index(item.path.stem)
+        if item.path.stem in ORDER
+        else len(ORDER) + (item.path.stem == LAST)
+    )
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,9 @@ class Page:
         self._sections: dict[str, dict[str, str]] = {}
 
     def note(self, section: str, name: str, value: object) -> None:
-        self._sections.setdefault(section, {})[name] = f"{value:.4g}" if isinstance(value, float) else str(value)
+        self._sections.setdefault(section, {})[name] = (
+            f"{value:.4g}" if isinstance(value, float) else str(value)
+        )
 
     def text(self, title: str) -> str:
         """Return the page as Markdown."""
@@ -20,4 +22,6 @@ class Page:
 
 def _section(name: str, rows: Mapping[str, str]) -> str:
     width = max(map(len, rows), default=0)
-    return "\n".join([f"## {name}", "", *(f"    {row.ljust(width)}  {value}" for row, value in rows.items())])
+    return "\n".join(
+        [f"## {name}", "", *(f"    {row.ljust(width)}  {value}" for row, value in rows.items())]
+    )

@@ -23,7 +23,9 @@ def found() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.timeout(200)
-def test_everything_is_answered_of_the_emptiest_gpu(tuilab: Tuilab, found: dict[str, dict[str, Any]]) -> None:
+def test_everything_is_answered_of_the_emptiest_gpu(
+    tuilab: Tuilab, found: dict[str, dict[str, Any]]
+) -> None:
     done = tuilab("doctor", "--gpu", "--json", timeout=180)
 
     assert done.returncode in (0, 1), done.stdout + done.stderr
@@ -31,7 +33,9 @@ def test_everything_is_answered_of_the_emptiest_gpu(tuilab: Tuilab, found: dict[
     found.update({check["id"]: check for check in document["checks"]})
     print(json.dumps(document, indent=1))
     assert list(found) == [name for ids in IDS.values() for name in ids]
-    assert [name for name in IDS["gpu_speed"] if found[name]["status"] not in ("pass", "warn")] == []
+    assert [
+        name for name in IDS["gpu_speed"] if found[name]["status"] not in ("pass", "warn")
+    ] == []
     assert document["facts"][0]["value"].startswith("cuda:")
 
 
@@ -39,11 +43,18 @@ def test_what_was_measured_could_be_true(found: dict[str, dict[str, Any]]) -> No
     """Wide bounds, of what no GPU is outside of: a forgotten wait, or a unit, is off by a thousand."""
     if not found:
         pytest.skip("nothing was measured")
-    rate = {kind: numbers(found[f"gpu.product_{kind}"]["found"])[0] for kind in ("ieee", "tf32", "bf16", "fp16")}
+    rate = {
+        kind: numbers(found[f"gpu.product_{kind}"]["found"])[0]
+        for kind in ("ieee", "tf32", "bf16", "fp16")
+    }
 
     assert 1 <= numbers(found["gpu.launch"]["found"])[0] <= 100
     assert 0.001 <= numbers(found["gpu.event_clock"]["found"])[0] <= 20
-    assert all(1 <= way <= 1000 for name in ("gpu.copy_pinned", "gpu.copy_pageable") for way in numbers(found[name]["found"]))
+    assert all(
+        1 <= way <= 1000
+        for name in ("gpu.copy_pinned", "gpu.copy_pageable")
+        for way in numbers(found[name]["found"])
+    )
     assert all(0.5 <= one <= 10_000 for one in rate.values())
     assert rate["ieee"] <= 1.1 * min(rate["tf32"], rate["fp16"])
     assert 50 <= numbers(found["gpu.bandwidth"]["found"])[0] <= 30_000
@@ -64,4 +75,8 @@ def test_a_gpu_is_calibrated_and_the_doctor_knows(tuilab: Tuilab) -> None:
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     assert "within one process: " in done.stdout
-    assert [fact["value"] for fact in facts if fact["section"] == "Calibration" and fact["name"].endswith(": measured")]
+    assert [
+        fact["value"]
+        for fact in facts
+        if fact["section"] == "Calibration" and fact["name"].endswith(": measured")
+    ]

@@ -20,7 +20,9 @@ Tuilab = Callable[..., "CompletedProcess[str]"]
 
 def test_auto_takes_a_gpu_and_says_why(page: "Page") -> None:
     chosen = choose("auto")
-    page.note("choice", "auto", f"{chosen.device}, {chosen.why}; {chosen.notice or 'nothing to add'}")
+    page.note(
+        "choice", "auto", f"{chosen.device}, {chosen.why}; {chosen.notice or 'nothing to add'}"
+    )
 
     assert chosen.device.type == "cuda"
     assert chosen.why and not chosen.notice.startswith("this ran on the CPU")
@@ -42,7 +44,9 @@ def test_a_gpu_that_is_not_there_is_lacked_in_one_sentence(tuilab: Tuilab) -> No
 
 
 def test_a_device_that_is_set_for_good_counts(tuilab: Tuilab, root: Path) -> None:
-    done = tuilab("run", "softmax", "--headless", "--quick", "--quiet", env={"TUILAB_DEVICE": "cuda:0"})
+    done = tuilab(
+        "run", "softmax", "--headless", "--quick", "--quiet", env={"TUILAB_DEVICE": "cuda:0"}
+    )
 
     run_dir = newest(root)
     assert run_dir is not None and done.returncode == 0, done.stderr
@@ -59,5 +63,7 @@ def test_the_form_lists_the_gpu_with_what_is_free() -> None:
     assert found is not None
     if any("is not known" in note for note in found.notes):
         pytest.skip("; ".join(found.notes))
-    assert [gpu.label for gpu in found.gpus] == [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    assert [gpu.label for gpu in found.gpus] == [
+        f"cuda:{number}" for number in range(torch.cuda.device_count())
+    ]
     assert all(gpu.free.endswith("B free") for gpu in found.gpus)

@@ -90,10 +90,15 @@ def test_a_run_on_the_cpu_does_not_touch_the_gpu(result: Result, tmp_path: Path)
     run = result(str(write_scenario(tmp_path, ON_THE_CPU, "import torch\n")))
 
     assert run["state"] == "succeeded", run["reason"]
-    assert run["verdicts"] == {"no context is made": "SUPPORTED", "no file of the driver is open": "SUPPORTED"}
+    assert run["verdicts"] == {
+        "no context is made": "SUPPORTED",
+        "no file of the driver is open": "SUPPORTED",
+    }
 
 
-def test_no_process_of_a_run_on_the_cpu_computes_on_a_gpu(root: Path, tmp_path: Path, gpus: Gpus) -> None:
+def test_no_process_of_a_run_on_the_cpu_computes_on_a_gpu(
+    root: Path, tmp_path: Path, gpus: Gpus
+) -> None:
     if why := why_pids_mean_nothing():
         pytest.skip(why)
     body = 'lab.device("cpu")\nlab.stage("asleep")\ntime.sleep(600)'
@@ -115,7 +120,11 @@ def test_the_memory_of_a_worker_that_is_stopped_in_a_kernel_comes_back(
 
     seen = look(run_dir)
     page.note("contexts", "a worker with 4 GiB of tensors takes", f"{taken / 2**30:.2f} GiB")
-    page.note("contexts", "one in a kernel, stopped at once", f"{seen.state}; left over: {seen.summary.leftovers}")
+    page.note(
+        "contexts",
+        "one in a kernel, stopped at once",
+        f"{seen.state}; left over: {seen.summary.leftovers}",
+    )
     assert seen.summary.is_over and seen.summary.leftovers == []
     until(lambda: abs(before - free_on(gpu)) < 256 << 20)
 
@@ -124,7 +133,9 @@ def test_what_a_context_takes_is_known(gpu: "Cuda", page: "Page") -> None:
     """Of a process that has done nothing but the first kernel."""
     hold = 'import torch, sys; torch.zeros(1, device="cuda").add_(1).item(); print("held", flush=True); sys.stdin.read()'
     before = free_on(gpu)
-    with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None and child.stdout.readline() == "held\n"
         taken = before - free_on(gpu)
     page.note("contexts", "a context takes", f"{taken / 2**20:.0f} MiB")

@@ -47,10 +47,16 @@ def failed(tuilab: Tuilab, root: Path, tmp_path: Path, body: str) -> tuple[Path,
 
 
 def steps(run_dir: Path) -> list[int]:
-    return [item.s for item in read_stream(run_dir / "journal" / "worker-0.jsonl") if isinstance(item, Logged)]
+    return [
+        item.s
+        for item in read_stream(run_dir / "journal" / "worker-0.jsonl")
+        if isinstance(item, Logged)
+    ]
 
 
-def test_a_gpu_that_is_full_fails_the_run_with_a_hint_and_an_account(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_gpu_that_is_full_fails_the_run_with_a_hint_and_an_account(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     run_dir, failure = failed(tuilab, root, tmp_path, BEGIN + FULL)
 
     assert failure.type == "OutOfMemoryError"
@@ -60,7 +66,9 @@ def test_a_gpu_that_is_full_fails_the_run_with_a_hint_and_an_account(tuilab: Tui
     assert [path.name for path in (run_dir / "artifacts").glob("*memory*")] != []
 
 
-def test_an_assertion_in_a_kernel_is_told_with_a_hint(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_an_assertion_in_a_kernel_is_told_with_a_hint(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     run_dir, failure = failed(tuilab, root, tmp_path, BEGIN + ALL_CAME + ASSERTS + WAIT)
 
     assert "device-side assert" in failure.message
@@ -69,7 +77,9 @@ def test_an_assertion_in_a_kernel_is_told_with_a_hint(tuilab: Tuilab, root: Path
     assert examine(run_dir).wrong == []
 
 
-def test_a_kernel_that_leaves_its_memory_is_told_with_a_hint(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_a_kernel_that_leaves_its_memory_is_told_with_a_hint(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     if not hasattr(torch.cuda, "_compile_kernel"):
         pytest.skip("this torch compiles no kernels")
     run_dir, failure = failed(tuilab, root, tmp_path, BEGIN + ALL_CAME + ILLEGAL + WAIT)
@@ -79,7 +89,9 @@ def test_a_kernel_that_leaves_its_memory_is_told_with_a_hint(tuilab: Tuilab, roo
     assert steps(run_dir) == [*range(50)]
 
 
-def test_the_first_error_is_told_though_the_gpu_answers_nothing_any_more(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_the_first_error_is_told_though_the_gpu_answers_nothing_any_more(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     block = f'with lab.memory("block"):\n    {ASSERTS}    time.sleep(1)\n    raise ValueError("the first")'
 
     run_dir, failure = failed(tuilab, root, tmp_path, BEGIN + ALL_CAME + block)
@@ -88,7 +100,9 @@ def test_the_first_error_is_told_though_the_gpu_answers_nothing_any_more(tuilab:
     assert steps(run_dir) == [*range(50)]
 
 
-def test_what_a_gpu_that_failed_had_not_computed_is_counted(tuilab: Tuilab, root: Path, tmp_path: Path) -> None:
+def test_what_a_gpu_that_failed_had_not_computed_is_counted(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
     later = """
 weights, index = torch.zeros(4, device=device), torch.tensor([9], device=device)
 torch.cuda._sleep(10**9)

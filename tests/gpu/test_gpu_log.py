@@ -25,7 +25,9 @@ def logged(folder: Path) -> list[Logged]:
     return [item for item in read_stream(folder / "worker-0.jsonl") if isinstance(item, Logged)]
 
 
-def test_a_value_is_that_of_its_step_whatever_is_written_over_it(lab: "Lab", device: torch.device, tmp_path: Path) -> None:
+def test_a_value_is_that_of_its_step_whatever_is_written_over_it(
+    lab: "Lab", device: torch.device, tmp_path: Path
+) -> None:
     busy(20_000)
     loss = torch.ones((), device=device)
     for step in range(200):
@@ -38,7 +40,9 @@ def test_a_value_is_that_of_its_step_whatever_is_written_over_it(lab: "Lab", dev
     ]
 
 
-def test_a_value_of_a_side_stream_is_that_of_its_step(lab: "Lab", device: torch.device, tmp_path: Path) -> None:
+def test_a_value_of_a_side_stream_is_that_of_its_step(
+    lab: "Lab", device: torch.device, tmp_path: Path
+) -> None:
     side, kernel = torch.cuda.Stream(), each(2_000)
     loss = torch.ones((), device=device)
     side.wait_stream(torch.cuda.current_stream())
@@ -50,12 +54,19 @@ def test_a_value_of_a_side_stream_is_that_of_its_step(lab: "Lab", device: torch.
     lab.stage("on the first stream again")
     lab.close()
 
-    assert [record.v["loss"] for record in logged(tmp_path)] == [2.0 ** (step + 1) for step in range(20)]
+    assert [record.v["loss"] for record in logged(tmp_path)] == [
+        2.0 ** (step + 1) for step in range(20)
+    ]
 
 
-def test_numbers_that_are_none_and_other_types_come_as_they_are(lab: "Lab", device: torch.device, tmp_path: Path) -> None:
+def test_numbers_that_are_none_and_other_types_come_as_they_are(
+    lab: "Lab", device: torch.device, tmp_path: Path
+) -> None:
     given = [torch.tensor(value, device=device) for value in (math.nan, math.inf, 7, True)]
-    given += [torch.tensor([1.5], device=device, dtype=dtype) for dtype in (torch.float16, torch.bfloat16, torch.float64)]
+    given += [
+        torch.tensor([1.5], device=device, dtype=dtype)
+        for dtype in (torch.float16, torch.bfloat16, torch.float64)
+    ]
     for step, value in enumerate(given):
         lab.log(step, value=value)
     lab.close()
@@ -64,7 +75,9 @@ def test_numbers_that_are_none_and_other_types_come_as_they_are(lab: "Lab", devi
     assert math.isnan(found[0]) and found[1:] == [math.inf, 7, 1, 1.5, 1.5, 1.5]
 
 
-def test_a_record_has_the_time_of_its_call(lab: "Lab", device: torch.device, tmp_path: Path) -> None:
+def test_a_record_has_the_time_of_its_call(
+    lab: "Lab", device: torch.device, tmp_path: Path
+) -> None:
     loss = torch.ones((), device=device)
     lab.log(0, loss=loss)  # which makes what the others use
     torch.cuda.synchronize()
@@ -78,7 +91,9 @@ def test_a_record_has_the_time_of_its_call(lab: "Lab", device: torch.device, tmp
     lab.close()
 
     times = [record.at for record in logged(tmp_path)[1:]]
-    assert [began <= at <= ended for at, (began, ended) in zip(times, calls, strict=True)] == [True] * 3
+    assert [began <= at <= ended for at, (began, ended) in zip(times, calls, strict=True)] == [
+        True
+    ] * 3
 
 
 def test_no_log_waits_for_the_gpu(lab: "Lab", device: torch.device, tmp_path: Path) -> None:
@@ -104,7 +119,9 @@ def test_no_log_waits_for_the_gpu(lab: "Lab", device: torch.device, tmp_path: Pa
     assert [record.s for record in logged(tmp_path)] == [*range(150)]
 
 
-def test_logging_costs_a_step_of_a_millisecond_little(lab: "Lab", device: torch.device, page: "Page") -> None:
+def test_logging_costs_a_step_of_a_millisecond_little(
+    lab: "Lab", device: torch.device, page: "Page"
+) -> None:
     kernel = each(1_000)
     loss = torch.zeros((), device=device)
 
@@ -117,11 +134,15 @@ def test_logging_costs_a_step_of_a_millisecond_little(lab: "Lab", device: torch.
         torch.cuda.synchronize()
         return time.perf_counter() - began
 
-    pairs = [(took_s(lambda step: None), took_s(lambda step: lab.log(step, loss=loss))) for _ in range(3)]
+    pairs = [
+        (took_s(lambda step: None), took_s(lambda step: lab.log(step, loss=loss))) for _ in range(3)
+    ]
     without, beside = (min(times) for times in zip(*pairs, strict=True))
     page.note("logging", "a step of 1 ms, longer by", f"{100 * (beside / without - 1):.3f} %")
 
-    assert beside / without <= 1.02  # of an H100, which changes from computing to copying and back in 10 us: 1.010
+    assert (
+        beside / without <= 1.02
+    )  # of an H100, which changes from computing to copying and back in 10 us: 1.010
 
 
 def test_the_call_itself_is_short(lab: "Lab", device: torch.device, page: "Page") -> None:
@@ -137,7 +158,9 @@ def test_the_call_itself_is_short(lab: "Lab", device: torch.device, page: "Page"
     assert each_us < 500
 
 
-def test_what_a_graph_records_is_not_logged_and_the_graph_is_whole(lab: "Lab", device: torch.device, tmp_path: Path) -> None:
+def test_what_a_graph_records_is_not_logged_and_the_graph_is_whole(
+    lab: "Lab", device: torch.device, tmp_path: Path
+) -> None:
     x = torch.zeros((), device=device)
     lab.log(0, x=x)
     torch.cuda.synchronize()
@@ -159,7 +182,9 @@ def test_what_cannot_be_logged_is_refused_at_the_call(lab: "Lab", device: torch.
         lab.log(0, loss=torch.ones(2, device=device))
 
 
-def test_host_and_gpu_numbers_of_a_step_are_one_record(lab: "Lab", device: torch.device, tmp_path: Path) -> None:
+def test_host_and_gpu_numbers_of_a_step_are_one_record(
+    lab: "Lab", device: torch.device, tmp_path: Path
+) -> None:
     lab.log(0, loss=torch.ones((), device=device), right=torch.tensor(0.5), count=3)
     lab.close()
 

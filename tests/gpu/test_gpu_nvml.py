@@ -58,7 +58,9 @@ def test_cudas_numbers_are_told_without_cuda(gpus: Gpus) -> None:
         pytest.skip(str(problem))
     torchs = [devices.gpu(number).uuid for number in range(torch_gpus.count())]
 
-    assert [nvml_uuid(uuid, [one.uuid for one in gpus.found]) for uuid in torchs] == [one.uuid for one in told]
+    assert [nvml_uuid(uuid, [one.uuid for one in gpus.found]) for uuid in torchs] == [
+        one.uuid for one in told
+    ]
 
 
 def test_what_is_free_is_what_torch_says(watched: Gpu, device: torch.device) -> None:
@@ -67,7 +69,9 @@ def test_what_is_free_is_what_torch_says(watched: Gpu, device: torch.device) -> 
     assert free_bytes()[watched.uuid] == pytest.approx(free, abs=1 << 30)
 
 
-def test_what_torch_has_reserved_is_used(gpus: Gpus, watched: Gpu, device: torch.device, page: "Page") -> None:
+def test_what_torch_has_reserved_is_used(
+    gpus: Gpus, watched: Gpu, device: torch.device, page: "Page"
+) -> None:
     held = torch.ones(1 << 30, dtype=torch.uint8, device=device)
     torch.cuda.synchronize()
     reserved = torch.cuda.memory_reserved(device)
@@ -77,7 +81,9 @@ def test_what_torch_has_reserved_is_used(gpus: Gpus, watched: Gpu, device: torch
     assert held.numel() <= reserved <= used
 
 
-def test_each_meter_says_something_or_why_it_does_not(gpus: Gpus, watched: Gpu, page: "Page") -> None:
+def test_each_meter_says_something_or_why_it_does_not(
+    gpus: Gpus, watched: Gpu, page: "Page"
+) -> None:
     for name in (*(METERS_OF_SLICE if watched.slice else METERS), SHARE, PROCESSES):
         costs = []
         for _ in range(20):
@@ -85,7 +91,11 @@ def test_each_meter_says_something_or_why_it_does_not(gpus: Gpus, watched: Gpu, 
             reading = gpus.read(watched, [name])
             costs.append(time.perf_counter() - began)
         said = reading.values or reading.missing
-        page.note("nvml: a question, what it costs and what it says", name, f"{1000 * median(costs):.2f} ms  {said}")
+        page.note(
+            "nvml: a question, what it costs and what it says",
+            name,
+            f"{1000 * median(costs):.2f} ms  {said}",
+        )
         assert said or name == SHARE  # nobody else has computed there since
 
 
@@ -112,7 +122,9 @@ def test_what_holds_the_clocks_down_has_a_name(gpus: Gpus, watched: Gpu, page: "
 def test_the_sampler_watches_the_gpu_of_the_race(
     tuilab: Tuilab, root: Path, tmp_path: Path, watched: Gpu, page: "Page"
 ) -> None:
-    done = tuilab("run", str(write_scenario(tmp_path, RACES, "import torch\n")), "--headless", "--quiet")
+    done = tuilab(
+        "run", str(write_scenario(tmp_path, RACES, "import torch\n")), "--headless", "--quiet"
+    )
     run_dir = newest(root)
     assert run_dir is not None and done.returncode == 0, done.stderr
     journal = run_dir / "journal"
@@ -120,9 +132,21 @@ def test_the_sampler_watches_the_gpu_of_the_race(
     (began,) = [item.t for item in worker if isinstance(item, RaceStarted)]
     (ended,) = [item.t for item in worker if isinstance(item, RaceFinished)]
     sampler = read_stream(journal / "sampler.jsonl")
-    samples = [item for item in sampler if isinstance(item, Sampled) and began <= item.t <= ended and watched.uuid in item.gpus]
-    used = [s.gpus[watched.uuid]["memory_used_bytes"] for s in samples if "memory_used_bytes" in s.gpus[watched.uuid]]
-    own = [s.gpus[watched.uuid]["memory_tree_bytes"] for s in samples if "memory_tree_bytes" in s.gpus[watched.uuid]]
+    samples = [
+        item
+        for item in sampler
+        if isinstance(item, Sampled) and began <= item.t <= ended and watched.uuid in item.gpus
+    ]
+    used = [
+        s.gpus[watched.uuid]["memory_used_bytes"]
+        for s in samples
+        if "memory_used_bytes" in s.gpus[watched.uuid]
+    ]
+    own = [
+        s.gpus[watched.uuid]["memory_tree_bytes"]
+        for s in samples
+        if "memory_tree_bytes" in s.gpus[watched.uuid]
+    ]
     reasons = [f"{item.what}: {item.reason}" for item in sampler if isinstance(item, Unavailable)]
     page.note("sampler", "samples of a race of", f"{(ended - began) / 1e9:.1f} s: {len(samples)}")
     page.note("sampler", "this run has", f"{max(own) / 2**30:.2f} GiB" if own else "n/a")
@@ -140,19 +164,30 @@ def test_a_slice_of_a_gpu_is_one_to_run_on(tuilab: Tuilab, gpus: Gpus) -> None:
         pytest.skip("no GPU here is cut into slices (MIG)")
     environment = {"CUDA_VISIBLE_DEVICES": slices[0].uuid}
 
-    done = tuilab("run", "xyy", "--device", "cuda", "--headless", "--quick", "--quiet", env=environment)
+    done = tuilab(
+        "run", "xyy", "--device", "cuda", "--headless", "--quick", "--quiet", env=environment
+    )
 
     assert done.returncode == 0, done.stderr
 
 
-def test_a_gpu_that_somebody_has_for_himself_is_said_to_be_busy(tuilab: Tuilab, watched: Gpu) -> None:
-    query = ["nvidia-smi", f"--id={watched.uuid}", "--query-gpu=compute_mode", "--format=csv,noheader"]
+def test_a_gpu_that_somebody_has_for_himself_is_said_to_be_busy(
+    tuilab: Tuilab, watched: Gpu
+) -> None:
+    query = [
+        "nvidia-smi",
+        f"--id={watched.uuid}",
+        "--query-gpu=compute_mode",
+        "--format=csv,noheader",
+    ]
     try:
         mode = subprocess.run(query, capture_output=True, text=True, timeout=30).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         pytest.skip("nvidia-smi does not tell the compute mode")
     if mode != "Exclusive_Process":
-        pytest.skip(f"the compute mode is {mode or 'n/a'}; only who is root may set Exclusive_Process")
+        pytest.skip(
+            f"the compute mode is {mode or 'n/a'}; only who is root may set Exclusive_Process"
+        )
 
     done = tuilab("run", "xyy", "--device", "cuda", "--headless", "--quick")
 

@@ -84,7 +84,9 @@ def test_a_step_takes_what_its_kernel_takes(gpu: "Cuda", page: "Page", us: float
     assert found == pytest.approx(us, rel=0.05, abs=5)
 
 
-def test_a_step_of_short_kernels_is_launch_bound(gpu: "Cuda", device: torch.device, page: "Page") -> None:
+def test_a_step_of_short_kernels_is_launch_bound(
+    gpu: "Cuda", device: torch.device, page: "Page"
+) -> None:
     small = torch.zeros(16, device=device)
 
     def call() -> None:
@@ -92,7 +94,11 @@ def test_a_step_of_short_kernels_is_launch_bound(gpu: "Cuda", device: torch.devi
             small.add_(1)
 
     timed, loops = block_of(call, gpu)
-    page.note("times", "one small operator, submitted", f"{(timed.submitted_ns or 0) / loops / 20 / US:.2f} us")
+    page.note(
+        "times",
+        "one small operator, submitted",
+        f"{(timed.submitted_ns or 0) / loops / 20 / US:.2f} us",
+    )
     page.note("times", "one small operator, done", f"{timed.wall_ns / loops / 20 / US:.2f} us")
 
     assert (timed.submitted_ns or 0) / timed.wall_ns > 0.9
@@ -135,14 +141,22 @@ def test_work_on_the_second_gpu_is_waited_for(page: "Page") -> None:
     )
     if count.stdout.strip() in ("0", "1"):
         pytest.skip("this box has no second GPU")
-    done = subprocess.run([sys.executable, "-c", ON_THE_SECOND], env=environment, cwd=CHECKOUT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ON_THE_SECOND],
+        env=environment,
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
 
     assert done.returncode == 0, done.stderr
     page.note("times", "500 us on the second GPU, step", f"{float(done.stdout):.1f} us")
     assert float(done.stdout) == pytest.approx(500, rel=0.05)
 
 
-def test_the_events_of_a_busy_stream_agree_with_the_wall_clock(gpu: "Cuda", device: torch.device, page: "Page") -> None:
+def test_the_events_of_a_busy_stream_agree_with_the_wall_clock(
+    gpu: "Cuda", device: torch.device, page: "Page"
+) -> None:
     a = torch.randn(4096, 4096, device=device)
     timed, _ = block_of(lambda: a @ a, gpu)
     page.note("times", "matmul 4096 float32, wall / stream", timed.wall_ns / (timed.stream_ns or 1))
@@ -151,14 +165,23 @@ def test_the_events_of_a_busy_stream_agree_with_the_wall_clock(gpu: "Cuda", devi
     assert share_of(lambda: a @ a, gpu, page, "matmul 4096 float32") > 0.95
 
 
-def test_the_rate_of_a_large_product_is_one_that_the_gpu_can_have(gpu: "Cuda", device: torch.device, page: "Page") -> None:
+def test_the_rate_of_a_large_product_is_one_that_the_gpu_can_have(
+    gpu: "Cuda", device: torch.device, page: "Page"
+) -> None:
     a = torch.randn(8192, 8192, device=device, dtype=torch.bfloat16)
     warm_up()
     rate = 2 * 8192**3 / step_us(lambda: a @ a, gpu) / 1e6
     name = torch.cuda.get_device_name(device)
     page.note("times", "matmul 8192 bfloat16", f"{rate:.0f} TFLOP/s")
 
-    sheet = next((rate for words, rate in SHEET_TFLOPS.items() if f" {words} " in f" {name} ".replace("-", " ")), None)
+    sheet = next(
+        (
+            rate
+            for words, rate in SHEET_TFLOPS.items()
+            if f" {words} " in f" {name} ".replace("-", " ")
+        ),
+        None,
+    )
     if sheet is None or "MIG" in name:
         pytest.skip(f"no data sheet of {name} is at hand")
     assert 0.4 * sheet < rate < BOOST * sheet
@@ -175,13 +198,17 @@ def test_a_replayed_graph_takes_what_its_kernels_take(gpu: "Cuda", page: "Page")
     found = step_us(graph.replay, gpu)
     page.note("times", "a graph of 20 kernels of 50 us, step", f"{found:.1f} us")
 
-    assert found == pytest.approx(1000, rel=0.08)  # a kernel begins a microsecond or so after the one before
+    assert found == pytest.approx(
+        1000, rel=0.08
+    )  # a kernel begins a microsecond or so after the one before
 
 
 def test_a_compiled_function_is_timed_like_any_other(page: "Page") -> None:
     if find_spec("triton") is None or not any(map(shutil.which, ("cc", "gcc", "clang"))):
         pytest.skip("torch.compile wants triton and a C compiler")
-    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, timeout=150)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED], capture_output=True, text=True, timeout=150
+    )
     assert done.returncode == 0, done.stderr
     wall_us, stream_us = map(float, done.stdout.split())
     page.note("times", "compiled with reduce-overhead, step", f"{wall_us:.1f} us")
@@ -189,7 +216,9 @@ def test_a_compiled_function_is_timed_like_any_other(page: "Page") -> None:
     assert stream_us == pytest.approx(wall_us, rel=0.05)
 
 
-def test_of_an_arm_that_gives_the_gpu_nothing_the_gpu_works_none_of_the_time(gpu: "Cuda", page: "Page") -> None:
+def test_of_an_arm_that_gives_the_gpu_nothing_the_gpu_works_none_of_the_time(
+    gpu: "Cuda", page: "Page"
+) -> None:
     until_ns = 200 * US
 
     def call() -> None:
@@ -222,7 +251,8 @@ def test_the_delay_of_the_lab_is_as_long_as_it_is_asked_to_be(gpu: "Cuda", page:
     warm_up()
     gpu.make_ready()
     found = statistics.median(
-        time_block(lambda: gpu.delay(2_000_000, time.perf_counter_ns), 10, gpu).wall_ns / 10 for _ in range(5)
+        time_block(lambda: gpu.delay(2_000_000, time.perf_counter_ns), 10, gpu).wall_ns / 10
+        for _ in range(5)
     )
     page.note("times", "the lab's delay of 2 ms", f"{found / 1e6:.3f} ms")
 

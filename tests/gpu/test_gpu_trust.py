@@ -50,7 +50,9 @@ def memory(device: torch.device) -> Work:
 
 def step(device: torch.device, rows: int = 512) -> Work:
     """A step of training: of few rows the interpreter takes about as long as the GPU, of many next to nothing."""
-    model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 1024)).to(device)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 1024)
+    ).to(device)
     x = torch.randn(rows, 1024, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
@@ -77,11 +79,17 @@ def raced(device: torch.device, **arms: Work) -> tuple[Race, Evidence, events.Cl
     race = run_race(lab, arms, None, 0.5, 1, device, False)
     over, under = arms
     claim = events.ClaimDeclared(text="c", over=over, under=under, op="at_most", bound=1.1)
-    return race, replace(gathered(claim, lab), process_sd=0.0), claim  # of several processes; here there is one
+    return (
+        race,
+        replace(gathered(claim, lab), process_sd=0.0),
+        claim,
+    )  # of several processes; here there is one
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_work_does_not_differ_and_the_known_delay_is_seen(device: torch.device, page: "Page", kind: str) -> None:
+def test_the_same_work_does_not_differ_and_the_known_delay_is_seen(
+    device: torch.device, page: "Page", kind: str
+) -> None:
     """What the host takes is as noisy as the host is, and then nothing is said: a delay that was not seen forbids it."""
     ratios, blind, verdicts = [], [], []
     for _ in range(TRIALS):
@@ -89,8 +97,16 @@ def test_the_same_work_does_not_differ_and_the_known_delay_is_seen(device: torch
         ratios.append(race.ratio("left", "right"))
         blind += [why for why in [describe_distrust(claim, found)] if why]
         verdicts.append(verdict_of(claim, found))
-        page.note("trust: the same work against itself, ratios", kind, [round(ratio, 4) for ratio in ratios])
-        page.note("trust: what a verdict tells", kind, "; ".join(describe_circumstances(found)) or "nothing")
+        page.note(
+            "trust: the same work against itself, ratios",
+            kind,
+            [round(ratio, 4) for ratio in ratios],
+        )
+        page.note(
+            "trust: what a verdict tells",
+            kind,
+            "; ".join(describe_circumstances(found)) or "nothing",
+        )
     page.note("trust: the known delay was not seen", kind, f"{len(blind)} of {TRIALS} times")
 
     assert Verdict.REFUTED not in verdicts
@@ -100,7 +116,9 @@ def test_the_same_work_does_not_differ_and_the_known_delay_is_seen(device: torch
 
 
 @pytest.mark.parametrize("kind", OF_THE_GPU)
-def test_a_delay_that_is_a_kernel_is_a_difference_of_its_length(device: torch.device, page: "Page", kind: str) -> None:
+def test_a_delay_that_is_a_kernel_is_a_difference_of_its_length(
+    device: torch.device, page: "Page", kind: str
+) -> None:
     """Of work that keeps the GPU busy; beside what the host takes it would pass unseen, and rightly so."""
     plain = KINDS[kind](device)
     step_us = calibrate(plain, Cuda(0)).step_s * 1e6

@@ -21,7 +21,14 @@ STEPS = 200
 def test_each_step_of_a_trainer_is_told_as_the_gpu_did_it(
     tuilab: Callable[..., "CompletedProcess[str]"], root: Path, page: "Page"
 ) -> None:
-    script = [sys.executable, str(CHECKOUT / "examples" / "train_gpt.py"), "--device", "cuda", "--steps", str(STEPS)]
+    script = [
+        sys.executable,
+        str(CHECKOUT / "examples" / "train_gpt.py"),
+        "--device",
+        "cuda",
+        "--steps",
+        str(STEPS),
+    ]
 
     done = tuilab("exec", "--headless", "--json", "--", *script, timeout=120)
 
@@ -31,7 +38,12 @@ def test_each_step_of_a_trainer_is_told_as_the_gpu_did_it(
     assert run_dir is not None
     records = read_stream(run_dir / "journal" / "worker-0.jsonl")
     logged = [record.v for record in records if isinstance(record, Logged)]
-    said = " ".join(re.findall(r"(?:a step takes|watching took)[^\\]*", (run_dir / "journal" / "worker-0.jsonl").read_text()))
+    said = " ".join(
+        re.findall(
+            r"(?:a step takes|watching took)[^\\]*",
+            (run_dir / "journal" / "worker-0.jsonl").read_text(),
+        )
+    )
     page.note("watching", "train_gpt.py", said)
     assert run["state"] == "succeeded" and "on the GPU" in said
     assert len(logged) == STEPS and all("backward root" in values for values in logged)

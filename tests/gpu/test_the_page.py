@@ -24,7 +24,11 @@ def test_what_was_seen_is_written_down(
     driver = gpus if isinstance(gpus, str) else gpus.facts()
     page.note("box", "GPU", torch.cuda.get_device_name(0))
     page.note("box", "driver", driver)
-    page.note("box", "torch", f"{torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}")
+    page.note(
+        "box",
+        "torch",
+        f"{torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}",
+    )
     page.note("box", "tuilab", __version__)
     page.note("box", "facts", torch_gpus.facts())
     page.note("tests", "failed", request.session.testsfailed)
@@ -32,7 +36,9 @@ def test_what_was_seen_is_written_down(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"gpu-{time.strftime('%Y%m%d-%H%M%S')}.md"
 
-    path.write_text(page.text(f"tuilab on {torch.cuda.get_device_name(0)}, {time.strftime('%Y-%m-%d %H:%M')}"))
+    path.write_text(
+        page.text(f"tuilab on {torch.cuda.get_device_name(0)}, {time.strftime('%Y-%m-%d %H:%M')}")
+    )
 
     with capsys.disabled():
         print(f"\nwhat was seen on this GPU: {show(path)}")

@@ -42,10 +42,18 @@ class Seen(NamedTuple):
 
 def needs(*libraries: str) -> pytest.MarkDecorator:
     missing = [name for name in libraries if find_spec(name) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)} (pip install -e '.[own]')")
+    return pytest.mark.skipif(
+        bool(missing), reason=f"not installed: {', '.join(missing)} (pip install -e '.[own]')"
+    )
 
 
-def watched(tuilab: Tuilab, script: str, *words: str, options: tuple[str, ...] = (), prefix: tuple[str, ...] = ()) -> Seen:
+def watched(
+    tuilab: Tuilab,
+    script: str,
+    *words: str,
+    options: tuple[str, ...] = (),
+    prefix: tuple[str, ...] = (),
+) -> Seen:
     """Run one of tests/trainers, or a path below the checkout, under the lab."""
     path = CHECKOUT / script if "/" in script else TESTS / "trainers" / f"{script}.py"
     done = tuilab("exec", *options, "--json", "--", sys.executable, *prefix, str(path), *words)
@@ -55,7 +63,11 @@ def watched(tuilab: Tuilab, script: str, *words: str, options: tuple[str, ...] =
 
 def by_itself(script: str, *words: str) -> CompletedProcess[str]:
     """Run one without the lab."""
-    return subprocess.run([sys.executable, str(TESTS / "trainers" / f"{script}.py"), *words], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, str(TESTS / "trainers" / f"{script}.py"), *words],
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +78,9 @@ def by_itself(script: str, *words: str) -> CompletedProcess[str]:
         ("timm_loop", "timm", 30, {"backward root"}),
     ],
 )
-def test_a_trainer_of_a_library_is_seen(tuilab: Tuilab, script: str, library: str, steps: int, curves: set[str]) -> None:
+def test_a_trainer_of_a_library_is_seen(
+    tuilab: Tuilab, script: str, library: str, steps: int, curves: set[str]
+) -> None:
     if find_spec(library) is None:
         pytest.skip(f"not installed: {library} (pip install -e '.[own]')")
     seen = watched(tuilab, script)
@@ -83,7 +97,11 @@ def test_what_lightning_logs_is_a_curve_with_its_source(tuilab: Tuilab) -> None:
 
     assert seen.done.returncode == 0
     assert {name.rpartition(" (")[2] for name in seen.curves() if "(" in name} >= {"lightning)"}
-    assert seen.curves()["step_ms"] == seen.curves()["forward_ms"] == seen.curves()["backward root"] - 1
+    assert (
+        seen.curves()["step_ms"]
+        == seen.curves()["forward_ms"]
+        == seen.curves()["backward root"] - 1
+    )
 
 
 @pytest.mark.parametrize("script", ["examples/train_cnn.py", "examples/train_gpt.py"])
@@ -95,11 +113,15 @@ def test_the_examples_are_seen(tuilab: Tuilab, script: str) -> None:
     assert seen.told.startswith("a step takes ")
 
 
-COMMANDS = re.findall(r"(?m)^(?:tuilab|python) .*$", (CHECKOUT / "examples" / "README.md").read_text())
+COMMANDS = re.findall(
+    r"(?m)^(?:tuilab|python) .*$", (CHECKOUT / "examples" / "README.md").read_text()
+)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_what_the_page_of_the_examples_says_can_be_typed(line: str, root: Path, tmp_path: Path) -> None:
+def test_what_the_page_of_the_examples_says_can_be_typed(
+    line: str, root: Path, tmp_path: Path
+) -> None:
     if "lightning" in line and find_spec("lightning") is None:
         pytest.skip("not installed: lightning (pip install -e '.[own]')")
     (tmp_path / "examples").symlink_to(CHECKOUT / "examples")
@@ -110,14 +132,20 @@ def test_what_the_page_of_the_examples_says_can_be_typed(line: str, root: Path, 
         capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
-    assert done.returncode == 0 or (line.startswith("tuilab ab") and done.returncode == 1), done.stdout + done.stderr
+    assert done.returncode == 0 or (line.startswith("tuilab ab") and done.returncode == 1), (
+        done.stdout + done.stderr
+    )
 
 
 def test_each_of_two_ranks_has_its_lane(tuilab: Tuilab) -> None:
     run = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     seen = watched(tuilab, "ddp_gloo", prefix=run)
 
-    lanes = {series["arm"]: series["count"] for series in seen.run["series"] if series["name"] == "backward root"}
+    lanes = {
+        series["arm"]: series["count"]
+        for series in seen.run["series"]
+        if series["name"] == "backward root"
+    }
     assert seen.done.returncode == 0, seen.done.stderr
     assert lanes == {"rank 0": 40, "rank 1": 40}
 
@@ -133,7 +161,9 @@ def test_each_of_two_ranks_has_its_lane(tuilab: Tuilab) -> None:
         ("reexec", None, "1 optimizer step and 1 backward a step"),
     ],
 )
-def test_steps_are_told_as_they_are(tuilab: Tuilab, script: str, steps: int | None, told: str) -> None:
+def test_steps_are_told_as_they_are(
+    tuilab: Tuilab, script: str, steps: int | None, told: str
+) -> None:
     seen = watched(tuilab, script)
 
     assert seen.done.returncode == 0, seen.done.stderr
@@ -151,8 +181,12 @@ def test_a_compiled_step_is_seen_or_said_not_to_be(tuilab: Tuilab, words: tuple[
     assert seen.curves()["backward root"] > 0
 
 
-@pytest.mark.parametrize(("words", "code"), [(("--by", "exit"), 3), (("--by", "kill"), 137), (("--by", "abort"), 134)])
-def test_nothing_is_lost_however_a_trainer_goes(tuilab: Tuilab, words: tuple[str, ...], code: int) -> None:
+@pytest.mark.parametrize(
+    ("words", "code"), [(("--by", "exit"), 3), (("--by", "kill"), 137), (("--by", "abort"), 134)]
+)
+def test_nothing_is_lost_however_a_trainer_goes(
+    tuilab: Tuilab, words: tuple[str, ...], code: int
+) -> None:
     seen = watched(tuilab, "killed", *words, "--after", "25")
 
     assert seen.done.returncode == code
@@ -169,7 +203,9 @@ def test_hooks_of_the_script_act_as_by_themselves(tuilab: Tuilab, end: str) -> N
 
 
 def test_parts_are_those_that_the_profiler_of_torch_sees(tuilab: Tuilab, tmp_path: Path) -> None:
-    done = tuilab("exec", "--headless", "--", sys.executable, str(TESTS / "trainers" / "profiled.py"))
+    done = tuilab(
+        "exec", "--headless", "--", sys.executable, str(TESTS / "trainers" / "profiled.py")
+    )
     exported = tuilab("report", "last", "-o", "samples.csv")
     assert done.returncode == exported.returncode == 0
 

@@ -38,7 +38,9 @@ def waiting(environment: None) -> Iterator[WarmTuilab]:
 
 
 @pytest.fixture
-def as_it_comes(tuilab: Callable[..., "CompletedProcess[str]"], root: Path, waiting: WarmTuilab) -> Result:
+def as_it_comes(
+    tuilab: Callable[..., "CompletedProcess[str]"], root: Path, waiting: WarmTuilab
+) -> Result:
     """Run a lesson with its defaults: as a user does where it starts something, else in such a fork. All exact claims hold.
 
     What claims times is not repeated: the repeats that it takes by itself would find out nothing more.
@@ -47,13 +49,21 @@ def as_it_comes(tuilab: Callable[..., "CompletedProcess[str]"], root: Path, wait
 
     def run(name: str) -> dict[str, Any]:
         if not is_without_arms(paths[name], ranks=True):
-            done = tuilab("run", name, "--headless", "--json", "--quiet", "--repeat", "1", timeout=400)
+            done = tuilab(
+                "run", name, "--headless", "--json", "--quiet", "--repeat", "1", timeout=400
+            )
         else:
-            done = waiting.run(("run", name), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 400)
+            done = waiting.run(
+                ("run", name), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 400
+            )
         found = run_of(done)
         assert found["state"] == "succeeded", found["reason"]
         undecided = [claim["text"] for claim in found["claims"] if claim["verdict"] is None]
-        refuted = [claim["text"] for claim in found["claims"] if claim["measured"] and claim["verdict"] == "REFUTED"]
+        refuted = [
+            claim["text"]
+            for claim in found["claims"]
+            if claim["measured"] and claim["verdict"] == "REFUTED"
+        ]
         assert (undecided, refuted) == ([], [])
         return found
 
@@ -68,7 +78,12 @@ def result(result: Result, root: Path, waiting: WarmTuilab) -> Result:
     def run(name: str, *words: str) -> dict[str, Any]:
         if name not in paths or not is_without_arms(paths[name]):
             return result(name, *words)
-        done = waiting.run(("run", name, "--quick", *words), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 100)
+        done = waiting.run(
+            ("run", name, "--quick", *words),
+            {**os.environ, "TUILAB_ROOT": str(root)},
+            Path.cwd(),
+            100,
+        )
         return run_of(done)
 
     return run

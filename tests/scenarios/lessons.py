@@ -69,7 +69,9 @@ def order_of(words: list[str]) -> "RunOrder":
     (scenario,) = context.meta["tuilab.chosen"]
     given = values_of(context, context.params)
     root = Path(os.environ["TUILAB_ROOT"])
-    return launch.order(scenario, given, root=root, repeats=1, is_quick=context.params["quick"], argv=words)
+    return launch.order(
+        scenario, given, root=root, repeats=1, is_quick=context.params["quick"], argv=words
+    )
 
 
 def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
@@ -88,7 +90,11 @@ def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
             os.dup2(os.open(run_dir / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
         source_dir = str(Path(order.path).parent)
         told = messages.WorkerOrder(
-            run_dir=str(run_dir), writer="worker-0", source_dir=source_dir, params=order.params, quick=order.quick
+            run_dir=str(run_dir),
+            writer="worker-0",
+            source_dir=source_dir,
+            params=order.params,
+            quick=order.quick,
         )
         line = messages.WorkerLine(theirs)
         as_forks = patch.object(Lab, "ranks", ranks_in(run_dir, run_dir / "journal", line))

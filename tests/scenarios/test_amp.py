@@ -12,7 +12,13 @@ Result = Callable[..., dict[str, Any]]
 
 TIMED = {"half-the-time", "longer-on-cpu"}
 EXACT: dict[str, dict[str, Any]] = {
-    "autocast-rules": {"mean": "bfloat16", "cpu-list": ["bfloat16"] * 4, "copies": [3, 1], "inside": 90000, "by-hand": 90112},
+    "autocast-rules": {
+        "mean": "bfloat16",
+        "cpu-list": ["bfloat16"] * 4,
+        "copies": [3, 1],
+        "inside": 90000,
+        "by-hand": 90112,
+    },
     "gradscaler": {
         "skips": 16,
         "growths": 19,
@@ -21,15 +27,35 @@ EXACT: dict[str, dict[str, Any]] = {
         "bfloat16": [0, 2**21],
         "float32": "torch.float32",
     },
-    "grad-underflow": {"zeros": 1, "bfloat16": True, "overflow": False, "no-overflow": True, "stands-still": 1},
-    "layer-precision": {"bytes": [332584, 166292], "autocast": True, "fits": [True, 0], "update": 1},
-    "dims-of-8": {"aligned": [128, 1024, 128, 1024], "zeros": True, "masked": [True, True], "batch": 393216},
+    "grad-underflow": {
+        "zeros": 1,
+        "bfloat16": True,
+        "overflow": False,
+        "no-overflow": True,
+        "stands-still": 1,
+    },
+    "layer-precision": {
+        "bytes": [332584, 166292],
+        "autocast": True,
+        "fits": [True, 0],
+        "update": 1,
+    },
+    "dims-of-8": {
+        "aligned": [128, 1024, 128, 1024],
+        "zeros": True,
+        "masked": [True, True],
+        "batch": 393216,
+    },
     "matmul-dtypes": {},  # its numbers hang on the library that multiplies
 }
 
 
 def refuted(run: dict[str, Any]) -> set[str]:
-    return {text for text, verdict in run["verdicts"].items() if verdict != "SUPPORTED" and text not in TIMED}
+    return {
+        text
+        for text, verdict in run["verdicts"].items()
+        if verdict != "SUPPORTED" and text not in TIMED
+    }
 
 
 def saved(run: dict[str, Any]) -> dict[str, float]:

@@ -27,7 +27,9 @@ def test_five_seeds_end_at_five_intercepts_and_one_curvature(result: Result) -> 
     assert refuted(run) == set()
     assert last(run, "intercept") == pytest.approx([2.863, 3.210, 3.236, 3.185, 5.146], abs=0.02)
     assert last(run, "curvature") == pytest.approx([5.002, 4.996, 4.996, 4.997, 4.963], abs=0.002)
-    assert [series["arm"] for series in run["series"] if series["name"] == "loss"] == [f"seed {k}" for k in range(5)]
+    assert [series["arm"] for series in run["series"] if series["name"] == "loss"] == [
+        f"seed {k}" for k in range(5)
+    ]
 
 
 MEASURED: dict[str, dict[str, Any]] = {
@@ -44,7 +46,13 @@ MEASURED: dict[str, dict[str, Any]] = {
         "back": 7,
         "gradient": "RuntimeError",
     },
-    "autograd-chain": {"minus-two": -2, "vanishes": 0, "nodes": 3, "one-pass": [61, 6], "accumulates": 2},
+    "autograd-chain": {
+        "minus-two": -2,
+        "vanishes": 0,
+        "nodes": 3,
+        "one-pass": [61, 6],
+        "accumulates": 2,
+    },
     "linear-fit": {"not-three": 0},
     "same-code": {
         "meta": "RuntimeError",

@@ -24,7 +24,11 @@ def evidence(run: dict[str, Any]) -> dict[str, str]:
 
 def refuted(run: dict[str, Any]) -> list[str]:
     passed = ("SUPPORTED", "NOT TESTABLE HERE")
-    return [key for key, verdict in run["verdicts"].items() if verdict not in passed and key not in TIMED]
+    return [
+        key
+        for key, verdict in run["verdicts"].items()
+        if verdict not in passed and key not in TIMED
+    ]
 
 
 def race_arms(run: dict[str, Any]) -> list[str]:
@@ -35,7 +39,9 @@ def race_arms(run: dict[str, Any]) -> list[str]:
 def test_the_trap_sums_to_12_and_learns_nothing_but_the_mean(result: Result) -> None:
     run = result("broadcast-trap")
 
-    slopes = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "slope"}
+    slopes = {
+        series["arm"]: series["last"] for series in run["series"] if series["name"] == "slope"
+    }
     assert run["exit_code"] == 0
     assert refuted(run) == []
     assert list(evidence(run).values())[:5] == [
@@ -45,7 +51,10 @@ def test_the_trap_sums_to_12_and_learns_nothing_but_the_mean(result: Result) -> 
         "measured 10.5 and 1",
         "measured [64, 64]",
     ]
-    assert {arm: round(slope, 3) + 0 for arm, slope in slopes.items()} == {"crossed": 0, "paired": 3}
+    assert {arm: round(slope, 3) + 0 for arm, slope in slopes.items()} == {
+        "crossed": 0,
+        "paired": 3,
+    }
 
 
 @pytest.mark.library

@@ -18,7 +18,10 @@ THREADS = "one-thread"
 PAGES = "pages"
 IN_LIBIOMP = {"iomp", "both", "settings", "blocktime"}
 
-can_bind = shutil.which("numactl") is not None and subprocess.run(["numactl", "--membind=0", "true"]).returncode == 0
+can_bind = (
+    shutil.which("numactl") is not None
+    and subprocess.run(["numactl", "--membind=0", "true"]).returncode == 0
+)
 several_cores = pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="needs a second core")
 
 
@@ -36,7 +39,11 @@ def refuted_by(mistakes: dict[str, str], lesson: str, folder: Path, result: Resu
     copy.write_text(source)
     run = result(str(copy), "--repeat", "1")
     assert run["state"] == "succeeded", run["reason"]
-    return {claim["key"] for claim in run["claims"] if claim["verdict"] == "REFUTED" and claim["measured"]}
+    return {
+        claim["key"]
+        for claim in run["claims"]
+        if claim["verdict"] == "REFUTED" and claim["measured"]
+    }
 
 
 def arms_of(run: dict[str, Any], name: str) -> set[str]:
@@ -44,7 +51,9 @@ def arms_of(run: dict[str, Any], name: str) -> set[str]:
 
 
 @pytest.mark.library
-def test_a_process_takes_all_cores_a_rank_one_thread_and_a_variable_set_late_does_nothing(as_it_comes: Result) -> None:
+def test_a_process_takes_all_cores_a_rank_one_thread_and_a_variable_set_late_does_nothing(
+    as_it_comes: Result,
+) -> None:
     run = as_it_comes("omp-threads")
 
     why = evidence(run)
@@ -67,7 +76,9 @@ def test_ranks_that_share_cores_are_gone_when_their_race_is_over() -> None:
 
 
 @pytest.mark.library
-def test_binding_leaves_all_loader_workers_one_core_and_the_list_of_the_source_hangs(as_it_comes: Result) -> None:
+def test_binding_leaves_all_loader_workers_one_core_and_the_list_of_the_source_hangs(
+    as_it_comes: Result,
+) -> None:
     run = as_it_comes("omp-bind")
 
     assert evidence(run)["schedule"] == "measured 0"
@@ -78,7 +89,9 @@ def test_binding_leaves_all_loader_workers_one_core_and_the_list_of_the_source_h
 
 
 @pytest.mark.library
-def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(as_it_comes: Result) -> None:
+def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(
+    as_it_comes: Result,
+) -> None:
     run = as_it_comes("numa")
 
     assert evidence(run)[THREADS] == "measured 1"
@@ -89,7 +102,9 @@ def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(as
 
 
 @pytest.mark.library
-def test_malloc_that_learns_where_it_should_not_and_that_does_not_where_it_should(result: Result, tmp_path: Path) -> None:
+def test_malloc_that_learns_where_it_should_not_and_that_does_not_where_it_should(
+    result: Result, tmp_path: Path
+) -> None:
     mistakes = {
         '"glibc learns": {}': '"glibc learns": {"MALLOC_TOP_PAD_": "0"}',
         '{"MALLOC_MMAP_THRESHOLD_": "131072"}': "{}",
@@ -101,7 +116,9 @@ def test_malloc_that_learns_where_it_should_not_and_that_does_not_where_it_shoul
 
 @pytest.mark.library
 @several_cores
-def test_a_variable_that_libgomp_reads_and_a_function_that_it_has_not(result: Result, tmp_path: Path) -> None:
+def test_a_variable_that_libgomp_reads_and_a_function_that_it_has_not(
+    result: Result, tmp_path: Path
+) -> None:
     mistakes = {
         '{"KMP_BLOCKTIME": str(blocktime)}': '{"OMP_WAIT_POLICY": "passive"}',
         'return library_of("GOMP_parallel")': 'return library_of("dladdr")',
@@ -112,18 +129,28 @@ def test_a_variable_that_libgomp_reads_and_a_function_that_it_has_not(result: Re
 
 
 @pytest.mark.library
-def test_where_no_tool_binds_a_process_that_is_what_the_box_lacks(tmp_path: Path, result: Result) -> None:
+def test_where_no_tool_binds_a_process_that_is_what_the_box_lacks(
+    tmp_path: Path, result: Result
+) -> None:
     copy = tmp_path / "numa.py"
-    copy.write_text(source_of("numa").replace('which("numactl")', 'which("-")').replace('["taskset"', '["no-such-tool"'))
+    copy.write_text(
+        source_of("numa")
+        .replace('which("numactl")', 'which("-")')
+        .replace('["taskset"', '["no-such-tool"')
+    )
 
     verdicts = result(str(copy), "--quick")["verdicts"]
 
-    assert (verdicts[THREADS], verdicts["one-core"], verdicts["first-touch"]) == ("NOT TESTABLE HERE",) * 2 + ("SUPPORTED",)
+    assert (verdicts[THREADS], verdicts["one-core"], verdicts["first-touch"]) == (
+        "NOT TESTABLE HERE",
+    ) * 2 + ("SUPPORTED",)
 
 
 @pytest.mark.library
 @several_cores
-def test_a_launcher_that_binds_elsewhere_and_finds_no_tool_of_ours(result: Result, tmp_path: Path) -> None:
+def test_a_launcher_that_binds_elsewhere_and_finds_no_tool_of_ours(
+    result: Result, tmp_path: Path
+) -> None:
     mistakes = {
         '"--ncores-per-instance=1"]': '"--ncores-per-instance=1", *(["--core-list=1"] if prefix else [])]',
         'TWO_THREADS_A_CORE = "0,0,0,0 1,0': 'TWO_THREADS_A_CORE = "0,0,0,0 1,1',
@@ -145,4 +172,8 @@ def test_lookups_have_no_flops_and_a_gradient_as_large_as_their_tables(tmp_path:
 
 @pytest.mark.library
 def test_ranks_on_cpus_hand_over_the_bytes_of_their_parameters(tmp_path: Path) -> None:
-    check_values(tmp_path, "cpu-ddp", {"same-start": [True, True], "bytes": [4 * (64 * 64 + 64 + 64 + 1)] * 4})
+    check_values(
+        tmp_path,
+        "cpu-ddp",
+        {"same-start": [True, True], "bytes": [4 * (64 * 64 + 64 + 64 + 1)] * 4},
+    )

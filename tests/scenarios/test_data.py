@@ -32,11 +32,17 @@ def test_n_workers_are_n_processes_and_every_item_comes_once(result: Result) -> 
     assert why["processes"] == "measured [0, 2, 4]"
     assert run["verdicts"]["order"] == "SUPPORTED"
     assert run["verdicts"]["in-turn"] == "SUPPORTED"
-    assert arms_of(run, "wait_ms") == arms_of(run, "batches_ready") == {"0 workers", "2 workers", "4 workers"}
+    assert (
+        arms_of(run, "wait_ms")
+        == arms_of(run, "batches_ready")
+        == {"0 workers", "2 workers", "4 workers"}
+    )
 
 
 @pytest.mark.library
-def test_one_batch_keeps_one_worker_busy_and_free_items_leave_nothing_to_hide(result: Result) -> None:
+def test_one_batch_keeps_one_worker_busy_and_free_items_leave_nothing_to_hide(
+    result: Result,
+) -> None:
     run = result("loader-workers", "--batch", "16", "--item-ms", "0")
 
     why = evidence(run)
@@ -66,11 +72,15 @@ def test_the_loader_finds_a_tensor_in_containers_and_passes_by_a_dataclass(resul
 
 
 @pytest.mark.library
-def test_a_forked_worker_inherits_all_and_the_hang_and_the_others_nothing(as_it_comes: Result) -> None:
+def test_a_forked_worker_inherits_all_and_the_hang_and_the_others_nothing(
+    as_it_comes: Result,
+) -> None:
     run = as_it_comes("loader-start")
 
     why = evidence(run)
-    assert why["memory"] == 'measured ["of the parent", "of the file", "of the file", "of the file"]'
+    assert (
+        why["memory"] == 'measured ["of the parent", "of the file", "of the file", "of the file"]'
+    )
     assert why["file"] == "measured [False, True, True, True]"
     assert why["lock"] == "measured [True, False, False, False]"
     assert why["lambda"] == "measured [False, True, True]"
@@ -79,7 +89,9 @@ def test_a_forked_worker_inherits_all_and_the_hang_and_the_others_nothing(as_it_
 
 
 @pytest.mark.library
-def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To pin takes memory of the GPU, for a context; others may have all of it."""
     import torch
 
@@ -94,10 +106,14 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
     (scenario,) = [found.path for found in catalog.load() if found.id == "pin-memory"]
     shutil.copy(scenario, tmp_path / "scenario.py")
     journal = Writer(tmp_path / "worker-0.jsonl")
-    order = messages.WorkerOrder(run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True)
+    order = messages.WorkerOrder(
+        run_dir=str(tmp_path), writer="worker-0", source_dir=str(tmp_path), quick=True
+    )
     before = torch.get_num_threads()
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda *given: pytest.fail("CUDA was asked to pin"))
+    monkeypatch.setattr(
+        torch.Tensor, "pin_memory", lambda *given: pytest.fail("CUDA was asked to pin")
+    )
 
     ours, theirs = socket_pair()
     with ours, theirs:
@@ -107,7 +123,11 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
     journal.close()
     torch.set_num_threads(before)
 
-    untested = [item for item in read_stream(tmp_path / "worker-0.jsonl") if isinstance(item, events.ClaimNotTestable)]
+    untested = [
+        item
+        for item in read_stream(tmp_path / "worker-0.jsonl")
+        if isinstance(item, events.ClaimNotTestable)
+    ]
     assert [(claim.key, claim.needs) for claim in untested] == [
         ("loader-pins", "leave to use the GPU"),
         ("grid", "a CUDA device"),
@@ -119,7 +139,9 @@ def test_a_run_on_the_cpu_pins_nothing_for_the_gpu_of_the_box(tmp_path: Path, mo
 
 
 @pytest.mark.library
-def test_new_workers_start_with_every_epoch_and_persistent_ones_keep_their_dataset(tmp_path: Path) -> None:
+def test_new_workers_start_with_every_epoch_and_persistent_ones_keep_their_dataset(
+    tmp_path: Path,
+) -> None:
     check_values(
         tmp_path,
         "loader-persist",
@@ -140,7 +162,9 @@ def test_new_workers_start_with_every_epoch_and_persistent_ones_keep_their_datas
 
 
 @pytest.mark.library
-def test_the_number_of_workers_leaves_the_first_order_as_it_is_and_not_what_items_draw(tmp_path: Path) -> None:
+def test_the_number_of_workers_leaves_the_first_order_as_it_is_and_not_what_items_draw(
+    tmp_path: Path,
+) -> None:
     check_values(
         tmp_path,
         "sampler-order",

@@ -7,7 +7,12 @@ import pytest
 
 from tuilab.catalogue import catalog
 
-WITH_VALUES = {"omp-threads", "omp-bind", "numa", "loader-start"}  # where test_cpu.py and test_data.py run them so
+WITH_VALUES = {
+    "omp-threads",
+    "omp-bind",
+    "numa",
+    "loader-start",
+}  # where test_cpu.py and test_data.py run them so
 NAMES = [scenario.id for scenario in catalog.load() if scenario.id not in WITH_VALUES]
 
 

@@ -9,7 +9,13 @@ from tests.lessons import check_values
 
 EACH = [1, 2, 3, 4, 5, 6, 7, 8]
 EXACT: dict[str, dict[str, Any]] = {
-    "dp-vs-ddp": {"copied": [30, 30], "ddp": [1, 10, 0], "lost": [0, 20], "parameters": [0, 4], "pass": [0, 1, 1, 1]},
+    "dp-vs-ddp": {
+        "copied": [30, 30],
+        "ddp": [1, 10, 0],
+        "lost": [0, 20],
+        "parameters": [0, 4],
+        "pass": [0, 1, 1, 1],
+    },
     "bucket-order": {
         "first": [8],
         "again": [EACH] * 3,

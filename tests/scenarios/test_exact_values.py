@@ -111,4 +111,8 @@ def test_a_lesson_measures_the_values_that_it_promises(tmp_path: Path, lesson: s
     found = {key: claim.got.value for key, claim in claims.items()}
     assert [key for key, claim in claims.items() if not holds(claim)] == []
     assert list(found) == list(EXACT[lesson])
-    assert [key for key, value in EXACT[lesson].items() if value is not BOUNDED and not is_equal(found[key], value, 0.0)] == []
+    assert [
+        key
+        for key, value in EXACT[lesson].items()
+        if value is not BOUNDED and not is_equal(found[key], value, 0.0)
+    ] == []

@@ -9,15 +9,32 @@ from tests.lessons import check_values
 
 @pytest.mark.library
 def test_a_step_waits_six_times_and_a_mended_loop_when_it_reads(tmp_path: Path) -> None:
-    values = {"read": [1] * 9, "blind": [0, 0, 0], "meta": ["print"], "free": [], "step": 6, "epoch": [600, 5]}
+    values = {
+        "read": [1] * 9,
+        "blind": [0, 0, 0],
+        "meta": ["print"],
+        "free": [],
+        "step": 6,
+        "epoch": [600, 5],
+    }
 
     check_values(tmp_path, "sync-count", values)
 
 
 @pytest.mark.library
 def test_what_is_made_on_its_device_is_one_operator_and_no_byte_of_the_host(tmp_path: Path) -> None:
-    values = {"operators": [2, 1], "host": [4_000_000, 0], "mask": [2_097_152, 0], "model": [[9, 19_752], [0, 0]]}
-    values |= {"like": [[1, 0]] * 3, "dtype": [12, 8], "digits": [True, False], "draws": [True, False]}
+    values = {
+        "operators": [2, 1],
+        "host": [4_000_000, 0],
+        "mask": [2_097_152, 0],
+        "model": [[9, 19_752], [0, 0]],
+    }
+    values |= {
+        "like": [[1, 0]] * 3,
+        "dtype": [12, 8],
+        "digits": [True, False],
+        "draws": [True, False],
+    }
 
     check_values(tmp_path, "create-on-device", values | {"forgotten": ["RuntimeError", ""]})
 
@@ -29,6 +46,13 @@ def test_four_algorithms_agree_and_differ_in_memory_and_products(tmp_path: Path)
 
 @pytest.mark.library
 def test_a_replay_sees_what_is_written_and_not_what_is_assigned(tmp_path: Path) -> None:
-    values = {"assigned": 0, "copied": 20, "python": 0, "result": 1, "number": False, "weights": [True, False]}
+    values = {
+        "assigned": 0,
+        "copied": 20,
+        "python": 0,
+        "result": 1,
+        "number": False,
+        "weights": [True, False],
+    }
 
     check_values(tmp_path, "cuda-graphs", values | {"dropout": False})

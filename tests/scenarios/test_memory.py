@@ -17,7 +17,11 @@ UNJUDGED = {
 
 
 def refuted(run: dict[str, Any]) -> set[str]:
-    return {text for text, verdict in run["verdicts"].items() if verdict != "SUPPORTED" and text not in UNJUDGED}
+    return {
+        text
+        for text, verdict in run["verdicts"].items()
+        if verdict != "SUPPORTED" and text not in UNJUDGED
+    }
 
 
 def why(run: dict[str, Any], start: str) -> str:
@@ -27,7 +31,11 @@ def why(run: dict[str, Any], start: str) -> str:
 
 
 def of_arms(run: dict[str, Any], name: str, meter: str) -> list[tuple[str, float]]:
-    return [(memory["arm"], memory["values"][meter]) for memory in run["memory"] if memory["name"] == name]
+    return [
+        (memory["arm"], memory["values"][meter])
+        for memory in run["memory"]
+        if memory["name"] == name
+    ]
 
 
 # ---- ckpt-mlp
@@ -43,7 +51,10 @@ def test_the_second_cell_reads_30_34_mb_in_both_orders(result: Result) -> None:
     assert of_arms(run, "alone", "peak_bytes") == [("ckpt", 11_150_336), ("plain", 11_150_336)]
     assert of_arms(run, "alone", "live_bytes") == [("ckpt", 0), ("plain", 0)]
     assert of_arms(run, "alone", "saved_bytes") == [("ckpt", 7_864_320), ("plain", 7_864_320)]
-    assert of_arms(run, "notebook", "peak_bytes") == [("ckpt, plain", 21_817_344), ("plain, ckpt", 21_817_344)]
+    assert of_arms(run, "notebook", "peak_bytes") == [
+        ("ckpt, plain", 21_817_344),
+        ("plain, ckpt", 21_817_344),
+    ]
     assert run["series"][0]["name"] == "live_bytes"
 
 
@@ -60,7 +71,10 @@ def test_a_checkpoint_around_both_layers_has_something_to_drop(result: Result) -
     run = result("ckpt-mlp", "--wrap", "middle")
 
     assert "saved-bytes" in refuted(run)
-    assert of_arms(run, "alone", "saved_bytes") == [("ckpt", 7_864_320 - 1024 * 256 * 4), ("plain", 7_864_320)]
+    assert of_arms(run, "alone", "saved_bytes") == [
+        ("ckpt", 7_864_320 - 1024 * 256 * 4),
+        ("plain", 7_864_320),
+    ]
 
 
 # ---- ckpt-segments
@@ -99,14 +113,17 @@ def test_dropout_is_drawn_again_as_it_was(result: Result) -> None:
 
 
 @pytest.mark.library
-def test_a_gelu_with_the_linear_after_it_is_the_target_that_repeats_no_product(result: Result) -> None:
+def test_a_gelu_with_the_linear_after_it_is_the_target_that_repeats_no_product(
+    result: Result,
+) -> None:
     run = result("ckpt-targets")
 
     saved = dict(of_arms(run, "step", "saved_bytes"))
     assert refuted(run) == set()
     assert why(run, "the first two repeat") == "measured [0, 0, 8]"
     assert saved == {
-        name: kept * 8 * 256 * 64 * 4 for name, kept in [("none", 3), ("alone", 3), ("with-linear", 2), ("block", 1)]
+        name: kept * 8 * 256 * 64 * 4
+        for name, kept in [("none", 3), ("alone", 3), ("with-linear", 2), ("block", 1)]
     }
 
 
@@ -122,7 +139,9 @@ def test_a_checkpoint_around_a_relu_costs_memory(result: Result) -> None:
 
 
 @pytest.mark.library
-def test_a_chain_keeps_the_input_of_the_square_and_the_output_of_the_sigmoid(result: Result) -> None:
+def test_a_chain_keeps_the_input_of_the_square_and_the_output_of_the_sigmoid(
+    result: Result,
+) -> None:
     run = result("saved-tensors")
 
     assert refuted(run) == set()
@@ -143,7 +162,10 @@ def test_without_gradients_two_activations_live_of_24(result: Result) -> None:
     assert why(run, "recorded, the net keeps") == "measured [24, 0]"
     assert why(run, "recorded, its peak") == "measured [24, 2]"
     assert why(run, "the sum of four losses") == "measured [96, 0]"
-    assert of_arms(run, "forward", "peak_bytes") == [("recorded", 24 * 262_144), ("no_grad", 2 * 262_144)]
+    assert of_arms(run, "forward", "peak_bytes") == [
+        ("recorded", 24 * 262_144),
+        ("no_grad", 2 * 262_144),
+    ]
 
 
 # ---- zero-grad
@@ -165,10 +187,14 @@ def test_none_releases_the_gradients_and_zeros_move_a_layer_out_of_use(result: R
 
 
 @pytest.mark.library
-def test_accumulated_gradients_are_those_of_the_whole_batch_but_behind_a_batch_norm(result: Result) -> None:
+def test_accumulated_gradients_are_those_of_the_whole_batch_but_behind_a_batch_norm(
+    result: Result,
+) -> None:
     run = result("grad-accum")
 
-    peaks = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "peak_bytes"}
+    peaks = {
+        series["arm"]: series["last"] for series in run["series"] if series["name"] == "peak_bytes"
+    }
     assert refuted(run) == set()
     assert peaks == {"divided": 123_904, "one backward": 1_101_312}
     assert why(run, "as in the source 10 batches") == "measured [2, True]"
@@ -181,9 +207,15 @@ def test_accumulated_gradients_are_those_of_the_whole_batch_but_behind_a_batch_n
 def test_fused_attention_keeps_four_rows_and_a_number_at_every_length(result: Result) -> None:
     run = result("sdpa-backends")
 
-    kept = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "kept_bytes"}
+    kept = {
+        series["arm"]: series["last"] for series in run["series"] if series["name"] == "kept_bytes"
+    }
     assert refuted(run) == set()
-    assert kept == {"written out": 4 * 1024 * 1216 * 4, "second": 4 * 1024 * 257 * 4, "math": 4 * 1024 * 1216 * 4}
+    assert kept == {
+        "written out": 4 * 1024 * 1216 * 4,
+        "second": 4 * 1024 * 257 * 4,
+        "math": 4 * 1024 * 1216 * 4,
+    }
 
 
 # ---- selective-ckpt
@@ -220,6 +252,10 @@ def test_the_longest_batch_first_leaves_nothing_to_ask_for(result: Result) -> No
 def test_segments_that_expand_reserve_what_is_needed_in_every_order(result: Result) -> None:
     run = result("expandable-segments")
 
-    reserved = {series["arm"]: series["last"] for series in run["series"] if series["name"] == "reserved_bytes"}
+    reserved = {
+        series["arm"]: series["last"]
+        for series in run["series"]
+        if series["name"] == "reserved_bytes"
+    }
     assert refuted(run) == set()
     assert reserved["segments"] > 2 * max(reserved["expandable"], reserved["expandable, shrinking"])

@@ -14,17 +14,33 @@ from tests.scenarios.mistakes.mistake import Mistake
 from tuilab.catalogue import catalog
 from tuilab.record.holding import holds
 
-TOPICS = sorted({path.stem for path in (Path(__file__).parent / "mistakes").glob("*.py")} - {"__init__", "mistake"})
-MISTAKES: list[Mistake] = [one for topic in TOPICS for one in import_module(f"tests.scenarios.mistakes.{topic}").MISTAKES]
-QUICK = {found.id: {one.name: one.quick for one in found.params if one.quick is not None} for found in catalog.load()}
+TOPICS = sorted(
+    {path.stem for path in (Path(__file__).parent / "mistakes").glob("*.py")}
+    - {"__init__", "mistake"}
+)
+MISTAKES: list[Mistake] = [
+    one for topic in TOPICS for one in import_module(f"tests.scenarios.mistakes.{topic}").MISTAKES
+]
+QUICK = {
+    found.id: {one.name: one.quick for one in found.params if one.quick is not None}
+    for found in catalog.load()
+}
 
 
 @pytest.mark.library
-@pytest.mark.parametrize("mistake", MISTAKES, ids=[f"{mistake.lesson} {mistake.refutes}" for mistake in MISTAKES])
-def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(tmp_path: Path, mistake: Mistake) -> None:
+@pytest.mark.parametrize(
+    "mistake", MISTAKES, ids=[f"{mistake.lesson} {mistake.refutes}" for mistake in MISTAKES]
+)
+def test_a_mistake_in_the_experiment_refutes_the_claims_that_tell_of_it(
+    tmp_path: Path, mistake: Mistake
+) -> None:
     source = source_of(mistake.lesson)
     assert mistake.right in source
 
-    claims = claimed(tmp_path, source.replace(mistake.right, mistake.wrong), **QUICK[mistake.lesson])
+    claims = claimed(
+        tmp_path, source.replace(mistake.right, mistake.wrong), **QUICK[mistake.lesson]
+    )
 
-    assert {key for key, claim in claims.items() if not holds(claim)} == set(mistake.refutes.split(", ")) & claims.keys()
+    assert {key for key, claim in claims.items() if not holds(claim)} == set(
+        mistake.refutes.split(", ")
+    ) & claims.keys()

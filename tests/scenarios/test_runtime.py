@@ -11,7 +11,13 @@ from tests.lessons import check_values
 
 @pytest.mark.library
 def test_pieces_pay_by_the_call_and_a_formula_by_its_operators(tmp_path: Path) -> None:
-    values = {"pieces": [1025, 1], "same-bytes": [2**18] * 2, "views": [[1, 0]] * 5, "rows": [127, 0], "one-call": [1, True]}
+    values = {
+        "pieces": [1025, 1],
+        "same-bytes": [2**18] * 2,
+        "views": [[1, 0]] * 5,
+        "rows": [127, 0],
+        "one-call": [1, True],
+    }
     check_values(tmp_path, "op-overhead", values)
 
 
@@ -20,7 +26,11 @@ def test_pieces_pay_by_the_call_and_a_formula_by_its_operators(tmp_path: Path) -
 
 @pytest.mark.library
 def test_a_loop_over_rows_reads_each_index_back(tmp_path: Path) -> None:
-    check_values(tmp_path, "batch-gather", {"loop": 257, "script": 193, "reads": [64, 0, 0, 0, 0], "negative": [True] * 2})
+    check_values(
+        tmp_path,
+        "batch-gather",
+        {"loop": 257, "script": 193, "reads": [64, 0, 0, 0, 0], "negative": [True] * 2},
+    )
 
 
 # ---- fuse-optimizer
@@ -36,7 +46,9 @@ def test_fused_is_one_operator_and_needs_nothing_in_between(tmp_path: Path) -> N
 
 @pytest.mark.library
 def test_a_script_calls_and_keeps_what_it_was_written_from(tmp_path: Path) -> None:
-    check_values(tmp_path, "fuse-pointwise", {"written-out": [5, 3], "script": [5, 3], "library": [1, 1]})
+    check_values(
+        tmp_path, "fuse-pointwise", {"written-out": [5, 3], "script": [5, 3], "library": [1, 1]}
+    )
 
 
 # ---- graph-breaks
@@ -44,7 +56,11 @@ def test_a_script_calls_and_keeps_what_it_was_written_from(tmp_path: Path) -> No
 
 @pytest.mark.library
 def test_what_needs_a_number_ends_a_graph(tmp_path: Path) -> None:
-    check_values(tmp_path, "graph-breaks", {"prints": [2] * 4, "broken": [2] * 3, "mended": [1] * 3, "loop": [1, 0]})
+    check_values(
+        tmp_path,
+        "graph-breaks",
+        {"prints": [2] * 4, "broken": [2] * 3, "mended": [1] * 3, "loop": [1, 0]},
+    )
 
 
 # ---- compile-modes

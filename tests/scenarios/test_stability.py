@@ -21,7 +21,9 @@ def refuted(run: dict[str, Any]) -> list[str]:
 
 def not_finite(run: dict[str, Any], name: str) -> dict[str, int]:
     """How many values of a series are no numbers, by arm."""
-    return {series["arm"]: series["not_finite"] for series in run["series"] if series["name"] == name}
+    return {
+        series["arm"]: series["not_finite"] for series in run["series"] if series["name"] == name
+    }
 
 
 @pytest.mark.library
@@ -38,11 +40,17 @@ def test_xyy_finds_the_range_of_every_dtype(result: Result) -> None:
         "measured [-7, 4, 12, 79]",
         "measured [inf, inf]",
     ]
-    assert not_finite(run, "xyy") == not_finite(run, "digits") == {"float32": 7, "bfloat16": 12, "float16": 79}
+    assert (
+        not_finite(run, "xyy")
+        == not_finite(run, "digits")
+        == {"float32": 7, "bfloat16": 12, "float16": 79}
+    )
 
 
 @pytest.mark.library
-def test_without_subnormals_the_range_of_float32_and_bfloat16_ends_at_1e_minus_37(result: Result) -> None:
+def test_without_subnormals_the_range_of_float32_and_bfloat16_ends_at_1e_minus_37(
+    result: Result,
+) -> None:
     run = result("xyy", "--flush", "--device", "cpu")
 
     assert run["exit_code"] == 1
@@ -59,12 +67,23 @@ def test_without_subnormals_the_range_of_float32_and_bfloat16_ends_at_1e_minus_3
 def test_the_naive_softmax_ends_at_the_logarithm_of_the_largest_number(result: Result) -> None:
     run = result("softmax")
 
-    limits = {claim["key"]: claim["estimate"] for claim in run["claims"] if claim["key"].startswith("limit")}
+    limits = {
+        claim["key"]: claim["estimate"]
+        for claim in run["claims"]
+        if claim["key"].startswith("limit")
+    }
     assert run["exit_code"] == 0
     assert refuted(run) == []
-    assert limits == pytest.approx({"limit-f32": 88.7228, "limit-bf16": 88.5, "limit-f16": 11.0859}, abs=0.0001)
+    assert limits == pytest.approx(
+        {"limit-f32": 88.7228, "limit-bf16": 88.5, "limit-f16": 11.0859}, abs=0.0001
+    )
     assert evidence(run)[:2] == ["measured [nan, 0]", "measured [1, 0]"]
-    assert not_finite(run, "total") == {"float32": 12, "bfloat16": 12, "float16": 89, "stable float16": 0}
+    assert not_finite(run, "total") == {
+        "float32": 12,
+        "bfloat16": 12,
+        "float16": 89,
+        "stable float16": 0,
+    }
 
 
 @pytest.mark.library
@@ -88,7 +107,11 @@ def test_the_naive_cross_entropy_is_inf_and_the_stable_one_500(result: Result) -
     assert refuted(run) == []
     (gap,) = [claim["estimate"] for claim in run["claims"] if claim["key"] == "cross-entropy"]
     assert gap < 1e-5
-    assert [why for claim, why in zip(run["claims"], evidence(run), strict=True) if claim["key"] != "cross-entropy"] == [
+    assert [
+        why
+        for claim, why in zip(run["claims"], evidence(run), strict=True)
+        if claim["key"] != "cross-entropy"
+    ] == [
         "measured inf",
         "measured 500",
         "measured 0.5 and -0.5",

@@ -8,7 +8,13 @@ import pytest
 from tests.lessons import check_values
 
 EXACT: dict[str, dict[str, Any]] = {
-    "grad-clip": {"explodes": 1, "finite": [100, 100], "by-norm": [[6, 8]], "by-value": [[10, 10]], "raised": "RuntimeError"},
+    "grad-clip": {
+        "explodes": 1,
+        "finite": [100, 100],
+        "by-norm": [[6, 8]],
+        "by-value": [[10, 10]],
+        "raised": "RuntimeError",
+    },
     "channels-last": {
         "strides": [[48, 16, 4, 1], [48, 1, 12, 3], True],
         "one-channel": [True, True, 2],

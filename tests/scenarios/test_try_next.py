@@ -15,12 +15,22 @@ from tuilab.record.verdicts import CLAIMED_FOR
 
 Result = Callable[..., dict[str, Any]]
 BY_CHANCE = {"one-core"}  # on which cores an unbound process runs is the scheduler's affair
-INTERCEPTS = {"--steps 2000": 0.2, "--beta2 0.99": 0.001, "--span 1": 0.001}  # of curve-fit: how near to 3 all seeds come
-CHANGES = [(found.id, change) for found in catalog.load() for change in changes_of(found.sections["Try next"])]
+INTERCEPTS = {
+    "--steps 2000": 0.2,
+    "--beta2 0.99": 0.001,
+    "--span 1": 0.001,
+}  # of curve-fit: how near to 3 all seeds come
+CHANGES = [
+    (found.id, change)
+    for found in catalog.load()
+    for change in changes_of(found.sections["Try next"])
+]
 
 
 def case(name: str, change: Change) -> Any:
-    suite = pytest.mark.tools if "--compile" in change.options else pytest.mark.library  # a compiler is a tool
+    suite = (
+        pytest.mark.tools if "--compile" in change.options else pytest.mark.library
+    )  # a compiler is a tool
     return pytest.param(name, change, id=f"{name} {change.options}", marks=suite)
 
 
@@ -30,7 +40,11 @@ def test_a_change_refutes_what_the_lesson_says(result: Result, name: str, change
     if run["state"] == "succeeded" and set(run["verdicts"].values()) == {"NOT TESTABLE HERE"}:
         pytest.skip("this box lacks what the change needs: " + run["claims"][0]["why"])
 
-    refuted = {claim["key"] for claim in run["claims"] if claim["verdict"] == "REFUTED" and claim["measured"]}
+    refuted = {
+        claim["key"]
+        for claim in run["claims"]
+        if claim["verdict"] == "REFUTED" and claim["measured"]
+    }
     missing = [claim for claim in run["claims"] if claim["verdict"] == "NOT TESTABLE HERE"]
     untestable = {claim["key"] for claim in missing if not claim["why"].startswith(CLAIMED_FOR)}
     assert refuted - BY_CHANCE == set(change.refutes) - untestable
@@ -41,4 +55,6 @@ def test_a_change_refutes_what_the_lesson_says(result: Result, name: str, change
 
 
 def test_every_scenario_says_of_some_change_what_it_refutes() -> None:
-    assert {found.id for found in catalog.load()} == {name for name, change in CHANGES if change.refutes}
+    assert {found.id for found in catalog.load()} == {
+        name for name, change in CHANGES if change.refutes
+    }

@@ -10,7 +10,9 @@ def main() -> None:
     torch.manual_seed(0)
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
     x = torch.randn(320, 16)
-    loader = DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=8)  # 40 batches an epoch
+    loader = DataLoader(
+        TensorDataset(x, x.sum(1, keepdim=True)), batch_size=8
+    )  # 40 batches an epoch
     net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
     net, optimizer, loader = accelerator.prepare(net, optimizer, loader)

@@ -26,4 +26,7 @@ for number in range(1, 31):
     scaler.update()
     skipped += scaler.get_scale() < before
     if number % 10 == 0:
-        print(f"batch {number} loss {loss.item():.4f} steps {number - skipped} scale {scaler.get_scale():g}", flush=True)
+        print(
+            f"batch {number} loss {loss.item():.4f} steps {number - skipped} scale {scaler.get_scale():g}",
+            flush=True,
+        )

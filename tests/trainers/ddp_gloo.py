@@ -10,7 +10,9 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
 def main() -> None:
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # a name of the box that does not resolve is no matter then
+    os.environ.setdefault(
+        "GLOO_SOCKET_IFNAME", "lo"
+    )  # a name of the box that does not resolve is no matter then
     dist.init_process_group("gloo")
     # DDP keeps the first group and its threads after the group is destroyed; a thread that is the last to let go of a tensor
     # of Python's aborts the process when that is at its end. This group's threads are joined before.

@@ -15,7 +15,9 @@ class Rows(Dataset[tuple[torch.Tensor, int]]):
 
 
 torch.manual_seed(0)
-loader = DataLoader(Rows(), batch_size=8, num_workers=2, multiprocessing_context="fork")  # 20 batches an epoch
+loader = DataLoader(
+    Rows(), batch_size=8, num_workers=2, multiprocessing_context="fork"
+)  # 20 batches an epoch
 net = torch.nn.Linear(16, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
 makers: set[int] = set()
@@ -27,4 +29,7 @@ for epoch in range(1, 3):
         optimizer.step()
         makers.update(made_by.tolist())
     others = os.getpid() not in makers
-    print(f"epoch {epoch} loss {loss.item():.4f} rows of {len(makers)} processes, not ours: {others}", flush=True)
+    print(
+        f"epoch {epoch} loss {loss.item():.4f} rows of {len(makers)} processes, not ours: {others}",
+        flush=True,
+    )

@@ -14,7 +14,10 @@ real, fake = torch.ones(64, 1), torch.zeros(64, 1)
 for turn in range(1, 21):
     for _ in range(2):
         angle = 6.2832 * torch.rand(64)
-        on_circle, made = torch.stack([angle.cos(), angle.sin()], 1), maker(torch.randn(64, 4)).detach()
+        on_circle, made = (
+            torch.stack([angle.cos(), angle.sin()], 1),
+            maker(torch.randn(64, 4)).detach(),
+        )
         critic_loss = binary_cross_entropy_with_logits(critic(on_circle), real)
         critic_loss = critic_loss + binary_cross_entropy_with_logits(critic(made), fake)
         critic_optimizer.zero_grad()
@@ -25,4 +28,6 @@ for turn in range(1, 21):
     maker_loss.backward()  # leaves gradients at the critic, too, which its next zero_grad takes away
     maker_optimizer.step()
     if turn % 10 == 0:
-        print(f"turn {turn} critic {critic_loss.item():.4f} maker {maker_loss.item():.4f}", flush=True)
+        print(
+            f"turn {turn} critic {critic_loss.item():.4f} maker {maker_loss.item():.4f}", flush=True
+        )

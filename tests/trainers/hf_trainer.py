@@ -22,7 +22,15 @@ class Tokens(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
 
 def main() -> None:
     torch.manual_seed(0)
-    config = GPT2Config(vocab_size=32, n_positions=16, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
+    config = GPT2Config(
+        vocab_size=32,
+        n_positions=16,
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     with tempfile.TemporaryDirectory() as folder:
         options = TrainingArguments(
             folder,

@@ -7,7 +7,12 @@ import signal
 import torch
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--by", choices=["exit", "kill", "abort"], default="kill", help="os._exit(3), SIGKILL or SIGABRT")
+parser.add_argument(
+    "--by",
+    choices=["exit", "kill", "abort"],
+    default="kill",
+    help="os._exit(3), SIGKILL or SIGABRT",
+)
 parser.add_argument("--after", type=int, default=25, help="steps before that")
 args = parser.parse_args()
 

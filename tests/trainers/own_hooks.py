@@ -10,11 +10,18 @@ from types import FrameType, TracebackType
 import torch
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--end", choices=["last", "raise", "term", "interrupt"], default="last", help="what happens at step 20")
+parser.add_argument(
+    "--end",
+    choices=["last", "raise", "term", "interrupt"],
+    default="last",
+    help="what happens at step 20",
+)
 args = parser.parse_args()
 
 
-def tell_exception(kind: type[BaseException], problem: BaseException, _: TracebackType | None) -> None:
+def tell_exception(
+    kind: type[BaseException], problem: BaseException, _: TracebackType | None
+) -> None:
     print(f"own hook: {kind.__name__}: {problem}", flush=True)
 
 

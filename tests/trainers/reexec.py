@@ -6,7 +6,9 @@ import tempfile
 from pathlib import Path
 
 if "TRAINER_IS_SET" not in os.environ:
-    os.environ.update(TRAINER_IS_SET="1", MKL_NUM_THREADS="1")  # read when a library is loaded, hence the new start
+    os.environ.update(
+        TRAINER_IS_SET="1", MKL_NUM_THREADS="1"
+    )  # read when a library is loaded, hence the new start
     print(f"starts again as process {os.getpid()}", flush=True)
     os.execv(sys.executable, [sys.executable, str(Path(__file__).resolve()), *sys.argv[1:]])
 
@@ -25,6 +27,8 @@ with tempfile.TemporaryDirectory() as folder:
         loss.backward()
         optimizer.step()
         if step % 10 == 0:
-            Path("last.txt").write_text(f"step {step} loss {loss.item():.4f}")  # a name without a folder
+            Path("last.txt").write_text(
+                f"step {step} loss {loss.item():.4f}"
+            )  # a name without a folder
             print(Path("last.txt").read_text(), sys.argv[1:], flush=True)
     os.chdir(began_in)

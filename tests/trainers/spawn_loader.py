@@ -19,7 +19,12 @@ class Stream(IterableDataset[tuple[torch.Tensor, int]]):
 def main() -> None:
     torch.manual_seed(0)
     loader = DataLoader(
-        Stream(), batch_size=8, num_workers=2, multiprocessing_context="spawn", persistent_workers=True, prefetch_factor=4
+        Stream(),
+        batch_size=8,
+        num_workers=2,
+        multiprocessing_context="spawn",
+        persistent_workers=True,
+        prefetch_factor=4,
     )  # 20 batches an epoch
     net = torch.nn.Linear(16, 1)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
@@ -32,7 +37,10 @@ def main() -> None:
             optimizer.step()
             makers.update(made_by.tolist())
         others = os.getpid() not in makers
-        print(f"epoch {epoch} loss {loss.item():.4f} rows of {len(makers)} processes, not ours: {others}", flush=True)
+        print(
+            f"epoch {epoch} loss {loss.item():.4f} rows of {len(makers)} processes, not ours: {others}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

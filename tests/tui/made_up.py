@@ -40,7 +40,11 @@ def run(
     lab.claim_ratio("fast", "loop/sum", at_least=2)
     lab.race(loop=run, sum=run)
 '''
-KEYS = {"the sum is right": "right", "sum is fast": "fast", "it holds": "it-holds"}  # of these claims
+KEYS = {
+    "the sum is right": "right",
+    "sum is fast": "fast",
+    "it holds": "it-holds",
+}  # of these claims
 PLAIN = '"""A plain one.\n\n## Look for\n- [it-holds] it holds\n"""\ndef run(lab) -> None:\n    lab.claim("it-holds", True)\n'
 
 
@@ -60,7 +64,13 @@ def started(*, is_alive: bool = False, **fields: Any) -> events.RunStarted:
     return events.RunStarted(**{**usual, **fields})
 
 
-def make_run(root: Path, *records: events.Event, name: str = "softmax", at_s: float = 1.8e9, end: str = "abcdef") -> Path:
+def make_run(
+    root: Path,
+    *records: events.Event,
+    name: str = "softmax",
+    at_s: float = 1.8e9,
+    end: str = "abcdef",
+) -> Path:
     """Make the folder of a run that holds these records; it started at a given second since 1970."""
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(at_s)) + "000Z"
     run_dir = root / f"{stamp}-{name}-{end}"
@@ -72,18 +82,26 @@ def make_run(root: Path, *records: events.Event, name: str = "softmax", at_s: fl
     return run_dir
 
 
-def finished(root: Path, verdicts: dict[str, str], *, state: str = "succeeded", **more: Any) -> Path:
+def finished(
+    root: Path, verdicts: dict[str, str], *, state: str = "succeeded", **more: Any
+) -> Path:
     """Make a run that is over, with a verdict on each claim; `more` are fields of its start, or of `make_run`."""
     where = {key: more.pop(key) for key in ("name", "at_s", "end") if key in more}
     reached = [
         events.VerdictReached(text=text, key=KEYS.get(text, ""), verdict=verdict, rule="r")
         for text, verdict in verdicts.items()
     ]
-    records = [started(scenario=where.get("name", "softmax"), **more), *reached, events.StateChanged(state=state)]
+    records = [
+        started(scenario=where.get("name", "softmax"), **more),
+        *reached,
+        events.StateChanged(state=state),
+    ]
     return make_run(root, *records, **where)
 
 
-def judged(root: Path, number: int, verdict: str = "SUPPORTED", *, name: str = "softmax", **more: Any) -> Path:
+def judged(
+    root: Path, number: int, verdict: str = "SUPPORTED", *, name: str = "softmax", **more: Any
+) -> Path:
     """Make the n-th run of a scenario that claims a ratio, with a verdict on it if there is one, and a count."""
     fields: dict[str, Any] = {
         "scenario": name,
@@ -92,7 +110,11 @@ def judged(root: Path, number: int, verdict: str = "SUPPORTED", *, name: str = "
         "claim_keys": ["sum", "one"],
     }
     about: dict[str, Any] = {"text": "sum is fast", "key": "sum"}
-    reached = events.VerdictReached(**about, verdict=verdict, rule="r", why="so", estimate=3.0) if verdict else None
+    reached = (
+        events.VerdictReached(**about, verdict=verdict, rule="r", why="so", estimate=3.0)
+        if verdict
+        else None
+    )
     records = [
         started(**{**fields, **more}),
         events.ClaimDeclared(**about, over="loop", under="sum", op="at_least", bound=2.0),
@@ -108,13 +130,27 @@ def hostile(root: Path) -> Path:
     text = HOSTILE.replace("\ud800", "")
     return make_run(
         root,
-        started(scenario=text, topic=text, title=text, params={text: text}, changed=[text], claims=[text], source_sha256=text),
-        events.EnvironmentRecorded(part="box", facts={text: text, "deep": {text: [text]}, "missing": {text: text}}),
+        started(
+            scenario=text,
+            topic=text,
+            title=text,
+            params={text: text},
+            changed=[text],
+            claims=[text],
+            source_sha256=text,
+        ),
+        events.EnvironmentRecorded(
+            part="box", facts={text: text, "deep": {text: [text]}, "missing": {text: text}}
+        ),
         events.GpuFound(uuid=text, index=0, name=text, bytes_total=1, slice=text),
         events.XidReported(uuid=text, xid=31),
         events.GpuHeld(uuid=text, allocated_bytes=1, reserved_bytes=2),
-        events.GpuShared(uuid=text, others=[events.Tenant(1, text), events.Tenant(2, "", text)], count=2),
-        events.Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={text: {"busy_percent": 5.0}}),
+        events.GpuShared(
+            uuid=text, others=[events.Tenant(1, text), events.Tenant(2, "", text)], count=2
+        ),
+        events.Sampled(
+            processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={text: {"busy_percent": 5.0}}
+        ),
         events.Unavailable(what=text, reason=text),
         events.Logged(s=0, v={text: float("nan")}, a=text),
         events.Logged(s=1, v={text: float("inf")}, a=text),
@@ -124,7 +160,11 @@ def hostile(root: Path) -> Path:
         events.SpanShown(lane=text, began=0.0, ended=1.0, name=text, arm=text, unit=text),
         events.MemoryMeasured(name=text, values={text: 1.0}, arm=text),
         events.ClaimMeasured(
-            text=text, got=events.Measured(words=text), op="equals", want=events.Measured(words=text), unit=text
+            text=text,
+            got=events.Measured(words=text),
+            op="equals",
+            want=events.Measured(words=text),
+            unit=text,
         ),
         events.VerdictReached(text=text, verdict="REFUTED", rule="r", why=text),
         events.ScenarioFailed(type=text, message=text, traceback=text, hint=text),
@@ -146,4 +186,6 @@ def note_done(*lessons: str) -> None:
     """Note that lessons were done."""
     path = Path(places.score_file())
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps({"lesson": lesson, "run": "r"}) + "\n" for lesson in lessons))
+    path.write_text(
+        "".join(json.dumps({"lesson": lesson, "run": "r"}) + "\n" for lesson in lessons)
+    )

@@ -15,7 +15,12 @@ from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.textual_parts import rendered
 
 GOLDENS = Path(__file__).parent / "goldens"
-COLOURS = {"truecolour": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "16": ColorSystem.STANDARD, "none": None}
+COLOURS = {
+    "truecolour": ColorSystem.TRUECOLOR,
+    "256": ColorSystem.EIGHT_BIT,
+    "16": ColorSystem.STANDARD,
+    "none": None,
+}
 
 
 def recorded(name: str, root: Path) -> Path:
@@ -28,7 +33,9 @@ def recorded(name: str, root: Path) -> Path:
 def picture(app: App[Any], *, colours: str = "truecolour", is_utf8: bool = True) -> pyte.Screen:
     """Return what a terminal shows of the app as it is now, by way of the bytes that it would be sent."""
     terminal = pyte.Screen(app.size.width, app.size.height)
-    pyte.Stream(terminal).feed(Frames(COLOURS[colours], is_utf8=is_utf8).difference(rendered(app.screen)))
+    pyte.Stream(terminal).feed(
+        Frames(COLOURS[colours], is_utf8=is_utf8).difference(rendered(app.screen))
+    )
     return terminal
 
 
@@ -43,4 +50,6 @@ def compare(name: str, text: str) -> None:
         GOLDENS.mkdir(exist_ok=True)
         kept.write_text(text)
     before = kept.read_text()
-    assert text == before, "\n".join(unified_diff(before.splitlines(), text.splitlines(), "kept", "shown", n=0, lineterm=""))
+    assert text == before, "\n".join(
+        unified_diff(before.splitlines(), text.splitlines(), "kept", "shown", n=0, lineterm="")
+    )

@@ -25,7 +25,10 @@ from tuilab.tui.terminal.textual_parts import rendered
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
 PATIENCE_S = 120.0  # on a machine with many busy processes a page takes seconds
 _SOON_S = 0.002  # between two looks at a screen that is busy
-_PATIENT = ("question", "live")  # workers that wait for the user, or for as long as a screen is open
+_PATIENT = (
+    "question",
+    "live",
+)  # workers that wait for the user, or for as long as a screen is open
 
 
 class NotingDesk(Desk):
@@ -40,9 +43,13 @@ class NotingDesk(Desk):
 class ShownApp(TuilabApp):
     """The app, which keeps what it says at the edge of the screen."""
 
-    CSS_PATH = str(Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss"))  # else it is looked for beside this file
+    CSS_PATH = str(
+        Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss")
+    )  # else it is looked for beside this file
 
-    def __init__(self, desk: Desk, show: Path | None = None, orders: Sequence[RunOrder] = ()) -> None:
+    def __init__(
+        self, desk: Desk, show: Path | None = None, orders: Sequence[RunOrder] = ()
+    ) -> None:
         super().__init__(desk, orders, show=show)
         self.said: list[str] = []
 
@@ -80,19 +87,34 @@ class NotingApp(ShownApp):
 
 
 def app_on(
-    root: Path, settings: Settings | None = None, *, folders: Sequence[str] = (), is_read_only: bool = False
+    root: Path,
+    settings: Settings | None = None,
+    *,
+    folders: Sequence[str] = (),
+    is_read_only: bool = False,
 ) -> ShownApp:
     """Return the app on a folder of runs, by somebody who has seen the hint; no settings are kept."""
     root.mkdir(exist_ok=True, parents=True)
-    return ShownApp(NotingDesk(root, folders, settings or Settings(has_seen_hint=True), is_read_only=is_read_only))
+    return ShownApp(
+        NotingDesk(
+            root, folders, settings or Settings(has_seen_hint=True), is_read_only=is_read_only
+        )
+    )
 
 
 @asynccontextmanager
 async def opened(
-    where: Path | ShownApp, *keys: str, size: tuple[int, int] = (100, 30), theme: str = "tuilab-dark"
+    where: Path | ShownApp,
+    *keys: str,
+    size: tuple[int, int] = (100, 30),
+    theme: str = "tuilab-dark",
 ) -> AsyncIterator["Pilot[int]"]:
     """Open an app, or one on a folder of runs; press keys, and wait after each until everything is read."""
-    app = where if isinstance(where, ShownApp) else ShownApp(NotingDesk(where, (), Settings(theme=theme)))
+    app = (
+        where
+        if isinstance(where, ShownApp)
+        else ShownApp(NotingDesk(where, (), Settings(theme=theme)))
+    )
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         await press(pilot, *keys)
@@ -108,7 +130,9 @@ def drive(
     settings: Settings | None = None,
 ) -> NotingApp:
     """Open the Lab screen on the scenario `fast` of a folder, and do what `body` does; nothing is run."""
-    app = NotingApp(NotingDesk(root, [str(folder)], settings or Settings(scenario="fast", has_seen_hint=True)))
+    app = NotingApp(
+        NotingDesk(root, [str(folder)], settings or Settings(scenario="fast", has_seen_hint=True))
+    )
 
     async def main() -> None:
         async with opened(app, size=size) as pilot:
@@ -186,12 +210,17 @@ def said(pilot: "Pilot[int]") -> list[str]:
 
 
 async def eventually(
-    pilot: "Pilot[Any]", condition: Callable[[], bool], what: str = "", patience_s: float = PATIENCE_S
+    pilot: "Pilot[Any]",
+    condition: Callable[[], bool],
+    what: str = "",
+    patience_s: float = PATIENCE_S,
 ) -> None:
     """Wait until a condition holds; fail with what the screen shows if it never does."""
     deadline = time.monotonic() + patience_s
     while not condition():
-        assert time.monotonic() < deadline, f"{what or 'what was waited for'} never came:\n{text(pilot)}"
+        assert time.monotonic() < deadline, (
+            f"{what or 'what was waited for'} never came:\n{text(pilot)}"
+        )
         await pilot.pause(0.01)
 
 

@@ -26,7 +26,12 @@ from tests.conftest import TUILAB
 from tuilab.tui.terminal.guardian import RESTORE
 
 PATIENCE_S = 60.0
-_LEFT_OUT = ("TMUX", "NO_COLOR", "COLUMNS", "LINES")  # of the environment: workers of pytest have a size there
+_LEFT_OUT = (
+    "TMUX",
+    "NO_COLOR",
+    "COLUMNS",
+    "LINES",
+)  # of the environment: workers of pytest have a size there
 _DRAWS_S = 5.0  # for a frame that was asked for, by screens that are to fail
 _QUESTION = b"\x1b[5n"
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]")  # modes, which draw nothing
@@ -88,7 +93,9 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._answers = answers
         self._limit = limit  # bytes a second that the link takes; 0: all
-        self._link: deque[tuple[float, bytes]] = deque()  # what is on its way: when it left, and what
+        self._link: deque[tuple[float, bytes]] = (
+            deque()
+        )  # what is on its way: when it left, and what
         self._lock = threading.Lock()
         self._is_reading = True
         self._is_closed = False
@@ -98,8 +105,15 @@ class Terminal:
         self.sent = bytearray()
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
-        usual = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
-        environment = {name: value for name, value in env.items() if name not in _LEFT_OUT} | (usual if kind is None else kind)
+        usual = {
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "LC_ALL": "C.UTF-8",
+            "COLORTERM": "truecolor",
+        }
+        environment = {name: value for name, value in env.items() if name not in _LEFT_OUT} | (
+            usual if kind is None else kind
+        )
         self.process = subprocess.Popen(
             ["setsid", "--ctty", *command],
             stdin=theirs,
@@ -127,7 +141,9 @@ class Terminal:
             text = self.text
             if all(word in text for word in words):
                 return text
-            is_over = self.process.poll() is not None and not self._thread.is_alive() and not self._link
+            is_over = (
+                self.process.poll() is not None and not self._thread.is_alive() and not self._link
+            )
             if is_over and text == self.text:
                 break
             time.sleep(0.01)
@@ -145,7 +161,11 @@ class Terminal:
             self.type("\x0c")
         while self.frames == frames and self.process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        return f"drawn again, it shows:\n{self.text}" if self.frames > frames else "asked to draw again, it sent no frame"
+        return (
+            f"drawn again, it shows:\n{self.text}"
+            if self.frames > frames
+            else "asked to draw again, it sent no frame"
+        )
 
     def _last_words(self) -> str:
         """Return where a command that hangs is, which Python tells when it is aborted."""
@@ -223,7 +243,9 @@ class Terminal:
             if not sent[at : at + 1].isspace():
                 sequences.append(sent[max(at - 40, 0) : at + 40])
             at += 1
-        return sequences + [char.encode() for char in _UNSAFE.findall(self.sent.decode(errors="replace"))]
+        return sequences + [
+            char.encode() for char in _UNSAFE.findall(self.sent.decode(errors="replace"))
+        ]
 
     def close(self) -> None:
         """End everything."""
@@ -238,7 +260,9 @@ class Terminal:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _read(self) -> None:
-        news = select.poll()  # select takes no descriptor above 1023, and a long session of tests may have as many
+        news = (
+            select.poll()
+        )  # select takes no descriptor above 1023, and a long session of tests may have as many
         news.register(self.ours, select.POLLIN)
         try:
             while not self._is_closed:

@@ -25,7 +25,13 @@ def good_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "sent"),
-    [("bell,notification,title", TITLE + NOTE + BELL), ("bell", BELL), ("title", TITLE), ("notification", NOTE), ("none", "")],
+    [
+        ("bell,notification,title", TITLE + NOTE + BELL),
+        ("bell", BELL),
+        ("title", TITLE),
+        ("notification", NOTE),
+        ("none", ""),
+    ],
 )
 def test_each_way_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, asked: str, sent: str) -> None:
     monkeypatch.setenv("TUILAB_ALERTS", asked)
@@ -33,7 +39,9 @@ def test_each_way_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, asked: str,
     assert alerts.alert("x") == sent
 
 
-@pytest.mark.parametrize(("told", "sent"), [("on", f"\x1bPtmux;\x1b{NOTE}\x1b\\"), ("off", ""), ("", "")])
+@pytest.mark.parametrize(
+    ("told", "sent"), [("on", f"\x1bPtmux;\x1b{NOTE}\x1b\\"), ("off", ""), ("", "")]
+)
 def test_inside_tmux_a_notification_is_sent_where_tmux_passes_it_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, sent: str
 ) -> None:
@@ -45,7 +53,9 @@ def test_inside_tmux_a_notification_is_sent_where_tmux_passes_it_on(
     assert alerts.alert("x") == TITLE + sent + BELL
 
 
-def test_a_terminal_that_would_print_the_rest_is_rung_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_would_print_the_rest_is_rung_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TERM", "vt100")
 
     assert alerts.alert("x") == BELL
@@ -58,15 +68,21 @@ def test_nothing_of_the_text_can_steer_the_terminal() -> None:
 
 def test_an_alert_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
     with terminal(tmp_path, env={"TUILAB_ALERTS": "gong"}) as term:
-        term.wait_for("tuilab: TUILAB_ALERTS takes bell, notification, title, separated by commas, or none; not gong")
+        term.wait_for(
+            "tuilab: TUILAB_ALERTS takes bell, notification, title, separated by commas, or none; not gong"
+        )
 
         assert term.wait() == 2
 
 
-async def test_the_first_nan_and_the_end_of_a_run_call_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_first_nan_and_the_end_of_a_run_call_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[str] = []
     monkeypatch.setattr(TuilabApp, "write_to_terminal", lambda self, data: sent.append(data))
-    run_dir = make_run(root, started(is_alive=True), StateChanged(state="running"), Logged(s=0, v={"loss": 1.0}))
+    run_dir = make_run(
+        root, started(is_alive=True), StateChanged(state="running"), Logged(s=0, v={"loss": 1.0})
+    )
     async with opened(app_on(root)) as pilot:
         page = await open_run(pilot, run_dir)
         journal = Writer(run_dir / "journal" / "worker-0.jsonl")

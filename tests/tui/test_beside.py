@@ -8,7 +8,18 @@ import pytest
 from tests.drawing_aids import drawn_text
 from tests.tui.made_up import make_run, started
 from tests.tui.pictures import recorded
-from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, said, settle, shown, text
+from tests.tui.screens import (
+    NotingDesk,
+    ShownApp,
+    app_on,
+    open_run,
+    opened,
+    press,
+    said,
+    settle,
+    shown,
+    text,
+)
 from tuilab.engine.messages import RunOrder
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
@@ -20,12 +31,18 @@ from tuilab.tui.widgets.chart import Chart
 
 
 def curve(top: float, arms: tuple[str, ...] = ("",)) -> list[events.Event]:
-    return [events.Logged(s=step, v={"loss": top - step}, a=arm) for step in range(3) for arm in arms]
+    return [
+        events.Logged(s=step, v={"loss": top - step}, a=arm) for step in range(3) for arm in arms
+    ]
 
 
 def going(root: Path, end: str, at_s: float, name: str = "softmax") -> Path:
     """Make a run that goes on: this process is its supervisor."""
-    records = [started(is_alive=True, scenario=name), events.StateChanged(state="running"), *curve(5.0)]
+    records = [
+        started(is_alive=True, scenario=name),
+        events.StateChanged(state="running"),
+        *curve(5.0),
+    ]
     return make_run(root, *records, end=end, at_s=at_s, name=name)
 
 
@@ -35,7 +52,14 @@ def end(run_dir: Path) -> None:
     journal.close()
 
 
-def over(root: Path, end: str, at_s: float, top: float = 5.0, arms: tuple[str, ...] = ("",), **fields: Any) -> Path:
+def over(
+    root: Path,
+    end: str,
+    at_s: float,
+    top: float = 5.0,
+    arms: tuple[str, ...] = ("",),
+    **fields: Any,
+) -> Path:
     records = [started(**fields), *curve(top, arms), events.StateChanged(state="succeeded")]
     return make_run(root, *records, end=end, at_s=at_s)
 
@@ -85,11 +109,17 @@ class QueueingDesk(NotingDesk):
         return self._runs.pop(0)
 
 
-async def test_the_next_of_several_runs_is_shown_only_to_whom_looks_at_the_one_before(root: Path) -> None:
-    first, second, other = (going(root, end, 1.8e9 + at) for at, end in enumerate(("aaaaaa", "bbbbbb", "cccccc")))
+async def test_the_next_of_several_runs_is_shown_only_to_whom_looks_at_the_one_before(
+    root: Path,
+) -> None:
+    first, second, other = (
+        going(root, end, 1.8e9 + at) for at, end in enumerate(("aaaaaa", "bbbbbb", "cccccc"))
+    )
     app = ShownApp(QueueingDesk(root, [first, second]))
     async with opened(app) as pilot:
-        app.run_orders([RunOrder(root="", scenario="softmax", topic="", title="", path="", params={})] * 2)
+        app.run_orders(
+            [RunOrder(root="", scenario="softmax", topic="", title="", path="", params={})] * 2
+        )
         await settle(pilot)
         await press(pilot, "W")  # to the run of somebody else
         end(first)
@@ -128,7 +158,9 @@ async def test_the_baseline_lies_dim_behind_and_is_named_and_that_is_kept(root: 
     assert said(pilot)[:2] == ["shown dimmed: baseline aaaaaa", "only this run"]
 
 
-async def test_without_a_baseline_it_is_the_newest_earlier_run_that_was_as_quick(root: Path) -> None:
+async def test_without_a_baseline_it_is_the_newest_earlier_run_that_was_as_quick(
+    root: Path,
+) -> None:
     over(root, "aaaaaa", 1.8e9)
     over(root, "bbbbbb", 1.8e9 + 1, quick=True)
     run_dir = over(root, "cccccc", 1.8e9 + 2)
@@ -152,7 +184,9 @@ async def test_runs_of_the_scenario_that_go_on_are_behind_and_followed(root: Pat
     over(root, "000000", 1.7e9)
     here, there = going(root, "aaaaaa", 1.8e9), going(root, "bbbbbb", 1.8e9 + 1)
     going(root, "cccccc", 1.8e9 + 2, name="xyy")
-    async with opened(app_on(root, Settings(has_seen_hint=True, has_others=True)), size=(120, 40)) as pilot:
+    async with opened(
+        app_on(root, Settings(has_seen_hint=True, has_others=True)), size=(120, 40)
+    ) as pilot:
         await open_run(pilot, here)
         before = await shown(pilot, "2 running bbbbbb 3")
         journal = Writer(there / "journal" / "worker-0.jsonl")  # of its next repeat
@@ -164,16 +198,22 @@ async def test_runs_of_the_scenario_that_go_on_are_behind_and_followed(root: Pat
     assert "1 earlier 000000" in after
 
 
-async def test_where_arms_are_told_apart_the_lines_behind_have_their_letters_and_one_entry(root: Path) -> None:
+async def test_where_arms_are_told_apart_the_lines_behind_have_their_letters_and_one_entry(
+    root: Path,
+) -> None:
     over(root, "aaaaaa", 1.8e9, arms=("one", "two"))
     run_dir = over(root, "bbbbbb", 1.8e9 + 1, top=7.0, arms=("one", "two"))
-    async with opened(app_on(root, Settings(has_seen_hint=True, has_others=True)), size=(120, 40)) as pilot:
+    async with opened(
+        app_on(root, Settings(has_seen_hint=True, has_others=True)), size=(120, 40)
+    ) as pilot:
         page = await open_run(pilot, run_dir)
         await shown(pilot, "earlier aaaaaa")
         head, *plot = chart_of(page).splitlines()
 
     assert "A one 5" in head and "B two 5" in head and head.count("earlier aaaaaa") == 1
-    assert sum(line.count("B") for line in plot) == 4  # of this run one, as its lines take turns, and three of the one behind
+    assert (
+        sum(line.count("B") for line in plot) == 4
+    )  # of this run one, as its lines take turns, and three of the one behind
 
 
 async def test_one_repeat_comes_to_the_front_after_the_other(tmp_path: Path) -> None:
@@ -201,7 +241,9 @@ async def test_a_run_of_one_repeat_has_no_other_to_step_to(root: Path) -> None:
 
 
 @pytest.mark.parametrize("has_other", [True, False])
-async def test_a_run_is_compared_with_the_one_that_it_is_held_against(root: Path, has_other: bool) -> None:
+async def test_a_run_is_compared_with_the_one_that_it_is_held_against(
+    root: Path, has_other: bool
+) -> None:
     if has_other:
         over(root, "aaaaaa", 1.8e9)
     run_dir = over(root, "bbbbbb", 1.8e9 + 1)
@@ -211,6 +253,11 @@ async def test_a_run_is_compared_with_the_one_that_it_is_held_against(root: Path
 
         page = pilot.app.screen
         if has_other:
-            assert isinstance(page, ComparePage) and page.command() == f"tuilab compare aaaaaa bbbbbb --root {root}"
+            assert (
+                isinstance(page, ComparePage)
+                and page.command() == f"tuilab compare aaaaaa bbbbbb --root {root}"
+            )
         else:
-            assert isinstance(page, RunPage) and said(pilot)[-1].startswith("no run to compare with")
+            assert isinstance(page, RunPage) and said(pilot)[-1].startswith(
+                "no run to compare with"
+            )

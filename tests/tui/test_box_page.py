@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.fakes.nvml"]
 
 
-async def test_without_a_driver_it_says_why_there_are_no_gpus(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_driver_it_says_why_there_are_no_gpus(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     if not isinstance(own_process.ask(), str) and "refusal" not in (own_process.ask() or {}):
         pytest.skip("this box has GPUs")
@@ -38,7 +40,9 @@ async def test_without_a_driver_it_says_why_there_are_no_gpus(root: Path, monkey
     assert "GPUs     n/a: no NVIDIA driver" in shown
 
 
-async def test_gpus_are_named_and_have_gauges(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_gpus_are_named_and_have_gauges(
+    root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
     async with opened(root, "b", size=(140, 60)) as pilot:
@@ -50,7 +54,10 @@ async def test_gpus_are_named_and_have_gauges(root: Path, nvml: "FakeNvml", monk
 
 @pytest.mark.parametrize(
     ("mode", "patience_s", "words"),
-    [("hang", 1.5, "NVML has not answered for 1.5 s"), ("segfault", 60, "NVML ended the process that asked it, by signal 11")],
+    [
+        ("hang", 1.5, "NVML has not answered for 1.5 s"),
+        ("segfault", 60, "NVML ended the process that asked it, by signal 11"),
+    ],
 )
 def test_a_driver_that_breaks_costs_nothing_but_its_answers(
     nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch, mode: str, patience_s: float, words: str
@@ -80,7 +87,9 @@ async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
     assert rows and all("n/a: GPU is lost" in row for row in rows), shown
 
 
-async def test_gauges_are_bars_to_an_eighth_of_a_column_and_without_utf8_to_a_column(root: Path) -> None:
+async def test_gauges_are_bars_to_an_eighth_of_a_column_and_without_utf8_to_a_column(
+    root: Path,
+) -> None:
     async with opened(root, "b", size=(80, 24)) as pilot:
         gauges = pilot.app.screen.query_one(Gauges)
         gauges.show(Moment([10.0], 3, 16))
@@ -93,7 +102,9 @@ async def test_gauges_are_bars_to_an_eighth_of_a_column_and_without_utf8_to_a_co
     assert "memory   ########--" in plain
 
 
-async def test_gauges_stop_when_the_screen_is_left(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_gauges_stop_when_the_screen_is_left(
+    root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
+) -> None:
     nvml.set("gpus=1")
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
@@ -148,7 +159,9 @@ def test_facts_of_a_made_up_machine(tmp_path: Path) -> None:
     assert all(fact.value or fact.reason for fact in found.values())
 
 
-@pytest.mark.parametrize(("numbers", "words"), [([], ""), ([3], "3"), ([0, 1, 2, 5, 7, 8], "0-2,5,7-8")])
+@pytest.mark.parametrize(
+    ("numbers", "words"), [([], ""), ([3], "3"), ([0, 1, 2, 5, 7, 8], "0-2,5,7-8")]
+)
 def test_numbers_are_spelled_as_the_kernel_does(numbers: list[int], words: str) -> None:
     assert facts.spans(numbers) == words
 
@@ -170,7 +183,9 @@ def test_what_the_gpus_say_becomes_facts() -> None:
 async def test_swap_is_told_beside_the_memory(root: Path, total: int, words: str) -> None:
     async with opened(root, "b", size=(80, 24)) as pilot:
         gauges = pilot.app.screen.query_one(Gauges)
-        gauges.show(Moment([10.0], 1 << 30, 2 << 30, swap_used_bytes=2 << 30, swap_total_bytes=total))
+        gauges.show(
+            Moment([10.0], 1 << 30, 2 << 30, swap_used_bytes=2 << 30, swap_total_bytes=total)
+        )
 
         assert words in "\n".join(line.plain for line in gauges.lay_out(78))
 
@@ -178,7 +193,9 @@ async def test_swap_is_told_beside_the_memory(root: Path, total: int, words: str
 GPU = {"uuid": "u", "index": 0, "name": "NVIDIA H200", "bytes_total": 141 * 2**30}
 
 
-async def test_users_of_a_gpu_are_below_it(root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_users_of_a_gpu_are_below_it(
+    root: Path, nvml: "FakeNvml", monkeypatch: pytest.MonkeyPatch
+) -> None:
     me = os.getpid()
     nvml.set("gpus=1", f"pids={me},4194304", f"pid_bytes={3 << 30}")
     for name, value in nvml.environment.items():
@@ -218,7 +235,10 @@ async def test_a_gpu_that_does_not_name_its_users_gives_the_reason(root: Path) -
 async def test_slices_and_a_gpu_that_never_answered_have_their_lines_in_order(root: Path) -> None:
     piece = "MIG 1g.10gb Device "
     gpus = [{"uuid": "whole", "index": 0, "name": "H100"}]
-    gpus += [{"uuid": f"slice {end}", "index": 0, "name": "H100 MIG 1g.10gb", "slice": piece + end} for end in "01"]
+    gpus += [
+        {"uuid": f"slice {end}", "index": 0, "name": "H100 MIG 1g.10gb", "slice": piece + end}
+        for end in "01"
+    ]
     gpus += [{"uuid": "last", "index": 2, "name": "H100"}]
     async with opened(root) as pilot:
         await pilot.app.screen.mount(gauges := Gauges())
@@ -246,7 +266,9 @@ async def test_eight_gpus_and_every_core_fit_or_are_scrolled_to(
     assert "cores    ████████ " in last
 
 
-async def test_answers_of_a_driver_do_not_steer_the_terminal(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answers_of_a_driver_do_not_steer_the_terminal(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail() -> None:
         raise OSError(11, "no process")  # else the real driver would answer meanwhile
 
@@ -254,8 +276,12 @@ async def test_answers_of_a_driver_do_not_steer_the_terminal(root: Path, monkeyp
     gpus = [{"uuid": "u", "index": 0, "name": HOSTILE, "bytes_total": None}]
     async with opened(root, "b", size=(140, 60)) as pilot:
         page = pilot.app.screen
-        page.post_message(BoxPage.GpusAnswered({"facts": {}, "gpus": gpus, "unusable": {"1": HOSTILE}}))
-        page.post_message(BoxPage.GpusAnswered({"readings": {"u": {"lost": HOSTILE, "unseen": HOSTILE}}}))
+        page.post_message(
+            BoxPage.GpusAnswered({"facts": {}, "gpus": gpus, "unusable": {"1": HOSTILE}})
+        )
+        page.post_message(
+            BoxPage.GpusAnswered({"readings": {"u": {"lost": HOSTILE, "unseen": HOSTILE}}})
+        )
         page.query_one(Gauges).show(Moment([10.0], 1, 2))
         await settle(pilot)
         shown = text(pilot)
@@ -269,7 +295,12 @@ async def test_throttling_and_the_waiting_percent_are_never_cut(root: Path, widt
     async with opened(root) as pilot:
         await pilot.app.screen.mount(gauges := Gauges())
         gauges.show(Moment([10.0], 1, 2, (120.25, 116.31, 113.43), 97.0))
-        values = {"busy_percent": 98.0, "memory_used_bytes": 2.0**36, "throttle_mask": float(0x4), "power_w": 690.0}
+        values = {
+            "busy_percent": 98.0,
+            "memory_used_bytes": 2.0**36,
+            "throttle_mask": float(0x4),
+            "power_w": 690.0,
+        }
         gauges.show_gpus({"gpus": [GPU]})
         gauges.show_readings({"u": {"values": values}})
         lines = [line.plain for line in gauges.lay_out(width)]

@@ -82,7 +82,9 @@ class Showing(App[None]):
         return rendered(self.screen)
 
 
-def drive(body: Callable[[Showing, Pilot[None]], Awaitable[None]], size: tuple[int, int] = (80, 40)) -> Showing:
+def drive(
+    body: Callable[[Showing, Pilot[None]], Awaitable[None]], size: tuple[int, int] = (80, 40)
+) -> Showing:
     async def run() -> Showing:
         app = Showing()
         async with app.run_test(size=size) as pilot:

@@ -43,12 +43,22 @@ class StandingDesk(NotingDesk):
 def test_a_command_that_is_watched_waits_for_no_other_run_as_without_tuilab(root: Path) -> None:
     script = root / "train.py"
     race = order_of(root, script, CommandArm(name="base"), CommandArm(name="two"))
-    lesson = RunOrder(root=str(root), scenario="xyy", topic="stability", title="", path="", params={}, devices=["cores"])
+    lesson = RunOrder(
+        root=str(root),
+        scenario="xyy",
+        topic="stability",
+        title="",
+        path="",
+        params={},
+        devices=["cores"],
+    )
 
     assert [waits(one) for one in (order_of(root, script), race, lesson)] == [False, True, True]
 
 
-async def test_back_from_a_command_the_lab_is_at_it_and_takes_its_script_for_no_lesson(root: Path, tmp_path: Path) -> None:
+async def test_back_from_a_command_the_lab_is_at_it_and_takes_its_script_for_no_lesson(
+    root: Path, tmp_path: Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text("import torch\n")
     words = ["python", str(script)]
@@ -59,7 +69,10 @@ async def test_back_from_a_command_the_lab_is_at_it_and_takes_its_script_for_no_
         await press(pilot, "escape")
 
         assert isinstance(app.screen, LabPage) and app.screen.scenario is not None
-        assert (app.screen.scenario.topic, app.screen.scenario.title) == ("your commands", " ".join(words))
+        assert (app.screen.scenario.topic, app.screen.scenario.title) == (
+            "your commands",
+            " ".join(words),
+        )
         assert "not usable" not in text(pilot)
 
 
@@ -67,13 +80,23 @@ async def test_commands_that_differ_at_their_ends_are_told_apart(root: Path) -> 
     for number, lr in enumerate(("0.05", "0.2", "1e4")):
         words = ["python", "examples/train_cnn.py", "--steps", "2000", "--lr", lr]
         first = started(scenario="train_cnn", topic="exec", command=words, title=" ".join(words))
-        make_run(root, first, events.StateChanged(state="succeeded"), name="train_cnn.exec", end=f"aaaaa{number}")
+        make_run(
+            root,
+            first,
+            events.StateChanged(state="succeeded"),
+            name="train_cnn.exec",
+            end=f"aaaaa{number}",
+        )
     async with opened(app_on(root), size=(80, 24)) as pilot:
         await shown(pilot, "your commands")
         lines = [line.split("││")[0].rstrip("│▂▇ ") for line in text(pilot).splitlines()]
         in_lab = {line.split()[-1] for line in lines if "✓ python" in line}
         await press(pilot, "h")
-        in_history = {line.partition("✓")[0].split()[-1] for line in text(pilot).splitlines() if "train_cnn  " in line}
+        in_history = {
+            line.partition("✓")[0].split()[-1]
+            for line in text(pilot).splitlines()
+            if "train_cnn  " in line
+        }
 
         assert in_lab == {"0.05", "0.2", "1e4"}
         assert in_history == in_lab
@@ -83,10 +106,18 @@ async def test_a_command_that_was_watched_and_one_that_was_raced_are_told_apart(
     words = ["python", "train.py"]
     for verb in ("exec", "ab"):
         first = started(scenario="train", topic=verb, command=words, title=" ".join(words))
-        make_run(root, first, events.StateChanged(state="succeeded"), name=f"train.{verb}", end=f"{verb:a<6}")
+        make_run(
+            root,
+            first,
+            events.StateChanged(state="succeeded"),
+            name=f"train.{verb}",
+            end=f"{verb:a<6}",
+        )
     async with opened(app_on(root), size=(80, 24)) as pilot:
         await shown(pilot, "your commands")
-        in_lab = {line.split("││")[0].strip("│▂▇ ") for line in text(pilot).splitlines() if "✓" in line}
+        in_lab = {
+            line.split("││")[0].strip("│▂▇ ") for line in text(pilot).splitlines() if "✓" in line
+        }
         await press(pilot, "h")
         in_history = {name for name in ("exec/train ", "ab/train ") if name in text(pilot)}
 
@@ -94,18 +125,30 @@ async def test_a_command_that_was_watched_and_one_that_was_raced_are_told_apart(
         assert in_history == {"exec/train ", "ab/train "}
 
 
-async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_comes(root: Path) -> None:
+async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_comes(
+    root: Path,
+) -> None:
     first = started(scenario="train", topic="exec", command=["python", "train.py"], is_alive=True)
     run_dir = make_run(
-        root, first, events.StateChanged(state="running"), events.Logged(s=0, v={"loss": 1.0}), name="train.exec"
+        root,
+        first,
+        events.StateChanged(state="running"),
+        events.Logged(s=0, v={"loss": 1.0}),
+        name="train.exec",
     )
-    (run_dir / "stdout.log").write_text("loss 3\n" * 20)  # which is high, so that the rows stay as high as they are
+    (run_dir / "stdout.log").write_text(
+        "loss 3\n" * 20
+    )  # which is high, so that the rows stay as high as they are
     journal = Writer(run_dir / "journal" / "worker-0.jsonl")
     async with opened(app_on(root), size=(120, 40)) as pilot:
         page = await open_run(pilot, run_dir)
 
         def order() -> list[type]:
-            return [type(pane) for pane in page.panes.children if isinstance(pane, NotesPane | OutputPane)]
+            return [
+                type(pane)
+                for pane in page.panes.children
+                if isinstance(pane, NotesPane | OutputPane)
+            ]
 
         await shown(pilot, "loss 3")
         assert order() == [OutputPane, NotesPane]
@@ -118,7 +161,17 @@ async def test_what_is_told_of_a_command_takes_the_place_of_its_output_as_it_com
 
 async def test_the_run_screen_says_what_the_arms_of_a_race_are(root: Path) -> None:
     words = ["python", "train.py"]
-    argv = ["ab", "--headless", "--arm", "base", "--arm=two: OMP_NUM_THREADS=2", "--root", "/r", "--", *words]
+    argv = [
+        "ab",
+        "--headless",
+        "--arm",
+        "base",
+        "--arm=two: OMP_NUM_THREADS=2",
+        "--root",
+        "/r",
+        "--",
+        *words,
+    ]
     first = started(scenario="train", topic="ab", command=words, argv=argv)
     run_dir = make_run(root, first, events.StateChanged(state="succeeded"), name="train.ab")
     async with opened(app_on(root), size=(120, 40)) as pilot:
@@ -137,15 +190,25 @@ async def test_help_on_a_command_offers_nothing_of_lessons_and_repeats(root: Pat
 
         keys = text(pilot).partition("Everywhere")[0]
         assert "to run it again" in keys
-        assert not [word for word in ("lesson", "repeat", "scenario", "thing to try") if word in keys]
+        assert not [
+            word for word in ("lesson", "repeat", "scenario", "thing to try") if word in keys
+        ]
 
 
-async def test_the_points_of_a_sweep_over_one_command_are_told_apart_by_their_values(root: Path) -> None:
+async def test_the_points_of_a_sweep_over_one_command_are_told_apart_by_their_values(
+    root: Path,
+) -> None:
     for number, rate in enumerate(("0.1", "0.3")):
         sweep = events.Sweep(id="sweep-1", values={"lr": ["0.1", "0.3"]}, point={"lr": rate})
         words = ["python", "-c", "pass  # " + "a long line " * 9, rate]
         first = started(scenario="python", topic="exec", command=words, sweep=sweep)
-        make_run(root, first, events.StateChanged(state="succeeded"), name="python.exec", end=f"aaaaa{number}")
+        make_run(
+            root,
+            first,
+            events.StateChanged(state="succeeded"),
+            name="python.exec",
+            end=f"aaaaa{number}",
+        )
 
     async with opened(app_on(root), size=(80, 24)) as pilot:
         await shown(pilot, "lr=0.1  pyth")

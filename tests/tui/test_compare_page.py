@@ -24,8 +24,17 @@ from tuilab.tui.widgets.sheetpane import SheetPane
 @pytest.fixture
 def two(root: Path) -> Path:
     """Two runs of one scenario: another parameter, another source, and another verdict on one of two claims."""
-    for end, verdict, tied, line in (("aaaaaa", "SUPPORTED", 1, "x = 1"), ("bbbbbb", "REFUTED", 1000, "x = 2")):
-        run_dir = finished(root, {"same": "SUPPORTED", "other": verdict}, end=end, params={"tied": tied}, source_sha256=end)
+    for end, verdict, tied, line in (
+        ("aaaaaa", "SUPPORTED", 1, "x = 1"),
+        ("bbbbbb", "REFUTED", 1000, "x = 2"),
+    ):
+        run_dir = finished(
+            root,
+            {"same": "SUPPORTED", "other": verdict},
+            end=end,
+            params={"tied": tied},
+            source_sha256=end,
+        )
         (run_dir / "scenario.py").write_text(f"import torch\n{line}\n")
     return root
 
@@ -46,7 +55,16 @@ async def test_what_differs_is_told_first(two: Path) -> None:
         shown = text(pilot)
 
     told = [
-        shown.index(words) for words in ("Parameters", "tied", "Source", "-x = 2", "+x = 1", "Different: 1 claim", "The same")
+        shown.index(words)
+        for words in (
+            "Parameters",
+            "tied",
+            "Source",
+            "-x = 2",
+            "+x = 1",
+            "Different: 1 claim",
+            "The same",
+        )
     ]
     assert told == sorted(told)
     assert "different verdicts" in shown
@@ -78,7 +96,9 @@ async def test_curves_of_a_name_are_overlaid_and_a_key_shows_the_next_name(curve
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_the_curves_are_in_view_and_keys_change_them_there(curves: Path, size: tuple[int, int]) -> None:
+async def test_the_curves_are_in_view_and_keys_change_them_there(
+    curves: Path, size: tuple[int, int]
+) -> None:
     seen = []
     async with opened(curves, *COMPARE, size=size) as pilot:
         for key in ("n", "n", "p", "p"):
@@ -86,7 +106,9 @@ async def test_the_curves_are_in_view_and_keys_change_them_there(curves: Path, s
             await press(pilot, key)
         last = text(pilot)
 
-    names = [re.search(r"│(\w+)", shown.split("What differs")[1].rpartition("╭")[2])[1] for shown in seen]  # type: ignore[index]
+    names = [
+        re.search(r"│(\w+)", shown.split("What differs")[1].rpartition("╭")[2])[1] for shown in seen
+    ]  # type: ignore[index]
     assert len(set(names)) == 3 and names[1] == names[3]
     assert last == seen[0]
     assert all("1  " in shown and "2  " in shown for shown in seen)
@@ -94,7 +116,9 @@ async def test_the_curves_are_in_view_and_keys_change_them_there(curves: Path, s
 
 async def test_repeats_are_stepped_through(root: Path) -> None:
     for end in ("aaaaaa", "bbbbbb"):
-        shutil.copytree(JOURNALS / "crash-in-the-third-repeat", root / f"20260102T030405000Z-crash-{end}")
+        shutil.copytree(
+            JOURNALS / "crash-in-the-third-repeat", root / f"20260102T030405000Z-crash-{end}"
+        )
     async with opened(root, *COMPARE, size=(120, 40)) as pilot:
         first = text(pilot)
         await press(pilot, "r")
@@ -108,7 +132,9 @@ async def test_repeats_are_stepped_through(root: Path) -> None:
 
 async def test_curves_that_grow_and_claims_that_are_open_are_shown_as_they_are(root: Path) -> None:
     claim = events.ClaimDeclared(text="it holds", over="a", under="b", op="at_least", bound=2.0)
-    going = make_run(root, started(is_alive=True), claim, events.StateChanged(state="running"), end="aaaaaa")
+    going = make_run(
+        root, started(is_alive=True), claim, events.StateChanged(state="running"), end="aaaaaa"
+    )
     finished(root, {"it holds": "SUPPORTED"}, end="bbbbbb")
     async with opened(root, *COMPARE, size=(120, 40)) as pilot:
         before = await shown(pilot, "Not decided yet: 1 claim")
@@ -126,8 +152,16 @@ async def test_curves_that_grow_and_claims_that_are_open_are_shown_as_they_are(r
 
 
 async def test_a_zoom_stays_when_a_run_that_goes_on_has_news(root: Path) -> None:
-    going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
-    make_run(root, started(), events.Logged(s=1, v={"loss": 1.0}), events.StateChanged(state="succeeded"), end="bbbbbb")
+    going = make_run(
+        root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa"
+    )
+    make_run(
+        root,
+        started(),
+        events.Logged(s=1, v={"loss": 1.0}),
+        events.StateChanged(state="succeeded"),
+        end="bbbbbb",
+    )
     async with opened(root, *COMPARE, "tab", "z") as pilot:
         journal = Writer(going / "journal" / "judge.jsonl")
         journal.append(events.VerdictReached(text="new", verdict="SUPPORTED", rule="r"))
@@ -141,7 +175,9 @@ async def test_a_zoom_stays_when_a_run_that_goes_on_has_news(root: Path) -> None
 
 async def test_each_chart_has_a_view_of_its_own(curves: Path) -> None:
     async with opened(curves, *COMPARE, size=(200, 50)) as pilot:
-        first, second = [chart for chart in pilot.app.screen.query(Chart) if chart.has_class("is-shown")][:2]
+        first, second = [
+            chart for chart in pilot.app.screen.query(Chart) if chart.has_class("is-shown")
+        ][:2]
         before = first.is_log, second.is_log
         await pilot.click(first, offset=(40, 5))
         await press(pilot, "l")
@@ -158,7 +194,9 @@ def test_no_line_ends_between_a_mark_and_its_word() -> None:
 
 def one_goes_on(root: Path) -> Path:
     """Make two runs, and return the one that goes on."""
-    going = make_run(root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa")
+    going = make_run(
+        root, started(is_alive=True), events.StateChanged(state="running"), end="aaaaaa"
+    )
     finished(root, {"same": "SUPPORTED"}, end="bbbbbb")
     return going
 
@@ -178,7 +216,9 @@ async def test_a_run_that_goes_on_is_followed(root: Path) -> None:
     assert "2 claims" not in before and "Not claimed in every run: 2 claims" in after
 
 
-async def test_a_run_that_is_deleted_while_it_is_compared_is_told_once_and_goes_on_no_more(root: Path) -> None:
+async def test_a_run_that_is_deleted_while_it_is_compared_is_told_once_and_goes_on_no_more(
+    root: Path,
+) -> None:
     going = one_goes_on(root)
     async with opened(root, *COMPARE) as pilot:
         page = pilot.app.screen
@@ -189,11 +229,15 @@ async def test_a_run_that_is_deleted_while_it_is_compared_is_told_once_and_goes_
         seen = await shown(pilot, "! deleted")
 
         assert len(said(pilot)) == 1
-        assert re.fullmatch("run [12] was deleted; the screen shows what was read before", said(pilot)[0])
+        assert re.fullmatch(
+            "run [12] was deleted; the screen shows what was read before", said(pilot)[0]
+        )
         assert "running" not in seen and "✓ succeeded" in seen
 
 
-@pytest.mark.parametrize(("gone", "why"), [("journal", "No such file or directory"), ("", "it was deleted")])
+@pytest.mark.parametrize(
+    ("gone", "why"), [("journal", "No such file or directory"), ("", "it was deleted")]
+)
 async def test_a_run_that_cannot_be_read_is_named(two: Path, gone: str, why: str) -> None:
     run_dirs = sorted(two.glob("2*"))
     shutil.rmtree(next(two.glob("*aaaaaa")) / gone)
@@ -201,7 +245,10 @@ async def test_a_run_that_cannot_be_read_is_named(two: Path, gone: str, why: str
         pilot.app.open_compare(run_dirs)  # type: ignore[attr-defined]
         await press(pilot, "tab")
 
-        assert any(re.fullmatch(f"cannot read the run .*-aaaaaa: {why}", sentence) for sentence in said(pilot))
+        assert any(
+            re.fullmatch(f"cannot read the run .*-aaaaaa: {why}", sentence)
+            for sentence in said(pilot)
+        )
         assert isinstance(pilot.app.screen, ComparePage)
 
 
@@ -227,7 +274,9 @@ async def test_the_command_is_offered(two: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20), (200, 50))])
-async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tuple[int, int]) -> None:
+async def test_nothing_that_a_run_wrote_steers_the_terminal(
+    root: Path, size: tuple[int, int]
+) -> None:
     hostile(root)
     finished(root, {"a": "SUPPORTED"}, end="aaaaaa")
     seen = []

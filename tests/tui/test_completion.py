@@ -49,5 +49,10 @@ async def test_tags_that_runs_have_are_completed_where_tags_are_typed(tmp_path: 
 
 async def test_the_filter_of_history_offers_what_its_runs_have(tmp_path: Path) -> None:
     finished(tmp_path, {"a": "REFUTED"}, state="stopped")
-    async with opened(app_on(tmp_path), "h", "slash", *"state:st", "right", *" verdict:", "right") as pilot:
-        assert isinstance(pilot.app.focused, Input) and pilot.app.focused.value == "state:stopped verdict:refuted"
+    async with opened(
+        app_on(tmp_path), "h", "slash", *"state:st", "right", *" verdict:", "right"
+    ) as pilot:
+        assert (
+            isinstance(pilot.app.focused, Input)
+            and pilot.app.focused.value == "state:stopped verdict:refuted"
+        )

@@ -7,7 +7,18 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.tui.made_up import FAST, PLAIN, make_run, started, write
-from tests.tui.screens import NotingApp, NotingDesk, app_on, drive, open_run, opened, press, said, settle, text
+from tests.tui.screens import (
+    NotingApp,
+    NotingDesk,
+    app_on,
+    drive,
+    open_run,
+    opened,
+    press,
+    said,
+    settle,
+    text,
+)
 from tests.tui.terminals import terminal
 from tuilab.errors import UsageError
 from tuilab.record import events
@@ -29,11 +40,21 @@ RuntimeError: mat1 and mat2 shapes cannot be multiplied
 """
 
 
-def failed(root: Path, folder: Path, message: str = "mat1 and mat2 shapes cannot be multiplied") -> Path:
+def failed(
+    root: Path, folder: Path, message: str = "mat1 and mat2 shapes cannot be multiplied"
+) -> Path:
     failure = events.ScenarioFailed(
-        type="RuntimeError", message=message, traceback=TRACEBACK.format(folder=folder), source_dir=str(folder)
+        type="RuntimeError",
+        message=message,
+        traceback=TRACEBACK.format(folder=folder),
+        source_dir=str(folder),
     )
-    return make_run(root, started(scenario="mine"), failure, events.StateChanged(state="failed", reason="RuntimeError"))
+    return make_run(
+        root,
+        started(scenario="mine"),
+        failure,
+        events.StateChanged(state="failed", reason="RuntimeError"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +86,9 @@ def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, w
 
 
 async def test_a_failed_run_tells_the_authors_own_line_first_and_whole(tmp_path: Path) -> None:
-    async with opened(app_on(tmp_path / "runs", Settings(pane="claims", is_zoomed=True)), size=(80, 24)) as pilot:
+    async with opened(
+        app_on(tmp_path / "runs", Settings(pane="claims", is_zoomed=True)), size=(80, 24)
+    ) as pilot:
         page = await open_run(pilot, failed(tmp_path / "runs", tmp_path))
         lines = [line.strip("│▁▂▃▄▅▆▇█ ") for line in text(pilot).splitlines()]
 
@@ -79,11 +102,15 @@ async def test_a_failed_run_tells_the_authors_own_line_first_and_whole(tmp_path:
         ]
         assert "E edit" in lines[-1]
         await press(pilot, "z")
-        assert "mine.py:17 in run" in text(pilot) and "torch/nn/modules/linear.py:134 in forward" in text(pilot)
+        assert "mine.py:17 in run" in text(
+            pilot
+        ) and "torch/nn/modules/linear.py:134 in forward" in text(pilot)
         assert page.desk.settings.pane == "claims"
 
 
-async def test_e_opens_the_file_that_failed_at_its_line_and_says_where_there_is_none(tmp_path: Path) -> None:
+async def test_e_opens_the_file_that_failed_at_its_line_and_says_where_there_is_none(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "helping.py").write_text("x\n")
     here, away = failed(tmp_path / "runs", tmp_path), failed(tmp_path / "runs" / "more", tmp_path)
     mark_imported(away)
@@ -97,7 +124,9 @@ async def test_e_opens_the_file_that_failed_at_its_line_and_says_where_there_is_
     assert said(pilot)[-1].startswith("the file is no longer on this machine; a copy of it: ")
 
 
-def test_the_lab_opens_a_file_where_it_is_broken_and_reads_it_again_when_it_changed(tmp_path: Path) -> None:
+def test_the_lab_opens_a_file_where_it_is_broken_and_reads_it_again_when_it_changed(
+    tmp_path: Path,
+) -> None:
     folder = write(tmp_path / "scenarios", fast=FAST, plain=PLAIN, broken='"""A."""\n\ndef run(:\n')
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
@@ -111,7 +140,9 @@ def test_the_lab_opens_a_file_where_it_is_broken_and_reads_it_again_when_it_chan
     drive(body, folder, tmp_path / "runs", size=(120, 130))
 
 
-def test_what_was_typed_into_a_form_stays_when_its_file_is_read_again_and_a_new_file_is_listed(tmp_path: Path) -> None:
+def test_what_was_typed_into_a_form_stays_when_its_file_is_read_again_and_a_new_file_is_listed(
+    tmp_path: Path,
+) -> None:
     folder = write(tmp_path / "scenarios", fast=FAST)
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
@@ -125,7 +156,9 @@ def test_what_was_typed_into_a_form_stays_when_its_file_is_read_again_and_a_new_
     drive(body, folder, tmp_path / "runs", size=(120, 130))
 
 
-def test_the_screens_come_back_whole_from_the_editor_and_what_it_wrote_is_there(tmp_path: Path) -> None:
+def test_the_screens_come_back_whole_from_the_editor_and_what_it_wrote_is_there(
+    tmp_path: Path,
+) -> None:
     folder = write(tmp_path / "scenarios", zz_broken="def run(:\n")
     (tmp_path / "mended.py").write_text(PLAIN)
     script = tmp_path / "an-editor"
@@ -135,7 +168,9 @@ def test_the_screens_come_back_whole_from_the_editor_and_what_it_wrote_is_there(
     with terminal(tmp_path, "--scenarios", str(folder), env=env) as term:
         term.wait_for("softmax", "quit", " cores")
         term.type("/zz_broken\r")
-        term.wait_for("This file cannot be used", "/ filter")  # the keys are those of the list again
+        term.wait_for(
+            "This file cannot be used", "/ filter"
+        )  # the keys are those of the list again
         term.type("E")
         term.wait_for("what now?")
         term.type("mend it\r")

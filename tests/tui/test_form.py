@@ -52,7 +52,11 @@ def field(app: NotingApp, key: str) -> Field:
 
 def words(draft: Draft, root: Path) -> list[str]:
     folder = str(Path(draft.scenario.path).parents[1])
-    return [word for word in command_line.run_words(draft, root, [folder]) if word not in ("--scenarios", folder)]
+    return [
+        word
+        for word in command_line.run_words(draft, root, [folder])
+        if word not in ("--scenarios", folder)
+    ]
 
 
 # ---- what a draft means
@@ -61,26 +65,66 @@ def words(draft: Draft, root: Path) -> list[str]:
 def test_a_draft_that_nobody_touched_orders_the_defaults(fast: Scenario, root: Path) -> None:
     order = Draft(fast).order(root, [])
 
-    assert order.params == {"rows": 500, "scale": 1.5, "tidy": True, "work": "add", "word": "plain \x1b[31m"}
+    assert order.params == {
+        "rows": 500,
+        "scale": 1.5,
+        "tidy": True,
+        "work": "add",
+        "word": "plain \x1b[31m",
+    }
     assert (order.changed, order.repeats, order.quick) == ([], 6, False)
 
 
-def test_a_folder_of_others_that_has_gone_keeps_nobody_from_a_run(fast: Scenario, folder: Path, root: Path) -> None:
-    assert command_line.run_words(Draft(fast), root, [str(folder), str(folder / "gone")])[:3] == ["tuilab", "run", "fast"]
-
-
-def test_the_command_line_names_what_differs_and_nothing_else(fast: Scenario, root: Path) -> None:
-    draft = Draft(fast, typed={"rows": "5", "scale": "1.50", "tidy": "false", "work": "mul", REPEAT: "8", BUDGET: " 2m "})
-
-    assert words(draft, root) == [
-        *("tuilab", "run", "fast", "--rows", "5", "--no-tidy", "--work", "mul", "--repeat", "8", "--budget", "2m")
+def test_a_folder_of_others_that_has_gone_keeps_nobody_from_a_run(
+    fast: Scenario, folder: Path, root: Path
+) -> None:
+    assert command_line.run_words(Draft(fast), root, [str(folder), str(folder / "gone")])[:3] == [
+        "tuilab",
+        "run",
+        "fast",
     ]
 
 
-def test_a_value_that_looks_like_an_option_or_has_spaces_is_spelt_safely(fast: Scenario, root: Path) -> None:
+def test_the_command_line_names_what_differs_and_nothing_else(fast: Scenario, root: Path) -> None:
+    draft = Draft(
+        fast,
+        typed={
+            "rows": "5",
+            "scale": "1.50",
+            "tidy": "false",
+            "work": "mul",
+            REPEAT: "8",
+            BUDGET: " 2m ",
+        },
+    )
+
+    assert words(draft, root) == [
+        *(
+            "tuilab",
+            "run",
+            "fast",
+            "--rows",
+            "5",
+            "--no-tidy",
+            "--work",
+            "mul",
+            "--repeat",
+            "8",
+            "--budget",
+            "2m",
+        )
+    ]
+
+
+def test_a_value_that_looks_like_an_option_or_has_spaces_is_spelt_safely(
+    fast: Scenario, root: Path
+) -> None:
     draft = Draft(fast, typed={"scale": "-2", "word": "a b'; rm"})
 
-    assert command_line.line(words(draft, root)) == """tuilab run fast --scale=-2 --word 'a b'"'"'; rm'"""
+    assert (
+        command_line.line(words(draft, root))
+        == """tuilab run fast --scale=-2 --word 'a b'"'"'; rm'"""
+    )
     assert command_line.line(["cat", "~/a b", "a~"]) == "cat ~/'a b' 'a~'"
 
 
@@ -103,17 +147,25 @@ def test_quick_changes_what_untouched_fields_say(fast: Scenario, root: Path) -> 
         ("scale", "nan", '"nan" is not a number (default 1.5)'),
         (REPEAT, "0", "0 is out of range; it takes 1..1000 (default 6)"),
         (BUDGET, "soon", "'soon' is not a duration; use for example 90s, 2m or 1.5h"),
-        (GUESS, "lots", '"lots" is not a number; use a number without a unit, for example 12 or 0.5'),
+        (
+            GUESS,
+            "lots",
+            '"lots" is not a number; use a number without a unit, for example 12 or 0.5',
+        ),
         (TIMEOUT, "soon", "'soon' is not a duration; use for example 90s, 2m or 1.5h"),
         (REPEAT, "", ""),
         (GUESS, "1e3", ""),
     ],
 )
-def test_a_field_says_what_is_wrong_in_the_words_of_the_command_line(fast: Scenario, key: str, text: str, problem: str) -> None:
+def test_a_field_says_what_is_wrong_in_the_words_of_the_command_line(
+    fast: Scenario, key: str, text: str, problem: str
+) -> None:
     assert Draft(fast, typed={key: text}).problem(key) == problem
 
 
-def test_parameters_called_like_options_of_every_run_are_not_mixed_up_with_them(tmp_path: Path) -> None:
+def test_parameters_called_like_options_of_every_run_are_not_mixed_up_with_them(
+    tmp_path: Path,
+) -> None:
     text = '"""T."""\ndef run(lab, repeat: int = 3, budget: str = "b", prediction: int = 1) -> None: pass\n'
     scenario = source.read(write(tmp_path, odd=text) / "mine" / "odd.py")
     draft = Draft(scenario, typed={"repeat": "4"})
@@ -137,7 +189,11 @@ def test_the_lesson_says_what_to_try_next(fast: Scenario) -> None:
 
 
 def test_every_shipped_try_next_is_a_preset() -> None:
-    silent = [s.id for s in catalog.load() if "`--" in s.sections.get("Try next", "") and not presets.try_next(s)]
+    silent = [
+        s.id
+        for s in catalog.load()
+        if "`--" in s.sections.get("Try next", "") and not presets.try_next(s)
+    ]
 
     assert silent == []
 
@@ -158,7 +214,9 @@ def test_typing_updates_the_command_and_marks_the_field(folder: Path, root: Path
     drive(body, folder, root)
 
 
-def test_a_field_that_is_wrong_keeps_the_run_from_starting_and_takes_the_focus(folder: Path, root: Path) -> None:
+def test_a_field_that_is_wrong_keeps_the_run_from_starting_and_takes_the_focus(
+    folder: Path, root: Path
+) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f", "down", "down", "0", "escape", "enter")
         await settle(pilot)
@@ -190,7 +248,9 @@ def test_what_is_typed_into_a_field_is_no_key_of_the_screen(folder: Path, root: 
     drive(body, folder, root)
 
 
-def test_a_default_that_cannot_be_shown_is_kept_until_it_is_changed(folder: Path, root: Path) -> None:
+def test_a_default_that_cannot_be_shown_is_kept_until_it_is_changed(
+    folder: Path, root: Path
+) -> None:
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f")
         await settle(pilot)
@@ -238,7 +298,9 @@ def test_another_folder_of_runs_is_named(fast: Scenario, tmp_path: Path) -> None
     assert words(Draft(fast), tmp_path / "others")[-2:] == ["--root", str(tmp_path / "others")]
 
 
-def test_moving_on_while_the_form_is_open_shows_the_form_of_the_other(folder: Path, root: Path) -> None:
+def test_moving_on_while_the_form_is_open_shows_the_form_of_the_other(
+    folder: Path, root: Path
+) -> None:
     other = FAST.replace("rows", "lines")
     write(folder, slow=other)
 
@@ -268,7 +330,9 @@ def test_the_form_of_an_earlier_run_has_its_values(folder: Path, root: Path) -> 
 def test_a_device_is_one_of_the_boxs_gpus_too_and_that_of_an_earlier_run_is_kept(
     folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(folder, fast=FAST.replace("work: ", 'device: Literal["auto", "cuda"] = "auto",\n    work: '))
+    write(
+        folder, fast=FAST.replace("work: ", 'device: Literal["auto", "cuda"] = "auto",\n    work: ')
+    )
 
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         app.page.fill("fast", {"device": "cuda:13"})
@@ -284,7 +348,9 @@ def test_a_device_is_one_of_the_boxs_gpus_too_and_that_of_an_earlier_run_is_kept
     drive(body, folder, root)
 
 
-DEVICE = FAST.replace("work: ", 'device: Literal["auto", "cpu", "cuda"] = "auto",  # where it runs\n    work: ')
+DEVICE = FAST.replace(
+    "work: ", 'device: Literal["auto", "cpu", "cuda"] = "auto",  # where it runs\n    work: '
+)
 
 
 @pytest.fixture
@@ -313,7 +379,11 @@ def test_gpus_are_listed_to_choose_from_with_what_is_free(
         await press(pilot, "left")
 
         rows = [line for line in text(pilot).splitlines() if "GiB free" in line]
-        assert ["cuda:0  20 GiB free" in rows[0], "cuda:1  80 GiB free" in rows[1], len(rows)] == [True, True, 2]
+        assert ["cuda:0  20 GiB free" in rows[0], "cuda:1  80 GiB free" in rows[1], len(rows)] == [
+            True,
+            True,
+            2,
+        ]
         assert "--device cuda:1" in app.page.command()
 
     drive(body, folder, root, size=size)
@@ -340,7 +410,11 @@ def test_a_form_is_filled_in_while_the_driver_does_not_answer_and_nobody_is_left
 
 
 def askers() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "tuilab.probes.gpu.own_process" in one.cmdline()]
+    return [
+        one
+        for one in psutil.Process().children()
+        if "tuilab.probes.gpu.own_process" in one.cmdline()
+    ]
 
 
 def test_a_device_that_is_set_for_good_stands_in_the_form_and_is_named_as_any_other(
@@ -373,7 +447,10 @@ def test_what_to_try_next_keeps_the_device_and_an_earlier_run_brings_its_own(
 
     monkeypatch.setenv("TUILAB_DEVICE", "cuda:1")
     params = {param.name: param.default for param in scenario.params}
-    earlier = presets.of_run(PastRun(root / "a-run", from_name("a-run"), started(scenario="fast", params=params)), scenario)
+    earlier = presets.of_run(
+        PastRun(root / "a-run", from_name("a-run"), started(scenario="fast", params=params)),
+        scenario,
+    )
     assert earlier is not None
     earlier.fill(draft)
     assert draft.given == {"device": "auto"}
@@ -398,6 +475,10 @@ def test_focused_quick_field_shows_all_of_its_meaning(folder: Path, root: Path) 
 
         await press(pilot, "f")
         app.page.query_one("#quick").focus()
-        await eventually(pilot, lambda: "smaller sizes, one process, takes seconds" in form_words(), "the meaning of quick")
+        await eventually(
+            pilot,
+            lambda: "smaller sizes, one process, takes seconds" in form_words(),
+            "the meaning of quick",
+        )
 
     drive(body, folder, root, size=(80, 24))

@@ -14,7 +14,13 @@ from textual.scrollbar import ScrollBarRender
 
 from tuilab.tui.terminal.frames import Frames
 
-STYLES = [None, *map(Style.parse, ("red", "bold #123456 on #654321", "reverse", "on blue", "default on default", "underline"))]
+STYLES = [
+    None,
+    *map(
+        Style.parse,
+        ("red", "bold #123456 on #654321", "reverse", "on blue", "default on default", "underline"),
+    ),
+]
 TEXTS = st.text(alphabet="ab ─█⣿漢字é", min_size=0, max_size=12)
 SENT = re.compile(r"(\x1b\[[0-9;]*m|\x1b\[[0-9]+;[0-9]+H|[^\x00-\x1f\x7f-\x9f])*")
 
@@ -31,7 +37,10 @@ def line(width: int, parts: list[tuple[str, Style | None]]) -> list[Segment]:
 
 
 frames_of = st.lists(
-    st.lists(st.lists(st.tuples(TEXTS, st.sampled_from(STYLES)), max_size=4), min_size=4, max_size=4), min_size=1
+    st.lists(
+        st.lists(st.tuples(TEXTS, st.sampled_from(STYLES)), max_size=4), min_size=4, max_size=4
+    ),
+    min_size=1,
 )
 
 
@@ -51,7 +60,9 @@ def look(cell: pyte.screens.Char) -> tuple[object, ...]:
 
 @settings(max_examples=40)
 @given(frames_of)
-def test_differences_lead_to_the_same_screen_as_whole_frames(described: list[list[list[tuple[str, Style | None]]]]) -> None:
+def test_differences_lead_to_the_same_screen_as_whole_frames(
+    described: list[list[list[tuple[str, Style | None]]]],
+) -> None:
     frames = Frames(ColorSystem.TRUECOLOR)
     screen = pyte.Screen(20, 4)
     stream = pyte.Stream(screen)
@@ -83,7 +94,11 @@ def test_of_a_pen_only_what_changes_is_sent(before: str, after: str, sent: str) 
 
 
 def test_a_blank_has_no_colour_of_its_own_but_its_ground() -> None:
-    parts = [Segment("a", Style.parse("red on blue")), Segment("  ", Style.parse("green on blue")), Segment(" ", None)]
+    parts = [
+        Segment("a", Style.parse("red on blue")),
+        Segment("  ", Style.parse("green on blue")),
+        Segment(" ", None),
+    ]
 
     assert whole([parts]) == "\x1b[1;1H\x1b[0;31;44ma  \x1b[39;49m \x1b[0m"
 
@@ -126,14 +141,21 @@ def test_no_control_character_is_ever_sent(text: str) -> None:
 
 
 def test_what_is_drawn_on_white_with_16_colours_is_neither_yellow_nor_white() -> None:
-    of_light_theme = [Style.parse(f"{colour} on #fafafa") for colour in ("#8a5a00", "#cfd5e2", "#b3213c")]
-    sent = Frames(ColorSystem.STANDARD).difference([line(3, [("x", style) for style in of_light_theme])])
+    of_light_theme = [
+        Style.parse(f"{colour} on #fafafa") for colour in ("#8a5a00", "#cfd5e2", "#b3213c")
+    ]
+    sent = Frames(ColorSystem.STANDARD).difference(
+        [line(3, [("x", style) for style in of_light_theme])]
+    )
 
     assert re.findall(r"[\[;](3\d|9\d)(?=[;m])", sent) == ["30", "90", "31"]
 
 
 def test_without_colours_only_attributes_are_sent() -> None:
-    assert Frames(None).difference([line(4, [("ab", Style.parse("bold red on blue"))])]) == "\x1b[1;1H\x1b[0;1mab  \x1b[0m"
+    assert (
+        Frames(None).difference([line(4, [("ab", Style.parse("bold red on blue"))])])
+        == "\x1b[1;1H\x1b[0;1mab  \x1b[0m"
+    )
 
 
 def test_a_terminal_without_utf8_gets_ascii_of_the_same_width() -> None:
@@ -153,7 +175,9 @@ def test_in_ascii_nothing_that_the_screens_draw_becomes_a_question_mark() -> Non
     drawn = {sign for sign in drawn if not "\u2800" <= sign <= "\u28ff"} - {"\ufffd"}
 
     frames = Frames(None, is_utf8=False)
-    assert [sign for sign in sorted(drawn) if "?" in frames.difference([line(3, [(f"a{sign}", None)])])] == []
+    assert [
+        sign for sign in sorted(drawn) if "?" in frames.difference([line(3, [(f"a{sign}", None)])])
+    ] == []
 
 
 def test_after_a_character_of_doubtful_width_the_place_is_told_again() -> None:
@@ -175,4 +199,7 @@ def test_what_one_pen_draws_is_drawn_before_the_next_one_is_taken() -> None:
     frame, words = Style.parse("blue"), Style.parse("red")
     sent = whole([[Segment("│", frame), Segment("ab  ", words), Segment("│", frame)]] * 2)
 
-    assert sent == "\x1b[1;1H\x1b[0;34m│\x1b[4C│\x1b[2;1H│\x1b[4C│\x1b[1;2H\x1b[31mab  \x1b[2;2Hab  \x1b[0m"
+    assert (
+        sent
+        == "\x1b[1;1H\x1b[0;34m│\x1b[4C│\x1b[2;1H│\x1b[4C│\x1b[1;2H\x1b[31mab  \x1b[2;2Hab  \x1b[0m"
+    )

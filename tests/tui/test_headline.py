@@ -34,9 +34,15 @@ def running() -> RunSummary:
         events.StateChanged(state="running"),
     ]
     for repeat in range(3):
-        records.append(events.WorkerStarted(writer=f"worker-{repeat}", pid=1, start=1, repeat=repeat, t=5 * repeat * SECOND))
+        records.append(
+            events.WorkerStarted(
+                writer=f"worker-{repeat}", pid=1, start=1, repeat=repeat, t=5 * repeat * SECOND
+            )
+        )
         if repeat < 2:
-            records.append(events.WorkerExited(writer=f"worker-{repeat}", code=0, t=(5 * repeat + 6) * SECOND))
+            records.append(
+                events.WorkerExited(writer=f"worker-{repeat}", code=0, t=(5 * repeat + 6) * SECOND)
+            )
     for record in records:
         record.t = record.t or SECOND
     race = events.Progressed(done=242, total=1000, unit="ms of racing", t=12 * SECOND)
@@ -48,7 +54,12 @@ class FoldedRun(LiveRun):
     """A run as it was folded, at a moment of its own."""
 
     def __init__(self, summary: RunSummary, elapsed_s: float) -> None:
-        self.summary, self.state, self.is_caught_up, self._elapsed_s = summary, summary.state, True, elapsed_s
+        self.summary, self.state, self.is_caught_up, self._elapsed_s = (
+            summary,
+            summary.state,
+            True,
+            elapsed_s,
+        )
 
     @property
     def elapsed_s(self) -> float:
@@ -58,7 +69,13 @@ class FoldedRun(LiveRun):
 @pytest.mark.parametrize(
     ("width", "words"),
     [
-        (120, ["stability/accumulate-lowp · b1fd5e  ● running  1 ✓", "timing 24 %  repeat 3 of 6  14 s  16 s left"]),
+        (
+            120,
+            [
+                "stability/accumulate-lowp · b1fd5e  ● running  1 ✓",
+                "timing 24 %  repeat 3 of 6  14 s  16 s left",
+            ],
+        ),
         (80, ["stability/accumulate-lowp · b1fd5e  ● running  1 ✓", "repeat 3 of 6  14 s"]),
         (60, ["accumulate-lowp  ● running  1 ✓", "repeat 3 of 6  14 s"]),
     ],
@@ -70,19 +87,26 @@ def test_the_state_the_repeat_and_the_time_are_never_cut(width: int, words: list
     assert left.cell_length + right.cell_length + 2 <= width
 
 
-def test_a_run_that_is_queued_waits_and_its_data_is_not_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_queued_waits_and_its_data_is_not_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     told = {}
     monkeypatch.setattr(FoldedRun, "is_over", False)
     monkeypatch.setattr(FoldedRun, "age_s", 40.0)
     for state in ("queued", "running"):
-        run = FoldedRun(fold([("supervisor", started()), ("supervisor", events.StateChanged(state=state))]), 40.0)
+        run = FoldedRun(
+            fold([("supervisor", started()), ("supervisor", events.StateChanged(state=state))]),
+            40.0,
+        )
         note = note_of(run, is_frozen=False, is_link_slow=False)
         told[state] = heading_of(RUN, run, 80)[1].plain, note.plain.strip()
 
     assert told == {"queued": ("waiting 40 s", ""), "running": ("40 s", "data 40 s old")}
 
 
-def test_a_race_is_told_without_its_milliseconds_and_the_end_of_a_block_is_not_taken_for_that_of_the_run() -> None:
+def test_a_race_is_told_without_its_milliseconds_and_the_end_of_a_block_is_not_taken_for_that_of_the_run() -> (
+    None
+):
     summary = running()
 
     assert progress_words(summary) == "timing 24 %"
@@ -92,7 +116,10 @@ def test_a_race_is_told_without_its_milliseconds_and_the_end_of_a_block_is_not_t
 
 
 def test_the_steps_of_the_only_repeat_tell_when_the_run_is_over() -> None:
-    first, now = (events.Progressed(done=done, total=100, unit="steps", t=t * SECOND) for done, t in ((10, 1), (20, 2)))
+    first, now = (
+        events.Progressed(done=done, total=100, unit="steps", t=t * SECOND)
+        for done, t in ((10, 1), (20, 2))
+    )
     summary = fold([("supervisor", started()), ("worker-0", first), ("worker-0", now)])
 
     assert progress_words(summary) == "20/100 steps  10/s  eta 8 s"
@@ -100,12 +127,25 @@ def test_the_steps_of_the_only_repeat_tell_when_the_run_is_over() -> None:
 
 @pytest.mark.parametrize(
     ("done", "state", "told"),
-    [(120, "failed", "120/400 steps  2 s"), (390, "succeeded", "2 s"), (399, "stopped", "2 s"), (400, "failed", "2 s")],
+    [
+        (120, "failed", "120/400 steps  2 s"),
+        (390, "succeeded", "2 s"),
+        (399, "stopped", "2 s"),
+        (400, "failed", "2 s"),
+    ],
 )
-def test_a_command_that_ended_before_its_last_step_says_how_far_it_came(done: int, state: str, told: str) -> None:
+def test_a_command_that_ended_before_its_last_step_says_how_far_it_came(
+    done: int, state: str, told: str
+) -> None:
     progress = events.Progressed(done=done, total=400, unit="steps")
     end = events.StateChanged(state=state)
-    summary = fold([("supervisor", started(command=["python", "train.py"])), ("worker-0", progress), ("supervisor", end)])
+    summary = fold(
+        [
+            ("supervisor", started(command=["python", "train.py"])),
+            ("worker-0", progress),
+            ("supervisor", end),
+        ]
+    )
 
     assert heading_of(RUN, FoldedRun(summary, 2.0), 120)[1].plain == told
 
@@ -118,10 +158,24 @@ def test_a_command_that_ended_before_its_last_step_says_how_far_it_came(done: in
         (100, "steps, round 3", "20/100 steps, round 3  10/s"),
     ],
 )
-def test_steps_of_an_unknown_number_and_those_of_a_round_tell_no_end(total: int, unit: str, told: str) -> None:
-    first, now = (events.Progressed(done=done, total=total, unit=unit, t=t * SECOND) for done, t in ((10, 1), (20, 2)))
-    points = [events.Logged(s=step, v={"loss": 1.0}, t=SECOND + step * SECOND // 20) for step in range(21)]
-    summary = fold([("supervisor", started()), ("worker-0", first), *(("worker-0", one) for one in points), ("worker-0", now)])
+def test_steps_of_an_unknown_number_and_those_of_a_round_tell_no_end(
+    total: int, unit: str, told: str
+) -> None:
+    first, now = (
+        events.Progressed(done=done, total=total, unit=unit, t=t * SECOND)
+        for done, t in ((10, 1), (20, 2))
+    )
+    points = [
+        events.Logged(s=step, v={"loss": 1.0}, t=SECOND + step * SECOND // 20) for step in range(21)
+    ]
+    summary = fold(
+        [
+            ("supervisor", started()),
+            ("worker-0", first),
+            *(("worker-0", one) for one in points),
+            ("worker-0", now),
+        ]
+    )
 
     assert progress_words(summary) == told
     assert planned_end(summary, [*summary.series.values()]) is None
@@ -167,12 +221,22 @@ def test_how_much_was_read_is_told_as_a_share_of_what_is_on_the_disk() -> None:
     run.is_caught_up, run.state = False, ""
     left, right = heading_of(RUN, run, 120)
 
-    assert (left.plain, right.plain) == ("stability/accumulate-lowp · b1fd5e  1 ✓", "reading 75 % of 4 MiB")
+    assert (left.plain, right.plain) == (
+        "stability/accumulate-lowp · b1fd5e  1 ✓",
+        "reading 75 % of 4 MiB",
+    )
 
 
-@pytest.mark.parametrize(("state", "is_told"), [("running", True), ("stopping", True), ("queued", False)])
-def test_what_a_run_waits_for_is_told_where_no_line_of_its_own_does(tmp_path: Path, state: str, is_told: bool) -> None:
-    summary = fold([("supervisor", events.StateChanged(state=state, reason="waits for its verdicts"))], running())
+@pytest.mark.parametrize(
+    ("state", "is_told"), [("running", True), ("stopping", True), ("queued", False)]
+)
+def test_what_a_run_waits_for_is_told_where_no_line_of_its_own_does(
+    tmp_path: Path, state: str, is_told: bool
+) -> None:
+    summary = fold(
+        [("supervisor", events.StateChanged(state=state, reason="waits for its verdicts"))],
+        running(),
+    )
 
     heading, _ = heading_of(RUN, FoldedRun(summary, elapsed_s=14.0), 120)
     watch = Watch(recorded("tour", tmp_path))
@@ -183,7 +247,12 @@ def test_what_a_run_waits_for_is_told_where_no_line_of_its_own_does(tmp_path: Pa
 def test_a_run_whose_scenario_is_not_called_yet_loads_torch() -> None:
     records: list[Any] = [started(), events.StateChanged(state="running")]
     loading = fold([("supervisor", record) for record in records])
-    begun = fold([("worker-0", events.EnvironmentRecorded(part="torch", facts={}))], fold([("supervisor", r) for r in records]))
+    begun = fold(
+        [("worker-0", events.EnvironmentRecorded(part="torch", facts={}))],
+        fold([("supervisor", r) for r in records]),
+    )
 
-    headings = [heading_of(RUN, FoldedRun(summary, 2.0), 120)[0].plain for summary in (loading, begun)]
+    headings = [
+        heading_of(RUN, FoldedRun(summary, 2.0), 120)[0].plain for summary in (loading, begun)
+    ]
     assert ["loading torch" in heading for heading in headings] == [True, False]

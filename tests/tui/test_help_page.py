@@ -83,7 +83,13 @@ def test_every_key_of_every_place_is_told_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("place", "page"),
-    [("lab", LabPage), ("run", RunPage), ("history", HistoryPage), ("compare", ComparePage), ("box", BoxPage)],
+    [
+        ("lab", LabPage),
+        ("run", RunPage),
+        ("history", HistoryPage),
+        ("compare", ComparePage),
+        ("box", BoxPage),
+    ],
 )
 def test_every_key_has_something_that_it_does(place: str, page: type[Page]) -> None:
     actions = [key.action.partition("(")[0] for key in KEYS[place]]
@@ -95,10 +101,17 @@ def test_every_key_has_something_that_it_does(place: str, page: type[Page]) -> N
 
 
 @pytest.mark.parametrize(
-    ("place", "action", "part"), [("lab", "go", Columns), ("run", "look", ViewController), ("run", "play", RunSource)]
+    ("place", "action", "part"),
+    [("lab", "go", Columns), ("run", "look", ViewController), ("run", "play", RunSource)],
 )
-def test_a_key_that_asks_a_part_of_the_screen_asks_for_what_that_can_do(place: str, action: str, part: type) -> None:
-    ways = [key.action.partition("'")[2].partition("'")[0] for key in KEYS[place] if key.action.startswith(f"{action}(")]
+def test_a_key_that_asks_a_part_of_the_screen_asks_for_what_that_can_do(
+    place: str, action: str, part: type
+) -> None:
+    ways = [
+        key.action.partition("'")[2].partition("'")[0]
+        for key in KEYS[place]
+        if key.action.startswith(f"{action}(")
+    ]
 
     assert len(ways) > 4
     assert [way for way in ways if not callable(getattr(part, way, None))] == []
@@ -109,7 +122,9 @@ async def test_asking_for_help_in_help_opens_it_once(root: Path) -> None:
         pilot.app.action_open_help()  # type: ignore[attr-defined]
         await settle(pilot)
 
-        assert len([screen for screen in pilot.app.screen_stack if isinstance(screen, HelpPage)]) == 1
+        assert (
+            len([screen for screen in pilot.app.screen_stack if isinstance(screen, HelpPage)]) == 1
+        )
 
 
 async def test_the_palette_offers_every_command_once(root: Path) -> None:
@@ -129,14 +144,18 @@ async def test_the_palette_finds_commands_by_what_they_do(root: Path) -> None:
 
 
 @pytest.mark.parametrize("query", ["elete", "xyzzy", "run xyzzy"])
-async def test_letters_within_words_are_not_what_was_meant_and_nothing_found_is_said(root: Path, query: str) -> None:
+async def test_letters_within_words_are_not_what_was_meant_and_nothing_found_is_said(
+    root: Path, query: str
+) -> None:
     async with opened(root, "h") as pilot:
         offered = await hits(Commands(pilot.app.screen), query)
 
     assert offered == ["no command matches"]
 
 
-async def test_the_palette_finds_a_lesson_by_its_topic_and_its_title_behind_those_of_that_name(root: Path) -> None:
+async def test_the_palette_finds_a_lesson_by_its_topic_and_its_title_behind_those_of_that_name(
+    root: Path,
+) -> None:
     async with opened(root) as pilot:
         offered = await hits(Commands(pilot.app.screen), "amp")
 
@@ -192,7 +211,9 @@ async def chosen(pilot: "Pilot[int]") -> None:
     """Wait until the palette has found something, and take it."""
     from textual.command import CommandList
 
-    await eventually(pilot, lambda: bool(pilot.app.screen.query_one(CommandList).option_count), "a command")
+    await eventually(
+        pilot, lambda: bool(pilot.app.screen.query_one(CommandList).option_count), "a command"
+    )
     await press(pilot, "enter")
 
 
@@ -210,9 +231,13 @@ async def test_a_scenario_with_a_hostile_name_and_title_is_only_shown(root: Path
     assert UNSAFE.findall((discovered + found).replace("\n", "")) == []
 
 
-async def test_help_of_a_run_that_is_over_has_no_stop_and_calls_places_as_they_are_written(root: Path) -> None:
+async def test_help_of_a_run_that_is_over_has_no_stop_and_calls_places_as_they_are_written(
+    root: Path,
+) -> None:
     bad = Logged(s=1, v={"loss": math.nan})
-    run_dir = make_run(root, started(), Logged(s=0, v={"loss": 1.0}), bad, StateChanged(state="succeeded"))
+    run_dir = make_run(
+        root, started(), Logged(s=0, v={"loss": 1.0}), bad, StateChanged(state="succeeded")
+    )
     async with opened(app_on(root), size=(100, 60)) as pilot:
         await open_run(pilot, run_dir)
         await press(pilot, "question_mark")
@@ -229,8 +254,12 @@ async def test_an_empty_queue_offers_no_key_that_has_nothing_to_act_on(root: Pat
     assert not any(word in keys for word in ("open", "earlier", "later", "remove"))
 
 
-@pytest.mark.parametrize("way", ["Lab", *seldom("h History", "b Box", "Q Queue", "question_mark Help")])
-async def test_every_page_is_found_by_its_name_from_every_other(root: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+@pytest.mark.parametrize(
+    "way", ["Lab", *seldom("h History", "b Box", "Q Queue", "question_mark Help")]
+)
+async def test_every_page_is_found_by_its_name_from_every_other(
+    root: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     *keys, here = way.split()
     monkeypatch.setattr(subcommand, "TUILAB", ("true",))  # for seconds the doctor asks the machine
     async with opened(app_on(root)) as pilot:
@@ -247,13 +276,19 @@ async def test_every_page_is_found_by_its_name_from_every_other(root: Path, monk
 
 
 @pytest.mark.parametrize("keys", [(), ("h",), ("Q",), ("h", "enter")])
-async def test_the_word_of_every_key_is_found_wherever_one_is(root: Path, keys: tuple[str, ...]) -> None:
+async def test_the_word_of_every_key_is_found_wherever_one_is(
+    root: Path, keys: tuple[str, ...]
+) -> None:
     finished(root, {})
     places = ("lab", "run", "history", "compare", "queue", "box", "doctor", "advise", "calibrate")
     words = {key.word for place in places for key in KEYS[place] if key.word}
     async with opened(app_on(root), *keys) as pilot:
         commands = Commands(pilot.app.screen)
-        missing = [word for word in words if not any(one.startswith(f"{word}: ") for one in await hits(commands, word))]
+        missing = [
+            word
+            for word in words
+            if not any(one.startswith(f"{word}: ") for one in await hits(commands, word))
+        ]
 
     assert len(words) > 20
     assert missing == []

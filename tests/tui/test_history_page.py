@@ -41,7 +41,9 @@ def now() -> float:
 def three(root: Path, now: float) -> Path:
     """A folder of three runs; the newest failed, the oldest has a refuted claim."""
     refuted = {"a": "SUPPORTED", "b": "REFUTED"}
-    finished(root, refuted, at_s=now - 2 * HOUR, end="aaaaaa", params={"tied": 1000}, changed=["tied"])
+    finished(
+        root, refuted, at_s=now - 2 * HOUR, end="aaaaaa", params={"tied": 1000}, changed=["tied"]
+    )
     finished(root, {"a": "SUPPORTED"}, name="row-reduce", at_s=now - HOUR, end="bbbbbb")
     finished(root, {"a": "SUPPORTED"}, state="failed", at_s=now - 60, end="cccccc")
     return root
@@ -71,7 +73,9 @@ def test_how_many_runs_are_still_to_be_read_is_told_until_none_is(three: Path) -
         reader.take([reading.read_entry(three / run)])
         told.append(count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain)
 
-    assert [words.partition("3 runs  ")[2] for words in told[:3]] == [f"{left} not read yet" for left in (3, 2, 1)]
+    assert [words.partition("3 runs  ")[2] for words in told[:3]] == [
+        f"{left} not read yet" for left in (3, 2, 1)
+    ]
     assert told[3].endswith(" on disk")
 
 
@@ -100,7 +104,9 @@ async def test_without_marks_a_run_is_compared_with_its_reference(three: Path) -
         await press(pilot, "home", "m")
         page = pilot.app.screen
 
-        assert without_reference == ["no run to compare with: no baseline and no earlier successful run"]
+        assert without_reference == [
+            "no run to compare with: no baseline and no earlier successful run"
+        ]
         assert isinstance(page, ComparePage)
         assert page.command().startswith("tuilab compare aaaaaa cccccc")
 
@@ -125,7 +131,9 @@ async def test_marked_runs_are_deleted_together(three: Path) -> None:
     assert runs_in(three) == ["aaaaaa"]
 
 
-async def test_a_marked_run_that_goes_by_itself_keeps_no_other_from_being_deleted(three: Path) -> None:
+async def test_a_marked_run_that_goes_by_itself_keeps_no_other_from_being_deleted(
+    three: Path,
+) -> None:
     async with opened(three, "h", "space", "space", "d") as pilot:
         shutil.rmtree(next(three.glob("*cccccc")))
         await press(pilot, "y")
@@ -142,7 +150,9 @@ async def test_a_run_that_goes_on_is_not_deleted(root: Path, now: float) -> None
         assert isinstance(pilot.app.screen, HistoryPage)
 
         assert "● running" in shown
-        assert said(pilot) == [f"abcdef is running; stop it first: tuilab stop abcdef --root {root}"]
+        assert said(pilot) == [
+            f"abcdef is running; stop it first: tuilab stop abcdef --root {root}"
+        ]
     assert runs_in(root) == ["abcdef"]
 
 
@@ -159,7 +169,9 @@ async def refusals(tuilab: Tuilab, root: Path) -> tuple[str, str]:
 async def test_a_run_that_a_newer_tuilab_records_is_deleted_neither_here_nor_there(
     tuilab: Tuilab, root: Path, now: float
 ) -> None:
-    make_run(root, started(is_alive=True, format=99), events.StateChanged(state="running"), at_s=now)
+    make_run(
+        root, started(is_alive=True, format=99), events.StateChanged(state="running"), at_s=now
+    )
 
     here, there = await refusals(tuilab, root)
     assert here == there
@@ -173,33 +185,49 @@ async def test_a_lost_run_with_processes_left_is_deleted_neither_here_nor_there(
 ) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(root))
     run_dir = make_run(root, started(), events.StateChanged(state="running"), at_s=now - HOUR)
-    with subprocess.Popen(["sleep", "600"], env={**os.environ, presence.MARK: run_dir.name}) as left:
+    with subprocess.Popen(
+        ["sleep", "600"], env={**os.environ, presence.MARK: run_dir.name}
+    ) as left:
         try:
             here, there = await refusals(tuilab, root)
         finally:
             left.kill()
 
-    assert here == there == "abcdef is lost, and some of its processes are still running; end them first: tuilab stop abcdef"
+    assert (
+        here
+        == there
+        == "abcdef is lost, and some of its processes are still running; end them first: tuilab stop abcdef"
+    )
     assert tuilab("rm", "last").returncode == 0
 
 
-async def test_a_run_that_comes_alive_while_one_is_asked_is_not_deleted(root: Path, now: float) -> None:
+async def test_a_run_that_comes_alive_while_one_is_asked_is_not_deleted(
+    root: Path, now: float
+) -> None:
     run_dir = make_run(root, started(), events.StateChanged(state="succeeded"), at_s=now)
-    going = make_run(root / "elsewhere", started(is_alive=True), events.StateChanged(state="running"), at_s=now)
+    going = make_run(
+        root / "elsewhere", started(is_alive=True), events.StateChanged(state="running"), at_s=now
+    )
 
     async with opened(root, "h", "d") as pilot:
         (going / "journal" / "supervisor.jsonl").replace(run_dir / "journal" / "supervisor.jsonl")
         await press(pilot, "y")
 
-        assert said(pilot) == [f"deleted 0 of 1 run: abcdef is running; stop it first: tuilab stop abcdef --root {root}"]
+        assert said(pilot) == [
+            f"deleted 0 of 1 run: abcdef is running; stop it first: tuilab stop abcdef --root {root}"
+        ]
     assert runs_in(root) == ["abcdef"]
 
 
-async def test_deletion_names_no_size_that_was_not_counted(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deletion_names_no_size_that_was_not_counted(
+    three: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = sorted(path.name for path in three.glob("2*"))
     index = Index(three)
     index.read_missing(names, 60)
-    monkeypatch.setattr(index, "_entries", {names[0]: index.entry(names[0])._replace(bytes_total=None)})
+    monkeypatch.setattr(
+        index, "_entries", {names[0]: index.entry(names[0])._replace(bytes_total=None)}
+    )
     index.save()
 
     seen = []
@@ -221,8 +249,15 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(root: Path, now
     assert "its supervisor is gone" in shown
 
 
-async def test_a_claim_that_was_never_judged_has_the_mark_that_it_has_everywhere(root: Path, now: float) -> None:
-    make_run(root, started(claims=["a", "b"], claim_keys=["a", "b"]), events.StateChanged(state="stopped"), at_s=now - HOUR)
+async def test_a_claim_that_was_never_judged_has_the_mark_that_it_has_everywhere(
+    root: Path, now: float
+) -> None:
+    make_run(
+        root,
+        started(claims=["a", "b"], claim_keys=["a", "b"]),
+        events.StateChanged(state="stopped"),
+        at_s=now - HOUR,
+    )
 
     async with opened(root, "h", size=(120, 40)) as pilot:
         shown = text(pilot).splitlines()
@@ -235,21 +270,27 @@ async def test_a_claim_that_was_never_judged_has_the_mark_that_it_has_everywhere
 async def test_a_run_whose_claims_were_measured_on_a_gpu_is_listed_with_it(
     root: Path, now: float, size: tuple[int, int]
 ) -> None:
-    reached = events.VerdictReached(text="a", verdict="SUPPORTED", rule="r", gpu="1a2b3c4d-0000", gpu_name="NVIDIA H100")
+    reached = events.VerdictReached(
+        text="a", verdict="SUPPORTED", rule="r", gpu="1a2b3c4d-0000", gpu_name="NVIDIA H100"
+    )
     make_run(root, started(), reached, events.StateChanged(state="succeeded"), at_s=now - HOUR)
     make_run(root, started(), events.StateChanged(state="stopped"), at_s=now - 2 * HOUR)
 
     async with opened(root, "h", size=size) as pilot:
         lines = text(pilot).splitlines()
 
-    (on_gpu,), (other,) = ([line for line in lines if f"{word}  " in line] for word in ("succeeded", "■ stopped"))
+    (on_gpu,), (other,) = (
+        [line for line in lines if f"{word}  " in line] for word in ("succeeded", "■ stopped")
+    )
     assert "on H100 (1a2b" in on_gpu and " on " not in other
     assert any("on NVIDIA H100 (1a2b3c4d)" in line for line in lines)
 
 
 async def test_a_run_that_ends_while_one_looks_is_told(root: Path, now: float) -> None:
     run_dir = make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=now)
-    ended = make_run(root / "elsewhere", started(), events.StateChanged(state="succeeded"), at_s=now)
+    ended = make_run(
+        root / "elsewhere", started(), events.StateChanged(state="succeeded"), at_s=now
+    )
 
     async with opened(root, "h") as pilot:
         before = text(pilot)
@@ -268,7 +309,9 @@ async def test_enter_opens_the_run(three: Path) -> None:
         assert page.run_dir.name.endswith("bbbbbb")
 
 
-async def test_what_was_read_is_remembered_and_a_damaged_memory_is_done_without(three: Path) -> None:
+async def test_what_was_read_is_remembered_and_a_damaged_memory_is_done_without(
+    three: Path,
+) -> None:
     async with opened(three, "h") as pilot:
         first = text(pilot)
     remembered = Index(three).finished()
@@ -276,7 +319,11 @@ async def test_what_was_read_is_remembered_and_a_damaged_memory_is_done_without(
     async with opened(three, "h") as pilot:
         again = text(pilot)
 
-    assert sorted(entry.state for entry in remembered.values()) == ["failed", "succeeded", "succeeded"]
+    assert sorted(entry.state for entry in remembered.values()) == [
+        "failed",
+        "succeeded",
+        "succeeded",
+    ]
     assert again == first
 
 
@@ -285,16 +332,22 @@ async def test_an_empty_folder_says_what_to_do(root: Path) -> None:
         assert "No runs yet." in text(pilot)
 
 
-async def test_a_folder_whose_runs_are_of_another_user_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_folder_whose_runs_are_of_another_user_says_so(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (root / "20270115T080000000Z-tour-aaaaaa").mkdir(parents=True)
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.X_OK)
 
     async with opened(root, "h") as pilot:
-        assert "1 run in " in text(pilot) and "cannot be read by you" in " ".join(text(pilot).split())
+        assert "1 run in " in text(pilot) and "cannot be read by you" in " ".join(
+            text(pilot).split()
+        )
 
 
 @pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20), (200, 50))])
-async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tuple[int, int]) -> None:
+async def test_nothing_that_a_run_wrote_steers_the_terminal(
+    root: Path, size: tuple[int, int]
+) -> None:
     hostile(root)
     finished(root, {"a": "SUPPORTED"}, end="aaaaaa", at_s=1.7e9)
 
@@ -309,13 +362,17 @@ async def test_nothing_that_a_run_wrote_steers_the_terminal(root: Path, size: tu
     assert "[/b][red]" in seen[0]  # shown as it is, not obeyed
 
 
-@pytest.mark.parametrize("theme", ["tuilab-light", *seldom("tuilab-colour-blind", "ansi-dark", "ansi-light")])
+@pytest.mark.parametrize(
+    "theme", ["tuilab-light", *seldom("tuilab-colour-blind", "ansi-dark", "ansi-light")]
+)
 async def test_every_theme_can_show_it(three: Path, theme: str) -> None:
     async with opened(three, "h", theme=theme) as pilot:
         assert "row-reduce" in text(pilot)
 
 
-async def test_a_run_that_comes_while_one_looks_is_listed_by_itself(three: Path, now: float) -> None:
+async def test_a_run_that_comes_while_one_looks_is_listed_by_itself(
+    three: Path, now: float
+) -> None:
     async with opened(three, "h") as pilot:
         finished(three, {"a": "SUPPORTED"}, at_s=now, end="dddddd")
         page = pilot.app.screen
@@ -325,7 +382,9 @@ async def test_a_run_that_comes_while_one_looks_is_listed_by_itself(three: Path,
         assert [run[-6:] for run in page.runs.in_view] == ["dddddd", "cccccc", "bbbbbb", "aaaaaa"]
 
 
-async def test_nothing_is_listed_again_while_nothing_comes(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_listed_again_while_nothing_comes(
+    three: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked: list[Path] = []
     listed: list[HistoryReader.Listed] = []
     changed_at, take_list = store.changed_at, HistoryReader.take_list
@@ -360,7 +419,9 @@ async def test_notes_and_tags_are_shown_and_found(three: Path) -> None:
     assert "#baseline  “looks [/b] good”" in shown
 
 
-async def test_a_key_writes_a_page_about_the_marked_runs(three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_writes_a_page_about_the_marked_runs(
+    three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened(three, "h", "e", "space", "space", "e") as pilot:
         sentences = said(pilot)
@@ -401,7 +462,9 @@ async def test_escape_shows_all_runs_before_it_leaves(three: Path) -> None:
         assert not isinstance(pilot.app.screen, HistoryPage)
 
 
-async def test_the_filter_knows_states_verdicts_ages_and_tags_and_says_what_may_be_typed(three: Path) -> None:
+async def test_the_filter_knows_states_verdicts_ages_and_tags_and_says_what_may_be_typed(
+    three: Path,
+) -> None:
     notes.add(next(three.glob("*bbbbbb")), tags=["good"])
     seen = []
     async with opened(three, "h", "slash", size=(100, 30)) as pilot:
@@ -410,7 +473,8 @@ async def test_the_filter_knows_states_verdicts_ages_and_tags_and_says_what_may_
             pilot.app.screen.query_one(Input).value = words
             await settle(pilot)
             seen.append(
-                [run[-6:] for run in pilot.app.screen.query_one(RunList).in_view] or text(pilot).splitlines()[4].strip()
+                [run[-6:] for run in pilot.app.screen.query_one(RunList).in_view]
+                or text(pilot).splitlines()[4].strip()
             )
 
     assert "verdict:refuted  state:stopped  since:1d  tag:mine" in hint
@@ -441,7 +505,9 @@ async def test_how_a_word_goes_on_is_offered_and_taken(three: Path) -> None:
 async def test_a_note_and_tags_are_written_where_the_command_line_writes_them(three: Path) -> None:
     async with opened(three, "h", size=(120, 30)) as pilot:
         await press(pilot, "n", *"look here", "enter", "t", *"good #old", "enter")
-        await press(pilot, "t", *"!old", "enter", "down", "n", "escape", "down", "t", *"ba$d", "enter")
+        await press(
+            pilot, "t", *"!old", "enter", "down", "n", "escape", "down", "t", *"ba$d", "enter"
+        )
         refused = text(pilot)
         await press(pilot, *["backspace"] * 4, *"fine", "enter")
         told, shown = said(pilot), text(pilot)
@@ -452,14 +518,22 @@ async def test_a_note_and_tags_are_written_where_the_command_line_writes_them(th
         ([], []),
         (["fine"], []),
     ]
-    assert told[:3] == ["added the note to cccccc", "tagged cccccc: good, old", "tagged cccccc: !old"]
+    assert told[:3] == [
+        "added the note to cccccc",
+        "tagged cccccc: good, old",
+        "tagged cccccc: !old",
+    ]
     assert "✗ ba$d cannot be a tag" in refused and "│ ba$d" in " ".join(refused.split())
     assert told[3] == "tagged aaaaaa: fine"
     assert "#good  “look here”" in shown
 
 
-async def test_runs_that_the_filter_hides_are_named_before_something_is_done_to_them(three: Path) -> None:
-    async with opened(three, "h", "space", "space", "slash", *"aaaaaa", "enter", "t", size=(120, 30)) as pilot:
+async def test_runs_that_the_filter_hides_are_named_before_something_is_done_to_them(
+    three: Path,
+) -> None:
+    async with opened(
+        three, "h", "space", "space", "slash", *"aaaaaa", "enter", "t", size=(120, 30)
+    ) as pilot:
         shown = text(pilot)
 
     assert "2 marked, 2 hidden" in shown and "Tags of 2 runs" in shown
@@ -503,7 +577,9 @@ async def test_another_order_is_a_key_away_and_is_told(three: Path) -> None:
     assert "worst first" in heading
 
 
-@pytest.mark.parametrize(("answer", "is_asked"), [("s", True), ("y", True), ("n", False), ("escape", False)])
+@pytest.mark.parametrize(
+    ("answer", "is_asked"), [("s", True), ("y", True), ("n", False), ("escape", False)]
+)
 async def test_a_run_is_stopped_after_a_question_which_the_same_key_answers(
     root: Path, now: float, monkeypatch: pytest.MonkeyPatch, answer: str, is_asked: bool
 ) -> None:
@@ -524,12 +600,21 @@ async def test_a_run_is_stopped_after_a_question_which_the_same_key_answers(
     assert stopped == [("abcdef", False)] * is_asked
 
 
-async def test_who_stops_a_point_of_a_sweep_is_told_how_all_of_it_ends(root: Path, now: float) -> None:
+async def test_who_stops_a_point_of_a_sweep_is_told_how_all_of_it_ends(
+    root: Path, now: float
+) -> None:
     sweep = events.Sweep(id="sweep-0a1b2c", values={"rows": [1, 2]}, point={"rows": 1})
-    make_run(root, started(is_alive=True, sweep=sweep), events.StateChanged(state="running"), at_s=now - HOUR)
+    make_run(
+        root,
+        started(is_alive=True, sweep=sweep),
+        events.StateChanged(state="running"),
+        at_s=now - HOUR,
+    )
 
     async with opened(root, "h", "s", size=(80, 24)) as pilot:
-        assert "to stop the whole sweep: tuilab stop sweep-0a1b2c" in " ".join(text(pilot).replace("│", " ").split())
+        assert "to stop the whole sweep: tuilab stop sweep-0a1b2c" in " ".join(
+            text(pilot).replace("│", " ").split()
+        )
 
 
 async def test_a_run_that_is_stopping_is_stopped_at_once_and_one_that_is_over_is_not_asked_about(
@@ -567,7 +652,8 @@ async def test_a_quick_run_is_told_to_be_one(root: Path, now: float) -> None:
 
 async def test_a_key_makes_a_run_the_baseline_and_again_no_more(root: Path, now: float) -> None:
     older, newer = (
-        finished(root, {"a": "SUPPORTED"}, at_s=now - age, end=end) for age, end in ((60, "aaaaaa"), (30, "bbbbbb"))
+        finished(root, {"a": "SUPPORTED"}, at_s=now - age, end=end)
+        for age, end in ((60, "aaaaaa"), (30, "bbbbbb"))
     )
     async with opened(root, "h", "b", size=(120, 30)) as pilot:
         first = text(pilot).splitlines()[2:4]
@@ -587,15 +673,22 @@ async def test_a_key_makes_a_run_the_baseline_and_again_no_more(root: Path, now:
     ]
 
 
-async def test_a_run_is_compared_with_its_baseline_rather_than_the_newest(root: Path, now: float) -> None:
+async def test_a_run_is_compared_with_its_baseline_rather_than_the_newest(
+    root: Path, now: float
+) -> None:
     for age, end in ((90, "aaaaaa"), (60, "bbbbbb"), (30, "cccccc")):
         finished(root, {"a": "SUPPORTED"}, at_s=now - age, end=end)
     notes.add(next(root.glob("*aaaaaa")), tags=["baseline"])
     async with opened(root, "h", "m") as pilot:
         page = pilot.app.screen
 
-        assert isinstance(page, ComparePage) and page.command() == f"tuilab compare aaaaaa cccccc --root {root}"
-        assert "baseline" in next(line for line in text(pilot).splitlines() if "aaaaaa" in line and "run 1" in line)
+        assert (
+            isinstance(page, ComparePage)
+            and page.command() == f"tuilab compare aaaaaa cccccc --root {root}"
+        )
+        assert "baseline" in next(
+            line for line in text(pilot).splitlines() if "aaaaaa" in line and "run 1" in line
+        )
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

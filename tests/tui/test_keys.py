@@ -7,7 +7,18 @@ import pytest
 
 from tests.tui.made_up import FAST, finished, make_run, started
 from tests.tui.pictures import recorded
-from tests.tui.screens import NotingApp, NotingDesk, app_on, open_run, opened, press, said, settle, shown, text
+from tests.tui.screens import (
+    NotingApp,
+    NotingDesk,
+    app_on,
+    open_run,
+    opened,
+    press,
+    said,
+    settle,
+    shown,
+    text,
+)
 from tuilab.record.events import Logged, StateChanged
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
@@ -89,7 +100,9 @@ async def test_what_the_mouse_selects_of_a_lesson_or_of_code_is_copied_as_it_sta
 ) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/fast.py").write_text(FAST)
-    app = NotingApp(NotingDesk(root, [str(tmp_path / "mine")], Settings(has_seen_hint=True, scenario="fast")))
+    app = NotingApp(
+        NotingDesk(root, [str(tmp_path / "mine")], Settings(has_seen_hint=True, scenario="fast"))
+    )
     async with opened(app, key, size=(120, 40)) as pilot:
         shown = app.screen.query_one(kind)
         left = 5 if kind is Source else 0  # of code, behind the numbers of its lines
@@ -114,7 +127,9 @@ async def test_a_chart_within_what_the_mouse_selects_adds_nothing(tmp_path: Path
     assert "inf minus inf is nan" in app.copied[0] and "name=" not in app.copied[0]
 
 
-async def test_a_pane_and_the_command_that_makes_a_run_again_are_copied_by_keys(tmp_path: Path) -> None:
+async def test_a_pane_and_the_command_that_makes_a_run_again_are_copied_by_keys(
+    tmp_path: Path,
+) -> None:
     app = noting(tmp_path)
     async with opened(app, size=(120, 40)) as pilot:
         page = await open_run(pilot, recorded("not-a-number", tmp_path))
@@ -137,7 +152,10 @@ async def test_the_keys_of_vi_move_as_the_arrows_do(root: Path, vi: str, arrow: 
     chosen = []
     for key in (vi, arrow):
         async with opened(root, "h", key) as pilot:
-            assert isinstance(pilot.app.screen, HistoryPage) and pilot.app.screen.runs.chosen is not None
+            assert (
+                isinstance(pilot.app.screen, HistoryPage)
+                and pilot.app.screen.runs.chosen is not None
+            )
             chosen.append(pilot.app.screen.runs.chosen.run)
 
     assert chosen[0] == chosen[1] != "20270115T080039000Z-softmax-000039"
@@ -152,7 +170,9 @@ async def test_k_goes_up_in_the_lab_and_changes_no_form(root: Path) -> None:
         assert text(pilot) == before
 
 
-async def test_at_80_columns_the_line_of_keys_has_the_doors_and_says_that_there_is_more(root: Path) -> None:
+async def test_at_80_columns_the_line_of_keys_has_the_doors_and_says_that_there_is_more(
+    root: Path,
+) -> None:
     async with opened(app_on(root), size=(80, 24)) as pilot:
         last = text(pilot).splitlines()[-1]
 
@@ -230,7 +250,11 @@ async def test_while_something_is_asked_the_last_line_tells_the_keys_that_answer
     (tmp_path / "lessons").mkdir()
     (tmp_path / "lessons" / "fast.py").write_text(FAST)
     finished(tmp_path / "runs", {"a": "SUPPORTED"})
-    app = app_on(tmp_path / "runs", Settings(scenario="fast", has_seen_hint=True), folders=[str(tmp_path / "lessons")])
+    app = app_on(
+        tmp_path / "runs",
+        Settings(scenario="fast", has_seen_hint=True),
+        folders=[str(tmp_path / "lessons")],
+    )
     async with opened(app, *keys[:-1], size=(80, 24)) as pilot:
         before = text(pilot).splitlines()[-1]
         await press(pilot, keys[-1])
@@ -245,7 +269,11 @@ async def test_while_something_is_asked_the_last_line_tells_the_keys_that_answer
 
 async def test_what_changes_how_all_is_shown_says_what_it_is_now(root: Path) -> None:
     async with opened(app_on(root), "T", "B", "0") as pilot:
-        told = ["theme tuilab-light", "drawn with block characters", "layout and settings are reset"]
+        told = [
+            "theme tuilab-light",
+            "drawn with block characters",
+            "layout and settings are reset",
+        ]
         assert said(pilot) == told
 
 
@@ -255,7 +283,11 @@ async def test_smoothing_and_the_axis_say_what_they_are_now(tmp_path: Path) -> N
         await press(pilot, "o", "t", "o", "t")
 
         told = ["light smoothing; raw values stay visible", "x axis: seconds"]
-        assert said(pilot) == [*told, "strong smoothing; raw values stay visible", "x axis: steps, if there are any"]
+        assert said(pilot) == [
+            *told,
+            "strong smoothing; raw values stay visible",
+            "x axis: steps, if there are any",
+        ]
 
 
 async def test_a_theme_is_found_by_its_name_in_the_palette(root: Path) -> None:
@@ -291,7 +323,9 @@ async def test_what_tuilab_itself_takes_is_told_in_as_many_words_as_no_key_gives
             page = await open_run(pilot, run_dir)
             page.show_note()
             await pilot.pause()
-            ends.append(re.sub(r"[\d.]+", "0", text(pilot).splitlines()[-1].split("  ")[-1]).strip())
+            ends.append(
+                re.sub(r"[\d.]+", "0", text(pilot).splitlines()[-1].split("  ")[-1]).strip()
+            )
 
     assert ends == ["tuilab itself: 0 % of a core, 0 kB/s sent", "tuilab 0 %, 0 kB/s", "? more"]
 

@@ -13,7 +13,18 @@ from textual.screen import Screen
 
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, KEYS, PLAIN, finished, make_run, note_done, started, write
-from tests.tui.screens import NotingApp, NotingDesk, ShownApp, drive, eventually, opened, press, settle, shown, text
+from tests.tui.screens import (
+    NotingApp,
+    NotingDesk,
+    ShownApp,
+    drive,
+    eventually,
+    opened,
+    press,
+    settle,
+    shown,
+    text,
+)
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.catalogue.stated import fits
 from tuilab.record import events
@@ -32,8 +43,12 @@ from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 from tuilab.tui.widgets.lab.source import Source
 
-HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b31m[/foo][bold]\u202egnirts\u2028\ud800".encode("utf-8", "replace").decode()
-DANGEROUS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
+HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b31m[/foo][bold]\u202egnirts\u2028\ud800".encode(
+    "utf-8", "replace"
+).decode()
+DANGEROUS = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
+)
 
 TALL = (120, 130)  # all scenarios stand in the list at once
 
@@ -53,7 +68,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def record_run(root: Path, *verdicts: events.VerdictReached, name: str = "20260102T030405000Z-fast-abc123") -> Path:
+def record_run(
+    root: Path, *verdicts: events.VerdictReached, name: str = "20260102T030405000Z-fast-abc123"
+) -> Path:
     """Write the record of a finished run."""
     run_dir = root / name
     (run_dir / "journal").mkdir(parents=True)
@@ -88,10 +105,20 @@ def verdict(text: str, word: str, why: str = "") -> events.VerdictReached:
 # ---- the catalogue
 
 
-def test_the_catalogue_has_the_last_verdict_of_each_scenario_in_words(folder: Path, root: Path) -> None:
-    record_run(root, verdict("the sum is right", "SUPPORTED"), name="20260101T000000000Z-fast-aaaaaa")
-    record_run(root, verdict("the sum is right", "WEAKER THAN CLAIMED"), name="20260102T000000000Z-fast-bbbbbb")
-    record_run(root, verdict("the sum is right", "SUPPORTED"), name="20260101T000000000Z-plain-cccccc")
+def test_the_catalogue_has_the_last_verdict_of_each_scenario_in_words(
+    folder: Path, root: Path
+) -> None:
+    record_run(
+        root, verdict("the sum is right", "SUPPORTED"), name="20260101T000000000Z-fast-aaaaaa"
+    )
+    record_run(
+        root,
+        verdict("the sum is right", "WEAKER THAN CLAIMED"),
+        name="20260102T000000000Z-fast-bbbbbb",
+    )
+    record_run(
+        root, verdict("the sum is right", "SUPPORTED"), name="20260101T000000000Z-plain-cccccc"
+    )
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         lines = [" ".join(line.split()) for line in text(pilot).split("\n")]
@@ -119,7 +146,9 @@ def test_a_verdict_that_is_not_of_the_defaults_says_so(folder: Path, root: Path)
     drive(body, folder, root, size=TALL)
 
 
-def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(folder: Path, root: Path) -> None:
+def test_the_filter_narrows_as_it_is_typed_and_its_letters_are_no_keys(
+    folder: Path, root: Path
+) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         theme = app.theme
         await pilot.press("slash", *"operator quick")
@@ -149,7 +178,9 @@ def test_what_the_filter_leaves_is_shown_beside_it(folder: Path, root: Path) -> 
     drive(body, folder, root)
 
 
-def test_where_the_filter_leaves_nothing_it_says_what_can_be_typed_and_enter_runs_nothing(folder: Path, root: Path) -> None:
+def test_where_the_filter_leaves_nothing_it_says_what_can_be_typed_and_enter_runs_nothing(
+    folder: Path, root: Path
+) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("slash", *"fast zzz")
         await settle(pilot)
@@ -167,13 +198,18 @@ def test_where_the_filter_leaves_nothing_it_says_what_can_be_typed_and_enter_run
     drive(body, folder, root)
 
 
-def test_topics_close_and_open_and_left_and_right_lead_through_them(folder: Path, root: Path) -> None:
+def test_topics_close_and_open_and_left_and_right_lead_through_them(
+    folder: Path, root: Path
+) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("left")
         assert app.page.scenario is None
         await pilot.press("left")
         await settle(pilot)
-        assert "▸ mine" in text(pilot) and "plain" not in text(pilot).split("│╭")[0].split("▸ mine")[1][:200]
+        assert (
+            "▸ mine" in text(pilot)
+            and "plain" not in text(pilot).split("│╭")[0].split("▸ mine")[1][:200]
+        )
         await pilot.press("right", "down", "down")
         assert app.page.scenario is not None and app.page.scenario.id == "fast"
         await pilot.press("right")
@@ -213,7 +249,9 @@ def test_enter_runs_the_scenario_with_its_defaults(folder: Path, root: Path) -> 
         await pilot.press("enter")
         await settle(pilot)
 
-        assert [(order.scenario, order.repeats, order.changed) for order in app.ordered] == [("fast", 6, [])]
+        assert [(order.scenario, order.repeats, order.changed) for order in app.ordered] == [
+            ("fast", 6, [])
+        ]
         assert app.ordered[0].argv == ["run", "fast", "--scenarios", str(folder)]
 
     drive(body, folder, root)
@@ -244,7 +282,10 @@ def test_whoever_expects_nothing_is_asked_once(folder: Path, root: Path) -> None
         assert app.ordered == []
         await pilot.press("enter", "enter", "enter")
         await settle(pilot)
-        assert [(order.scenario, order.prediction) for order in app.ordered] == [("fast", None), ("fast", None)]
+        assert [(order.scenario, order.prediction) for order in app.ordered] == [
+            ("fast", None),
+            ("fast", None),
+        ]
 
     drive(body, folder, root)
 
@@ -260,8 +301,17 @@ def test_a_run_that_somebody_else_started_is_told_and_a_key_goes_there(
         await pilot.press("a")
         assert app.said == ["no run is running or queued"]
         for end in ("aaaaaa", "bbbbbb"):
-            make_run(root, started(is_alive=True), events.StateChanged(state="running"), at_s=time.time(), end=end)
-        await shown(pilot, "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a opens each in turn")
+            make_run(
+                root,
+                started(is_alive=True),
+                events.StateChanged(state="running"),
+                at_s=time.time(),
+                end=end,
+            )
+        await shown(
+            pilot,
+            "● 2 runs  stability/softmax bbbbbb, stability/softmax aaaaaa  a opens each in turn",
+        )
         assert "a attach" in text(pilot)
         await pilot.press("a", "a", "a")
 
@@ -289,7 +339,11 @@ def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) ->
     finished(root, {"it holds": "REFUTED"}, name="plain", end="cccccc", at_s=1.6e9)
     for name, state in (("fast", "running"), ("fast", "queued"), ("plain", "queued")):
         make_run(
-            root, started(is_alive=True, scenario=name), events.StateChanged(state=state), name=name, end=f"{state[:3]}abc"
+            root,
+            started(is_alive=True, scenario=name),
+            events.StateChanged(state=state),
+            name=name,
+            end=f"{state[:3]}abc",
         )
     queue.pause(root)
 
@@ -337,7 +391,9 @@ def test_the_last_line_tells_what_the_keys_do_to_what_has_the_focus(
     drive(body, folder, root)
 
 
-def test_the_keys_of_a_topic_are_told_only_while_one_is_in_the_list(folder: Path, root: Path) -> None:
+def test_the_keys_of_a_topic_are_told_only_while_one_is_in_the_list(
+    folder: Path, root: Path
+) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await press(pilot, "left")
         in_list = text(pilot).splitlines()[-1]
@@ -350,11 +406,21 @@ def test_the_keys_of_a_topic_are_told_only_while_one_is_in_the_list(folder: Path
     drive(body, folder, root)
 
 
-def test_newest_or_chosen_run_is_compared_with_its_reference(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newest_or_chosen_run_is_compared_with_its_reference(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compared: list[list[str]] = []
-    monkeypatch.setattr(NotingApp, "open_compare", lambda app, runs: compared.append([run.name[-6:] for run in runs]))
+    monkeypatch.setattr(
+        NotingApp,
+        "open_compare",
+        lambda app, runs: compared.append([run.name[-6:] for run in runs]),
+    )
     for day, end in ((2, "aaaaaa"), (3, "bbbbbb"), (4, "cccccc")):
-        record_run(root, verdict("the sum is right", "SUPPORTED"), name=f"2026010{day}T030405000Z-fast-{end}")
+        record_run(
+            root,
+            verdict("the sum is right", "SUPPORTED"),
+            name=f"2026010{day}T030405000Z-fast-{end}",
+        )
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await pilot.press("m", "r", "down", "m", "down", "m")
@@ -403,7 +469,9 @@ def test_each_part_has_a_key_and_the_open_one_is_remembered(folder: Path, root: 
     assert app.desk.settings.part == "form"
 
 
-def test_a_part_that_was_hidden_shows_the_scenario_that_was_chosen_since(folder: Path, root: Path) -> None:
+def test_a_part_that_was_hidden_shows_the_scenario_that_was_chosen_since(
+    folder: Path, root: Path
+) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         await press(pilot, "p", "down", "down", "f", "escape", "down", "p")
 
@@ -426,7 +494,9 @@ def test_a_part_can_be_picked_with_the_mouse(folder: Path, root: Path) -> None:
 
 def test_the_lesson_shows_what_the_newest_run_found(folder: Path, root: Path) -> None:
     record_run(
-        root, verdict("the sum is right", "SUPPORTED"), verdict("sum is fast", "WEAKER THAN CLAIMED", "loop/sum 1.2 [1.1, 1.3]")
+        root,
+        verdict("the sum is right", "SUPPORTED"),
+        verdict("sum is fast", "WEAKER THAN CLAIMED", "loop/sum 1.2 [1.1, 1.3]"),
     )
 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
@@ -469,14 +539,20 @@ def test_the_code_marks_the_lines_of_claims_with_their_verdicts(folder: Path, ro
         await pilot.press("c")
         await settle(pilot)
         lines = [line for line in text(pilot).split("\n") if "lab." in line]
-        assert "✗     lab.claim(" in lines[0] and "●     lab.claim_ratio(" in lines[1] and "○     lab.race(" in lines[2]
+        assert (
+            "✗     lab.claim(" in lines[0]
+            and "●     lab.claim_ratio(" in lines[1]
+            and "○     lab.race(" in lines[2]
+        )
         await pilot.press("n", "right", "left", "end")
         assert isinstance(app.focused, Source)
 
     drive(body, folder, root)
 
 
-def test_enter_among_past_runs_opens_one(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enter_among_past_runs_opens_one(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_dir = record_run(root, verdict("the sum is right", "SUPPORTED"))
     opened: list[Path] = []
     monkeypatch.setattr(NotingApp, "open_run", lambda app, run: opened.append(run))
@@ -494,7 +570,9 @@ def test_enter_among_past_runs_opens_one(folder: Path, root: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("size", [(20, 4), (80, 24), *seldom((60, 20), (40, 8), (200, 50))])
-def test_every_size_shows_the_list_and_reaches_every_part(folder: Path, root: Path, size: tuple[int, int]) -> None:
+def test_every_size_shows_the_list_and_reaches_every_part(
+    folder: Path, root: Path, size: tuple[int, int]
+) -> None:
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         assert "fast" in text(pilot)
         for key in ("f", "c", "r", "p", "slash"):
@@ -540,10 +618,19 @@ def test_every_theme_shows_where_the_cursor_is(folder: Path, root: Path, theme: 
     async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
         shown = zip(text(pilot).split("\n"), rendered(app.screen), strict=True)
         lines = {" ".join(words[:20].split()): segments for words, segments in shown}
-        styles = [next(one.style for one in lines[name] if one.text.strip(" │")) for name in ("│ fast", "│ plain")]
+        styles = [
+            next(one.style for one in lines[name] if one.text.strip(" │"))
+            for name in ("│ fast", "│ plain")
+        ]
         assert styles[0] != styles[1]
 
-    drive(body, folder, root, size=TALL, settings=Settings(scenario="fast", has_seen_hint=True, theme=theme))
+    drive(
+        body,
+        folder,
+        root,
+        size=TALL,
+        settings=Settings(scenario="fast", has_seen_hint=True, theme=theme),
+    )
 
 
 # ---- what nobody may trust
@@ -579,7 +666,9 @@ def test_hostile_scenarios_are_shown_and_steer_nothing(tmp_path: Path, root: Pat
             await pilot.press("down")
         assert seen >= {"[q] \x1b[2J\u202e", "empty", "evil", "wide", "a topic", "deep"}
 
-    drive(body, folder, root, size=(100, 30), settings=Settings(scenario="deep", has_seen_hint=True))
+    drive(
+        body, folder, root, size=(100, 30), settings=Settings(scenario="deep", has_seen_hint=True)
+    )
 
 
 def test_a_claim_with_many_gaps_is_compared_quickly() -> None:
@@ -610,7 +699,9 @@ def test_a_lesson_is_laid_out_in_lines_of_its_width() -> None:
 
 
 def test_each_option_to_try_starts_a_line_of_its_own() -> None:
-    assert [line.plain for line in lay_out("`--rows 5`: few.\n`--cols 9`: wide\nand slow.", 40)] == [
+    assert [
+        line.plain for line in lay_out("`--rows 5`: few.\n`--cols 9`: wide\nand slow.", 40)
+    ] == [
         "▸ --rows 5: few.",
         "▸ --cols 9: wide and slow.",
     ]
@@ -630,7 +721,9 @@ def test_what_a_change_refutes_stands_below_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("source", ["def f(:\n  '''x", "\tx\n y = 'a\n", "", 'f"{a!r} b"\n', "é = '中文' # 中\n"])
+@pytest.mark.parametrize(
+    "source", ["def f(:\n  '''x", "\tx\n y = 'a\n", "", 'f"{a!r} b"\n', "é = '中文' # 中\n"]
+)
 def test_any_text_can_be_highlighted(source: str) -> None:
     assert "\n".join(line.plain for line in highlight(source)) == source.expandtabs(4)
 
@@ -678,8 +771,12 @@ def test_while_a_lesson_is_read_a_process_gets_ready_for_its_run(folder: Path, r
     drive(body, folder, root)
 
 
-async def test_who_only_looks_at_a_run_has_no_process_made_ready_until_the_lab_is_seen(root: Path) -> None:
-    app = ShownApp(desk := NotingDesk(root, (), Settings(has_seen_hint=True)), show=finished(root, {}))
+async def test_who_only_looks_at_a_run_has_no_process_made_ready_until_the_lab_is_seen(
+    root: Path,
+) -> None:
+    app = ShownApp(
+        desk := NotingDesk(root, (), Settings(has_seen_hint=True)), show=finished(root, {})
+    )
 
     async with opened(app) as pilot:
         lab = app.screen_stack[1]
@@ -729,14 +826,47 @@ async def test_the_points_of_a_large_sweep_hide_neither_the_marks_of_a_lesson_no
 ) -> None:
     words = ["python", "train.py", "--lr", "1"]
     old = started(scenario="train", topic="exec", command=words, title=" ".join(words))
-    make_run(root, old, events.StateChanged(state="succeeded"), name="train.exec", at_s=1.5e9, end="aaaaaa")
-    finished(root, {"the sum is right": "SUPPORTED"}, name="fast", at_s=1.5e9, end="bbbbbb", claims=["the sum is right"])
+    make_run(
+        root,
+        old,
+        events.StateChanged(state="succeeded"),
+        name="train.exec",
+        at_s=1.5e9,
+        end="aaaaaa",
+    )
+    finished(
+        root,
+        {"the sum is right": "SUPPORTED"},
+        name="fast",
+        at_s=1.5e9,
+        end="bbbbbb",
+        claims=["the sum is right"],
+    )
     for number in range(31):
         sweep = events.Sweep(id="sweep-1", values={"rows": [5, 9]}, point={"rows": 5})
         point: dict[str, Any] = {"sweep": sweep, "params": {"rows": 5}, "changed": ["rows"]}
-        finished(root, {"the sum is right": "REFUTED"}, name="fast", at_s=1.6e9 + number, end=f"{number:06}", **point)
-        other = started(scenario="train", topic="exec", command=[*words[:3], "2"], title="python train.py --lr 2")
-        make_run(root, other, events.StateChanged(state="failed"), name="train.exec", at_s=1.6e9 + number, end=f"{number:06}")
+        finished(
+            root,
+            {"the sum is right": "REFUTED"},
+            name="fast",
+            at_s=1.6e9 + number,
+            end=f"{number:06}",
+            **point,
+        )
+        other = started(
+            scenario="train",
+            topic="exec",
+            command=[*words[:3], "2"],
+            title="python train.py --lr 2",
+        )
+        make_run(
+            root,
+            other,
+            events.StateChanged(state="failed"),
+            name="train.exec",
+            at_s=1.6e9 + number,
+            end=f"{number:06}",
+        )
     app = NotingApp(NotingDesk(root, [str(folder)], Settings(scenario="fast", has_seen_hint=True)))
     async with opened(app, size=(120, 40)) as pilot:
         assert "✓ [right] the sum is right" in text(pilot)

@@ -87,7 +87,9 @@ async def test_click_on_rows_that_a_resize_took_away_ends_nothing(root: Path) ->
         await settle(pilot)
         for kind in (events.MouseDown, events.MouseUp):
             app.post_message(mouse_event(kind, app, 59, 11))
-        app.screen.post_message(mouse_event(events.Click, app, 59, 11))  # as if it had been on its way
+        app.screen.post_message(
+            mouse_event(events.Click, app, 59, 11)
+        )  # as if it had been on its way
         await settle(pilot)
 
         assert app.return_code is None

@@ -69,7 +69,12 @@ def test_the_lesson_tells_what_was_predicted_and_what_came_out(folder: Path, roo
         params={}, supervisor=events.Identity(host="h", boot="b", pid=1, start=1), tuilab="0", wall_ns=0, prediction=8.0,
     )  # fmt: skip
     answered = events.QuestionAnswered(text="the sum is right", value=10.0)
-    for record in (started, answered, verdict("the sum is right", "SUPPORTED"), events.StateChanged(state="succeeded")):
+    for record in (
+        started,
+        answered,
+        verdict("the sum is right", "SUPPORTED"),
+        events.StateChanged(state="succeeded"),
+    ):
         journal.append(record)
     journal.sync()
 

@@ -22,16 +22,29 @@ from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.settings import Settings, keep_charts, recall_charts
 from tuilab.tui.widgets.run.series import ChartPane, SeriesPane
 
-NAMES = ["loss", *(f"grad {number}" for number in range(5)), *(f"weight {number}" for number in range(4))]
+NAMES = [
+    "loss",
+    *(f"grad {number}" for number in range(5)),
+    *(f"weight {number}" for number in range(4)),
+]
 
 
 def many(root: Path, names: list[str] = NAMES, *, end: str = "abcdef") -> Path:
     """Make a run that logs ten names, one of the last with a value that is no number."""
     values = dict.fromkeys(names, 1.0)
-    logged = [Logged(s=0, v=values), Logged(s=1, v={**values, names[-1]: math.nan}), Logged(s=2, v=values)]
-    verdicts = [VerdictReached(text=f"claim {number}", verdict="SUPPORTED", rule="r", why="so") for number in range(2)]
+    logged = [
+        Logged(s=0, v=values),
+        Logged(s=1, v={**values, names[-1]: math.nan}),
+        Logged(s=2, v=values),
+    ]
+    verdicts = [
+        VerdictReached(text=f"claim {number}", verdict="SUPPORTED", rule="r", why="so")
+        for number in range(2)
+    ]
     first = started(scenario="many", topic="mine")
-    return make_run(root, first, *logged, *verdicts, StateChanged(state="succeeded"), name="many", end=end)
+    return make_run(
+        root, first, *logged, *verdicts, StateChanged(state="succeeded"), name="many", end=end
+    )
 
 
 def shown(page: RunPage) -> list[str]:
@@ -53,7 +66,9 @@ async def test_every_name_that_is_logged_has_a_chart_on_some_page(tmp_path: Path
         assert shown(page) == NAMES[:6]
 
 
-async def test_the_first_chart_of_a_page_is_gone_to_when_that_with_the_focus_is_not_on_it(tmp_path: Path) -> None:
+async def test_the_first_chart_of_a_page_is_gone_to_when_that_with_the_focus_is_not_on_it(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:
         page = await open_run(pilot, many(tmp_path))
@@ -73,7 +88,9 @@ async def test_few_names_have_no_line_about_pages(tmp_path: Path) -> None:
         assert shown(page) == NAMES[:6]
 
 
-async def test_words_narrow_the_charts_and_the_choice_is_kept_for_the_scenario(tmp_path: Path) -> None:
+async def test_words_narrow_the_charts_and_the_choice_is_kept_for_the_scenario(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:
         page = await open_run(pilot, many(tmp_path))
@@ -120,13 +137,17 @@ async def test_o_smooths_more_and_then_not_at_all(tmp_path: Path) -> None:
         assert looks == [(False, False), (True, False), (True, True), (False, False)]
 
 
-async def test_n_says_where_it_is_when_the_words_leave_out_what_is_no_number(tmp_path: Path) -> None:
+async def test_n_says_where_it_is_when_the_words_leave_out_what_is_no_number(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:
         await open_run(pilot, many(tmp_path))
         await press(pilot, "slash", *"grad", "enter", "n")
 
-        assert app.said == ["NaN or Inf in weight 3, which the filter hides; press / and esc to show all charts"]
+        assert app.said == [
+            "NaN or Inf in weight 3, which the filter hides; press / and esc to show all charts"
+        ]
 
 
 @pytest.mark.parametrize("size", [(120, 40), (200, 60)], ids=["120x40", "200x60"])
@@ -145,7 +166,9 @@ async def test_on_a_large_screen_texts_take_the_lines_that_they_need_and_charts_
         assert claims.region.bottom == size[1] - 1
 
 
-async def test_a_window_that_becomes_as_narrow_as_the_frame_of_a_pane_ends_nothing(tmp_path: Path) -> None:
+async def test_a_window_that_becomes_as_narrow_as_the_frame_of_a_pane_ends_nothing(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(60, 20)) as pilot:
         page = await open_run(pilot, many(tmp_path, NAMES[:3]))
@@ -161,13 +184,21 @@ def shown_things(root: Path) -> Path:
     """Make a run that shows eight pictures, twelve figures and times of twelve arms."""
     cells = base64.b64encode(bytes([0, 254, 254, 0])).decode()
     first = started(scenario="shown", topic="mine")
-    images = [ImageShown(title=f"picture {number}", rows=2, cols=2, cells=cells, low=0, high=1) for number in range(8)]
-    bars = [BarsShown(title=f"bars {number}", names=["a", "b"], values=[1.0, 2.0]) for number in range(12)]
+    images = [
+        ImageShown(title=f"picture {number}", rows=2, cols=2, cells=cells, low=0, high=1)
+        for number in range(8)
+    ]
+    bars = [
+        BarsShown(title=f"bars {number}", names=["a", "b"], values=[1.0, 2.0])
+        for number in range(12)
+    ]
     return make_run(root, first, *images, *bars, StateChanged(state="succeeded"), name="shown")
 
 
 @pytest.mark.parametrize(("kind", "last"), [("pictures", "picture 7"), ("figures", "bars 11")])
-async def test_what_has_no_room_in_a_pane_is_counted_and_scrolled_to(tmp_path: Path, kind: str, last: str) -> None:
+async def test_what_has_no_room_in_a_pane_is_counted_and_scrolled_to(
+    tmp_path: Path, kind: str, last: str
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:
         page = await open_run(pilot, shown_things(tmp_path))
@@ -184,12 +215,22 @@ async def test_what_has_no_room_in_a_pane_is_counted_and_scrolled_to(tmp_path: P
 
 def eight_gpus(root: Path) -> Path:
     """Make a run on one of eight GPUs, all of which were read."""
-    found = [GpuFound(uuid=f"GPU-u{number}", index=number, name="H100", bytes_total=80 << 30) for number in range(8)]
-    given = EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": f"u{n}"} for n in range(8)], "chosen": "u1"})
+    found = [
+        GpuFound(uuid=f"GPU-u{number}", index=number, name="H100", bytes_total=80 << 30)
+        for number in range(8)
+    ]
+    given = EnvironmentRecorded(
+        part="cuda", facts={"devices": [{"uuid": f"u{n}"} for n in range(8)], "chosen": "u1"}
+    )
     values = {"busy_percent": 97.0, "power_w": 600.0, "memory_used_bytes": 1e9}
     gpus = {gpu.uuid: values for gpu in found}
-    read = [Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1 << 30, gpus=gpus) for _ in range(3)]
-    return make_run(root, started(), *found, given, *read, StateChanged(state="succeeded"), name="gpus")
+    read = [
+        Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1 << 30, gpus=gpus)
+        for _ in range(3)
+    ]
+    return make_run(
+        root, started(), *found, given, *read, StateChanged(state="succeeded"), name="gpus"
+    )
 
 
 async def test_the_strips_of_all_gpus_of_a_box_are_scrolled_to(tmp_path: Path) -> None:
@@ -243,5 +284,8 @@ async def test_words_of_last_time_are_told_as_such_until_others_are_typed(tmp_pa
         recalled_words = text(pilot)
         await press(pilot, "slash", "backspace")
 
-        assert "charts 1-4 of 4, 10 in all  as last time;  esc shows all" in recalled_words and "weight" in recalled_words
+        assert (
+            "charts 1-4 of 4, 10 in all  as last time;  esc shows all" in recalled_words
+            and "weight" in recalled_words
+        )
         assert "as last time" not in text(pilot)

@@ -13,7 +13,9 @@ from tuilab.record.told import company_words
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.other_processes import OtherProcesses, describe_busy
 
-SAMPLE = events.Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={"GPU-a": {"memory_tree_bytes": 5.0}})
+SAMPLE = events.Sampled(
+    processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={"GPU-a": {"memory_tree_bytes": 5.0}}
+)
 
 
 def shared(root: Path, *tenants: events.Tenant, is_over: bool = True) -> Path:
@@ -59,7 +61,10 @@ def test_names_of_users_do_not_steer_the_terminal(root: Path) -> None:
 
 
 def test_whose_processes_keep_cores_busy_is_added_up_by_user() -> None:
-    busy = [Process(n, user, 1.0, "job", "", cores) for n, (user, cores) in enumerate([("bob", 1.5), ("bob", 1.6), ("", 0.3)])]
+    busy = [
+        Process(n, user, 1.0, "job", "", cores)
+        for n, (user, cores) in enumerate([("bob", 1.5), ("bob", 1.6), ("", 0.3)])
+    ]
 
     assert describe_busy(busy) == "bob 2 processes 3.1 cores, user n/a 1 process 0.3 cores"
     assert describe_busy([Process(1, "bob", 1.0, "job", "", 0.1)]) == describe_busy(None) == ""
@@ -86,8 +91,12 @@ def test_a_look_that_takes_long_is_not_taken_again_soon(monkeypatch: pytest.Monk
     assert len(looks) == 1
 
 
-async def test_company_on_the_cores_is_told_while_a_run_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OtherProcesses, "describe", lambda self, supervisor: "bob 2 processes 3.1 cores")
+async def test_company_on_the_cores_is_told_while_a_run_goes_on(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        OtherProcesses, "describe", lambda self, supervisor: "bob 2 processes 3.1 cores"
+    )
     run_dir = make_run(root, started(is_alive=True), events.StateChanged(state="running"))
     async with opened(app_on(root), size=(100, 30)) as pilot:
         page = await open_run(pilot, run_dir)

@@ -65,7 +65,10 @@ async def test_no_line_ends_between_a_number_and_its_unit_at_any_width() -> None
         for width in (40, 32, 29, 23):
             pane.styles.width, pane.styles.height = width, 20
             await settle(pilot)
-            rows = ["".join(segment.text for segment in line)[2 : width - 2].rstrip() for line in rendered(app.screen)[1:19]]
+            rows = [
+                "".join(segment.text for segment in line)[2 : width - 2].rstrip()
+                for line in rendered(app.screen)[1:19]
+            ]
             assert " ".join(filter(None, rows[: rows.index("    x")])) == told[0]
             assert [row for row in rows if row[-1:].isdigit()] == []
             assert pane.lines_at(width - 4) == len([row for row in rows if row])

@@ -31,14 +31,20 @@ def draft_of(options: list[str], folder: Path) -> Draft:
         [*ARMS, "--repeat", "6", "--different-learning"],
     ],
 )
-def test_a_race_is_run_again_with_all_that_it_was_run_with(options: list[str], tmp_path: Path) -> None:
+def test_a_race_is_run_again_with_all_that_it_was_run_with(
+    options: list[str], tmp_path: Path
+) -> None:
     words = own_form.run_words(draft_of(options, tmp_path).text, tmp_path / "runs")
 
     assert words[: words.index("--root")] == ["tuilab", "ab", *options]
 
 
-def test_the_order_of_a_form_has_what_is_measured_and_whether_learning_may_differ(tmp_path: Path) -> None:
-    ordered = own_form.order(draft_of([*ARMS, "--measure", "memory", "--different-learning"], tmp_path).text, tmp_path)
+def test_the_order_of_a_form_has_what_is_measured_and_whether_learning_may_differ(
+    tmp_path: Path,
+) -> None:
+    ordered = own_form.order(
+        draft_of([*ARMS, "--measure", "memory", "--different-learning"], tmp_path).text, tmp_path
+    )
 
     assert ordered.command is not None
     assert (ordered.command.measure, ordered.command.has_guard) == ("memory", False)

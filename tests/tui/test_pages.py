@@ -91,19 +91,30 @@ async def test_what_has_the_focus_can_be_seen(
 
 
 @pytest.mark.parametrize("page", PAGES)
-async def test_regions_that_are_composed_alone_are_those_of_the_whole_screen(tmp_path: Path, page: str) -> None:
+async def test_regions_that_are_composed_alone_are_those_of_the_whole_screen(
+    tmp_path: Path, page: str
+) -> None:
     recorded("tour", tmp_path)
-    regions = {Region(0, 0, 120, 1), Region(3, 2, 50, 12), Region(57, 5, 5, 30), Region(110, 33, 10, 7)}
+    regions = {
+        Region(0, 0, 120, 1),
+        Region(3, 2, 50, 12),
+        Region(57, 5, 5, 30),
+        Region(110, 33, 10, 7),
+    }
     async with opened(tmp_path, *PAGES[page], size=(120, 40)) as pilot:
         screen = pilot.app.screen
         whole = cells((0, y, line) for y, line in enumerate(rendered(screen)))
 
         assert cells(rendered_parts(screen, regions)) == {
-            place: cell for place, cell in whole.items() if any(region.contains(*place) for region in regions)
+            place: cell
+            for place, cell in whole.items()
+            if any(region.contains(*place) for region in regions)
         }
 
 
-async def test_of_a_wide_character_no_half_is_composed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_a_wide_character_no_half_is_composed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     updates: list[object] = []
     async with opened(tmp_path, *PAGES["lab"], size=(120, 40)) as pilot:
         page = pilot.app.screen
@@ -115,7 +126,9 @@ async def test_of_a_wide_character_no_half_is_composed_alone(tmp_path: Path, mon
         assert {Region(0, 0, 120, 1)} in updates
 
 
-async def test_what_changes_behind_another_screen_paints_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_changes_behind_another_screen_paints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     updates: list[object] = []
     async with opened(tmp_path, size=(120, 40)) as pilot:
         lab = pilot.app.screen
@@ -153,13 +166,22 @@ def cells(parts: Iterable[Part]) -> dict[tuple[int, int], tuple[str, Style | Non
 def hostile_runs(root: Path) -> None:
     """Make two runs whose every text is hostile."""
     records: Callable[[], list[events.Event]] = lambda: [  # noqa: E731
-        started(title=HOSTILE, params={HOSTILE: HOSTILE}, changed=[HOSTILE], claims=[HOSTILE], scenario=HOSTILE, topic=HOSTILE),
+        started(
+            title=HOSTILE,
+            params={HOSTILE: HOSTILE},
+            changed=[HOSTILE],
+            claims=[HOSTILE],
+            scenario=HOSTILE,
+            topic=HOSTILE,
+        ),
         events.StateChanged(state="running", reason=HOSTILE),
         events.StageEntered(name=HOSTILE),
         events.Logged(s=0, v={HOSTILE: 1.0}, a=HOSTILE),
         events.Logged(s=1, v={HOSTILE: 2.0}, a=HOSTILE),
         events.TextShown(text=HOSTILE, title=HOSTILE),
-        events.ImageShown(title=HOSTILE, rows=1, cols=1, cells="AA==", low=0.0, high=1.0, arm=HOSTILE),
+        events.ImageShown(
+            title=HOSTILE, rows=1, cols=1, cells="AA==", low=0.0, high=1.0, arm=HOSTILE
+        ),
         events.ClaimNotTestable(text=HOSTILE + "2", needs=HOSTILE),
         events.GpuFound(uuid=HOSTILE, index=0, name=HOSTILE, slice=HOSTILE),
         events.XidReported(uuid=HOSTILE, xid=31),
@@ -176,10 +198,14 @@ def hostile_files(root: Path) -> None:
     """Put a run into the queue, and a calibration beside the folder of runs, whose every text is hostile."""
     text = HOSTILE.replace("\ud800", "")
     run, alive = "20270115T090000000Z-softmax-aaaaaa", identity(is_alive=True)
-    queue.enter(root, Ticket(run=run, name=text, devices=[text], supervisor=alive, place=0, since_ns=0))
+    queue.enter(
+        root, Ticket(run=run, name=text, devices=[text], supervisor=alive, place=0, since_ns=0)
+    )
     trials = {"trials": 1, "false": 0, "delays": 1, "seen": 1}
     gpu = {"name": text, "box": presence.host_name(), text: trials, "over 6 processes": trials}
-    Path(places.calibration_file()).write_text(json.dumps({f"GPU {text}": gpu, presence.host_name(): {text: trials}}))
+    Path(places.calibration_file()).write_text(
+        json.dumps({f"GPU {text}": gpu, presence.host_name(): {text: trials}})
+    )
 
 
 @pytest.mark.slow
@@ -193,7 +219,12 @@ async def test_hostile_text_is_inert_on_every_screen(
     hostile_runs(root)
     hostile_files(root)
     async with opened(root, *PAGES[page], size=size) as pilot:
-        links = [segment.style.link for line in rendered(pilot.app.screen) for segment in line if segment.style]
+        links = [
+            segment.style.link
+            for line in rendered(pilot.app.screen)
+            for segment in line
+            if segment.style
+        ]
 
         assert [line for line in text(pilot).split("\n") if UNSAFE.search(line)] == []
         assert {link for link in links if link} == set()

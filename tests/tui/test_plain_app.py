@@ -51,7 +51,9 @@ def renamed(tmp_path: Path) -> Path:
     shutil.copytree(INSTALLED, packages / "textual", ignore=shutil.ignore_patterns("__pycache__"))
     name_version(packages, textual_version.TESTED[-1])
     words = {word for owner, parts in PARTS.items() for word in [*re.split("[.:]", owner), *parts]}
-    private = {word for word in words if word.startswith("_") and not word.endswith("__")} - FOUND_BY_PREFIX
+    private = {
+        word for word in words if word.startswith("_") and not word.endswith("__")
+    } - FOUND_BY_PREFIX
     pattern = re.compile(rf"\b({'|'.join(sorted(private))})\b")
     for path in (packages / "textual").rglob("*.py"):
         path.write_text(pattern.sub(r"\1_renamed", path.read_text()))
@@ -90,7 +92,12 @@ def is_drawn_again_down_to_the_last_line(term: Terminal) -> bool:
 def visit_pages_and_quit(term: Terminal) -> None:
     """Open pages and dialogs, resize the terminal, draw again and quit."""
     count = len(catalog.load())
-    for keys, shown in (("?", "keys of lab"), ("h", "No runs yet."), ("/softmax", f" of {count} "), ("\x10", SEARCH)):
+    for keys, shown in (
+        ("?", "keys of lab"),
+        ("h", "No runs yet."),
+        ("/softmax", f" of {count} "),
+        ("\x10", SEARCH),
+    ):
         term.type(keys)
         term.wait_for(shown)
         leave(term, shown, f"Scenarios {count} ")
@@ -110,13 +117,17 @@ def test_screens_run_on_the_driver_of_a_future_textual(tmp_path: Path, future: P
 
 
 @pytest.mark.slow
-def test_screens_run_with_a_textual_whose_private_parts_have_other_names(tmp_path: Path, renamed: Path) -> None:
+def test_screens_run_with_a_textual_whose_private_parts_have_other_names(
+    tmp_path: Path, renamed: Path
+) -> None:
     with screens(tmp_path, renamed) as term:
         visit_pages_and_quit(term)
 
 
 @pytest.mark.slow
-def test_killed_screens_on_another_driver_give_the_terminal_back(tmp_path: Path, future: Path) -> None:
+def test_killed_screens_on_another_driver_give_the_terminal_back(
+    tmp_path: Path, future: Path
+) -> None:
     with screens(tmp_path, future) as term:
         term.process.kill()
 
@@ -125,8 +136,12 @@ def test_killed_screens_on_another_driver_give_the_terminal_back(tmp_path: Path,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGHUP, 0), (signal.SIGINT, 130)])
-def test_signal_ends_the_screens_on_another_driver(tmp_path: Path, future: Path, number: int, code: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 130), (signal.SIGHUP, 0), (signal.SIGINT, 130)]
+)
+def test_signal_ends_the_screens_on_another_driver(
+    tmp_path: Path, future: Path, number: int, code: int
+) -> None:
     with screens(tmp_path, future) as term:
         term.process.send_signal(number)
 
@@ -156,7 +171,9 @@ def test_suspended_screens_on_another_driver_come_back(tmp_path: Path, future: P
 
 
 @pytest.mark.slow
-def test_terminal_without_utf8_gets_only_ascii_from_another_driver(tmp_path: Path, future: Path) -> None:
+def test_terminal_without_utf8_gets_only_ascii_from_another_driver(
+    tmp_path: Path, future: Path
+) -> None:
     kind = {"TERM": "vt100", "LANG": "C", "LC_ALL": "C"}
     with screens(tmp_path, future, kind=kind) as term:
         term.type("q")
@@ -164,7 +181,9 @@ def test_terminal_without_utf8_gets_only_ascii_from_another_driver(tmp_path: Pat
         assert term.wait() == 0
         assert term.sent.isascii()
         assert b"\\u" not in term.sent
-        assert not re.search(rb"\x1b\[[0-9;]*3[0-9]m", term.sent), "a terminal without colours gets none"
+        assert not re.search(rb"\x1b\[[0-9;]*3[0-9]m", term.sent), (
+            "a terminal without colours gets none"
+        )
 
 
 def test_version_that_was_not_tested_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

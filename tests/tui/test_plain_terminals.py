@@ -15,8 +15,12 @@ GOOD = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
 COLOURED = re.compile(rb"\x1b\[[0-9;]*\b([34][0-8]|9[0-7]|10[0-7])\b[0-9;]*m")
 
 
-@pytest.mark.parametrize("kind", [{"NO_COLOR": "1"}, {"TERM": "vt100", "COLORTERM": ""}], ids=["NO_COLOR", "vt100"])
-def test_where_colours_are_not_wanted_or_not_there_none_is_sent(tmp_path: Path, kind: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "kind", [{"NO_COLOR": "1"}, {"TERM": "vt100", "COLORTERM": ""}], ids=["NO_COLOR", "vt100"]
+)
+def test_where_colours_are_not_wanted_or_not_there_none_is_sent(
+    tmp_path: Path, kind: dict[str, str]
+) -> None:
     with terminal(tmp_path, kind={**GOOD, **kind}) as term:
         term.wait_for("softmax", "quit", " cores")
         term.type("?")
@@ -28,7 +32,9 @@ def test_where_colours_are_not_wanted_or_not_there_none_is_sent(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"), [((), "Scenarios"), (("h",), "3 runs"), (("ctrl+p",), "open ")], ids=["lab", "history", "palette"]
+    ("keys", "words"),
+    [((), "Scenarios"), (("h",), "3 runs"), (("ctrl+p",), "open ")],
+    ids=["lab", "history", "palette"],
 )
 async def test_without_colours_the_chosen_line_is_underlined(
     root: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], words: str
@@ -39,7 +45,10 @@ async def test_without_colours_the_chosen_line_is_underlined(
     async with opened(root, *keys) as pilot:
         await shown(pilot, words)
         lines = rendered(pilot.app.screen)
-        styled = [[segment for segment in line if segment.style and segment.style.underline] for line in lines]
+        styled = [
+            [segment for segment in line if segment.style and segment.style.underline]
+            for line in lines
+        ]
 
     assert [line for line in styled if sum(segment.cell_length for segment in line) > 20] != []
 
@@ -48,7 +57,11 @@ async def test_without_colours_the_chosen_line_is_underlined(
     "kind",
     [
         {"TERM": "xterm-256color", "LANG": "C"},
-        *seldom({"TERM": "xterm-256color"}, {"TERM": "linux", "LANG": "C.UTF-8"}, {"TERM": "vt100", "LANG": "C.UTF-8"}),
+        *seldom(
+            {"TERM": "xterm-256color"},
+            {"TERM": "linux", "LANG": "C.UTF-8"},
+            {"TERM": "vt100", "LANG": "C.UTF-8"},
+        ),
     ],
     ids=str,
 )

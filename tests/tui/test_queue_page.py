@@ -23,7 +23,15 @@ def enter(root: Path, name: str, *, begun: bool = False, dead: bool = False) -> 
     assert me is not None
     if dead:
         me = msgspec.structs.replace(me, start=1)
-    ticket = Ticket(run=run, name=f"mine/{name}", devices=["cores"], supervisor=me, place=0.0, since_ns=0, has_begun=begun)
+    ticket = Ticket(
+        run=run,
+        name=f"mine/{name}",
+        devices=["cores"],
+        supervisor=me,
+        place=0.0,
+        since_ns=0,
+        has_begun=begun,
+    )
     queue.enter(root, ticket)
     return run
 
@@ -88,7 +96,9 @@ def test_what_was_lost_is_forgotten_after_a_question(root: Path) -> None:
         async with opened(app, "Q", "d", "n", "d", "y") as pilot:
             assert "No run is running, and no run is queued." in text(pilot)
             told = rendered(pilot.app.screen)[1]
-            assert not any(segment.style and segment.style.bold for segment in told)  # none is chosen
+            assert not any(
+                segment.style and segment.style.bold for segment in told
+            )  # none is chosen
 
     asyncio.run(main())
     assert queue.tickets(root) == []
@@ -110,7 +120,9 @@ def test_a_hostile_name_cannot_steer_the_screen(root: Path) -> None:
 
 def test_a_run_that_cannot_be_started_is_told(root: Path) -> None:
     app = app_on(root)
-    order = RunOrder(root=str(root), scenario="gone", topic="mine", title="", path="/nowhere/gone.py", params={})
+    order = RunOrder(
+        root=str(root), scenario="gone", topic="mine", title="", path="/nowhere/gone.py", params={}
+    )
 
     async def main() -> None:
         async with opened(app):
@@ -120,16 +132,32 @@ def test_a_run_that_cannot_be_started_is_told(root: Path) -> None:
     assert app.said == ["cannot read /nowhere/gone.py: No such file or directory"]
 
 
-async def test_a_run_that_is_queued_says_behind_whom_it_waits_as_the_queue_is_now(root: Path) -> None:
+async def test_a_run_that_is_queued_says_behind_whom_it_waits_as_the_queue_is_now(
+    root: Path,
+) -> None:
     app = app_on(root)
     first = enter(root, "first", begun=True)
     second = enter(root, "second")
-    run_dir = make_run(root, started(is_alive=True, scenario="third"), StateChanged(state="queued"), name="third", end="cccccc")
+    run_dir = make_run(
+        root,
+        started(is_alive=True, scenario="third"),
+        StateChanged(state="queued"),
+        name="third",
+        end="cccccc",
+    )
     me = presence.identify(os.getpid())
     assert me is not None
     queue.enter(
         root,
-        Ticket(run=run_dir.name, name="mine/third", devices=["cores"], supervisor=me, place=0.0, since_ns=0, has_begun=False),
+        Ticket(
+            run=run_dir.name,
+            name="mine/third",
+            devices=["cores"],
+            supervisor=me,
+            place=0.0,
+            since_ns=0,
+            has_begun=False,
+        ),
     )
     async with opened(app) as pilot:
         await open_run(pilot, run_dir)

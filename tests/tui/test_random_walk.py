@@ -21,7 +21,18 @@ from tuilab.tui.terminal.textual_parts import rendered
 KEYS = (
     *"hb?/jkgGznNlLotTB0mucfpreyxadR123+-[],.vKsyn ",
     *("\x10", "\x1b", "\r", "\t", "\x1b[Z", "\x04", "\x15", "\x03", "\x0c", "softmax", "\x7f"),
-    *("\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[1;2C", "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "\x1bOP"),
+    *(
+        "\x1b[A",
+        "\x1b[B",
+        "\x1b[C",
+        "\x1b[D",
+        "\x1b[1;2C",
+        "\x1b[5~",
+        "\x1b[6~",
+        "\x1b[H",
+        "\x1b[F",
+        "\x1bOP",
+    ),
 )
 SIZES = [(1, 1), (5, 2), (20, 5), (30, 10), (60, 20), (80, 24), (120, 40), (200, 50)]
 BURSTS = 150
@@ -39,7 +50,9 @@ def bursts(seed: int) -> Iterator[tuple[str, tuple[int, int] | None]]:
     chance = random.Random(seed)
     for _ in range(BURSTS):
         count = chance.choice((1, 1, 2, 5, 20))
-        typed = "".join(chance.choice(KEYS) if chance.random() < 0.8 else mouse(chance) for _ in range(count))
+        typed = "".join(
+            chance.choice(KEYS) if chance.random() < 0.8 else mouse(chance) for _ in range(count)
+        )
         yield typed, chance.choice(SIZES) if chance.random() < 0.15 else None
 
 
@@ -59,8 +72,12 @@ def test_no_burst_of_keys_clicks_and_sizes_ends_the_screens(tmp_path: Path, seed
             if size:
                 term.resize(*size)
         term.resize(100, 30)
-        while term.process.poll() is None:  # what was typed last may swallow a key: an escape and a bracket begin a sequence
-            term.process.send_signal(signal.SIGCONT)  # the palette stops them, too, and no key reaches them then
+        while (
+            term.process.poll() is None
+        ):  # what was typed last may swallow a key: an escape and a bracket begin a sequence
+            term.process.send_signal(
+                signal.SIGCONT
+            )  # the palette stops them, too, and no key reaches them then
             term.type("\x11")
             with contextlib.suppress(TimeoutExpired):
                 term.wait(1)
@@ -82,7 +99,9 @@ async def test_a_filter_that_is_opened_again_at_once_is_the_new_one(root: Path) 
         await pilot.press("slash", "a", "escape", "slash", *"softmax")
         await settle(pilot)
 
-        assert pilot.app.focused is not None and getattr(pilot.app.focused, "value", "") == "softmax"
+        assert (
+            pilot.app.focused is not None and getattr(pilot.app.focused, "value", "") == "softmax"
+        )
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -104,8 +123,14 @@ async def test_enter_after_the_filter_closes_runs_what_was_found(
         assert [order.scenario for order in app.ordered] == ["other"]
 
 
-@pytest.mark.parametrize("keys", [(), ("f",), ("c",), ("h",), ("h", "enter"), ("h", "m", "j", "m", "c"), ("b",)], ids="".join)
-async def test_every_page_is_drawn_in_a_window_of_a_few_characters(root: Path, keys: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "keys",
+    [(), ("f",), ("c",), ("h",), ("h", "enter"), ("h", "m", "j", "m", "c"), ("b",)],
+    ids="".join,
+)
+async def test_every_page_is_drawn_in_a_window_of_a_few_characters(
+    root: Path, keys: tuple[str, ...]
+) -> None:
     for name in ("tour", "not-a-number"):
         recorded(name, root)
     async with opened(app_on(root), size=(80, 24)) as pilot:

@@ -12,7 +12,17 @@ from textual.screen import Screen
 
 from tests.tui.made_up import FAST, finished, make_run, started, write
 from tests.tui.pictures import recorded
-from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, said, settle, text
+from tests.tui.screens import (
+    NotingDesk,
+    ShownApp,
+    app_on,
+    open_run,
+    opened,
+    press,
+    said,
+    settle,
+    text,
+)
 from tests.tui.test_help_page import hits
 from tests.tui.test_queue_page import enter
 from tuilab.engine import launch, spare
@@ -57,10 +67,21 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ShownApp:
     make_run(root, started(is_alive=True), StateChanged(state="running"), at_s=1.9e9, end="cccccc")
     enter(root, "one")
     enter(root, "three")
-    for module, name in ((launch, "start"), (launch, "stop"), (spare, "prepare"), (editor, "run"), (editor, "command")):
+    for module, name in (
+        (launch, "start"),
+        (launch, "stop"),
+        (spare, "prepare"),
+        (editor, "run"),
+        (editor, "command"),
+    ):
         monkeypatch.setattr(module, name, _never(name))
     folder = write(tmp_path / "scenarios", fast=FAST)
-    return app_on(root, settings.Settings(scenario="fast", has_seen_hint=True), folders=[str(folder)], is_read_only=True)
+    return app_on(
+        root,
+        settings.Settings(scenario="fast", has_seen_hint=True),
+        folders=[str(folder)],
+        is_read_only=True,
+    )
 
 
 def _never(what: str) -> Callable[..., None]:
@@ -72,7 +93,9 @@ def _never(what: str) -> Callable[..., None]:
 
 def files(folder: Path) -> dict[str, tuple[int, int]]:
     """Return every file below a folder, with its size and when it was written."""
-    return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")}
+    return {
+        str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")
+    }
 
 
 async def back_to(page: Screen[Any], pilot: "Pilot[int]") -> None:
@@ -87,12 +110,19 @@ async def back_to(page: Screen[Any], pilot: "Pilot[int]") -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-async def test_no_key_of_any_screen_changes_anything(app: ShownApp, tmp_path: Path, page: str) -> None:
+async def test_no_key_of_any_screen_changes_anything(
+    app: ShownApp, tmp_path: Path, page: str
+) -> None:
     before = files(tmp_path)
     async with opened(app, *PAGES[page]) as pilot:
         assert isinstance(app.screen, Page)
         places = [*app.screen.places(), "everywhere"]
-        every = [key for place in places for key in KEYS[place] if key.key not in _LEAVE | {"ctrl+p", "escape"}]
+        every = [
+            key
+            for place in places
+            for key in KEYS[place]
+            if key.key not in _LEAVE | {"ctrl+p", "escape"}
+        ]
         offered, refused = {key.key for key in app.screen.keys_now()}, []
         page_, focused = app.screen, app.focused
         for key in dict.fromkeys(key.key for key in every):
@@ -109,16 +139,25 @@ async def test_no_key_of_any_screen_changes_anything(app: ShownApp, tmp_path: Pa
 
 
 @pytest.mark.parametrize("page", PAGES)
-async def test_keys_that_would_change_something_are_not_offered_and_pressed_say_one_sentence(app: ShownApp, page: str) -> None:
+async def test_keys_that_would_change_something_are_not_offered_and_pressed_say_one_sentence(
+    app: ShownApp, page: str
+) -> None:
     async with opened(app, *PAGES[page], size=(200, 50)) as pilot:
         assert isinstance(app.screen, Page)
         places = app.screen.places()
         offered = {(key.key, key.action) for key in app.screen.keys_now()}
-        denied = [key for place in places for key in KEYS[place] if key.action and is_change(key.action)]
+        denied = [
+            key for place in places for key in KEYS[place] if key.action and is_change(key.action)
+        ]
         footer = app.screen.query_one(KeyBar).render()
         told = []
         for key in denied:
-            if any(other.key == key.key for place in places[:1] for other in KEYS[place] if other is not key):
+            if any(
+                other.key == key.key
+                for place in places[:1]
+                for other in KEYS[place]
+                if other is not key
+            ):
                 continue  # what has the focus takes the key for something else
             app.said.clear()
             app.clear_notifications()
@@ -129,7 +168,11 @@ async def test_keys_that_would_change_something_are_not_offered_and_pressed_say_
         help_text = text(pilot)
 
     assert offered & {(key.key, key.action) for key in denied} == set()
-    assert all(f" {key.word} " not in f" {footer} " for key in denied if key.is_in_footer and key.word not in ("open",))
+    assert all(
+        f" {key.word} " not in f" {footer} "
+        for key in denied
+        if key.is_in_footer and key.word not in ("open",)
+    )
     assert [key.help for key in denied if key.help in help_text] == []
     assert set(told) == ({(READ_ONLY,)} if told else set())
 
@@ -141,9 +184,14 @@ def test_every_action_that_changes_something_is_one_that_a_key_has() -> None:
     assert [key.action for key in BY_NAME if is_change(key.action)] == []
 
 
-@pytest.mark.parametrize("place", ["running run", "failed run", "finished run", "topic", "lesson", "running run in the list"])
+@pytest.mark.parametrize(
+    "place",
+    ["running run", "failed run", "finished run", "topic", "lesson", "running run in the list"],
+)
 def test_a_key_that_is_only_told_changes_what_that_of_its_screen_does(place: str) -> None:
-    screen = {"topic": "lab", "lesson": "lab", "running run in the list": "history"}.get(place, "run")
+    screen = {"topic": "lab", "lesson": "lab", "running run in the list": "history"}.get(
+        place, "run"
+    )
     found = [key.key for key in KEYS[place] if changes(key, [place, screen])]
 
     assert found == {
@@ -154,7 +202,9 @@ def test_a_key_that_is_only_told_changes_what_that_of_its_screen_does(place: str
 
 @pytest.mark.parametrize("page", PAGES)
 async def test_the_palette_offers_nothing_that_changes_anything(app: ShownApp, page: str) -> None:
-    changing = [key.help for keys in KEYS.values() for key in keys if key.action and is_change(key.action)]
+    changing = [
+        key.help for keys in KEYS.values() for key in keys if key.action and is_change(key.action)
+    ]
     async with opened(app, *PAGES[page]) as pilot:
         offered = await hits(Commands(pilot.app.screen))
         found = await hits(Commands(pilot.app.screen), "run fast")
@@ -164,10 +214,14 @@ async def test_the_palette_offers_nothing_that_changes_anything(app: ShownApp, p
 
 
 @pytest.mark.slow
-async def test_every_command_of_the_palette_leaves_everything_as_it_is(app: ShownApp, tmp_path: Path) -> None:
+async def test_every_command_of_the_palette_leaves_everything_as_it_is(
+    app: ShownApp, tmp_path: Path
+) -> None:
     async with opened(app, "h") as pilot:
         before, page = files(tmp_path), pilot.app.screen
-        names = [key.key for key, _ in (await opened_palette(page)).commands() if key.key not in _LEAVE]
+        names = [
+            key.key for key, _ in (await opened_palette(page)).commands() if key.key not in _LEAVE
+        ]
         for name in names:
             palette = await opened_palette(page)  # a palette runs one command
             commands = {key.key: command for key, command in palette.commands()}
@@ -200,7 +254,9 @@ async def test_enter_among_past_runs_opens_one(app: ShownApp) -> None:
         assert isinstance(pilot.app.screen, RunPage)
 
 
-async def test_the_screen_says_that_it_is_read_only_and_a_click_on_the_footer_is_a_key(app: ShownApp) -> None:
+async def test_the_screen_says_that_it_is_read_only_and_a_click_on_the_footer_is_a_key(
+    app: ShownApp,
+) -> None:
     async with opened(app, "h", size=(80, 24)) as pilot:
         first, *_, last = text(pilot).splitlines()
         await pilot.click(KeyBar, offset=(last.index("mark"), 0))
@@ -230,7 +286,9 @@ async def test_nothing_is_kept_when_the_screens_are_left(app: ShownApp, tmp_path
     assert not os.path.exists(tmp_path / "state")
 
 
-def test_settings_of_the_first_versions_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_the_first_versions_stay_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     old = tmp_path / "screens.json"
     old.write_text('{"theme": "tuilab-light"}')

@@ -11,7 +11,19 @@ import pytest
 from tests.seldom import seldom
 from tests.tui.made_up import FAST, finished, judged, make_run, started, write
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
-from tests.tui.screens import NotingDesk, ShownApp, app_on, eventually, open_run, opened, press, said, settle, shown, text
+from tests.tui.screens import (
+    NotingDesk,
+    ShownApp,
+    app_on,
+    eventually,
+    open_run,
+    opened,
+    press,
+    said,
+    settle,
+    shown,
+    text,
+)
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.picture import Picture
@@ -52,7 +64,9 @@ SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", ["tour", "not-a-number", "crash-in-the-third-repeat"])
 @pytest.mark.first(4)
-async def test_a_recorded_run_looks_as_it_should(tmp_path: Path, name: str, size: tuple[int, int]) -> None:
+async def test_a_recorded_run_looks_as_it_should(
+    tmp_path: Path, name: str, size: tuple[int, int]
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=size) as pilot:
         await open_run(pilot, recorded(name, tmp_path))
@@ -62,7 +76,9 @@ async def test_a_recorded_run_looks_as_it_should(tmp_path: Path, name: str, size
 
 @pytest.mark.parametrize("colours", COLOURS)
 @pytest.mark.first(2)
-async def test_the_words_are_the_same_in_every_depth_of_colour(tmp_path: Path, colours: str) -> None:
+async def test_the_words_are_the_same_in_every_depth_of_colour(
+    tmp_path: Path, colours: str
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(120, 40)) as pilot:
         await open_run(pilot, recorded("tour", tmp_path))
@@ -76,14 +92,24 @@ async def test_the_words_are_the_same_in_every_depth_of_colour(tmp_path: Path, c
 def figures(root: Path) -> Path:
     """Make a run that shows what can be shown besides curves, over steps up to a thousand."""
     began = {"worker 0": 0.0, "worker 1": 0.01}
-    loads = [SpanShown(lane=lane, began=at, ended=at + 0.04, name="loads", arm="2 workers") for lane, at in began.items()]
+    loads = [
+        SpanShown(lane=lane, began=at, ended=at + 0.04, name="loads", arm="2 workers")
+        for lane, at in began.items()
+    ]
     return make_run(
         root,
         started(scenario="shown", topic="mine"),
         AxesNamed(metric="backward_ms", x="rows", log="xy"),
-        *(Logged(s=rows, v={"backward_ms": rows**2 / 1e3}, a="index") for rows in (1, 10, 100, 1000)),
+        *(
+            Logged(s=rows, v={"backward_ms": rows**2 / 1e3}, a="index")
+            for rows in (1, 10, 100, 1000)
+        ),
         BarsShown(title="largest logit", names=["float32", "float16"], values=[88.72, 11.0859]),
-        TableShown(title="calls", head=["call", "raises"], rows=[["a + b", "sizes 2 and 4 must match"], ["x @ y", ""]]),
+        TableShown(
+            title="calls",
+            head=["call", "raises"],
+            rows=[["a + b", "sizes 2 and 4 must match"], ["x @ y", ""]],
+        ),
         *loads,
         SpanShown(lane="loop", began=0.04, ended=0.05, name="trains", arm="2 workers"),
         StateChanged(state="succeeded"),
@@ -99,7 +125,9 @@ async def test_figures_stand_beside_the_first_chart(tmp_path: Path, size: tuple[
         compare(f"run-figures-{size[0]}x{size[1]}", text_of(picture(app)))
 
 
-async def test_a_logarithmic_x_axis_is_changed_by_a_key_and_its_cursor_stays_at_its_point(tmp_path: Path) -> None:
+async def test_a_logarithmic_x_axis_is_changed_by_a_key_and_its_cursor_stays_at_its_point(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:
         await open_run(pilot, figures(tmp_path))
@@ -113,7 +141,9 @@ async def test_a_logarithmic_x_axis_is_changed_by_a_key_and_its_cursor_stays_at_
         assert not chart.is_log_x
 
 
-async def test_without_utf8_everything_is_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_utf8_everything_is_ascii(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LC_ALL", "C")
     app = app_on(tmp_path)
     async with opened(app, size=(120, 40)) as pilot:
@@ -124,7 +154,9 @@ async def test_without_utf8_everything_is_ascii(tmp_path: Path, monkeypatch: pyt
         compare("run-tour-120x40-ascii", drawn)
 
 
-async def test_a_claim_in_wide_characters_stands_beside_its_mark_at_every_width(tmp_path: Path) -> None:
+async def test_a_claim_in_wide_characters_stands_beside_its_mark_at_every_width(
+    tmp_path: Path,
+) -> None:
     claim = "随机数 稳定写法与参照写法相差不超过百万分之一"
     async with opened(app_on(tmp_path), size=(60, 20)) as pilot:
         await open_run(pilot, finished(tmp_path, {claim: "SUPPORTED"}))
@@ -184,7 +216,9 @@ async def test_each_chart_is_drawn_once_for_a_record_and_once_for_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = app_on(tmp_path)
-    run_dir = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"), at_s=time.time())
+    run_dir = make_run(
+        tmp_path, started(is_alive=True), StateChanged(state="running"), at_s=time.time()
+    )
     journal = Writer(run_dir / "journal" / "worker-0.jsonl")
     for step in range(30):
         journal.append(Logged(s=step, v={"loss": 1.0 / (step + 1), "x": float(step)}))
@@ -199,7 +233,11 @@ async def test_each_chart_is_drawn_once_for_a_record_and_once_for_a_key(
         monkeypatch.setattr("tuilab.tui.widgets.chart.draw", draw_and_note)
         counts = {}
         journal.append(Logged(s=30, v={"loss": 0.01, "x": 30.0}))
-        await eventually(pilot, lambda: page.source.summary.series["loss", "", "worker-0"].count == 31, "the last record")
+        await eventually(
+            pilot,
+            lambda: page.source.summary.series["loss", "", "worker-0"].count == 31,
+            "the last record",
+        )
         counts["a record"], drawn[:] = sorted(drawn), []
         for press in ("left", "left", "plus", "o", "t"):
             await pilot.press(press)
@@ -218,7 +256,9 @@ async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> No
         await pilot.press("n")
         await pilot.pause()
 
-        assert 7.0 in [pane.chart.cursor for pane in page.query(ChartPane)]  # 2 squared seven times is more than a float32
+        assert 7.0 in [
+            pane.chart.cursor for pane in page.query(ChartPane)
+        ]  # 2 squared seven times is more than a float32
 
 
 @pytest.mark.parametrize("key", ["tab", *seldom("shift+tab")])
@@ -293,9 +333,16 @@ async def test_a_run_whose_supervisor_is_gone_is_said_to_be_lost(tmp_path: Path)
         assert "! lost" in text(pilot).splitlines()[0]
 
 
-async def test_again_is_the_form_of_the_file_that_was_run_where_it_is_in_no_folder(tmp_path: Path) -> None:
+async def test_again_is_the_form_of_the_file_that_was_run_where_it_is_in_no_folder(
+    tmp_path: Path,
+) -> None:
     file = write(tmp_path / "own", fast=FAST) / "mine" / "fast.py"
-    about: dict[str, Any] = {"topic": "mine", "params": {"rows": 5}, "changed": ["rows"], "argv": ["run", str(file)]}
+    about: dict[str, Any] = {
+        "topic": "mine",
+        "params": {"rows": 5},
+        "changed": ["rows"],
+        "argv": ["run", str(file)],
+    }
     run_dir = finished(tmp_path / "runs", {"a": "SUPPORTED"}, name="fast", **about)
     app = app_on(tmp_path / "runs")
     async with opened(app, size=(120, 40)) as pilot:
@@ -328,7 +375,9 @@ async def test_a_run_that_somebody_deleted_is_told_once_and_has_no_output(tmp_pa
         assert len(said(pilot)) == 1  # it stands there yet, and no pager was opened
 
 
-async def test_a_run_that_is_deleted_while_it_goes_on_is_shown_so_and_cannot_be_stopped(root: Path) -> None:
+async def test_a_run_that_is_deleted_while_it_goes_on_is_shown_so_and_cannot_be_stopped(
+    root: Path,
+) -> None:
     run_dir = make_run(root, started(is_alive=True), StateChanged(state="running"))
     async with opened(app_on(root), size=(80, 24)) as pilot:
         page = await open_run(pilot, run_dir)
@@ -343,7 +392,9 @@ async def test_a_run_that_is_deleted_while_it_goes_on_is_shown_so_and_cannot_be_
         assert said(pilot)[-1] == "this run is not running: deleted"
 
 
-async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_screen(tmp_path: Path) -> None:
+async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_screen(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path / "runs")
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await settle(pilot)
@@ -357,7 +408,9 @@ async def test_what_is_told_stands_in_one_line_above_the_keys_and_goes_with_its_
         assert "sentence" not in text(pilot)
 
 
-async def test_history_and_queue_are_reached_from_a_run_by_the_keys_of_the_lab(tmp_path: Path) -> None:
+async def test_history_and_queue_are_reached_from_a_run_by_the_keys_of_the_lab(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:
         page = await open_run(pilot, finished(tmp_path, {"a": "SUPPORTED"}))
@@ -369,23 +422,38 @@ async def test_history_and_queue_are_reached_from_a_run_by_the_keys_of_the_lab(t
 
 
 async def test_a_run_with_a_nan_says_so_at_its_head_though_it_succeeded(tmp_path: Path) -> None:
-    values = [Logged(s=step, v={"grad": value}) for step, value in enumerate((1.0, float("nan"), float("inf")))]
+    values = [
+        Logged(s=step, v={"grad": value})
+        for step, value in enumerate((1.0, float("nan"), float("inf")))
+    ]
     run_dir = make_run(tmp_path, started(), *values, StateChanged(state="succeeded"))
     async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
         await open_run(pilot, run_dir)
         assert "✓ succeeded  NaN/Inf in grad" in text(pilot).split("\n")[0]
 
 
-async def test_what_stands_against_a_claim_comes_first_and_one_without_verdict_says_why(tmp_path: Path) -> None:
+async def test_what_stands_against_a_claim_comes_first_and_one_without_verdict_says_why(
+    tmp_path: Path,
+) -> None:
     names = ["holds", "no", "never judged"]
-    run_dir = finished(tmp_path, {"holds": "SUPPORTED", "no": "REFUTED"}, state="failed", claims=names, claim_keys=["", "", ""])
+    run_dir = finished(
+        tmp_path,
+        {"holds": "SUPPORTED", "no": "REFUTED"},
+        state="failed",
+        claims=names,
+        claim_keys=["", "", ""],
+    )
     async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
         page = await open_run(pilot, run_dir)
         claims = page.panes.named("claims")
         assert claims is not None
         lines = [line.strip() for line in claims.as_text().splitlines()]
 
-        assert [line for line in lines if line.startswith(("✗", "✓", "…"))] == ["✗ no  refuted", "✓ holds", "… never judged"]
+        assert [line for line in lines if line.startswith(("✗", "✓", "…"))] == [
+            "✗ no  refuted",
+            "✓ holds",
+            "… never judged",
+        ]
         assert " ".join(lines).endswith("never judged not judged: the run ended early (failed)")
 
 
@@ -404,7 +472,9 @@ async def test_what_the_lesson_says_to_try_next_is_a_key_away(tmp_path: Path) ->
         assert lab.draft is not None and lab.draft.given == {"tied": 1000}
 
 
-async def test_a_drawing_in_the_notes_keeps_its_columns_and_prose_is_wrapped(tmp_path: Path) -> None:
+async def test_a_drawing_in_the_notes_keeps_its_columns_and_prose_is_wrapped(
+    tmp_path: Path,
+) -> None:
     drawn = f"worker 0   {'#' * 90}\nworker 1   {'T' * 90}"
     prose = "a sentence that is longer than a pane on a small screen, and so goes on below itself"
     run_dir = make_run(
@@ -419,7 +489,11 @@ async def test_a_drawing_in_the_notes_keeps_its_columns_and_prose_is_wrapped(tmp
         notes = page.panes.named("notes")
         assert notes is not None
         notes.focus()
-        lines = [line.strip("│ ") for line in text(pilot).splitlines() if "worker" in line or "###" in line or "TTT" in line]
+        lines = [
+            line.strip("│ ")
+            for line in text(pilot).splitlines()
+            if "worker" in line or "###" in line or "TTT" in line
+        ]
 
         assert [line.split()[:2] for line in lines] == [["worker", "0"], ["worker", "1"]]
         assert all("…" in line for line in lines)
@@ -427,19 +501,25 @@ async def test_a_drawing_in_the_notes_keeps_its_columns_and_prose_is_wrapped(tmp
 
 async def test_what_the_run_had_already_is_not_offered_to_be_tried(tmp_path: Path) -> None:
     async with opened(app_on(tmp_path), size=(120, 40)) as pilot:
-        await open_run(pilot, finished(tmp_path, {"a": "SUPPORTED"}, params={"tied": 1000}, changed=["tied"]))
+        await open_run(
+            pilot, finished(tmp_path, {"a": "SUPPORTED"}, params={"tied": 1000}, changed=["tied"])
+        )
 
         assert "1 --tied 1000" not in text(pilot) and "--tied 1000" in text(pilot)
 
 
-async def test_the_lab_behind_the_run_that_is_shown_first_is_at_its_scenario(tmp_path: Path) -> None:
+async def test_the_lab_behind_the_run_that_is_shown_first_is_at_its_scenario(
+    tmp_path: Path,
+) -> None:
     desk = NotingDesk(tmp_path, [], Settings(scenario="xyy", has_seen_hint=True))
     async with opened(ShownApp(desk, finished(tmp_path, {"a": "SUPPORTED"})), "escape") as pilot:
         assert isinstance(pilot.app.screen, LabPage)
         assert pilot.app.screen.scenario is not None and pilot.app.screen.scenario.id == "softmax"
 
 
-async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp_path: Path) -> None:
+async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(120, 40)) as pilot:
         page = await open_run(pilot, recorded("tour", tmp_path))
@@ -462,7 +542,9 @@ async def test_the_pane_that_had_the_focus_and_its_zoom_are_kept_until_reset(tmp
 
 
 @pytest.mark.parametrize("is_top", [True, False])
-async def test_a_run_opens_at_its_top_whatever_pane_had_the_focus_in_another(tmp_path: Path, *, is_top: bool) -> None:
+async def test_a_run_opens_at_its_top_whatever_pane_had_the_focus_in_another(
+    tmp_path: Path, *, is_top: bool
+) -> None:
     run = recorded("tour", tmp_path)
     async with opened(app_on(tmp_path), size=(80, 24)) as pilot:
         panes = (await open_run(pilot, run)).panes
@@ -476,7 +558,9 @@ async def test_a_run_opens_at_its_top_whatever_pane_had_the_focus_in_another(tmp
         assert page.focused is (page.panes.every[0] if is_top else None)
 
 
-async def test_tab_goes_from_pane_to_pane_while_one_fills_the_screen_and_escape_gives_it_back(tmp_path: Path) -> None:
+async def test_tab_goes_from_pane_to_pane_while_one_fills_the_screen_and_escape_gives_it_back(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:
         page = await open_run(pilot, recorded("tour", tmp_path))
@@ -505,13 +589,23 @@ async def test_the_stage_of_the_moment_under_the_cursor_is_marked(tmp_path: Path
         assert t is not None
         output = page.panes.named("output")
         assert isinstance(output, OutputPane)
-        assert output.stage_at_cursor == max(number for number, stage in enumerate(stages) if stage.t <= t)
+        assert output.stage_at_cursor == max(
+            number for number, stage in enumerate(stages) if stage.t <= t
+        )
 
 
-async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_over(tmp_path: Path) -> None:
+async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_over(
+    tmp_path: Path,
+) -> None:
     app = app_on(tmp_path)
     over = finished(tmp_path, {"a": "SUPPORTED"}, name="nobody", end="aaaaaa")
-    going = make_run(tmp_path, started(is_alive=True), StateChanged(state="running"), at_s=time.time(), end="bbbbbb")
+    going = make_run(
+        tmp_path,
+        started(is_alive=True),
+        StateChanged(state="running"),
+        at_s=time.time(),
+        end="bbbbbb",
+    )
     async with opened(app, size=(120, 40)) as pilot:
         told = []
         for run_dir in (over, going):
@@ -524,10 +618,22 @@ async def test_the_keys_of_a_run_that_goes_on_are_others_than_of_one_that_is_ove
         assert told[1].startswith("s stop  space freeze  z zoom")
 
 
-async def test_a_run_that_went_to_the_cpu_though_there_is_a_gpu_says_so_on_its_first_line(tmp_path: Path) -> None:
+async def test_a_run_that_went_to_the_cpu_though_there_is_a_gpu_says_so_on_its_first_line(
+    tmp_path: Path,
+) -> None:
     notice = "this ran on the CPU, although the machine has a GPU"
-    facts = {"wanted": "auto", "chosen": "cpu", "why": "torch cannot use the GPU", "notice": f"{notice}: torch is a build"}
-    make_run(tmp_path, started(), EnvironmentRecorded(part="device", facts=facts), StateChanged(state="succeeded"))
+    facts = {
+        "wanted": "auto",
+        "chosen": "cpu",
+        "why": "torch cannot use the GPU",
+        "notice": f"{notice}: torch is a build",
+    }
+    make_run(
+        tmp_path,
+        started(),
+        EnvironmentRecorded(part="device", facts=facts),
+        StateChanged(state="succeeded"),
+    )
 
     async with opened(tmp_path, "h", "enter", size=(140, 40)) as pilot:
         assert notice in text(pilot)
@@ -535,18 +641,24 @@ async def test_a_run_that_went_to_the_cpu_though_there_is_a_gpu_says_so_on_its_f
 
 async def test_an_error_of_a_gpu_is_a_notice_on_the_run(tmp_path: Path) -> None:
     gpu = GpuFound(uuid="GPU-a", index=1, name="H100")
-    run_dir = make_run(tmp_path, started(), gpu, XidReported(uuid="GPU-a", xid=31), StateChanged(state="failed"))
+    run_dir = make_run(
+        tmp_path, started(), gpu, XidReported(uuid="GPU-a", xid=31), StateChanged(state="failed")
+    )
     notice = "GPU 1 reported Xid 31 (a kernel used an invalid memory address)"
     subject = read_subject(run_dir)
 
     async with opened(tmp_path, "h", "enter", size=(140, 40)) as pilot:
         assert notice in text(pilot)
     style = Style()
-    assert f"notice: {notice}" in render(subject.summary, subject.state, run_dir, style, 100, has_chart=False)
+    assert f"notice: {notice}" in render(
+        subject.summary, subject.state, run_dir, style, 100, has_chart=False
+    )
     assert f"{notice}." in gaps(subject)
 
 
-GIVEN = EnvironmentRecorded(part="cuda", facts={"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": "u1"})
+GIVEN = EnvironmentRecorded(
+    part="cuda", facts={"devices": [{"uuid": "u0"}, {"uuid": "u1"}], "chosen": "u1"}
+)
 TWO_GPUS = [GpuFound(uuid=f"GPU-u{n}", index=n, name="H100", bytes_total=80 << 30) for n in (0, 1)]
 
 
@@ -561,8 +673,14 @@ def busy_gpu() -> list[Any]:
     readings = []
     for second in range(31):
         hot = 10 <= second < 20
-        values = {"busy_percent": 97.0, "power_w": 20.0 * second, "sm_mhz": 1410.0 if hot else 1980.0}
-        reading = sampled(u1={**values, "temperature_c": 40.0 + second, "throttle_mask": 0x20 if hot else 0x1})
+        values = {
+            "busy_percent": 97.0,
+            "power_w": 20.0 * second,
+            "sm_mhz": 1410.0 if hot else 1980.0,
+        }
+        reading = sampled(
+            u1={**values, "temperature_c": 40.0 + second, "throttle_mask": 0x20 if hot else 0x1}
+        )
         reading.gpus_asked = {"GPU-u1": time.monotonic_ns() + second * 10**9}
         readings.append(reading)
     return [*TWO_GPUS, GIVEN, alice, *readings, StateChanged(state="succeeded")]
@@ -580,17 +698,36 @@ async def test_a_gpu_of_the_run_has_a_pane_with_what_it_did_what_held_it_and_who
         await pilot.pause()
         zoomed = text(pilot)
 
-    for word in ("GPU 1 H100", "busy", "97 %", "power", "600 W", "clock", "1980 MHz", "heat", "70 °C", "held", "██", "others"):
+    for word in (
+        "GPU 1 H100",
+        "busy",
+        "97 %",
+        "power",
+        "600 W",
+        "clock",
+        "1980 MHz",
+        "heat",
+        "70 °C",
+        "held",
+        "██",
+        "others",
+    ):
         assert word in shown
     assert "throttled: software thermal slowdown 10 s" in zoomed
     assert "others alice (pid 4711) 3 GiB" in zoomed and "others on GPU 1: alice" in shown
 
 
-async def test_a_gpu_that_is_lost_is_told_first_of_all_on_a_small_screen_too(tmp_path: Path) -> None:
+async def test_a_gpu_that_is_lost_is_told_first_of_all_on_a_small_screen_too(
+    tmp_path: Path,
+) -> None:
     notice = EnvironmentRecorded(
-        part="device", facts={"wanted": "auto", "chosen": "cuda:1", "notice": "passed over: " + "x" * 80}
+        part="device",
+        facts={"wanted": "auto", "chosen": "cuda:1", "notice": "passed over: " + "x" * 80},
     )
-    lost = [XidReported(uuid="GPU-u1", xid=79), Unavailable(what="GPU-u1", reason="GPU is lost after Xid 79")]
+    lost = [
+        XidReported(uuid="GPU-u1", xid=79),
+        Unavailable(what="GPU-u1", reason="GPU is lost after Xid 79"),
+    ]
     *before, end = busy_gpu()
     make_run(tmp_path, started(), notice, *before, *lost, end)
 
@@ -608,8 +745,12 @@ async def test_a_gpu_that_is_not_the_runs_has_no_pane(tmp_path: Path) -> None:
         assert "1980 MHz" not in text(pilot) and "  2 other GPUs: d ─" in text(pilot)
 
 
-async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tmp_path: Path) -> None:
-    readings = sampled(u0={"memory_used_bytes": float(70 << 30)}, u1={"memory_used_bytes": float(3 << 30)})
+async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(
+    tmp_path: Path,
+) -> None:
+    readings = sampled(
+        u0={"memory_used_bytes": float(70 << 30)}, u1={"memory_used_bytes": float(3 << 30)}
+    )
     held = GpuHeld(uuid="u1", allocated_bytes=1 << 30, reserved_bytes=2 << 30)
     make_run(tmp_path, started(), *TWO_GPUS, GIVEN, readings, held, StateChanged(state="succeeded"))
 
@@ -619,7 +760,10 @@ async def test_memory_is_that_of_the_gpu_of_the_run_and_a_key_adds_the_others(tm
         await pilot.pause()
         every = text(pilot)
 
-    assert "memory, GPU 1 ─" in own and "A device 3 GiB      B reserved 2 GiB      C allocated 1 GiB" in own
+    assert (
+        "memory, GPU 1 ─" in own
+        and "A device 3 GiB      B reserved 2 GiB      C allocated 1 GiB" in own
+    )
     assert "D processes 1 GiB" in own and "peak of device 3 GiB" in own
     assert "1 other GPU: d" in own and "d all GPUs" in own
     assert "70 GiB" not in own and "GPU 0 device 70 GiB" in every

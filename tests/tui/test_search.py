@@ -23,7 +23,9 @@ from tuilab.tui.widgets.search import Searched
 def printing(root: Path, lines: int = 150) -> Path:
     """Make a run that has printed lines, two of which have a needle."""
     run_dir = finished(root, {})
-    printed = [f"\x1b[31mstep\x1b[0m {number}{' Needle' * (number in (20, 90))}" for number in range(lines)]
+    printed = [
+        f"\x1b[31mstep\x1b[0m {number}{' Needle' * (number in (20, 90))}" for number in range(lines)
+    ]
     (run_dir / "stdout.log").write_text("\n".join(printed) + "\n")
     return run_dir
 
@@ -79,13 +81,16 @@ async def test_words_are_found_in_the_code_and_in_the_lesson(
 ) -> None:
     folder = write(tmp_path / "scenarios", fast=FAST)
     monkeypatch.setattr(catalog, "scenario_dirs", lambda extra=(): [str(folder)])
-    async with opened(app_on(tmp_path / "runs"), key, "slash", *words, "enter", size=(80, 24)) as pilot:
+    async with opened(
+        app_on(tmp_path / "runs"), key, "slash", *words, "enter", size=(80, 24)
+    ) as pilot:
         assert isinstance(pilot.app.focused, Searched)
         found = pilot.app.focused.lines_to_search()[pilot.app.focused.line_found]
 
         assert words in found.plain.lower()
-        assert f" of {sum(words in line.plain.lower() for line in pilot.app.focused.lines_to_search())} for {words}" in text(
-            pilot
+        assert (
+            f" of {sum(words in line.plain.lower() for line in pilot.app.focused.lines_to_search())} for {words}"
+            in text(pilot)
         )
         assert isinstance(pilot.app.focused, Source) is (key == "c")
 
@@ -140,7 +145,9 @@ def cut(root: Path, lines: int) -> Path:
     run_dir = finished(root, {})
     half = b"".join(b"line %05d\n" % number for number in range(lines))
     (run_dir / "stdout.log").write_bytes(half + half)
-    output = OutputCaptured(stream="stdout", bytes_total=9_000_000, bytes_head=len(half), bytes_tail=len(half))
+    output = OutputCaptured(
+        stream="stdout", bytes_total=9_000_000, bytes_head=len(half), bytes_tail=len(half)
+    )
     journal = Writer(run_dir / "journal" / "capture.jsonl")
     journal.append(output)
     journal.close()
@@ -148,7 +155,9 @@ def cut(root: Path, lines: int) -> Path:
 
 
 @pytest.mark.parametrize("lines", [20, 5000])
-async def test_a_gap_in_what_was_printed_is_told_in_the_pane_and_marked_in_the_pager(root: Path, lines: int) -> None:
+async def test_a_gap_in_what_was_printed_is_told_in_the_pane_and_marked_in_the_pager(
+    root: Path, lines: int
+) -> None:
     run_dir = cut(root, lines)
     async with opened(app_on(root), size=(200, 50)) as pilot:
         page = await open_run(pilot, run_dir)
@@ -159,7 +168,11 @@ async def test_a_gap_in_what_was_printed_is_told_in_the_pane_and_marked_in_the_p
         assert "v shows all of it" not in output.as_text()
         assert ("v shows all kept output" in output.as_text()) is (lines > 100)
         paged = whole(run_dir, page.source.summary).splitlines()
-        assert paged[lines : lines + 3] == [f"line {lines - 1:05}", f"--- {dropped} ---", "line 00000"]
+        assert paged[lines : lines + 3] == [
+            f"line {lines - 1:05}",
+            f"--- {dropped} ---",
+            "line 00000",
+        ]
 
 
 async def test_a_search_that_saw_only_the_end_says_so(root: Path) -> None:
@@ -168,7 +181,9 @@ async def test_a_search_that_saw_only_the_end_says_so(root: Path) -> None:
         await open_run(pilot, run_dir)
         await press(pilot, "slash", *"needle", "enter")
 
-        assert "no match for needle; only the end was searched, v shows all kept output" in text(pilot)
+        assert "no match for needle; only the end was searched, v shows all kept output" in text(
+            pilot
+        )
 
 
 def test_a_run_that_prints_on_tells_of_the_gap_before_it_is_recorded(root: Path) -> None:
@@ -185,7 +200,10 @@ def test_what_was_printed_and_cannot_be_read_is_not_taken_for_nothing(root: Path
     (run_dir / "stdout.log").unlink(missing_ok=True)
     (run_dir / "stdout.log").mkdir()
 
-    assert whole(run_dir, RunSummary()) == f"== {run_dir}/stdout.log\n--- cannot be read: it is not a regular file ---"
+    assert (
+        whole(run_dir, RunSummary())
+        == f"== {run_dir}/stdout.log\n--- cannot be read: it is not a regular file ---"
+    )
 
 
 def test_of_a_long_file_the_end_is_read_and_for_a_pager_all_of_it(root: Path) -> None:
@@ -205,13 +223,17 @@ echo found $(grep -c Needle), $(stty -a </dev/tty | grep -o -- '-\\?icanon'); re
 """
 
 
-def test_the_pager_has_the_terminal_and_the_screens_come_back_whole(root: Path, tmp_path: Path) -> None:
+def test_the_pager_has_the_terminal_and_the_screens_come_back_whole(
+    root: Path, tmp_path: Path
+) -> None:
     pager = tmp_path / "pager"
     pager.write_text(PAGER)
     pager.chmod(0o755)
     run_dir = printing(root, 9000)
     (run_dir / "stderr.log").write_text("needle \x1b]0;owned\x07\n")
-    with terminal(tmp_path, "attach", "last", columns=100, rows=30, env={"PAGER": str(pager)}) as term:
+    with terminal(
+        tmp_path, "attach", "last", columns=100, rows=30, env={"PAGER": str(pager)}
+    ) as term:
         term.wait_for("Output", "quit")
         before = term.text
         term.type("v")
@@ -229,7 +251,9 @@ def test_the_pager_has_the_terminal_and_the_screens_come_back_whole(root: Path, 
 
 def test_a_pager_that_is_not_there_is_one_sentence(root: Path, tmp_path: Path) -> None:
     printing(root)
-    with terminal(tmp_path, "attach", "last", columns=100, rows=30, env={"PAGER": "/not/there"}) as term:
+    with terminal(
+        tmp_path, "attach", "last", columns=100, rows=30, env={"PAGER": "/not/there"}
+    ) as term:
         term.wait_for("Output", "quit")
         term.type("v")
 

@@ -20,7 +20,10 @@ def test_settings_are_kept_in_the_state_folder_of_the_user(old: Path, tmp_path: 
     settings.save(Settings(theme="tuilab-light", is_zoomed=True))
 
     assert not settings.load().is_zoomed
-    assert json.loads((tmp_path / "state" / "tuilab" / "screens.json").read_text())["theme"] == "tuilab-light"
+    assert (
+        json.loads((tmp_path / "state" / "tuilab" / "screens.json").read_text())["theme"]
+        == "tuilab-light"
+    )
     assert not old.exists()
 
 
@@ -35,7 +38,9 @@ def test_an_old_file_is_moved_once(old: Path, tmp_path: Path) -> None:
     assert old.exists()
 
 
-def test_the_old_file_of_somebody_else_is_left_alone(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_old_file_of_somebody_else_is_left_alone(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old.write_text('{"theme": "tuilab-light"}')
     monkeypatch.setattr("os.geteuid", lambda: 1 + old.stat().st_uid)
 

@@ -28,7 +28,9 @@ def cpu_s_of_a_second(process: psutil.Process) -> float:
 
 
 def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
-    with terminal(tmp_path, env={"TEXTUAL_COLOR_SYSTEM": "odd", "TEXTUAL_LOG": "/not/there"}) as term:  # of which none ends it
+    with terminal(
+        tmp_path, env={"TEXTUAL_COLOR_SYSTEM": "odd", "TEXTUAL_LOG": "/not/there"}
+    ) as term:  # of which none ends it
         term.wait_for("softmax", "quit", " cores")
         term.type("q")
 
@@ -57,9 +59,13 @@ def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> Non
         assert b"Traceback" not in term.sent
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, *seldom(signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1)])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, *seldom(signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1)]
+)
 def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int) -> None:
-    with terminal(tmp_path, env={"PYTHONFAULTHANDLER": ""}) as term:  # whose words would end the sequence that is cut
+    with terminal(
+        tmp_path, env={"PYTHONFAULTHANDLER": ""}
+    ) as term:  # whose words would end the sequence that is cut
         term.wait_for("softmax", "quit", " cores")
         term.process.send_signal(number)
 
@@ -96,7 +102,13 @@ def test_keys_that_come_at_once_act_one_after_another(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
         term.wait_for("softmax", "quit", " cores")
-        term.type(b"\x80\xff\xfe\xc3\x28" + b"\x1b" * 50 + b"\x1b[200~" + bytes(range(128, 256)) + b"\x1b[201~")
+        term.type(
+            b"\x80\xff\xfe\xc3\x28"
+            + b"\x1b" * 50
+            + b"\x1b[200~"
+            + bytes(range(128, 256))
+            + b"\x1b[201~"
+        )
         term.type("?")
         term.wait_for("esc")
         term.type("\x1b")
@@ -106,7 +118,9 @@ def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
         assert term.wait() == 0
 
 
-def test_a_folder_of_scenarios_that_is_not_there_is_one_sentence_and_no_screen_opens(tmp_path: Path) -> None:
+def test_a_folder_of_scenarios_that_is_not_there_is_one_sentence_and_no_screen_opens(
+    tmp_path: Path,
+) -> None:
     with terminal(tmp_path, "--scenarios", "/not/there") as term:
         term.wait_for("tuilab: /not/there is not a folder")
 
@@ -174,7 +188,9 @@ def test_a_dumb_terminal_is_refused_without_an_escape(tmp_path: Path) -> None:
 
 @pytest.mark.tools
 def test_suspended_and_resumed_it_shows_the_same(tmp_path: Path) -> None:
-    with terminal(tmp_path, "-c", f"set -m; {TUILAB}; echo suspended; fg; echo rc=$?", command="bash") as term:
+    with terminal(
+        tmp_path, "-c", f"set -m; {TUILAB}; echo suspended; fg; echo rc=$?", command="bash"
+    ) as term:
         term.wait_for("softmax", "quit", "cores")
         term.wipe()
         term.type("\x1a")
@@ -211,7 +227,9 @@ main()
 """
 
 
-def test_a_key_of_a_burst_is_heard_when_the_one_before_has_acted_however_slow_the_box_is(tmp_path: Path) -> None:
+def test_a_key_of_a_burst_is_heard_when_the_one_before_has_acted_however_slow_the_box_is(
+    tmp_path: Path,
+) -> None:
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
     with terminal(tmp_path, str(script), command=sys.executable) as term:
@@ -239,7 +257,9 @@ def test_who_attached_and_leaves_while_the_run_goes_on_is_told_how_to_come_back(
         assert (b"1 run continues: tuilab attach abcdef" in term.sent) == is_told
 
 
-def test_who_leaves_the_screens_of_a_command_that_is_over_gets_its_exit_code(tmp_path: Path) -> None:
+def test_who_leaves_the_screens_of_a_command_that_is_over_gets_its_exit_code(
+    tmp_path: Path,
+) -> None:
     """So that `&&` goes on behind `tuilab exec` only where it goes on behind the command."""
     with terminal(tmp_path, "exec", "--", "sh", "-c", "exit 7") as term:
         term.wait_for("failed", "exit code 7")

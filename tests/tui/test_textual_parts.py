@@ -26,7 +26,9 @@ THE_FILE = HOUSE / "tui/terminal/textual_parts.py"
 
 
 def test_textual_and_rich_have_every_part_that_tuilab_stands_on() -> None:
-    lacks = [lack(owner, name, takes) for owner, parts in PARTS.items() for name, takes in parts.items()]
+    lacks = [
+        lack(owner, name, takes) for owner, parts in PARTS.items() for name, takes in parts.items()
+    ]
 
     assert [line for line in lacks if line] == []
 
@@ -34,14 +36,27 @@ def test_textual_and_rich_have_every_part_that_tuilab_stands_on() -> None:
 def test_a_part_that_is_gone_or_has_changed_is_named_with_its_owner() -> None:
     assert lack("textual.app:App", "_exploit", VALUE) == "textual.app:App._exploit is gone"
     assert lack("textual._contacts", "active_app", VALUE) == "textual._contacts.active_app is gone"
-    assert lack("textual.app:App", "_fatal_error", "self, why") == "textual.app:App._fatal_error takes (self), not (self, why)"
-    assert lack("textual.app:App", "_display", VALUE) == "textual.app:App._display is called, and was a value"
-    assert lack("textual.app:App", "_closed", "self") == "textual.app:App._closed is a value, and was called"
+    assert (
+        lack("textual.app:App", "_fatal_error", "self, why")
+        == "textual.app:App._fatal_error takes (self), not (self, why)"
+    )
+    assert (
+        lack("textual.app:App", "_display", VALUE)
+        == "textual.app:App._display is called, and was a value"
+    )
+    assert (
+        lack("textual.app:App", "_closed", "self")
+        == "textual.app:App._closed is a value, and was called"
+    )
 
 
 def test_the_parts_that_are_looked_for_are_those_that_the_one_file_names() -> None:
     named = set(private_names(ast.parse(THE_FILE.read_text())))
-    looked_for = {name for owner, parts in PARTS.items() for name in [*owner.replace(":", ".").split("."), *parts]}
+    looked_for = {
+        name
+        for owner, parts in PARTS.items()
+        for name in [*owner.replace(":", ".").split("."), *parts]
+    }
 
     assert named == {name for name in looked_for if is_private(name)}
 
@@ -62,7 +77,10 @@ def test_no_class_of_ours_has_a_private_name_that_its_base_in_textual_has() -> N
     for one in classes_of_ours():
         names = set(private_names(ast.parse(textwrap.dedent(inspect.getsource(one)))))
         for base in foreign_bases(one):
-            found += [f"{one.__module__}.{one.__name__}.{name} is {base.__name__}'s" for name in names & own_names(base)]
+            found += [
+                f"{one.__module__}.{one.__name__}.{name} is {base.__name__}'s"
+                for name in names & own_names(base)
+            ]
 
     assert found == []
 
@@ -73,9 +91,16 @@ def test_no_public_name_that_we_give_to_a_private_part_is_one_of_textual() -> No
     for node in ast.parse(THE_FILE.read_text()).body:
         if isinstance(node, ast.ClassDef):
             one = getattr(parts, node.name)
-            names = {name for statement in node.body for name in names_bound(statement) if not is_private(name)}
+            names = {
+                name
+                for statement in node.body
+                for name in names_bound(statement)
+                if not is_private(name)
+            }
             for base in foreign_bases(one):
-                found += [f"{node.name}.{name} is {base.__name__}'s" for name in names & own_names(base)]
+                found += [
+                    f"{node.name}.{name} is {base.__name__}'s" for name in names & own_names(base)
+                ]
 
     assert found == []
 
@@ -130,12 +155,21 @@ def names_bound(statement: ast.stmt) -> list[str]:
     """Return the names that a statement in the body of a class gives to it."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [statement.name]
-    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return [
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
 
 
 def imports_textual(tree: ast.AST) -> bool:
     modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    modules += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    modules += [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    ]
     return any(module.split(".")[0] in ("textual", "rich") for module in modules)
 
 
@@ -144,20 +178,30 @@ def taken_from_others(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             whole = ast.unparse(node)
-            if ast.unparse(node.value) != "self" and node.attr not in ("_replace", "_asdict") and whole != "os._exit":
+            if (
+                ast.unparse(node.value) != "self"
+                and node.attr not in ("_replace", "_asdict")
+                and whole != "os._exit"
+            ):
                 yield whole
         elif isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             yield from (f"from {node.module} import {name}" for name in names if is_private(name))
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if any(is_private(part) for part in alias.name.split(".")))
+            yield from (
+                alias.name
+                for alias in node.names
+                if any(is_private(part) for part in alias.name.split("."))
+            )
 
 
 def classes_of_ours() -> Iterator[type]:
     for module in pkgutil.walk_packages(tuilab.tui.__path__, "tuilab.tui."):
         if Path(str(HOUSE), *module.name.split(".")[1:]).with_suffix(".py") != THE_FILE:
             here = vars(importlib.import_module(module.name)).values()
-            yield from (one for one in here if inspect.isclass(one) and one.__module__ == module.name)
+            yield from (
+                one for one in here if inspect.isclass(one) and one.__module__ == module.name
+            )
 
 
 def foreign_bases(one: type) -> list[type]:
@@ -171,5 +215,9 @@ def own_names(one: type) -> set[str]:
         tree = ast.parse(textwrap.dedent(inspect.getsource(one)))
     except (OSError, TypeError):
         return set(vars(one))
-    asked = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+    asked = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    )
     return set(vars(one)) | {node.attr for node in asked if ast.unparse(node.value) == "self"}

@@ -45,7 +45,10 @@ async def type_at_once(pilot: "Pilot[Any]", *keys: str) -> None:
 
 def charted(root: Path) -> Path:
     """Make a run that logs two names, one with a NaN."""
-    points = [Logged(s=step, v={"constant": 1.0, "loss": math.nan if step == 3 else 1.0}) for step in range(9)]
+    points = [
+        Logged(s=step, v={"constant": 1.0, "loss": math.nan if step == 3 else 1.0})
+        for step in range(9)
+    ]
     return make_run(root, started(), *points, StateChanged(state="succeeded"))
 
 
@@ -58,7 +61,9 @@ async def test_letters_typed_right_after_the_slash_narrow_the_charts(root: Path)
         assert pilot.app.screen is page and said(pilot) == []
 
 
-async def test_letters_typed_before_any_chart_is_known_are_kept_for_the_charts_too(root: Path) -> None:
+async def test_letters_typed_before_any_chart_is_known_are_kept_for_the_charts_too(
+    root: Path,
+) -> None:
     run_dir = charted(root)
     async with opened(app_on(root), size=(100, 30)) as pilot:
         page = RunPage(run_dir)
@@ -69,7 +74,9 @@ async def test_letters_typed_before_any_chart_is_known_are_kept_for_the_charts_t
         assert isinstance(page.focused, Input) and page.focused.value == "const"
 
 
-async def test_letters_typed_right_after_the_slash_are_looked_for_in_what_was_printed(root: Path) -> None:
+async def test_letters_typed_right_after_the_slash_are_looked_for_in_what_was_printed(
+    root: Path,
+) -> None:
     async with opened(app_on(root), size=(100, 30)) as pilot:
         page = await open_run(pilot, finished(root, {}))
         await type_at_once(pilot, "slash", *"aes")
@@ -77,14 +84,20 @@ async def test_letters_typed_right_after_the_slash_are_looked_for_in_what_was_pr
         assert page.query_one(SearchLine).query_one(Input).value == "aes"
 
 
-@pytest.mark.parametrize(("keys", "words"), [(("slash", *"state"), "state"), (("slash", *"state", "enter", "d"), None)])
-async def test_letters_narrow_the_history_until_a_key_ends_them(root: Path, keys: tuple[str, ...], words: str | None) -> None:
+@pytest.mark.parametrize(
+    ("keys", "words"), [(("slash", *"state"), "state"), (("slash", *"state", "enter", "d"), None)]
+)
+async def test_letters_narrow_the_history_until_a_key_ends_them(
+    root: Path, keys: tuple[str, ...], words: str | None
+) -> None:
     finished(root, {}, name="state")
     async with opened(app_on(root), "h") as pilot:
         await type_at_once(pilot, *keys)
 
         if words:
-            assert isinstance(pilot.app.screen, HistoryPage) and pilot.app.screen.filter.value == words
+            assert (
+                isinstance(pilot.app.screen, HistoryPage) and pilot.app.screen.filter.value == words
+            )
         else:
             assert isinstance(pilot.app.screen, Question)
 
@@ -133,7 +146,11 @@ async def test_keys_act_in_their_order_where_one_stands_for_another(root: Path) 
     ],
 )
 async def test_a_key_waits_for_the_list_it_acts_on(
-    root: Path, monkeypatch: pytest.MonkeyPatch, reads: tuple[ModuleType, str], keys: tuple[str, str], page: type
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reads: tuple[ModuleType, str],
+    keys: tuple[str, str],
+    page: type,
 ) -> None:
     finished(root, {})
     enter(root, "waiting")
@@ -151,7 +168,9 @@ async def test_a_key_waits_for_the_list_it_acts_on(
         assert isinstance(pilot.app.screen, page)
 
 
-async def test_a_key_that_leaves_waits_for_no_list(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_leaves_waits_for_no_list(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with opened(app_on(root)) as pilot:
         _, may_answer = slow(monkeypatch, store, "list_runs")
         pilot.app.post_message(Key("h", None))
@@ -162,7 +181,9 @@ async def test_a_key_that_leaves_waits_for_no_list(root: Path, monkeypatch: pyte
         may_answer.set()
 
 
-def slow(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> tuple[threading.Event, threading.Event]:
+def slow(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str
+) -> tuple[threading.Event, threading.Event]:
     """Have a function of a module wait; return what says that it was called, and what lets it go on."""
     function, asked, may_answer = getattr(module, name), threading.Event(), threading.Event()
 

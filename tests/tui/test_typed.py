@@ -18,7 +18,11 @@ def keys_of(*parts: str, silence_s: float = 0.0) -> list[str]:
         found += typed.feed(part)
     now = silence_s
     found += typed.tick()
-    return [event.key if isinstance(event, Key) else f"paste {event.text}" for event in found if isinstance(event, Key | Paste)]
+    return [
+        event.key if isinstance(event, Key) else f"paste {event.text}"
+        for event in found
+        if isinstance(event, Key | Paste)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,11 @@ def test_what_nobody_typed_is_no_key(said: str) -> None:
 def test_a_paste_is_one_text_whatever_is_in_it() -> None:
     text = "q s\x1bs" + "s" * 40 + "\x1b[A\r\n"
 
-    assert keys_of(f"a\x1b[200~{text}\x1b[201~b") == ["a", "paste q s\ufffds" + "s" * 40 + "\ufffd[A\n\n", "b"]
+    assert keys_of(f"a\x1b[200~{text}\x1b[201~b") == [
+        "a",
+        "paste q s\ufffds" + "s" * 40 + "\ufffd[A\n\n",
+        "b",
+    ]
     assert keys_of("a\x1b[20", "0~x\x1b[2", "01~b") == ["a", "paste x", "b"]
 
 
@@ -114,7 +122,9 @@ def test_a_string_whose_end_is_lost_ends_with_a_silence() -> None:
 def test_a_huge_paste_is_cut() -> None:
     typed = Typed()
     list(typed.feed("\x1b[200~"))
-    found = [event for _ in range(1000) for event in typed.feed("\x1b[x" * 1024)] + [*typed.feed("\x1b[201~")]
+    found = [event for _ in range(1000) for event in typed.feed("\x1b[x" * 1024)] + [
+        *typed.feed("\x1b[201~")
+    ]
 
     assert [len(event.text) for event in found if isinstance(event, Paste)] == [100_000]
 

@@ -12,20 +12,40 @@ import pytest
 class Tmux:
     """Runs a command in a window; what the window shows is asked of tmux."""
 
-    def __init__(self, folder: Path, env: dict[str, str], *command: str, columns: int = 120, rows: int = 40) -> None:
+    def __init__(
+        self, folder: Path, env: dict[str, str], *command: str, columns: int = 120, rows: int = 40
+    ) -> None:
         if shutil.which("tmux") is None:
             pytest.skip("tmux is not installed")
         without = ("TMUX", "NO_COLOR", "COLORTERM")
         self.env = {name: value for name, value in os.environ.items() if name not in without}
         self.env |= {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
         self.command = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
-        exports = ["env", *(f"{name}={value}" for name, value in env.items() if os.environ.get(name) != value)]
-        self.ask("new-session", "-d", "-x", str(columns), "-y", str(rows), shlex.join([*exports, *command]))
+        exports = [
+            "env",
+            *(f"{name}={value}" for name, value in env.items() if os.environ.get(name) != value),
+        ]
+        self.ask(
+            "new-session",
+            "-d",
+            "-x",
+            str(columns),
+            "-y",
+            str(rows),
+            shlex.join([*exports, *command]),
+        )
         self.ask("set", "-g", "remain-on-exit", "on")
 
     def ask(self, *words: str, check: bool = True) -> str:
         """Give tmux a command and return what it prints."""
-        done = subprocess.run([*self.command, *words], env=self.env, capture_output=True, text=True, timeout=30, check=check)
+        done = subprocess.run(
+            [*self.command, *words],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=check,
+        )
         return done.stdout
 
     def keys(self, *keys: str) -> None:

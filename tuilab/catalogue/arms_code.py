@@ -2,7 +2,14 @@
 
 import ast
 
-from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, parse_source, race_arms
+from tuilab.catalogue.source import (
+    Broken,
+    called_method,
+    lab_calls,
+    lab_name,
+    parse_source,
+    race_arms,
+)
 
 _FIRST = 2  # functions or classes that are shown of a scenario without arms: the naive version stands first
 _LINES = 40  # at most; the file is one option away
@@ -14,13 +21,26 @@ def arms_code(text: str) -> str:
         tree, run = parse_source(text)
     except Broken:
         return ""
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node is not run}
-    named = {node.id for arm in _arms(tree, lab_name(run)) for node in ast.walk(arm) if isinstance(node, ast.Name)}
-    chosen = [functions[name] for name in functions if name in named] or [*functions.values()][:_FIRST]
+    functions = {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node is not run
+    }
+    named = {
+        node.id
+        for arm in _arms(tree, lab_name(run))
+        for node in ast.walk(arm)
+        if isinstance(node, ast.Name)
+    }
+    chosen = [functions[name] for name in functions if name in named] or [*functions.values()][
+        :_FIRST
+    ]
     lines = text.split("\n")
     found: list[str] = []
     for node in chosen:
-        code = lines[min([node.lineno, *(mark.lineno for mark in node.decorator_list)]) - 1 : node.end_lineno]
+        code = lines[
+            min([node.lineno, *(mark.lineno for mark in node.decorator_list)]) - 1 : node.end_lineno
+        ]
         if found and len(found) + len(code) > _LINES:
             break
         found += [*([""] if found else []), *code]

@@ -34,11 +34,19 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
     """Return the folders of scenarios: the one that comes with tuilab, then the given ones, or those of TUILAB_SCENARIOS."""
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     installed = f"{package}/_scenarios"
-    who = "--scenarios" if extra else "TUILAB_SCENARIOS, or the config file (`tuilab config` shows which),"
-    extra = extra or [folder for folder in os.environ.get("TUILAB_SCENARIOS", "").split(os.pathsep) if folder]
+    who = (
+        "--scenarios"
+        if extra
+        else "TUILAB_SCENARIOS, or the config file (`tuilab config` shows which),"
+    )
+    extra = extra or [
+        folder for folder in os.environ.get("TUILAB_SCENARIOS", "").split(os.pathsep) if folder
+    ]
     for folder in extra:
         if not os.path.isdir(folder):
-            raise UsageError(f"{show(folder)} is not a folder; {who} takes a folder with scenario files")
+            raise UsageError(
+                f"{show(folder)} is not a folder; {who} takes a folder with scenario files"
+            )
     folders = [installed if os.path.isdir(installed) else f"{package}/../scenarios", *extra]
     return list(dict.fromkeys(os.path.realpath(folder) for folder in folders))
 
@@ -93,12 +101,16 @@ def find(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ())
     if not (found := named(catalog, name)):
         if os.path.isdir(name):
             step = f"tuilab run NAME --scenarios {show(name, 60)}"
-            raise UsageError(f"{show(name, 60)} is a folder; name a .py file in it, or use it as a catalogue: {step}")
+            raise UsageError(
+                f"{show(name, 60)} is a folder; name a .py file in it, or use it as a catalogue: {step}"
+            )
         if os.path.isfile(name):
             raise UsageError(f"{show(name, 60)} is not a scenario: its name does not end in .py")
         meant = _meant(catalog, name, extra)
         end = "" if meant.endswith("?") else ";"
-        raise UsageError(f"no scenario named {show(name, 60)}{meant}{end} `tuilab list` lists all scenarios")
+        raise UsageError(
+            f"no scenario named {show(name, 60)}{meant}{end} `tuilab list` lists all scenarios"
+        )
     return found
 
 
@@ -109,7 +121,9 @@ def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
     if name.endswith(".py"):
         given = _read_source(name)
         if given.error.startswith("cannot be read: "):
-            raise UsageError(f"{show(name)} {given.error}; `tuilab list` lists the scenarios by name")
+            raise UsageError(
+                f"{show(name)} {given.error}; `tuilab list` lists the scenarios by name"
+            )
         return [given]
     topic, _, id = name.rpartition("/")
     if found := [s for s in catalog if s.id == id and topic in ("", s.topic)]:
@@ -119,17 +133,25 @@ def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
 
 def _meant(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) -> str:
     """Return the end of a sentence about an unknown name: a file here, lessons that have the word, or what was meant."""
-    from tuilab.catalogue.search import speaking_of  # only who mistypes waits for it, and for the lessons
+    from tuilab.catalogue.search import (
+        speaking_of,
+    )  # only who mistypes waits for it, and for the lessons
 
-    if os.path.isfile(file := f"{name.rpartition('/')[2]}.py"):  # lists and results tell it without the ending
+    if os.path.isfile(
+        file := f"{name.rpartition('/')[2]}.py"
+    ):  # lists and results tell it without the ending
         return f"; for the file in this folder, write ./{show(file, 60)}"
     if lessons := speaking_of(load(extra), name)[:_HINTS]:
         return f"; scenarios that mention it: {join(one.id for one in lessons)}"
-    return did_you_mean(name, dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}")))
+    return did_you_mean(
+        name, dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}"))
+    )
 
 
 def _read_source(path: str) -> Scenario:
-    from tuilab.catalogue.source import read  # slow to load; most of the time the cache has all that is asked for
+    from tuilab.catalogue.source import (
+        read,
+    )  # slow to load; most of the time the cache has all that is asked for
 
     return read(path)
 
@@ -164,7 +186,9 @@ def _refuse_twins(scenarios: list[Scenario]) -> Iterator[Scenario]:
         if twin is scenario:
             yield scenario
         else:
-            yield scenario._replace(error=f"{scenario.path} has the same name as {twin.path}; rename one")
+            yield scenario._replace(
+                error=f"{scenario.path} has the same name as {twin.path}; rename one"
+            )
 
 
 # ---- the cache
@@ -205,7 +229,10 @@ def _decode(data: bytes) -> _Cached:
     try:
         if document["reader"] != _reader():
             raise Unusable(Fault.FOREIGN, "another tuilab wrote it")
-        return {path: (stamp, _scenario_of(fields)) for path, (stamp, fields) in document["files"].items()}
+        return {
+            path: (stamp, _scenario_of(fields))
+            for path, (stamp, fields) in document["files"].items()
+        }
     except (TypeError, KeyError, AttributeError) as problem:
         raise ValueError("it does not hold scenarios") from problem
 
@@ -239,7 +266,14 @@ def _param_of(name: str, type: Any, default: Any, choices: Sequence[Any], *rest:
 
 def _check_texts(scenario: Scenario) -> None:
     """Raise a TypeError if something that is to be a text is not."""
-    texts = [scenario.id, scenario.topic, scenario.path, scenario.title, scenario.lesson, scenario.error]
+    texts = [
+        scenario.id,
+        scenario.topic,
+        scenario.path,
+        scenario.title,
+        scenario.lesson,
+        scenario.error,
+    ]
     texts += [*scenario.sections.values(), *scenario.arms, *scenario.imports]
     for setting in scenario.settings:
         texts += setting

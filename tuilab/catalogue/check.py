@@ -8,14 +8,28 @@ from tuilab.catalogue.check_claims import check_answer, check_claims, check_refu
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.params import option_of
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.source import Broken, called_method, lab_calls, lab_name, literal_text, parse_source, race_arms, read_text
+from tuilab.catalogue.source import (
+    Broken,
+    called_method,
+    lab_calls,
+    lab_name,
+    literal_text,
+    parse_source,
+    race_arms,
+    read_text,
+)
 from tuilab.catalogue.stated import SECTIONS
 from tuilab.probes.settings import VARIABLES
 from tuilab.text.display import show
 
 _ERROR_LINE = re.compile(r"line (\d+): (.*)", re.DOTALL)
-_QUESTION = re.compile(r"\b(?:how (?!do|does|did|is|are|can|will|would|to)\w+|what|which|[0-9]+)\b[^?]{0,300}\?", re.IGNORECASE)
-_STRAY = re.compile(r"[0-9]\.\.[0-9]|\(quick")  # what should have been read as a range or a quick value
+_QUESTION = re.compile(
+    r"\b(?:how (?!do|does|did|is|are|can|will|would|to)\w+|what|which|[0-9]+)\b[^?]{0,300}\?",
+    re.IGNORECASE,
+)
+_STRAY = re.compile(
+    r"[0-9]\.\.[0-9]|\(quick"
+)  # what should have been read as a range or a quick value
 
 
 def check(scenario: Scenario) -> list[Finding]:
@@ -39,11 +53,16 @@ def _check_sections(file: File) -> Iterator[Finding]:
             yield Finding(1, f"the section ## {name} is missing or empty; write it")
     if sections.get("Predict") and not _QUESTION.search(sections["Predict"]):
         yield Finding(
-            file.line_of("## Predict"), 'Predict has no question with a number as its answer; ask "How many times ...?"'
+            file.line_of("## Predict"),
+            'Predict has no question with a number as its answer; ask "How many times ...?"',
         )
     names = [param.name for param in file.scenario.params]
-    if sections.get("Try next") and not any(_mentions(sections["Try next"], name) for name in names):
-        given = f"; write --{_spell(names[0])} or another" if names else "; run has none, so add one"
+    if sections.get("Try next") and not any(
+        _mentions(sections["Try next"], name) for name in names
+    ):
+        given = (
+            f"; write --{_spell(names[0])} or another" if names else "; run has none, so add one"
+        )
         yield Finding(file.line_of("## Try next"), f"Try next names no parameter of run{given}")
 
 
@@ -52,7 +71,10 @@ def _check_settings(file: File) -> Iterator[Finding]:
     for call in file.calls("advise"):
         name = literal_text(call)
         if name is None:
-            yield Finding(call.lineno, "the name of the advised variable is not a literal; write it as a literal string")
+            yield Finding(
+                call.lineno,
+                "the name of the advised variable is not a literal; write it as a literal string",
+            )
         elif name not in VARIABLES:
             what = f"{show(name, 60)} is not a known setting of threads, allocators or pinning"
             yield Finding(call.lineno, f"{what}; name one, for example OMP_NUM_THREADS")
@@ -60,40 +82,58 @@ def _check_settings(file: File) -> Iterator[Finding]:
 
 def _check_params(file: File) -> Iterator[Finding]:
     arguments = file.run.args
-    lines = {argument.arg: argument.lineno for argument in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
+    lines = {
+        argument.arg: argument.lineno
+        for argument in arguments.posonlyargs + arguments.args + arguments.kwonlyargs
+    }
     for param in (param for param in file.scenario.params if param.name in lines):
         if not param.label:
-            yield Finding(lines[param.name], f"{param.name} has no label; describe it in a comment after it")
+            yield Finding(
+                lines[param.name], f"{param.name} has no label; describe it in a comment after it"
+            )
         if _STRAY.search(param.label):
             yield Finding(
                 lines[param.name],
                 f"the comment of {param.name} has an unclear range or quick value; end it for example with 1..100 (quick 5)",
             )
         if option_of(param.name) != f"--{_spell(param.name)}":
-            yield Finding(lines[param.name], f"{param.name} is an option of tuilab run itself; choose another name")
+            yield Finding(
+                lines[param.name],
+                f"{param.name} is an option of tuilab run itself; choose another name",
+            )
 
 
 def _check_signature(file: File) -> Iterator[Finding]:
     if not (file.run.args.posonlyargs + file.run.args.args)[0].annotation:
-        yield Finding(file.run.lineno, f"{lab_name(file.run)} has no type; write {lab_name(file.run)}: Lab")
+        yield Finding(
+            file.run.lineno, f"{lab_name(file.run)} has no type; write {lab_name(file.run)}: Lab"
+        )
     if not file.run.returns:
         yield Finding(file.run.lineno, "run has no return type; write -> None")
 
 
 def _check_shown(file: File) -> Iterator[Finding]:
     if not file.calls("claim", "claim_ratio"):
-        yield Finding(file.run.lineno, "the scenario makes no claim; add lab.claim or lab.claim_ratio")
-    timelines = [word for call in file.calls("memory") for word in call.keywords if word.arg == "timeline"]
+        yield Finding(
+            file.run.lineno, "the scenario makes no claim; add lab.claim or lab.claim_ratio"
+        )
+    timelines = [
+        word for call in file.calls("memory") for word in call.keywords if word.arg == "timeline"
+    ]
     if not file.calls("log", "image") and not timelines:
         yield Finding(
-            file.run.lineno, "the scenario draws no curve and no picture; add lab.log, lab.image or lab.memory(timeline=True)"
+            file.run.lineno,
+            "the scenario draws no curve and no picture; add lab.log, lab.image or lab.memory(timeline=True)",
         )
 
 
 def _check_cuda(file: File) -> Iterator[Finding]:
     for node in file.nodes:
         if isinstance(node, ast.expr | ast.stmt) and _is_cuda(node):
-            yield Finding(node.lineno, "torch.cuda is used directly; use lab.device() and torch.get_device_module(device)")
+            yield Finding(
+                node.lineno,
+                "torch.cuda is used directly; use lab.device() and torch.get_device_module(device)",
+            )
 
 
 def _is_cuda(node: ast.AST) -> bool:
@@ -112,20 +152,39 @@ def _check_arms(file: File) -> Iterator[Finding]:
     """Arms are functions of the same shape; how many parameters they take is what can be seen."""
     functions = {node.name: node for node in file.nodes if isinstance(node, ast.FunctionDef)}
     for call in file.calls("race"):
-        called = {arm: functions[name] for arm, node in race_arms(call).items() if (name := _called(node)) in functions}
+        called = {
+            arm: functions[name]
+            for arm, node in race_arms(call).items()
+            if (name := _called(node)) in functions
+        }
         counts = {arm: _count_params(function) for arm, function in called.items()}
         if len(set(counts.values())) > 1:
             shape = ", ".join(f"{arm} {count}" for arm, count in counts.items())
-            yield Finding(call.lineno, f"the arms take different numbers of parameters ({shape}); give them the same shape")
+            yield Finding(
+                call.lineno,
+                f"the arms take different numbers of parameters ({shape}); give them the same shape",
+            )
 
 
 def _check_once(file: File) -> Iterator[Finding]:
     """What runs in the first repeat only is a function below `@lab.once`; it takes no times, and nobody hands it anything."""
     mark = f"{lab_name(file.run)}.once"
-    blocks = [item.context_expr for node in file.nodes if isinstance(node, ast.With) for item in node.items]
+    blocks = [
+        item.context_expr
+        for node in file.nodes
+        if isinstance(node, ast.With)
+        for item in node.items
+    ]
     bare = [call for call in file.calls("once") if not call.args]
-    for line in sorted({*(block.lineno for block in blocks if ast.unparse(block) == mark), *(call.lineno for call in bare)}):
-        yield Finding(line, f"{mark} is a decorator; write @{mark} above a function, without parentheses")
+    for line in sorted(
+        {
+            *(block.lineno for block in blocks if ast.unparse(block) == mark),
+            *(call.lineno for call in bare),
+        }
+    ):
+        yield Finding(
+            line, f"{mark} is a decorator; write @{mark} above a function, without parentheses"
+        )
     for part in file.parts_once():
         if _count_params(part):
             yield Finding(
@@ -134,12 +193,15 @@ def _check_once(file: File) -> Iterator[Finding]:
             )
         for call in lab_calls(part, lab_name(file.run), "race", "claim_ratio"):
             yield Finding(
-                call.lineno, f"lab.{called_method(call)} cannot be called in a part that runs once; call it after that part"
+                call.lineno,
+                f"lab.{called_method(call)} cannot be called in a part that runs once; call it after that part",
             )
 
 
 def _mentions(text: str, name: str) -> bool:
-    return any(re.search(rf"(?:--(?:no-)?|`){re.escape(word)}\b", text) for word in (name, _spell(name)))
+    return any(
+        re.search(rf"(?:--(?:no-)?|`){re.escape(word)}\b", text) for word in (name, _spell(name))
+    )
 
 
 def _spell(name: str) -> str:
@@ -153,7 +215,10 @@ def _check_factories(file: File) -> Iterator[Finding]:
             continue
         for arm, node in race_arms(call).items():
             if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Lambda):
-                yield Finding(call.lineno, f"{arm} returns a function, so only its creation is timed; add factories=True")
+                yield Finding(
+                    call.lineno,
+                    f"{arm} returns a function, so only its creation is timed; add factories=True",
+                )
 
 
 def _called(arm: ast.expr) -> str:

@@ -8,8 +8,25 @@ from collections.abc import Iterator, Sequence
 from tuilab.catalogue.findings import File, Finding
 from tuilab.catalogue.params import option_of, spell
 from tuilab.catalogue.scenario import Value
-from tuilab.catalogue.source import CLAIMING, called_method, is_about_ratio, literal_text, race_arms, text_of
-from tuilab.catalogue.stated import KEY_RULE, SECTION, bullets, changes_of, fits, is_key, match, stated, why_unknown
+from tuilab.catalogue.source import (
+    CLAIMING,
+    called_method,
+    is_about_ratio,
+    literal_text,
+    race_arms,
+    text_of,
+)
+from tuilab.catalogue.stated import (
+    KEY_RULE,
+    SECTION,
+    bullets,
+    changes_of,
+    fits,
+    is_key,
+    match,
+    stated,
+    why_unknown,
+)
 from tuilab.text.display import did_you_mean, show
 
 _OF_BOTH = {"key", "at_most", "at_least", "lacks", "at", "answers"}
@@ -46,13 +63,23 @@ def _check_bullets(file: File) -> Iterator[Finding]:
         line = file.line_of(bullet.split("\n")[0].rstrip())
         if not claim.key:
             yield Finding(line, _why_no_key(bullet, claim.text))
-        elif not any(match(word, [claim]) for word in words) and not any(fits(claim.key, key) for key in others):
-            yield Finding(line, f"nothing claims the key [{claim.key}]; add lab.claim or lab.claim_ratio, or remove the bullet")
+        elif not any(match(word, [claim]) for word in words) and not any(
+            fits(claim.key, key) for key in others
+        ):
+            yield Finding(
+                line,
+                f"nothing claims the key [{claim.key}]; add lab.claim or lab.claim_ratio, or remove the bullet",
+            )
         if claim.text in [earlier.text for earlier in every[:at]]:
-            yield Finding(line, "another bullet has the same sentence; give each claim its own sentence")
+            yield Finding(
+                line, "another bullet has the same sentence; give each claim its own sentence"
+            )
     for key, count in Counter(claim.key for claim in every if claim.key).items():
         if count > 1:
-            yield Finding(file.line_of(f"[{key}]"), f"{count} bullets have the key [{key}]; give each bullet its own key")
+            yield Finding(
+                file.line_of(f"[{key}]"),
+                f"{count} bullets have the key [{key}]; give each bullet its own key",
+            )
 
 
 def _check_calls(file: File) -> Iterator[Finding]:
@@ -65,32 +92,62 @@ def _check_calls(file: File) -> Iterator[Finding]:
         yield from _check_arguments(call)
         if word is None:
             if not any(claim.key and fits(claim.key, key) for claim in every for key in others):
-                yield Finding(call.lineno, "the key of this claim is not a literal; write it as a literal string")
+                yield Finding(
+                    call.lineno,
+                    "the key of this claim is not a literal; write it as a literal string",
+                )
             continue
         if not match(word, every):
             yield Finding(call.lineno, why_unknown(word, every))
         yield from _check_at(file, call)
-        if _is_plain_key(word) and any(literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]):
-            yield Finding(call.lineno, f"the key [{show(word, 60)}] is claimed twice; make each claim once in a run")
-        early = [arm for race in file.calls("race") if _is_later(places, race, call) for arm in race_arms(race)]
+        if _is_plain_key(word) and any(
+            literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]
+        ):
+            yield Finding(
+                call.lineno,
+                f"the key [{show(word, 60)}] is claimed twice; make each claim once in a run",
+            )
+        early = [
+            arm
+            for race in file.calls("race")
+            if _is_later(places, race, call)
+            for arm in race_arms(race)
+        ]
         if arms := sorted({*early} & {*_arms(call)}):
-            yield Finding(call.lineno, f"{' and '.join(arms)} were raced before this claim; claim first, then measure")
+            yield Finding(
+                call.lineno,
+                f"{' and '.join(arms)} were raced before this claim; claim first, then measure",
+            )
 
 
 def check_answer(file: File) -> Iterator[Finding]:
     """One claim answers the question under Predict: with a number that it measures."""
-    calls = [call for call in file.calls("claim", "claim_ratio") for word in call.keywords if word.arg == "answers"]
+    calls = [
+        call
+        for call in file.calls("claim", "claim_ratio")
+        for word in call.keywords
+        if word.arg == "answers"
+    ]
     if file.scenario.sections.get("Predict") and not calls:
-        yield Finding(file.line_of("## Predict"), "no claim answers Predict; add answers= to the one that measures the number")
+        yield Finding(
+            file.line_of("## Predict"),
+            "no claim answers Predict; add answers= to the one that measures the number",
+        )
     for call in calls[1:]:
-        yield Finding(call.lineno, f"line {calls[0].lineno} already answers Predict; use answers= in one claim only")
+        yield Finding(
+            call.lineno,
+            f"line {calls[0].lineno} already answers Predict; use answers= in one claim only",
+        )
 
 
 def check_refuted(file: File) -> Iterator[Finding]:
     """What Try next says it refutes are keys of claims that a change refutes on every box."""
     text = file.scenario.sections.get("Try next", "")
     if "refutes:" in text.partition("`--")[0]:
-        yield Finding(file.line_of("refutes:"), "refutes: comes before any change; write it after a `--option`")
+        yield Finding(
+            file.line_of("refutes:"),
+            "refutes: comes before any change; write it after a `--option`",
+        )
     for change in changes_of(text):
         line = file.line_of("refutes:", after=file.line_of(f"`{change.options}`") - 1)
         for word in change.refutes:
@@ -102,7 +159,9 @@ def _why_no_key(bullet: str, text: str) -> str:
     """Return why a bullet has no key, and what to write."""
     meant = _MEANT.match(bullet)
     if meant is None:
-        return f'this bullet has no key; write "- [a-key] {show(text, 60)}", and claim it by that key'
+        return (
+            f'this bullet has no key; write "- [a-key] {show(text, 60)}", and claim it by that key'
+        )
     if not _is_plain_key(meant[1]):
         return f"[{show(meant[1], 60)}] is not a key ({KEY_RULE}); write a key instead, and claim it by that key"
     if not meant[2]:
@@ -117,7 +176,11 @@ def _why_not_refuted(file: File, word: str, options: str) -> str:
     claim = next((claim for claim in file.scenario.claims if claim.key == word), None)
     if claim is None:
         return f"Try next refutes [{word}], but no bullet under Look for has this key; correct the key, or add the bullet"
-    calls = [call for call in file.calls("claim", "claim_ratio") if match(literal_text(call) or "", [claim])]
+    calls = [
+        call
+        for call in file.calls("claim", "claim_ratio")
+        if match(literal_text(call) or "", [claim])
+    ]
     if calls and all(map(is_about_ratio, calls)):
         return f"Try next refutes [{word}], which is about time, so the result depends on the machine; describe it in words"
     name = _changed_at(calls, options)
@@ -145,7 +208,9 @@ def _check_at(file: File, call: ast.Call) -> Iterator[Finding]:
     for name, values in _claimed_for([call]).items():
         if name not in params:
             hint = did_you_mean(name, params)
-            yield Finding(call.lineno, f"at= names {show(name, 60)}, which is not a parameter of run{hint}")
+            yield Finding(
+                call.lineno, f"at= names {show(name, 60)}, which is not a parameter of run{hint}"
+            )
         elif values is not None and params[name].default not in values:
             usual = spell(params[name].default)
             yield Finding(
@@ -179,7 +244,9 @@ def _literals(node: ast.expr) -> list[Value] | None:
 
 def _check_arguments(call: ast.Call) -> Iterator[Finding]:
     method = called_method(call)
-    others = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]]
+    others = [
+        keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]
+    ]
     if not others:
         return
     hint = ""
@@ -196,7 +263,9 @@ def _other_keys(file: File) -> set[str]:
     if all(literal_text(call) for call in calls):
         return set()
     named = {id(node) for call in calls for first in call.args[:1] for node in ast.walk(first)}
-    texts = (text_of(node) for node in file.nodes if isinstance(node, ast.expr) and id(node) not in named)
+    texts = (
+        text_of(node) for node in file.nodes if isinstance(node, ast.expr) and id(node) not in named
+    )
     return {text for text in texts if text and is_key(text) and _GAPS.sub("", text)}
 
 
@@ -231,7 +300,11 @@ def _places(body: Sequence[ast.stmt], around: Sequence[tuple[int, int]] = ()) ->
         found |= {id(node): place for node in ast.walk(statement) if isinstance(node, ast.Call)}
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             inner = getattr(statement, name, [])
-            for block in [inner] if inner and isinstance(inner[0], ast.stmt) else [part.body for part in inner]:
+            for block in (
+                [inner]
+                if inner and isinstance(inner[0], ast.stmt)
+                else [part.body for part in inner]
+            ):
                 found |= _places(block, place)
     return found
 

@@ -32,7 +32,12 @@ class Course(NamedTuple):
         lessons = {lesson: at for at, lesson in enumerate(self.lessons)}
 
         def place(one: Scenario) -> tuple[int, str, int, str]:
-            return topics.get(one.topic, len(topics)), one.topic, lessons.get(one.id, len(lessons)), one.id
+            return (
+                topics.get(one.topic, len(topics)),
+                one.topic,
+                lessons.get(one.id, len(lessons)),
+                one.id,
+            )
 
         return sorted(scenarios, key=place)
 
@@ -42,7 +47,12 @@ def read(folders: Iterable[str]) -> Course:
     course = Course({}, {}, {}, [])
     for folder in folders:
         try:
-            text = read_small(f"{folder}/{FILE}", lambda data: data.decode().removeprefix(_BOM), _LIMIT, may_be_link=True)
+            text = read_small(
+                f"{folder}/{FILE}",
+                lambda data: data.decode().removeprefix(_BOM),
+                _LIMIT,
+                may_be_link=True,
+            )
         except Unusable as problem:
             if problem.fault is not Fault.ABSENT:
                 course.faults.append((1, f"it cannot be read: {problem}"))
@@ -60,11 +70,16 @@ def _take(course: Course, text: str) -> None:
         is_indented = line.startswith((" ", "\t"))
         if not _is_name(name) or (is_indented and not topic):
             course.faults.append(
-                (number, 'this line is not in the form "topic: what it is about" or, indented, "lesson: one, another"')
+                (
+                    number,
+                    'this line is not in the form "topic: what it is about" or, indented, "lesson: one, another"',
+                )
             )
         elif is_indented:
             course.lines.setdefault(name, (number, topic))
-            course.lessons.setdefault(name, tuple(word.strip() for word in rest.split(",") if word.strip()))
+            course.lessons.setdefault(
+                name, tuple(word.strip() for word in rest.split(",") if word.strip())
+            )
         else:
             topic = name
             course.topics.setdefault(topic, rest.strip())
@@ -72,7 +87,11 @@ def _take(course: Course, text: str) -> None:
 
 def _is_name(word: str) -> bool:
     """Say whether a word is of letters, digits, _ and -, the first of ASCII and no sign; `re` would take longer."""
-    return word[:1].isascii() and word[:1].isalnum() and word.replace("-", "").replace("_", "").isalnum()
+    return (
+        word[:1].isascii()
+        and word[:1].isalnum()
+        and word.replace("-", "").replace("_", "").isalnum()
+    )
 
 
 def check(course: Course, scenarios: Sequence[Scenario]) -> Iterator[tuple[int, str]]:
@@ -86,9 +105,15 @@ def check(course: Course, scenarios: Sequence[Scenario]) -> Iterator[tuple[int, 
     for id, builds_on in course.lessons.items():
         line, topic = course.lines[id]
         if id not in known or known[id].topic != topic:
-            yield line, f"no scenario {show(topic)}/{show(id)} exists; remove this line, or correct it"
+            yield (
+                line,
+                f"no scenario {show(topic)}/{show(id)} exists; remove this line, or correct it",
+            )
         if len(builds_on) > BUILDS_ON:
-            yield line, f"{show(id)} builds on {len(builds_on)} lessons; name at most {BUILDS_ON}, the most important ones"
+            yield (
+                line,
+                f"{show(id)} builds on {len(builds_on)} lessons; name at most {BUILDS_ON}, the most important ones",
+            )
         for name in builds_on:
             if name not in before:
                 yield line, f"{show(name)} has to come before {show(id)}, which builds on it"

@@ -16,7 +16,14 @@ class Finding(NamedTuple):
 
 def line_of(text: str, words: str, after: int = 0) -> int:
     """Return the first line of a text after some line that has these words, or 1."""
-    return next((number for number, line in enumerate(text.split("\n"), 1) if number > after and words in line), 1)
+    return next(
+        (
+            number
+            for number, line in enumerate(text.split("\n"), 1)
+            if number > after and words in line
+        ),
+        1,
+    )
 
 
 class File(NamedTuple):

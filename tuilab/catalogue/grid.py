@@ -19,11 +19,17 @@ def read(settings: Sequence[str], value_of: Callable[[str, str], Value]) -> Grid
     texts = [_split(setting) for setting in settings]
     if not texts:
         raise UsageError("no values to sweep; add for example --set rows=100,1000")
-    _refuse_twice([name for name, _ in texts], "--set names", "give all its values in one --set, for example rows=100,1000")
+    _refuse_twice(
+        [name for name, _ in texts],
+        "--set names",
+        "give all its values in one --set, for example rows=100,1000",
+    )
     points = prod(len(values) for _, values in texts)
     if points > MOST:
         counts = " x ".join(str(len(values)) for _, values in texts)
-        raise UsageError(f"{counts} values make {points} points, but a sweep takes at most {MOST}; use fewer values")
+        raise UsageError(
+            f"{counts} values make {points} points, but a sweep takes at most {MOST}; use fewer values"
+        )
     found = {name: [value_of(name, text) for text in values] for name, values in texts}
     for name, values in found.items():
         _refuse_twice(values, f"--set {show(name, 40)} has", "drop one of them")
@@ -41,9 +47,13 @@ def _split(setting: str) -> tuple[str, list[str]]:
     name, sign, listed = setting.partition("=")
     name, texts = name.strip(), [text.strip() for text in listed.split(",")]
     if not (name and sign):
-        raise UsageError(f"--set takes NAME=VALUE,VALUE, for example rows=100,1000, not {show(setting, 60)}")
+        raise UsageError(
+            f"--set takes NAME=VALUE,VALUE, for example rows=100,1000, not {show(setting, 60)}"
+        )
     if not all(texts):
-        raise UsageError(f"--set {show(name, 40)} has an empty value; write NAME=VALUE,VALUE, for example rows=100,1000")
+        raise UsageError(
+            f"--set {show(name, 40)} has an empty value; write NAME=VALUE,VALUE, for example rows=100,1000"
+        )
     return name, texts
 
 

@@ -5,7 +5,9 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-SOURCE_LIMIT = 1024 * 1024  # bytes of a scenario file; who runs it reads no more than who has listed it
+SOURCE_LIMIT = (
+    1024 * 1024
+)  # bytes of a scenario file; who runs it reads no more than who has listed it
 
 
 def first_imports(tree: ast.Module) -> tuple[str, ...]:

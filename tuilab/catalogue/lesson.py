@@ -6,7 +6,12 @@ from typing import NamedTuple
 from tuilab.text.display import show_lines
 from tuilab.text.wrapping import flow
 
-_FLOWING = ("text", "bullet", "item", "note")  # goes on in the next line; a note only behind a comma
+_FLOWING = (
+    "text",
+    "bullet",
+    "item",
+    "note",
+)  # goes on in the next line; a note only behind a comma
 _LONGEST = 60_000  # characters; what is longer is no lesson
 _BULLET = re.compile(r"[-*] +")
 _OWN_LINE = re.compile(r"`--|>>> ")  # in "Try next" each option starts a line of its own
@@ -33,8 +38,12 @@ def blocks(text: str) -> list[Block]:
             found[-1][1].append(line.strip())
         elif block.kind:
             found.append((block.kind, [block.text]))
-        is_open = (block is None or block.kind in _FLOWING) and (found[-1][0] != "note" or found[-1][1][-1].endswith(","))
-    return [Block(kind, flow("\n".join(lines)) if len(lines) > 1 else lines[0]) for kind, lines in found]
+        is_open = (block is None or block.kind in _FLOWING) and (
+            found[-1][0] != "note" or found[-1][1][-1].endswith(",")
+        )
+    return [
+        Block(kind, flow("\n".join(lines)) if len(lines) > 1 else lines[0]) for kind, lines in found
+    ]
 
 
 def notes_apart(text: str) -> str:

@@ -12,7 +12,9 @@ from tuilab.catalogue.scenario import Param, Value
 from tuilab.errors import UsageError
 from tuilab.text.display import GONE, did_you_mean, join, show
 
-DEVICE = Param("device", "choice", "auto", ("auto", "cpu", "cuda"), "where the tensors live")  # of all that call lab.device()
+DEVICE = Param(
+    "device", "choice", "auto", ("auto", "cpu", "cuda"), "where the tensors live"
+)  # of all that call lab.device()
 
 OPTIONS = frozenset({  # of `tuilab run` itself: a parameter that is called like one has a longer option
     "address", "beside", "budget", "count", "detach", "engine", "fps", "gpus", "headless", "help", "json", "jsonl",
@@ -23,7 +25,16 @@ OPTIONS = frozenset({  # of `tuilab run` itself: a parameter that is called like
 _PREFIX = "param-"
 _TEXT_LIMIT = 1000  # characters
 _INT_LIMIT = 2**63  # what a tensor and a record can hold
-_BOOLS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_BOOLS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
 _NOUNS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 
 # Patterns are compiled when they are used: `tuilab list` does without them.
@@ -37,13 +48,17 @@ _QUICK = r" ?\(quick ([^()]+)\)$"
 def parse(param: Param, text: str) -> Value:
     """Return the value that a text means, or raise UsageError with what the parameter takes."""
     if GONE in text:
-        raise UsageError(f"{param.name}: this value is a secret and was not recorded; give it again")
+        raise UsageError(
+            f"{param.name}: this value is a secret and was not recorded; give it again"
+        )
     value = _read(param, text.strip() if param.type != "str" else text)
     if value is None:
         from tuilab.config import hint_by_name
 
         by_name = hint_by_name(text) if has_gpus(param) else ""
-        raise UsageError(f'{param.name}: "{show(text, 60)}" is not {_noun(param)}{_hint(param)}{by_name}')
+        raise UsageError(
+            f'{param.name}: "{show(text, 60)}" is not {_noun(param)}{_hint(param)}{by_name}'
+        )
     if not _is_in_range(param, value):
         raise UsageError(f"{param.name}: {show(text, 60)} is out of range{_hint(param)}")
     return value
@@ -74,7 +89,9 @@ def parse_prediction(text: str) -> float:
     """Return the number that somebody expects."""
     value = _read(Param("prediction", "float", 0.0), text.strip())
     if not isinstance(value, float):
-        raise UsageError(f'"{show(text, 60)}" is not a number; use a number without a unit, for example 12 or 0.5')
+        raise UsageError(
+            f'"{show(text, 60)}" is not a number; use a number without a unit, for example 12 or 0.5'
+        )
     return value
 
 
@@ -84,10 +101,15 @@ def check_values(params: Iterable[Param], given: Mapping[str, Value]) -> dict[st
     for name in given:
         if name not in known:
             raise UsageError(f"no parameter {show(name, 60)}{did_you_mean(name, known)}")
-    values = {name: parse(param, str(given[name])) if name in given else param.default for name, param in known.items()}
+    values = {
+        name: parse(param, str(given[name])) if name in given else param.default
+        for name, param in known.items()
+    }
     for name, value in values.items():  # a choice is what the source says
         if isinstance(value, str) and not _can_be_recorded(value):
-            raise UsageError(f"{name}: {show(value, 60)} cannot be recorded; use a text of up to {_TEXT_LIMIT} characters")
+            raise UsageError(
+                f"{name}: {show(value, 60)} cannot be recorded; use a text of up to {_TEXT_LIMIT} characters"
+            )
     return values
 
 
@@ -101,7 +123,11 @@ def stand_ins(params: Iterable[Param], *, is_quick: bool = False) -> dict[str, V
     from tuilab import config  # which lists of runs, where values are only spelled, do without
 
     device = config.device()
-    return quick | {param.name: device for param in params if has_gpus(param) and _read(param, device) is not None}
+    return quick | {
+        param.name: device
+        for param in params
+        if has_gpus(param) and _read(param, device) is not None
+    }
 
 
 def describe(param: Param) -> str:
@@ -118,7 +144,10 @@ def with_comment(param: Param, comment: str) -> Param:
     if param.type in ("int", "float") and (found := re.search(_RANGE, label)):
         low, high, label = float(found[1]), float(found[2]), label[: found.start()]
     param = param._replace(label=label, low=low, high=high)
-    return param._replace(default=parse(param, str(param.default)), quick=None if quick is None else parse(param, quick))
+    return param._replace(
+        default=parse(param, str(param.default)),
+        quick=None if quick is None else parse(param, quick),
+    )
 
 
 def has_gpus(param: Param) -> bool:
@@ -135,7 +164,9 @@ def is_gpu(text: str) -> bool:
 
 def choices(param: Param) -> tuple[str, ...]:
     """Return the choices as they are told, with what stands for each GPU of the box."""
-    return (*map(str, param.choices), "cuda:N") if has_gpus(param) else tuple(map(str, param.choices))
+    return (
+        (*map(str, param.choices), "cuda:N") if has_gpus(param) else tuple(map(str, param.choices))
+    )
 
 
 def spell(value: Value | None) -> str:
@@ -165,7 +196,11 @@ def _read(param: Param, text: str) -> Value | None:
 
 
 def _can_be_recorded(text: str) -> bool:
-    return len(text) <= _TEXT_LIMIT and "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+    return (
+        len(text) <= _TEXT_LIMIT
+        and "\0" not in text
+        and not any("\ud800" <= char <= "\udfff" for char in text)
+    )
 
 
 def _is_in_range(param: Param, value: Value) -> bool:
@@ -185,7 +220,10 @@ def _range(param: Param) -> str:
 
 
 def _hint(param: Param) -> str:
-    takes = {"bool": "true, yes, on, 1 or false, no, off, 0", "str": f"up to {_TEXT_LIMIT} characters"}.get(param.type)
+    takes = {
+        "bool": "true, yes, on, 1 or false, no, off, 0",
+        "str": f"up to {_TEXT_LIMIT} characters",
+    }.get(param.type)
     takes = _range(param) or takes
     default = f"(default {show(spell(param.default), 60) or 'empty'})"
     return f"; it takes {takes} {default}" if takes else f" {default}"

@@ -3,8 +3,28 @@
 import ast
 import sys
 
-_CLOCKS = ("time", "timeit", "datetime", "perf_counter", "monotonic", "process_time", "thread_time", "times", "Timer", "Event")
-_METERS = ("elapsed_time", "benchmark", "profile", "profiler", "cProfile", "resource", "psutil", "getloadavg")
+_CLOCKS = (
+    "time",
+    "timeit",
+    "datetime",
+    "perf_counter",
+    "monotonic",
+    "process_time",
+    "thread_time",
+    "times",
+    "Timer",
+    "Event",
+)
+_METERS = (
+    "elapsed_time",
+    "benchmark",
+    "profile",
+    "profiler",
+    "cProfile",
+    "resource",
+    "psutil",
+    "getloadavg",
+)
 _OF_LAB = ("race", "span", "effective_cores", "neighbours")
 _LOOKS = frozenset([*_CLOCKS, *_METERS, *_OF_LAB])
 
@@ -18,9 +38,15 @@ def _may_look(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr in _LOOKS
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and "/proc/" in node.value.partition("\n")[0]  # a lesson may well tell of it
+        return (
+            isinstance(node.value, str) and "/proc/" in node.value.partition("\n")[0]
+        )  # a lesson may well tell of it
     if isinstance(node, ast.ImportFrom):
-        return bool(node.level) or _is_unknown(node.module or "") or not _LOOKS.isdisjoint(alias.name for alias in node.names)
+        return (
+            bool(node.level)
+            or _is_unknown(node.module or "")
+            or not _LOOKS.isdisjoint(alias.name for alias in node.names)
+        )
     return isinstance(node, ast.Import) and any(_is_unknown(alias.name) for alias in node.names)
 
 

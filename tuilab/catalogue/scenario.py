@@ -47,9 +47,15 @@ class Scenario(NamedTuple):
     claims: tuple[Stated, ...] = ()
     error: str = ""
     is_timed: bool = False  # has claims about the ratio of two arms, which want repeats
-    imports: tuple[str, ...] = ()  # modules of torch that its file imports before it does anything else
-    settings: tuple[tuple[str, str], ...] = ()  # variables whose values it holds against each other, and for whom
-    wants_quiet: bool = True  # it is timed, or may look at clocks by itself: nothing is loaded beside it
+    imports: tuple[
+        str, ...
+    ] = ()  # modules of torch that its file imports before it does anything else
+    settings: tuple[
+        tuple[str, str], ...
+    ] = ()  # variables whose values it holds against each other, and for whom
+    wants_quiet: bool = (
+        True  # it is timed, or may look at clocks by itself: nothing is loaded beside it
+    )
     builds_on: tuple[str, ...] = ()  # lessons that stand before it in the course
 
     @property

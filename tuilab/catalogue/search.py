@@ -23,17 +23,28 @@ def fit(word: str, text: str) -> int | None:
 def matching(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
     """Return the scenarios that have every word of a text, by topic; what the words name best comes first."""
     words = text.lower().split()
-    ranks = {at: (rank, one) for at, one in enumerate(scenarios) if (rank := _rank(one, words)) is not None}
+    ranks = {
+        at: (rank, one)
+        for at, one in enumerate(scenarios)
+        if (rank := _rank(one, words)) is not None
+    }
     best: dict[str, tuple[int, int]] = {}
     for at, (rank, one) in ranks.items():
         best[one.topic] = min(best.get(one.topic, (rank, at)), (rank, at))
-    return [ranks[at][1] for at in sorted(ranks, key=lambda at: (*best[ranks[at][1].topic], ranks[at][0], at))]
+    return [
+        ranks[at][1]
+        for at in sorted(ranks, key=lambda at: (*best[ranks[at][1].topic], ranks[at][0], at))
+    ]
 
 
 def speaking_of(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
     """Return the scenarios that have each word of a text as a whole one, in the same order."""
     words = text.lower().split()
-    return [one for one in matching(scenarios, text) if all(rank in _AS_WHOLE for rank in _ranks(one, words))]
+    return [
+        one
+        for one in matching(scenarios, text)
+        if all(rank in _AS_WHOLE for rank in _ranks(one, words))
+    ]
 
 
 def _rank(scenario: Scenario, words: Sequence[str]) -> int | None:

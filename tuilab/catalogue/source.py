@@ -35,15 +35,21 @@ def read(file: str | os.PathLike[str]) -> Scenario:
     """Return the scenario in a file."""
     path = os.path.abspath(file)
     folder, name = os.path.split(path)
-    scenario = Scenario(id=name.removesuffix(".py"), topic=os.path.basename(folder) or "mine", path=path)
+    scenario = Scenario(
+        id=name.removesuffix(".py"), topic=os.path.basename(folder) or "mine", path=path
+    )
     try:
         if not is_name(scenario.id):
-            raise Broken("its file name cannot be a scenario name; use up to 60 letters, digits, - and _, but not `all`")
+            raise Broken(
+                "its file name cannot be a scenario name; use up to 60 letters, digits, - and _, but not `all`"
+            )
         return _describe(scenario, read_text(path))
     except Broken as problem:
         return scenario._replace(error=str(problem))
     except (RecursionError, MemoryError):
-        return scenario._replace(error="its code is nested too deeply to be read; use shorter expressions")
+        return scenario._replace(
+            error="its code is nested too deeply to be read; use shorter expressions"
+        )
     except ValueError as problem:  # such as a number of 5000 digits
         return scenario._replace(error=f"cannot be read as Python: {problem}")
 
@@ -66,7 +72,9 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
     except (Broken, ValueError) as problem:
         scenario = scenario._replace(error=str(problem))
     except (RecursionError, MemoryError):
-        scenario = scenario._replace(error="its code is nested too deeply to be read; use shorter expressions")
+        scenario = scenario._replace(
+            error="its code is nested too deeply to be read; use shorter expressions"
+        )
     return scenario, data
 
 
@@ -79,7 +87,9 @@ def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
 def read_text(path: str) -> str:
     """Return the source in a file, or raise Broken."""
     try:
-        data = read_regular(path, SOURCE_LIMIT, may_be_link=True)  # people link their scenarios into a folder
+        data = read_regular(
+            path, SOURCE_LIMIT, may_be_link=True
+        )  # people link their scenarios into a folder
     except OSError as problem:
         raise Broken(f"cannot be read: {problem.strerror}") from problem
     return _decode(data)
@@ -91,7 +101,9 @@ def _decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise Broken("the file is not UTF-8; save it as UTF-8", data[: problem.start].count(b"\n") + 1) from problem
+        raise Broken(
+            "the file is not UTF-8; save it as UTF-8", data[: problem.start].count(b"\n") + 1
+        ) from problem
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -154,7 +166,11 @@ def text_of(node: ast.expr | None) -> str | None:
 
 def race_arms(call: ast.Call) -> dict[str, ast.expr]:
     """Return the arms of a call of `lab.race`."""
-    return {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg and keyword.arg not in _RACE_OPTIONS}
+    return {
+        keyword.arg: keyword.value
+        for keyword in call.keywords
+        if keyword.arg and keyword.arg not in _RACE_OPTIONS
+    }
 
 
 def _describe(scenario: Scenario, text: str) -> Scenario:
@@ -225,7 +241,9 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     found = []
     for name, value in reversed(pairs):
         line = (value or name).end_lineno
-        comment = comments.pop(line, "")  # of several parameters on a line, the last one has the comment
+        comment = comments.pop(
+            line, ""
+        )  # of several parameters on a line, the last one has the comment
         found.append(_read_param(name, value, comment))
     _refuse_twins(found, run.lineno)
     return tuple(reversed(found))
@@ -249,13 +267,18 @@ def _refuse_twins(found: Sequence[Param], line: int) -> None:
     flags = {f"no_{param.name}" for param in found if param.type == "bool"}
     if twin := next((param.name for param in found if param.name in flags), ""):
         option = params.option_of(twin)
-        raise Broken(f"{twin} and {twin.removeprefix('no_')} have the same option, {option}; rename one", line)
+        raise Broken(
+            f"{twin} and {twin.removeprefix('no_')} have the same option, {option}; rename one",
+            line,
+        )
 
 
 def _common_params(tree: ast.Module, lab: str, own: tuple[Param, ...]) -> tuple[Param, ...]:
     """Return the device, where the lab is asked for one and `run` has no parameter that says which."""
     asked = any(not call.args and not call.keywords for call in lab_calls(tree, lab, "device"))
-    return (params.DEVICE,) if asked and all(param.name != params.DEVICE.name for param in own) else ()
+    return (
+        (params.DEVICE,) if asked and all(param.name != params.DEVICE.name for param in own) else ()
+    )
 
 
 def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Param:
@@ -263,7 +286,9 @@ def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Pa
         kind, choices = _read_type(argument.annotation)
         if default is None:
             raise ValueError("the default is missing; write one after =")
-        return params.with_comment(Param(argument.arg, kind, _read_literal(default), choices), comment)
+        return params.with_comment(
+            Param(argument.arg, kind, _read_literal(default), choices), comment
+        )
     except UsageError as problem:
         raise Broken(str(problem), argument.lineno) from problem
     except ValueError as problem:
@@ -275,15 +300,21 @@ def _read_literal(node: ast.expr) -> Value:
         value = ast.literal_eval(node)
         if isinstance(value, bool | int | float | str):
             return value
-    raise ValueError(f"{show(ast.unparse(node), 60)} is not a literal; write a number, True, False or a text")
+    raise ValueError(
+        f"{show(ast.unparse(node), 60)} is not a literal; write a number, True, False or a text"
+    )
 
 
 def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:
     match annotation:
         case ast.Name(id="int" | "float" | "bool" | "str" as kind):
             return kind, ()
-        case ast.Subscript(value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=inner):
+        case ast.Subscript(
+            value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=inner
+        ):
             nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
             return "choice", tuple(_read_literal(node) for node in nodes)
     given = show(ast.unparse(annotation), 60) if annotation else "missing"
-    raise ValueError(f"the type {given} is not supported; use int, float, bool, str or Literal[...]")
+    raise ValueError(
+        f"the type {given} is not supported; use int, float, bool, str or Literal[...]"
+    )

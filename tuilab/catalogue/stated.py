@@ -19,7 +19,9 @@ _HEADING = re.compile(r"(?m)^## +(.*)$")
 _BULLET = re.compile(r"(?m)^[-*] +")
 _KEYED = re.compile(rf"\A\[({_KEY})\] +(?=\S)")
 _CHANGE = re.compile(r"`(--[^`\n]{1,200})`")
-_REFUTES = re.compile(r"\brefutes:((?:[^\n]*,[ \t]*\n)*[^\n]*)")  # a comma at the end of a line goes on in the next
+_REFUTES = re.compile(
+    r"\brefutes:((?:[^\n]*,[ \t]*\n)*[^\n]*)"
+)  # a comma at the end of a line goes on in the next
 _GAP = re.compile(r"\{[^{}]*\}")
 
 
@@ -71,11 +73,18 @@ def changes_of(section: str) -> list[Change]:
     """Return the changes of a section `## Try next`: `--options`, and in the words after them `refutes: key, key`."""
     marks = list(_CHANGE.finditer(section))
     ends = [*(mark.start() for mark in marks), len(section)][1:]
-    return [Change(mark[1], _refuted(section[mark.end() : end])) for mark, end in zip(marks, ends, strict=True)]
+    return [
+        Change(mark[1], _refuted(section[mark.end() : end]))
+        for mark, end in zip(marks, ends, strict=True)
+    ]
 
 
 def _refuted(text: str) -> tuple[str, ...]:
-    return tuple(" ".join(word.split()) for found in _REFUTES.findall(text) for word in found.rstrip(". \t").split(","))
+    return tuple(
+        " ".join(word.split())
+        for found in _REFUTES.findall(text)
+        for word in found.rstrip(". \t").split(",")
+    )
 
 
 def plain(text: str) -> str:

@@ -24,7 +24,9 @@ def translated(scenario: Scenario) -> Scenario:
     if code == ENGLISH or scenario.error:
         return scenario
     try:
-        text = read_small(f"{scenario.path.removesuffix('.py')}.{code}.md", _decode, _LIMIT, may_be_link=True)
+        text = read_small(
+            f"{scenario.path.removesuffix('.py')}.{code}.md", _decode, _LIMIT, may_be_link=True
+        )
     except Unusable:
         return scenario
     title, _, lesson = text.partition("\n")

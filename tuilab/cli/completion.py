@@ -43,7 +43,10 @@ _FISH = f"""
     end;
 """
 _OF = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-_BEGINS = ("%(complete_func)s() {\n", "function %(complete_func)s;\n")  # the function of click's that asks us
+_BEGINS = (
+    "%(complete_func)s() {\n",
+    "function %(complete_func)s;\n",
+)  # the function of click's that asks us
 
 
 _MOST = 50  # runs
@@ -72,7 +75,11 @@ def _guarded(kind: type[Any]) -> type[Any]:
         source_template = with_own(kind.source_template, kind.name)
 
         def get_completions(self, args: list[str], incomplete: str) -> list[Any]:
-            items = [item for item in super().get_completions(args, incomplete) if _is_offered(item, kind.name)]
+            items = [
+                item
+                for item in super().get_completions(args, incomplete)
+                if _is_offered(item, kind.name)
+            ]
             for item in items:
                 item.help = show(item.help, 200) if item.help else None
             return items
@@ -105,13 +112,19 @@ def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
     if _is_path(incomplete):
         return files(ctx, param, incomplete)
-    from tuilab.catalogue import catalog  # imported here: every subcommand imports this module, and most need no scenario
+    from tuilab.catalogue import (
+        catalog,
+    )  # imported here: every subcommand imports this module, and most need no scenario
 
     names = {"all": "every scenario"}
     found = catalog.load(ctx.params.get("scenarios") or [])
     names |= {scenario.topic: "a topic" for scenario in found}
     names |= {scenario.id: scenario.title for scenario in found}
-    return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
+    return [
+        CompletionItem(name, help=text)
+        for name, text in names.items()
+        if name.startswith(incomplete)
+    ]
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -134,11 +147,17 @@ def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[An
 
 def runs_and_all(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs, and the one of every scenario that speaks for it."""
-    more = {"all": "the newest successful run of every scenario", "last": "the newest run", "last~1": "the second newest run"}
+    more = {
+        "all": "the newest successful run of every scenario",
+        "last": "the newest run",
+        "last~1": "the second newest run",
+    }
     return _offer(ctx, incomplete, more)
 
 
-def runs_and_all_or_sweeps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+def runs_and_all_or_sweeps(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[Any]:
     return [*runs_and_all(ctx, param, incomplete), *_sweeps_begun(ctx, incomplete)]
 
 
@@ -157,7 +176,11 @@ def sweeps(ctx: click.Context, param: click.Parameter | None, incomplete: str) -
     for run_dir in _newest(ctx):
         entry = indexes.setdefault(str(run_dir.parent), Index(run_dir.parent)).entry(run_dir.name)
         found |= {entry.sweep: entry.name} if entry.sweep else {}
-    return [CompletionItem(name, help=about) for name, about in found.items() if name.startswith(incomplete)]
+    return [
+        CompletionItem(name, help=about)
+        for name, about in found.items()
+        if name.startswith(incomplete)
+    ]
 
 
 def _sweeps_begun(ctx: click.Context, incomplete: str) -> list[Any]:
@@ -188,7 +211,9 @@ def runs_or_folders(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def tag_option(name: str, what: str) -> click.Option:
     """Return an option that takes tags."""
-    return click.Option([name, f"{name[2:]}s"], multiple=True, metavar="WORD", help=what, shell_complete=_tags)
+    return click.Option(
+        [name, f"{name[2:]}s"], multiple=True, metavar="WORD", help=what, shell_complete=_tags
+    )
 
 
 def _tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -198,7 +223,9 @@ def _tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[A
     from tuilab.runs import notes
 
     found = (tag for run_dir in _newest(ctx) for tag in notes.read(run_dir).tags)
-    return [CompletionItem(tag) for tag in sorted({tag for tag in found if tag.startswith(incomplete)})]
+    return [
+        CompletionItem(tag) for tag in sorted({tag for tag in found if tag.startswith(incomplete)})
+    ]
 
 
 def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -213,19 +240,29 @@ def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     listed = [one for one in catalog.load([]) if not wanted or wanted in (one.id, one.topic)]
     if not listed:  # one of the user's own, as it was when it last ran
         runs = (run for run in _newest(ctx) if RunName(run.name).scenario == wanted)
-        listed = [read_recorded(run / "scenario.py", "", wanted or "")[0] for run in islice(runs, 1)]
+        listed = [
+            read_recorded(run / "scenario.py", "", wanted or "")[0] for run in islice(runs, 1)
+        ]
     keys = {claim.key: claim.text for one in listed for claim in one.claims}
-    return [CompletionItem(key, help=text) for key, text in keys.items() if key and key.startswith(incomplete)]
+    return [
+        CompletionItem(key, help=text)
+        for key, text in keys.items()
+        if key and key.startswith(incomplete)
+    ]
 
 
-def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], *, is_running: bool | None = None) -> list[Any]:
+def _offer(
+    ctx: click.Context, incomplete: str, more: dict[str, str], *, is_running: bool | None = None
+) -> list[Any]:
     """Offer the newest runs, or those of them that go on, or that do not: only for these anything is read but names."""
     from click.shell_completion import CompletionItem
 
     from tuilab.runs.index import Index
     from tuilab.runs.run_name import RunName
 
-    given = {word for value in ctx.params.values() if isinstance(value, list | tuple) for word in value}
+    given = {
+        word for value in ctx.params.values() if isinstance(value, list | tuple) for word in value
+    }
     items = [CompletionItem(name, help=about) for name, about in more.items()]
     indexes: dict[str, Index] = {}
     for run_dir in _newest(ctx):
@@ -234,7 +271,9 @@ def _offer(ctx: click.Context, incomplete: str, more: dict[str, str], *, is_runn
             continue
         index = indexes.setdefault(str(run_dir.parent), Index(run_dir.parent))
         if is_running is None or index.entry(run_dir.name).is_running is is_running:
-            items.append(CompletionItem(name.id, help=f"{name.scenario or name.text}, {name.started}"))
+            items.append(
+                CompletionItem(name.id, help=f"{name.scenario or name.text}, {name.started}")
+            )
     return [item for item in items if item.value.startswith(incomplete)]
 
 
@@ -242,6 +281,8 @@ def _newest(ctx: click.Context) -> Iterable[Any]:
     from tuilab.cli import options
     from tuilab.runs import store
 
-    before = ctx.parent.params.get("root") if ctx.parent else None  # of `queue`, before its commands
+    before = (
+        ctx.parent.params.get("root") if ctx.parent else None
+    )  # of `queue`, before its commands
     given = ctx.params.get("roots") or [one for one in [ctx.params.get("root") or before] if one]
     return store.newest(options.roots(given))[:_MOST]

@@ -31,7 +31,9 @@ from tuilab.runs import earlier, queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
 
-_AHEAD = 4  # runs that torch is loaded for ahead of their turn, at most: each takes 150 MB for itself
+_AHEAD = (
+    4  # runs that torch is loaded for ahead of their turn, at most: each takes 150 MB for itself
+)
 
 
 @dataclass
@@ -49,9 +51,13 @@ class Outcome:
     report: str = ""  # a file that is written at the end
     where: str = ""  # in a sweep: stands before all that is told of the run
     left: str = ""  # what is told to be left by an interrupt; empty: the run that is followed
-    pass_on: Callable[[RunSummary], object] | None = None  # called again and again while a run goes on
+    pass_on: Callable[[RunSummary], object] | None = (
+        None  # called again and again while a run goes on
+    )
     result: TextIO | None = None  # where a result is printed; None: stdout
-    watched: list[tuple[Watch, str]] = field(default_factory=list)  # the runs as they were read, and their states
+    watched: list[tuple[Watch, str]] = field(
+        default_factory=list
+    )  # the runs as they were read, and their states
     codes: list[ExitCode] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -68,7 +74,16 @@ class Outcome:
             trust = calibration.describe_trust(watch.summary)
             before = earlier.tell(watch.run_dir, watch.summary)
             has_chart = self.has_chart
-            shown = render(watch.summary, state, watch.run_dir, style, width, has_chart=has_chart, trust=trust, before=before)
+            shown = render(
+                watch.summary,
+                state,
+                watch.run_dir,
+                style,
+                width,
+                has_chart=has_chart,
+                trust=trust,
+                before=before,
+            )
             print_result(style.fit(shown), self.result)
 
     def finish(self) -> ExitCode:
@@ -88,7 +103,11 @@ class Outcome:
     def _write_report(self) -> None:
         from tuilab.reports.files import format_of, read_subjects, write
 
-        write(read_subjects([watch.run_dir for watch, _ in self.watched]), self.report, format_of(self.report))
+        write(
+            read_subjects([watch.run_dir for watch, _ in self.watched]),
+            self.report,
+            format_of(self.report),
+        )
         if self.report != "-" and not self.is_quiet:
             _say(f"report: {show(self.report, 500)}")
 
@@ -112,7 +131,11 @@ def run_all(orders: list[RunOrder], outcome: Outcome, first: Spare | None = None
         if has_summary_only and not outcome.is_quiet and not _is_live() and outcome.watched:
             watch, state = outcome.watched[-1]
             style = style_of(sys.stderr)
-            _say(style.fit(f"{outcome.where}: {line_of(Finished(watch.summary, state, watch.run_dir), style)}"))
+            _say(
+                style.fit(
+                    f"{outcome.where}: {line_of(Finished(watch.summary, state, watch.run_dir), style)}"
+                )
+            )
     return outcome.finish()
 
 
@@ -129,10 +152,14 @@ def run_each(
         with OneByOne():
             run_dir, supervisor = launch.start(order, spares.pop(number, None))
             spares.update(
-                (later, prepare(is_timed=orders[later].wants_quiet)) for later in _next(orders, number) if later not in spares
+                (later, prepare(is_timed=orders[later].wants_quiet))
+                for later in _next(orders, number)
+                if later not in spares
             )
             follow_one(run_dir, outcome, is_ours=True, pause=headless.pause_beside(supervisor.pid))
-        with contextlib.suppress(subprocess.TimeoutExpired):  # the record of its end is there; all that is left is its exit
+        with contextlib.suppress(
+            subprocess.TimeoutExpired
+        ):  # the record of its end is there; all that is left is its exit
             supervisor.wait(10)
         yield order
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
@@ -151,25 +178,39 @@ def _next(orders: Sequence[RunOrder], number: int) -> list[int]:
 
 def _tell_others(order: RunOrder) -> None:
     """Say who else times something on the device of a run that starts without waiting for it."""
-    others = [one for one in queue.running(Path(order.root)) if queue.share(one.devices, order.devices)]
+    others = [
+        one for one in queue.running(Path(order.root)) if queue.share(one.devices, order.devices)
+    ]
     if others:
         names = ", ".join(f"{show(one.name)} {store.short_id(one.run)}" for one in others)
         step = hint(Path(order.root), "queue")
-        _say(f"also running on this device: {names}; all will be slower, and their times less reliable; see all runs: {step}")
+        _say(
+            f"also running on this device: {names}; all will be slower, and their times less reliable; see all runs: {step}"
+        )
 
 
-def follow_one(run_dir: Path, outcome: Outcome, *, is_ours: bool, pause: headless.Pause = time.sleep) -> None:
+def follow_one(
+    run_dir: Path, outcome: Outcome, *, is_ours: bool, pause: headless.Pause = time.sleep
+) -> None:
     """Follow a run to its end and keep its result; leave one that is not ours when interrupted."""
     watch = Watch(run_dir, may_be_folded=not outcome.as_jsonl)
-    talk: headless.Talk = headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
+    talk: headless.Talk = (
+        headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
+    )
     if not outcome.is_quiet:
-        talk = (headless.Live if _is_live() else headless.Plain)(style_of(sys.stderr), outcome.where)
+        talk = (headless.Live if _is_live() else headless.Plain)(
+            style_of(sys.stderr), outcome.where
+        )
 
     def pass_on(items: Portion) -> None:
         if outcome.as_jsonl:
-            print_result("\n".join(headless.json_line(run_dir, stream, item) for stream, item in items))
+            print_result(
+                "\n".join(headless.json_line(run_dir, stream, item) for stream, item in items)
+            )
 
-    state = headless.follow(watch, talk, pass_on, is_ours=is_ours, on_summary=outcome.pass_on, pause=pause)
+    state = headless.follow(
+        watch, talk, pass_on, is_ours=is_ours, on_summary=outcome.pass_on, pause=pause
+    )
     if watch.was_interrupted and not is_ours:
         name = outcome.left or store.short_id(run_dir.name)
         back, end = (hint(run_dir.parent, verb, name) for verb in ("attach", "stop"))

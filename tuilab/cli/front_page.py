@@ -78,7 +78,9 @@ def page() -> str:
             *_paragraph(_START, width),
             *_subcommands(width),
             *_table("Options (without a subcommand)", _OPTIONS.items(), width),
-            *_table("Exit codes", ((str(int(code)), when) for code, when in MEANINGS.items()), width),
+            *_table(
+                "Exit codes", ((str(int(code)), when) for code, when in MEANINGS.items()), width
+            ),
         ]
     )
 
@@ -90,7 +92,11 @@ def _paragraph(text: str, width: int) -> list[str]:
 def _subcommands(width: int) -> list[str]:
     """Return a table for each group of subcommands, all with the same first column."""
     column = max(map(len, VERBS))
-    return [line for heading, group in GROUPS.items() for line in _table(heading, group.items(), width, column)]
+    return [
+        line
+        for heading, group in GROUPS.items()
+        for line in _table(heading, group.items(), width, column)
+    ]
 
 
 def _table(heading: str, rows: Iterable[tuple[str, str]], width: int, column: int = 0) -> list[str]:

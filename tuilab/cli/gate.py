@@ -9,7 +9,13 @@ import click
 from tuilab.cli.options import ParamType
 from tuilab.errors import UsageError
 from tuilab.record.states import RunState
-from tuilab.reports.step_times import LEAST, about_others, is_watched, shifts_of_steps, times_of_steps
+from tuilab.reports.step_times import (
+    LEAST,
+    about_others,
+    is_watched,
+    shifts_of_steps,
+    times_of_steps,
+)
 from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.call_times import times_of_processes
 from tuilab.runs.comparing.claim_pairs import Shift
@@ -43,13 +49,23 @@ class GateType(ParamType):
         if value in ("regression", "difference"):
             return Gate(value)
         if not (found := _SLOWER.fullmatch(value)):
-            self.fail(f"'{show(value, 60)}' is not a gate; use regression, difference or slower:5%", param, ctx)
+            self.fail(
+                f"'{show(value, 60)}' is not a gate; use regression, difference or slower:5%",
+                param,
+                ctx,
+            )
         return Gate("slower", float(found[1]) / 100)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(word) for word in ("regression", "difference", "slower:5%") if word.startswith(incomplete)]
+        return [
+            CompletionItem(word)
+            for word in ("regression", "difference", "slower:5%")
+            if word.startswith(incomplete)
+        ]
 
 
 def stopped_by(gate: Gate, looks: Sequence[Subject], result: Comparison) -> list[str]:
@@ -59,7 +75,8 @@ def stopped_by(gate: Gate, looks: Sequence[Subject], result: Comparison) -> list
     ended = [
         f"run {at} {look.state}, the first run {first.state}"
         for at, look in enumerate(others, 2)
-        if look.state != first.state and (gate.kind == "difference" or first.state == RunState.SUCCEEDED)
+        if look.state != first.state
+        and (gate.kind == "difference" or first.state == RunState.SUCCEEDED)
     ]
     if gate.kind == "slower" and is_watched(first):
         worse = _slower_steps(gate, looks)
@@ -68,7 +85,9 @@ def stopped_by(gate: Gate, looks: Sequence[Subject], result: Comparison) -> list
         worse = slower(result, gate.share)
     elif gate.kind == "difference":
         pairs = [pair for pair in result.claims if verdict_words(pair) or None in pair.sides]
-        worse = [f"{pair.text}: {verdict_words(pair) or 'not claimed in every run'}" for pair in pairs]
+        worse = [
+            f"{pair.text}: {verdict_words(pair) or 'not claimed in every run'}" for pair in pairs
+        ]
     else:
         worse = regressions(result)
     return [f"{names}: {sentence}" for sentence in [*ended, *worse]]
@@ -122,7 +141,9 @@ def _check_steps(looks: Sequence[Subject]) -> None:
         times = times_of_steps(look)
         if not times:
             why = look.summary.unavailable.get("steps")
-            raise UsageError(f"--fail-on slower: no step of {show(look.id)} was timed{f' ({show(why, 200)})' if why else ''}")
+            raise UsageError(
+                f"--fail-on slower: no step of {show(look.id)} was timed{f' ({show(why, 200)})' if why else ''}"
+            )
         if set(times) != names:
             raise UsageError(
                 f"--fail-on slower: {show(look.id)} has steps of other processes than the first run; "
@@ -141,7 +162,9 @@ def _check_times(looks: Sequence[Subject]) -> None:
     for at, look in enumerate(looks, 1):
         times = times_of_processes(look.summary)
         if at == 1 and not times:
-            raise UsageError(f"--fail-on slower: {show(look.id)} has no timed calls; drop --fail-on slower")
+            raise UsageError(
+                f"--fail-on slower: {show(look.id)} has no timed calls; drop --fail-on slower"
+            )
         if alone := [arm for arm, found in times.items() if len(found) < 2]:
             raise UsageError(
                 f"--fail-on slower: {show(look.id)} timed {show(alone[0], 60)} in only one process, so the variation between "
@@ -155,7 +178,9 @@ def _check_box(looks: Sequence[Subject]) -> None:
     for look in looks:
         facts = facts_of(look.summary)
         boxes.append([facts.get(name, "") for name in _BOX])
-        if other := next((pair for pair in zip(boxes[0], boxes[-1], strict=True) if pair[0] != pair[1]), None):
+        if other := next(
+            (pair for pair in zip(boxes[0], boxes[-1], strict=True) if pair[0] != pair[1]), None
+        ):
             raise UsageError(
                 f"--fail-on slower: {show(look.id)} ran on other hardware ({show(other[1], 60)}, not {show(other[0], 60)}); "
                 "compare runs of the same machine"

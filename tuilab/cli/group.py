@@ -28,10 +28,17 @@ _MODULES = {
 class Subcommands(click.Group):
     """A group that names its subcommands if it does not know one."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if not (name.startswith("-") or ctx.resilient_parsing) and self.get_command(ctx, name) is None:
-            raise click.UsageError(f"no subcommand {name}{did_you_mean(name, self.list_commands(ctx))}", ctx)
+        if (
+            not (name.startswith("-") or ctx.resilient_parsing)
+            and self.get_command(ctx, name) is None
+        ):
+            raise click.UsageError(
+                f"no subcommand {name}{did_you_mean(name, self.list_commands(ctx))}", ctx
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -54,9 +61,15 @@ class _Verbs(Subcommands):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Offer the verbs without loading them, and the options where one is begun."""
-        from click.shell_completion import CompletionItem  # imported here: only the completion of a shell needs it
+        from click.shell_completion import (
+            CompletionItem,
+        )  # imported here: only the completion of a shell needs it
 
-        verbs = [CompletionItem(verb, help=line) for verb, line in VERBS.items() if verb.startswith(incomplete)]
+        verbs = [
+            CompletionItem(verb, help=line)
+            for verb, line in VERBS.items()
+            if verb.startswith(incomplete)
+        ]
         return verbs or click.Command.shell_complete(self, ctx, incomplete)
 
 
@@ -72,7 +85,13 @@ class _Verbs(Subcommands):
 @click.option("--root", metavar="DIR", help=front_page.ROOT)
 @click.option("--fps", type=options.Number(0.1, 30), metavar="NUMBER", help=front_page.FPS)
 @click.pass_context
-def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps: float | None, read_only: bool) -> None:
+def tuilab(
+    ctx: click.Context,
+    scenarios: tuple[str, ...],
+    root: str | None,
+    fps: float | None,
+    read_only: bool,
+) -> None:
     """A lab in the terminal: check the folklore of PyTorch training on your own machine.
 
     Without a subcommand, the screens open. Start with: tuilab run stability --headless
@@ -80,25 +99,35 @@ def tuilab(ctx: click.Context, scenarios: tuple[str, ...], root: str | None, fps
     if ctx.invoked_subcommand is None:
         ctx.exit(_open_screens(scenarios, root, fps, is_read_only=read_only))
     elif read_only:
-        raise UsageError("--read-only works only with the screens: tuilab --read-only, or tuilab attach RUN --read-only")
+        raise UsageError(
+            "--read-only works only with the screens: tuilab --read-only, or tuilab attach RUN --read-only"
+        )
     elif scenarios or root is not None:
-        raise UsageError(f"--scenarios and --root belong after the subcommand: tuilab {ctx.invoked_subcommand} --root DIR ...")
+        raise UsageError(
+            f"--scenarios and --root belong after the subcommand: tuilab {ctx.invoked_subcommand} --root DIR ..."
+        )
 
 
 options.take_no_empty_words(tuilab)
 
 
-def _open_screens(scenarios: tuple[str, ...], root: str | None, fps: float | None, *, is_read_only: bool) -> int:
+def _open_screens(
+    scenarios: tuple[str, ...], root: str | None, fps: float | None, *, is_read_only: bool
+) -> int:
     from tuilab import tui
 
     if why := tui.why_not():
         from tuilab.runs.command_line import hint
 
         step = hint(options.root(root), "run", "stability", "--headless")
-        raise UsageError(f"cannot open the screens: {why}; print results instead, for example {step}, or see `tuilab --help`")
+        raise UsageError(
+            f"cannot open the screens: {why}; print results instead, for example {step}, or see `tuilab --help`"
+        )
     from tuilab import config
 
-    return tui.start(options.root(root), scenarios, fps=fps or config.fps(), is_read_only=is_read_only)
+    return tui.start(
+        options.root(root), scenarios, fps=fps or config.fps(), is_read_only=is_read_only
+    )
 
 
 def _command_path(words: Sequence[str]) -> str:

@@ -27,7 +27,14 @@ from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import alert_words, device_notices, last_values, progress_words, reason_words, repeat_words
+from tuilab.record.told import (
+    alert_words,
+    device_notices,
+    last_values,
+    progress_words,
+    reason_words,
+    repeat_words,
+)
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
@@ -86,7 +93,9 @@ def follow(
     """
     gc.enable()  # off while modules load; a long run wants it
     with OneByOne() as turns, says_that_it_continues(watch.run_dir):
-        return _follow(watch, talk, on_items, turns, is_ours=is_ours, on_summary=on_summary, pause=pause)
+        return _follow(
+            watch, talk, on_items, turns, is_ours=is_ours, on_summary=on_summary, pause=pause
+        )
 
 
 def _follow(
@@ -124,7 +133,10 @@ def _follow(
                 return watch.summary.state
             stops += 1
             launch.stop(watch.run_dir, at_once=stops > 1)
-            print("\nstopping; Ctrl-C again stops at once" if stops == 1 else "\nstopping at once", file=sys.stderr)
+            print(
+                "\nstopping; Ctrl-C again stops at once" if stops == 1 else "\nstopping at once",
+                file=sys.stderr,
+            )
 
 
 def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> ExitCode:
@@ -133,7 +145,9 @@ def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> Ex
         return ExitCode.FAILED
     claims = summary.claims.values()
     verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in claims}
-    if any(claim.is_contradicted for claim in claims) or (is_strict and verdicts & {Verdict.INCONCLUSIVE, ""}):
+    if any(claim.is_contradicted for claim in claims) or (
+        is_strict and verdicts & {Verdict.INCONCLUSIVE, ""}
+    ):
         return ExitCode.REFUTED
     if summary.box_lacks and verdicts <= {Verdict.NOT_TESTABLE, ""}:
         return ExitCode.BOX_LACKS
@@ -142,7 +156,13 @@ def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> Ex
 
 def worst(codes: list[ExitCode]) -> ExitCode:
     """Return the one code for several runs: lacking something counts only when every run lacks it."""
-    for code in (ExitCode.INTERRUPTED, ExitCode.CANNOT_RECORD, ExitCode.FAILED, ExitCode.REFUTED, ExitCode.USAGE):
+    for code in (
+        ExitCode.INTERRUPTED,
+        ExitCode.CANNOT_RECORD,
+        ExitCode.FAILED,
+        ExitCode.REFUTED,
+        ExitCode.USAGE,
+    ):
         if code in codes:
             return code
     return ExitCode.BOX_LACKS if codes and set(codes) == {ExitCode.BOX_LACKS} else ExitCode.DONE
@@ -151,7 +171,9 @@ def worst(codes: list[ExitCode]) -> ExitCode:
 def json_line(run_dir: Path, stream: str, item: Item) -> str:
     """Return a record as one line of JSON for `--jsonl`."""
     fields: dict[str, Any] = (
-        {"k": type(item).__name__.lower(), **item._asdict()} if isinstance(item, tuple) else msgspec.to_builtins(item)
+        {"k": type(item).__name__.lower(), **item._asdict()}
+        if isinstance(item, tuple)
+        else msgspec.to_builtins(item)
     )
     return for_programs({"run": run_dir.name, **fields, "stream": stream}, indent=None)
 
@@ -202,12 +224,19 @@ class Plain:
         self._last = time.monotonic()
 
     def update(self, watch: Watch, warning: str = "") -> None:
-        name = self._where or (show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name)
-        standing = [("standing", line) for line in standing_lines(watch.summary, self._standings, self._style)]
+        name = self._where or (
+            show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name
+        )
+        standing = [
+            ("standing", line)
+            for line in standing_lines(watch.summary, self._standings, self._style)
+        ]
         for kind, line in news(watch.summary, self._style) + standing:
             if (kind, line) not in self._said:
                 self._said.add((kind, line))
-                if not self._where or kind in _NOTICES:  # of a point of a sweep, the result tells the rest
+                if (
+                    not self._where or kind in _NOTICES
+                ):  # of a point of a sweep, the result tells the rest
                     self._say(f"{name}: {line}")
         if warning and warning != self._warning:
             self._say(f"{name}: {warning}")
@@ -256,7 +285,11 @@ class Live:
                     self._live.console.print(self._text.from_ansi(self._style.fit(line)))
         standing = standing_lines(watch.summary, self._standings, self._style)
         shown = [self._text.from_ansi(self._style.fit(line)) for line in standing]
-        shown += [self._text.from_ansi(self._style.fit(self._style.paint(warning, 31)))] if warning else []
+        shown += (
+            [self._text.from_ansi(self._style.fit(self._style.paint(warning, 31)))]
+            if warning
+            else []
+        )
         line = "  ".join(filter(None, (self._where, live_line(watch))))
         last = self._text(self._style.fit(line), overflow="ellipsis", no_wrap=True)
         self._live.update(self._group(*shown, last))
@@ -276,7 +309,9 @@ def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
             found = judge_without_times(claim, summary)
             if found is not None:
                 why = show(reason_words(found.verdict, found.why))
-                lines.append(("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(why)}"))
+                lines.append(
+                    ("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(why)}")
+                )
     return lines
 
 
@@ -301,7 +336,10 @@ def live_line(watch: Watch) -> str:
     """Return the one line that says where a run is."""
     summary = watch.summary
     run = summary.run
-    parts = [f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name, summary.state]
+    parts = [
+        f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name,
+        summary.state,
+    ]
     parts.append("" if summary.state == RunState.QUEUED else show(summary.reason, 60))
     parts.append(repeat_words(summary))
     if summary.stages:
@@ -330,7 +368,11 @@ def says_that_it_continues(run_dir: Path) -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
 
-    replaced = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    replaced = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL
+    ]
     for number in replaced:
         signal.signal(number, leave)
     try:

@@ -21,7 +21,12 @@ def tell(scenarios: Sequence[Scenario], topics: Mapping[str, str], root: str | N
     print(style.fit(render(scenarios, topics, marks, width)))
 
 
-def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapping[str, str], width: int = 0) -> str:
+def render(
+    scenarios: Sequence[Scenario],
+    topics: Mapping[str, str],
+    marks: Mapping[str, str],
+    width: int = 0,
+) -> str:
     """Return the catalogue as text; `marks` has the last verdict of a scenario by its id. With a `width` titles are wrapped."""
     name_width = max((len(scenario.id) for scenario in scenarios), default=0)
     lines = []
@@ -30,10 +35,17 @@ def render(scenarios: Sequence[Scenario], topics: Mapping[str, str], marks: Mapp
         if scenario.topic != topic:
             topic = scenario.topic
             about = topics.get(topic, "")
-            lines += ["", *wrap(f"{show(topic)}: {show(about, 200)}" if about else show(topic), width or 1000)]
+            lines += [
+                "",
+                *wrap(
+                    f"{show(topic)}: {show(about, 200)}" if about else show(topic), width or 1000
+                ),
+            ]
         mark = "!" if scenario.error else marks.get(scenario.id, " ")
         title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
-        first, *rest = wrap(show(title, 200), max(width - name_width - 6, 30) if width else 1000) or [""]
+        first, *rest = wrap(
+            show(title, 200), max(width - name_width - 6, 30) if width else 1000
+        ) or [""]
         lines.append(f"  {mark} {show(scenario.id):{name_width}}  {first}".rstrip())
         lines += [" " * (name_width + 6) + line for line in rest]
     return "\n".join(lines[1:]) or "no scenarios found; write one: tuilab new NAME"

@@ -14,7 +14,15 @@ from tuilab.errors import ExitCode, TuilabError
 from tuilab.storage import places
 from tuilab.text import display as text
 
-_OF_THE_DISK = {errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN, errno.ETIMEDOUT}
+_OF_THE_DISK = {
+    errno.EIO,
+    errno.ESTALE,
+    errno.EREMOTEIO,
+    errno.ENODEV,
+    errno.ENXIO,
+    errno.ENOTCONN,
+    errno.ETIMEDOUT,
+}
 
 
 def main() -> NoReturn:
@@ -25,7 +33,9 @@ def main() -> NoReturn:
             stream.reconfigure(errors="replace")
     try:
         if not os.environ.get("HOME"):
-            os.environ.pop("HOME", None)  # as others have it: Python takes an empty one for the root of the disk
+            os.environ.pop(
+                "HOME", None
+            )  # as others have it: Python takes an empty one for the root of the disk
         _configure(sys.argv[1:])
         code = _run_subcommand()
         sys.stdout.flush()
@@ -38,7 +48,9 @@ def main() -> NoReturn:
         code = ExitCode.DONE
     except OSError as problem:
         if problem.errno in _OF_THE_DISK and problem.filename is not None:
-            _say(f"tuilab: cannot use {os.fsdecode(problem.filename)}: {problem.strerror}; check that disk and try again")
+            _say(
+                f"tuilab: cannot use {os.fsdecode(problem.filename)}: {problem.strerror}; check that disk and try again"
+            )
             code = ExitCode.USAGE
         elif problem.filename is not None or problem.errno is None:
             raise
@@ -66,7 +78,9 @@ def _configure(argv: list[str]) -> None:
     if argv[:1] == ["config"]:
         return  # which tells who sets what
     is_helping = (
-        not {"-h", "--help", "--version"}.isdisjoint(argv) or argv[:1] == ["doctor"] or "_TUILAB_COMPLETE" in os.environ
+        not {"-h", "--help", "--version"}.isdisjoint(argv)
+        or argv[:1] == ["doctor"]
+        or "_TUILAB_COMPLETE" in os.environ
     )
     try:
         where = places.config_file()

@@ -116,7 +116,9 @@ def remote_engine(given: "Mapping[str, Any]") -> "Engine | None":
         for option in engine.OPTIONS:
             if engine is not wanted and _is_given(given, option):
                 flag = option.opts[0]
-                raise UsageError(f"{flag} works only with --engine {name}; add --engine {name} or drop {flag}")
+                raise UsageError(
+                    f"{flag} works only with --engine {name}; add --engine {name} or drop {flag}"
+                )
     if wanted:
         wanted.check(given)
     return wanted
@@ -155,7 +157,9 @@ def check_detached(where: "Path", given: "Mapping[str, Any]", reported: str = "l
         )
     if given.get("as_jsonl"):
         step = hint(where, "attach", "last", "--jsonl")
-        raise UsageError(f"--jsonl follows the run, and --detach does not; drop --jsonl, and then run: {step}")
+        raise UsageError(
+            f"--jsonl follows the run, and --detach does not; drop --jsonl, and then run: {step}"
+        )
 
 
 def has_chart(*, plot: bool = False, quiet: bool) -> bool:
@@ -172,7 +176,9 @@ def refuse_without_effect(option: str, others: "Mapping[str, object]") -> None:
 def refuse_both_json(*, as_json: bool, as_jsonl: bool) -> None:
     """Refuse two options that both decide what stdout holds."""
     if as_json and as_jsonl:
-        raise UsageError("--json prints one document at the end, --jsonl every record as it is written; use only one of them")
+        raise UsageError(
+            "--json prints one document at the end, --jsonl every record as it is written; use only one of them"
+        )
 
 
 def refuse_beside(given: "Mapping[str, Any]") -> None:
@@ -189,7 +195,9 @@ def check_report(target: str | None) -> None:
         tell_lack(check_target(target))
 
 
-AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document.")
+AS_JSON = click.Option(
+    ["--json", "as_json"], is_flag=True, help="Print the result as one JSON document."
+)
 KEEP_PRIVATE = click.Option(
     ["--keep-private"],
     is_flag=True,
@@ -216,14 +224,18 @@ class _Given(ParamType):
             refuse_empty(param.opts[-1], value)
         return self.inner.convert(value, param, ctx)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
         return self.inner.shell_complete(ctx, param, incomplete)
 
 
 def take_no_empty_words(command: click.Command) -> None:
     """Have the options of a verb that take a text or a path refuse an empty one; what reads an argument knows better words."""
     for param in command.params:
-        if isinstance(param, click.Option) and isinstance(param.type, click.types.StringParamType | click.Path):
+        if isinstance(param, click.Option) and isinstance(
+            param.type, click.types.StringParamType | click.Path
+        ):
             param.type = _Given(param.type)
 
 
@@ -244,8 +256,12 @@ class Duration(ParamType):
 
     name = "duration"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from tuilab.catalogue.params import parse_duration  # `tuilab list` needs these options, but no parameters
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        from tuilab.catalogue.params import (
+            parse_duration,
+        )  # `tuilab list` needs these options, but no parameters
 
         try:
             return parse_duration(str(value))
@@ -258,7 +274,9 @@ class Prediction(ParamType):
 
     name = "number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         from tuilab.catalogue.params import parse_prediction  # as above
 
         try:
@@ -273,10 +291,19 @@ class Age(ParamType):
     name = "age"
     _FACTORS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         number, factor = str(value)[:-1], self._FACTORS.get(str(value)[-1:], 0)
-        if not factor or not number.isascii() or not number.replace(".", "", 1).isdigit() or len(number) > 6:
-            self.fail(f"'{str(value)[:60]}' is not an age; use for example 12h, 30d or 2w", param, ctx)
+        if (
+            not factor
+            or not number.isascii()
+            or not number.replace(".", "", 1).isdigit()
+            or len(number) > 6
+        ):
+            self.fail(
+                f"'{str(value)[:60]}' is not an age; use for example 12h, 30d or 2w", param, ctx
+            )
         return float(number) * factor
 
 
@@ -285,7 +312,9 @@ class Since(ParamType):
 
     name = "since"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         import time
 
         from tuilab.runs.filters import TIMES, moment
@@ -299,11 +328,23 @@ class Since(ParamType):
 
 # Options that several of `run`, `sweep`, `exec`, `ab` and `attach` have, with the help of most of them.
 _SHARED = (
-    click.Option(["--name"], metavar="NAME", help="Name of the run (default: the name of the script, module or program)."),
+    click.Option(
+        ["--name"],
+        metavar="NAME",
+        help="Name of the run (default: the name of the script, module or program).",
+    ),
     click.Option(["--headless"], is_flag=True, help="Do not open the screens; print the result."),
-    click.Option(["--detach"], is_flag=True, help="Start the run, print its id and return at once."),
-    click.Option(["--beside"], is_flag=True, help="With --detach: start immediately instead of queueing."),
-    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON document. Implies --headless."),
+    click.Option(
+        ["--detach"], is_flag=True, help="Start the run, print its id and return at once."
+    ),
+    click.Option(
+        ["--beside"], is_flag=True, help="With --detach: start immediately instead of queueing."
+    ),
+    click.Option(
+        ["--json", "as_json"],
+        is_flag=True,
+        help="Print the result as one JSON document. Implies --headless.",
+    ),
     click.Option(
         ["--jsonl", "as_jsonl"],
         is_flag=True,
@@ -317,7 +358,9 @@ _SHARED = (
         help="Run in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
     ),
     click.Option(
-        ["--budget"], type=Duration(), help="Repeat until the claims are decided or this time is over, for example 10m."
+        ["--budget"],
+        type=Duration(),
+        help="Repeat until the claims are decided or this time is over, for example 10m.",
     ),
     click.Option(
         ["--timeout"],
@@ -336,14 +379,20 @@ _SHARED = (
         help="Optimizer whose step ends a training step, for example AdamW or 'optimizer 2' "
         "(default: the one that steps least often).",
     ),
-    click.Option(["--strict"], is_flag=True, help="Exit with 1 also if a claim is INCONCLUSIVE or not judged."),
+    click.Option(
+        ["--strict"],
+        is_flag=True,
+        help="Exit with 1 also if a claim is INCONCLUSIVE or not judged.",
+    ),
     click.Option(
         ["--report"],
         type=click.Path(readable=False),
         metavar="FILE",
         help="Write a report at the end, even if the run failed; the extension of FILE sets the format. Implies --headless.",
     ),
-    click.Option(["--quiet"], is_flag=True, help="Print no progress and no chart. Implies --headless."),
+    click.Option(
+        ["--quiet"], is_flag=True, help="Print no progress and no chart. Implies --headless."
+    ),
 )
 _BY_FLAG = {option.opts[0]: option for option in _SHARED}
 

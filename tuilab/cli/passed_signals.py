@@ -30,13 +30,22 @@ class PassedSignals:
 
     def __enter__(self) -> "PassedSignals":
         for number in _PASSED_ON:
-            is_ignored = signal.getsignal(number) is signal.SIG_IGN  # as after `trap '' TERM`: the command ignores it as well
-            is_stop = number == signal.SIGTERM and first_process.takes_all_along()  # then it stops the run in order
+            is_ignored = (
+                signal.getsignal(number) is signal.SIG_IGN
+            )  # as after `trap '' TERM`: the command ignores it as well
+            is_stop = (
+                number == signal.SIGTERM and first_process.takes_all_along()
+            )  # then it stops the run in order
             if not (is_ignored or is_stop):
                 self._before[number] = signal.signal(number, self._keep)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -52,7 +61,8 @@ class PassedSignals:
             self._waiting.clear()
             why = problem.strerror or str(problem)
             print(
-                f"tuilab: a signal could not be passed on to the command: {why}; send it to the command itself", file=sys.stderr
+                f"tuilab: a signal could not be passed on to the command: {why}; send it to the command itself",
+                file=sys.stderr,
             )
 
     def _keep(self, number: int, frame: FrameType | None) -> None:
@@ -76,7 +86,9 @@ def _command_of(summary: RunSummary) -> tuple[int, int] | None:
         if fields is None or int(fields[_PARENT]) != pid:
             continue
         child_start = presence.start_time(child)
-        if child_start is not None and _cmdline(child) != _cmdline(pid):  # before exec it is a copy of its parent
+        if child_start is not None and _cmdline(child) != _cmdline(
+            pid
+        ):  # before exec it is a copy of its parent
             return child, child_start
     return None
 

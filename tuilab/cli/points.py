@@ -25,15 +25,21 @@ Given = Mapping[str, Any]
 def of_scenario(given: Given, root: Path, argv: Sequence[str]) -> list[RunOrder]:
     """Return the order of each point of a sweep over the parameters of a scenario."""
     if not given["names"]:
-        raise UsageError("nothing to sweep; name a scenario (tuilab sweep NAME --set rows=100,1000), or a command behind --")
+        raise UsageError(
+            "nothing to sweep; name a scenario (tuilab sweep NAME --set rows=100,1000), or a command behind --"
+        )
     if given["metrics"]:
-        raise UsageError("--metric works only with a command, as a scenario logs its own metrics; drop --metric")
+        raise UsageError(
+            "--metric works only with a command, as a scenario logs its own metrics; drop --metric"
+        )
     scenario = _scenario(given)
     known = {param.name: param for param in scenario.params}
 
     def value_of(name: str, text: str) -> Value:
         if name not in known:
-            raise UsageError(f"{show(scenario.id)} has no parameter {show(name, 40)}{did_you_mean(name, known)}")
+            raise UsageError(
+                f"{show(scenario.id)} has no parameter {show(name, 40)}{did_you_mean(name, known)}"
+            )
         return params.parse(known[name], text)
 
     values = _values(given, value_of)
@@ -53,20 +59,28 @@ def of_scenario(given: Given, root: Path, argv: Sequence[str]) -> list[RunOrder]
     return _orders(values, order, argv)
 
 
-def of_command(words: Sequence[str], given: Given, root: Path, argv: Sequence[str]) -> list[RunOrder]:
+def of_command(
+    words: Sequence[str], given: Given, root: Path, argv: Sequence[str]
+) -> list[RunOrder]:
     """Return the order of each point of a sweep over what stands in the words of a command."""
     for option, what in (("repeat", "--repeat"), ("budget", "--budget"), ("quick", "--quick")):
         if given[option]:
-            raise UsageError(f"{what} works only with a scenario; drop it, or compare ways to run a command with `tuilab ab`")
+            raise UsageError(
+                f"{what} works only with a scenario; drop it, or compare ways to run a command with `tuilab ab`"
+            )
 
     def value_of(name: str, text: str) -> Value:
         if not any(f"{{{name}}}" in word for word in words):
-            raise UsageError(f"the command does not contain {{{show(name, 40)}}}; put it where the value belongs")
+            raise UsageError(
+                f"the command does not contain {{{show(name, 40)}}}; put it where the value belongs"
+            )
         return text
 
     values = _values(given, value_of)
     plain = _secrets([word for word in words if not any(f"{{{name}}}" in word for name in values)])
-    if any(_secrets([_filled(word, point) for word in words]) > plain for point in grid.points(values)):
+    if any(
+        _secrets([_filled(word, point) for word in words]) > plain for point in grid.points(values)
+    ):
         raise UsageError(
             "a value looks like a secret in this command, and values of a sweep are recorded; pass it in a file instead"
         )
@@ -90,9 +104,15 @@ def _secrets(words: Sequence[str]) -> int:
 def _scenario(given: Given) -> Scenario:
     """Return the one scenario that is named."""
     names = given["names"]
-    found = [one for name in names for one in catalog.find(catalog.load(given["scenarios"]), name, given["scenarios"])]
+    found = [
+        one
+        for name in names
+        for one in catalog.find(catalog.load(given["scenarios"]), name, given["scenarios"])
+    ]
     if len(found) != 1:
-        raise UsageError(f"a sweep takes one scenario, but {show(' '.join(names), 60)} means {len(found)}; name one of them")
+        raise UsageError(
+            f"a sweep takes one scenario, but {show(' '.join(names), 60)} means {len(found)}; name one of them"
+        )
     return found[0]
 
 
@@ -107,17 +127,27 @@ def _values(given: Given, value_of: Callable[[str, str], Value]) -> grid.Grid:
     return values
 
 
-def _orders(values: grid.Grid, order: Callable[[dict[str, Value]], RunOrder], argv: Sequence[str]) -> list[RunOrder]:
+def _orders(
+    values: grid.Grid, order: Callable[[dict[str, Value]], RunOrder], argv: Sequence[str]
+) -> list[RunOrder]:
     """Return an order a point, each of which waits for its turn."""
     here = command_orders.here()
     folder = here if here.isprintable() else ""
-    sweep = Sweep(id=f"sweep-{token_hex(3)}", values=values, point={}, argv=list(argv), folder=folder)
-    return [replace(order(point), sweep=replace(sweep, point=point), waits=True) for point in grid.points(values)]
+    sweep = Sweep(
+        id=f"sweep-{token_hex(3)}", values=values, point={}, argv=list(argv), folder=folder
+    )
+    return [
+        replace(order(point), sweep=replace(sweep, point=point), waits=True)
+        for point in grid.points(values)
+    ]
 
 
 def _as_options(point: Mapping[str, Value]) -> list[str]:
     """Return a point as options of `tuilab run`."""
-    spelled = ((name, value if isinstance(value, bool) else params.spell(value)) for name, value in point.items())
+    spelled = (
+        (name, value if isinstance(value, bool) else params.spell(value))
+        for name, value in point.items()
+    )
     return [word for name, value in spelled for word in option_words(name, value)]
 
 

@@ -43,7 +43,9 @@ def _check_root(root: Path) -> None:
         raise store.cannot_write(root, "no permission to write there")
 
 
-def run_remotely(engine: Engine, orders: Sequence[RunOrder], given: Mapping[str, Any], outcome: Outcome) -> None:
+def run_remotely(
+    engine: Engine, orders: Sequence[RunOrder], given: Mapping[str, Any], outcome: Outcome
+) -> None:
     """Have an engine carry out the orders, and keep their results; each is printed when its run has ended."""
     style = style_of(sys.stderr)
 
@@ -54,7 +56,10 @@ def run_remotely(engine: Engine, orders: Sequence[RunOrder], given: Mapping[str,
     def take(done: Done) -> None:
         if done.problem:
             outcome.codes.append(ExitCode(done.code or ExitCode.FAILED))
-            print(style.fit(f"tuilab: {show(done.node, 60)}: {show(done.problem, 500)}"), file=sys.stderr)
+            print(
+                style.fit(f"tuilab: {show(done.node, 60)}: {show(done.problem, 500)}"),
+                file=sys.stderr,
+            )
         if done.run_dir is None:
             return
         try:

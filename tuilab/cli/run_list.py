@@ -93,13 +93,19 @@ def told(found: RunList, rows: Sequence[Row], count: str) -> str:
 def _line(row: Row, style: Style, *, has_root: bool, has_host: bool) -> str:
     name, entry = RunName(row.entry.run), row.entry
     marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
-    told = show(entry.reason, 200) if entry.state == RunState.UNREADABLE else marks or show(own_words(entry), 60)
+    told = (
+        show(entry.reason, 200)
+        if entry.state == RunState.UNREADABLE
+        else marks or show(own_words(entry), 60)
+    )
     tags = " ".join(f"#{tag}" for tag in row.notes.tags)
     last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
     root = style.dim(show(row.root)) if has_root else ""
     host = style.dim(f"@{show(entry.host, 40)}") if has_host and entry.host else ""
     gpus = style.dim(f"on {show(', '.join(entry.gpus), 120)}") if entry.gpus else ""
-    more = "  ".join(part for part in (told, _changes(entry, style), gpus, host, tags, last, root) if part)
+    more = "  ".join(
+        part for part in (told, _changes(entry, style), gpus, host, tags, last, root) if part
+    )
     return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
 
 
@@ -127,7 +133,11 @@ def _full_disks(roots: Sequence[str], rows: Sequence[Row]) -> list[str]:
 
     from tuilab.runs import disk_room
 
-    return [disk_room.told(root) for root in map(Path, roots) if str(root) in recording and disk_room.is_full(root)]
+    return [
+        disk_room.told(root)
+        for root in map(Path, roots)
+        if str(root) in recording and disk_room.is_full(root)
+    ]
 
 
 def _hint(root: str) -> str:

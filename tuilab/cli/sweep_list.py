@@ -20,30 +20,51 @@ def tell(root: Path, *, as_json: bool) -> None:
     """Print the newest sweeps, what each goes through, and how far it is."""
     found, total = sweeps.newest(root, _MOST)
     if as_json:
-        options.print_document("tuilab.sweeps/1", total=total, sweeps=[_fields(one) for one in found])
+        options.print_document(
+            "tuilab.sweeps/1", total=total, sweeps=[_fields(one) for one in found]
+        )
         return
     style = style_of(sys.stdout)
     width = columns() if sys.stdout.isatty() else 1000  # in a pipe a sweep is a line
-    print(style.fit("\n".join([*(line for one in found for line in _lines(one, style, width)), _end(len(found), total, root)])))
+    print(
+        style.fit(
+            "\n".join(
+                [
+                    *(line for one in found for line in _lines(one, style, width)),
+                    _end(len(found), total, root),
+                ]
+            )
+        )
+    )
 
 
 def _lines(begun: Begun, style: Style, width: int) -> list[str]:
     began = RunName(begun.entries[0].run).started
     what = f"{_name(begun)}: {shorten('; '.join(settings_of(begun.sweep)), 200)}"
-    first, *rest = wrap(f"{begun.sweep.id}  {began}  {sweeps.told(begun.counts)}  {what}", max(width, 30), hang="  ")
+    first, *rest = wrap(
+        f"{begun.sweep.id}  {began}  {sweeps.told(begun.counts)}  {what}", max(width, 30), hang="  "
+    )
     return [style.bold(begun.sweep.id) + first.removeprefix(begun.sweep.id), *rest]
 
 
 def _end(shown: int, total: int, root: Path) -> str:
     if not total:
-        return f"no sweeps yet; start one: {hint(root, 'sweep', 'row-reduce', '--set', 'rows=20,200')}"
-    return plural(total, "sweep") if shown == total else f"the newest {shown} of {plural(total, 'sweep')}"
+        return (
+            f"no sweeps yet; start one: {hint(root, 'sweep', 'row-reduce', '--set', 'rows=20,200')}"
+        )
+    return (
+        plural(total, "sweep")
+        if shown == total
+        else f"the newest {shown} of {plural(total, 'sweep')}"
+    )
 
 
 def _name(begun: Begun) -> str:
     """Return what a sweep runs: a scenario, or a command of the user's as it was typed, with names in braces."""
     words = begun.sweep.argv
-    return shorten(show(short(words[words.index("--") + 1 :]) if "--" in words else begun.entries[0].name), 80)
+    return shorten(
+        show(short(words[words.index("--") + 1 :]) if "--" in words else begun.entries[0].name), 80
+    )
 
 
 def _fields(begun: Begun) -> dict[str, object]:

@@ -37,7 +37,10 @@ _NEXT_S = 3.0  # in which a front begins the next point
 
 
 def go_through(
-    orders: Sequence[RunOrder], root: Path, outcome: Outcome, run_remotely: Callable[[list[RunOrder]], None] | None = None
+    orders: Sequence[RunOrder],
+    root: Path,
+    outcome: Outcome,
+    run_remotely: Callable[[list[RunOrder]], None] | None = None,
 ) -> ExitCode:
     """Run the points one after another, or all on other machines; the results before an interrupt are printed and kept."""
     orders = _begun_by_us(orders)
@@ -55,7 +58,9 @@ def go_through(
 
     def tell(order: RunOrder) -> None:
         assert order.sweep is not None
-        outcome.where = f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
+        outcome.where = (
+            f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
+        )
 
     for _ in run_each(orders, outcome, tell):
         _tell_point(outcome)
@@ -123,22 +128,45 @@ def _finish(sweep_id: str, root: Path, outcome: Outcome) -> ExitCode:
     return tell_result(sweep_id, root, outcome, code)
 
 
-def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | None = None) -> ExitCode:
+def tell_result(
+    reference: str, root: Path, outcome: Outcome, code: ExitCode | None = None
+) -> ExitCode:
     """Print the result of a sweep, and write its report; without a code return that of the runs that speak for its points."""
     begun = sweeps.find(reference, root)
     known = {entry.run: entry for entry in begun.entries}
     subjects = [replace(one, of_sweep=known[one.run_dir.name]) for one in read_subjects(begun.runs)]
     found = swept(subjects)
     if code is None:
-        over = [one for one in speakers(found.sweep, subjects) if one and sweep_of(one) and one.state not in RUNNING_STATES]
-        code = headless.worst([headless.exit_code(one.summary, one.state, is_strict=outcome.is_strict) for one in over])
+        over = [
+            one
+            for one in speakers(found.sweep, subjects)
+            if one and sweep_of(one) and one.state not in RUNNING_STATES
+        ]
+        code = headless.worst(
+            [
+                headless.exit_code(one.summary, one.state, is_strict=outcome.is_strict)
+                for one in over
+            ]
+        )
     if outcome.as_json:
         print_result(for_programs(sweep_document(found, subjects, code)))
     else:
         style = style_of(sys.stdout)
-        print_result(style.fit(render(found, style, shutil.get_terminal_size((100, 24)).columns, has_chart=outcome.has_chart)))
+        print_result(
+            style.fit(
+                render(
+                    found,
+                    style,
+                    shutil.get_terminal_size((100, 24)).columns,
+                    has_chart=outcome.has_chart,
+                )
+            )
+        )
         if found.missing:
-            lack, step = plural(len(found.missing), "point"), _step(found.sweep, root, "run the missing points")
+            lack, step = (
+                plural(len(found.missing), "point"),
+                _step(found.sweep, root, "run the missing points"),
+            )
             print(f"tuilab: {lack} without a result; {step}", file=sys.stderr)
     if outcome.report:
         write(subjects, outcome.report, format_of(outcome.report))
@@ -150,5 +178,7 @@ def tell_result(reference: str, root: Path, outcome: Outcome, code: ExitCode | N
 def _step(sweep: Sweep, root: Path, what: str) -> str:
     """Return how to go on with a sweep that has come to an end too early."""
     if any(GONE in word for word in words_for_record(sweep.argv)):
-        return "it cannot be resumed: the command line contains a secret, which tuilab does not store"
+        return (
+            "it cannot be resumed: the command line contains a secret, which tuilab does not store"
+        )
     return f"{what}: {hint(root, 'sweep', '--resume', sweep.id)}"

@@ -47,7 +47,13 @@ class Activity(NamedTuple):
 class Alarms:
     """All of them, of one command."""
 
-    def __init__(self, pid: int, contention: Contention, journal: Writer, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pid: int,
+        contention: Contention,
+        journal: Writer,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._pid = pid
         self._journal = journal
         self._clock = clock
@@ -65,7 +71,9 @@ class Alarms:
         self._tell("stall", [arm], one.stall.step(self._clock(), steps))
         for at, step in enumerate(steps):
             for owner, value in step.roots.items():
-                self._tell("not finite", [arm], one.not_finite.look(root(owner), one.count + at, value))
+                self._tell(
+                    "not finite", [arm], one.not_finite.look(root(owner), one.count + at, value)
+                )
         one.count += len(steps)
         one.fresh += len(steps)
         one.last.extend(steps)
@@ -99,11 +107,16 @@ class Alarms:
         self._look_for_slow_rank()
 
     def _look_for_stall(self, now: float) -> None:
-        near = [one for one in self._trained.values() if one.stall.is_near(now) and _is_there(one.pid)]
+        near = [
+            one for one in self._trained.values() if one.stall.is_near(now) and _is_there(one.pid)
+        ]
         if not near:
             self._activity = None
             return
-        before, seen = self._activity, Activity(now, worked_s(self._pid), self._contention.cores.threads.waited_s)
+        before, seen = (
+            self._activity,
+            Activity(now, worked_s(self._pid), self._contention.cores.threads.waited_s),
+        )
         self._activity = seen
         works = lacks_core = False
         if before is not None:
@@ -123,7 +136,11 @@ class Alarms:
     def _look_for_slow_rank(self) -> None:
         ranks = {one.arm: one for one in self._trained.values() if "rank" in one.arm}
         if len(ranks) > 1 and all(one.fresh >= _RANK_STEPS for one in ranks.values()):
-            self._tell("slow rank", [""], self._slow_rank.look({name: one.last for name, one in ranks.items()}))
+            self._tell(
+                "slow rank",
+                [""],
+                self._slow_rank.look({name: one.last for name, one in ranks.items()}),
+            )
             for one in ranks.values():
                 one.fresh = 0
 

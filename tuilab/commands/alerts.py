@@ -20,9 +20,14 @@ _LONGER = 3  # than the longest pause so far
 _SPREAD = 240  # readings of memory, over the whole time
 _WARM = 4  # the share of them that is warm-up: one in four
 _BINS = 6
-_LEAST_READINGS, _LEAST_STEPS = 180, 50  # one a second: an epoch in which data are kept in memory is often over by then
+_LEAST_READINGS, _LEAST_STEPS = (
+    180,
+    50,
+)  # one a second: an epoch in which data are kept in memory is often over by then
 _LEAST_BYTES, _LEAST_SHARE = 64 << 20, 0.05
-_LEVELS_OFF = 0.5  # of the growth before: what grows more slowly than that is on its way to level off
+_LEVELS_OFF = (
+    0.5  # of the growth before: what grows more slowly than that is on its way to level off
+)
 _RANK_STEPS = 50
 _SLOWER = 1.3  # times as much work as the others
 _SHARE_OF_STEP = 0.1
@@ -126,11 +131,18 @@ class Creep:
         if self._count < _LEAST_READINGS or len(later) < 2 * _BINS or steps < _LEAST_STEPS:
             return ""
         width = len(later) / _BINS
-        levels = [median(held for _, held in later[int(at * width) : int((at + 1) * width)]) for at in range(_BINS)]
+        levels = [
+            median(held for _, held in later[int(at * width) : int((at + 1) * width)])
+            for at in range(_BINS)
+        ]
         grown, early = levels[-1] - levels[0], levels[_BINS // 2 - 1] - levels[0]
         late = levels[-1] - levels[_BINS // 2]
         is_rising = all(after > before for before, after in pairwise(levels))
-        if not is_rising or late < _LEVELS_OFF * early or grown < max(_LEAST_BYTES, _LEAST_SHARE * levels[0]):
+        if (
+            not is_rising
+            or late < _LEVELS_OFF * early
+            or grown < max(_LEAST_BYTES, _LEAST_SHARE * levels[0])
+        ):
             return ""
         self._is_told = True
         began, ended = levels[0], later[-1][1]
@@ -152,14 +164,18 @@ class SlowRank:
         slowest = max(own, key=lambda name: own[name])
         others = median(took for name, took in own.items() if name != slowest)
         step_s = median((step.took_ns or 0) / 1e9 for step in ranks[slowest])
-        is_slow = own[slowest] > _SLOWER * others and own[slowest] - others > _SHARE_OF_STEP * step_s
+        is_slow = (
+            own[slowest] > _SLOWER * others and own[slowest] - others > _SHARE_OF_STEP * step_s
+        )
         before, count = self._seen
         self._seen = (slowest, count + 1 if before == slowest else 1) if is_slow else ("", 0)
         if self._seen[1] < _IN_A_ROW or slowest in self._told:
             return ""
         self._told.add(slowest)
         waiting = ("the other", "which waits") if len(own) == 2 else ("the others", "and they wait")
-        more = f"{seconds(own[slowest])} of a step before its backward, {waiting[0]} {seconds(others)}"
+        more = (
+            f"{seconds(own[slowest])} of a step before its backward, {waiting[0]} {seconds(others)}"
+        )
         return f"{slowest} is slow: it takes {more}, {waiting[1]} for it" if others else ""
 
 

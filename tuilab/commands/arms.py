@@ -12,7 +12,9 @@ BASE = "base"
 _VARIABLE = re.compile(r"(?a:[A-Za-z_]\w*)=")
 _NAME = re.compile(r"(?a:[\w.+-]{1,40})")
 _CLAIM = re.compile(r"(?P<arm>\S+)\s+(?P<bound>[0-9.]+)x\s+(?P<other>\S+)")
-_WRITES = re.compile(r"--?(?:[\w-]*[_-])?(?:out|output|save|log|logging|ckpt|checkpoint|results?|run)[_-]?(?:dir|path|folder)?")
+_WRITES = re.compile(
+    r"--?(?:[\w-]*[_-])?(?:out|output|save|log|logging|ckpt|checkpoint|results?|run)[_-]?(?:dir|path|folder)?"
+)
 _MOST = 12  # arms
 
 
@@ -22,7 +24,9 @@ def parse(given: Sequence[str]) -> list[CommandArm]:
     if len(arms) == 1 and not is_plain(arms[0]):
         arms = [CommandArm(name=BASE), *arms]
     if len(arms) < 2:
-        raise UsageError("name at least two arms, for example --arm base --arm 'threads8: OMP_NUM_THREADS=8'")
+        raise UsageError(
+            "name at least two arms, for example --arm base --arm 'threads8: OMP_NUM_THREADS=8'"
+        )
     if len(arms) > _MOST:
         raise UsageError(f"{len(arms)} arms are too many; use at most {_MOST}")
     for at, arm in enumerate(arms):
@@ -30,7 +34,9 @@ def parse(given: Sequence[str]) -> list[CommandArm]:
             if arm.name == other.name:
                 raise UsageError(f"two arms are named {show(arm.name)}; give each arm its own name")
             if (arm.env, arm.prefix, arm.words) == (other.env, other.prefix, other.words):
-                raise UsageError(f"{show(other.name)} and {show(arm.name)} are the same command; change or drop one of them")
+                raise UsageError(
+                    f"{show(other.name)} and {show(arm.name)} are the same command; change or drop one of them"
+                )
     return arms
 
 
@@ -42,7 +48,9 @@ def is_plain(arm: CommandArm) -> bool:
 def _arm(text: str) -> CommandArm:
     name, _, rest = text.partition(":")
     if not _NAME.fullmatch(name := name.strip()):
-        raise UsageError(f"--arm takes NAME, or 'NAME: VARIABLE=VALUE PREFIX -- WORDS', not {show(text, 60)}")
+        raise UsageError(
+            f"--arm takes NAME, or 'NAME: VARIABLE=VALUE PREFIX -- WORDS', not {show(text, 60)}"
+        )
     try:
         before, behind = _parts(shlex.split(rest))
     except ValueError as problem:
@@ -54,7 +62,9 @@ def _arm(text: str) -> CommandArm:
             f"--arm {show(name)}: {words} would come before the command; "
             f"to add it after the command, write '{show(name)}: -- {words}'"
         )
-    env = {variable: value for variable, _, value in (word.partition("=") for word in before[:count])}
+    env = {
+        variable: value for variable, _, value in (word.partition("=") for word in before[:count])
+    }
     return CommandArm(name=name, env=env, prefix=before[count:], words=behind)
 
 
@@ -69,7 +79,9 @@ def command_of(arm: CommandArm, words: Sequence[str]) -> list[str]:
     return [*arm.prefix, *words, *arm.words]
 
 
-def parse_claims(given: Sequence[str], arms: Sequence[CommandArm], measure: str = "") -> list[ArmClaim]:
+def parse_claims(
+    given: Sequence[str], arms: Sequence[CommandArm], measure: str = ""
+) -> list[ArmClaim]:
     """Return the claims; without any, that each arm is faster than the first, or has less of what is measured."""
     if not given:
         return [_claim(arm.name, arms[0].name, 1.0, measure) for arm in arms[1:]]
@@ -86,34 +98,54 @@ def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
     except ValueError:
         bound = 0.0
     if found is None or not 0 < bound < 1e6:
-        raise UsageError(f"--claim takes 'ARM 1.3x OTHER' (ARM is at least 1.3 times faster than OTHER), not {show(text, 60)}")
+        raise UsageError(
+            f"--claim takes 'ARM 1.3x OTHER' (ARM is at least 1.3 times faster than OTHER), not {show(text, 60)}"
+        )
     for name in (found["arm"], found["other"]):
         if name not in names:
-            raise UsageError(f"--claim {show(text, 60)}: no arm is named {show(name, 40)}{did_you_mean(name, names)}")
+            raise UsageError(
+                f"--claim {show(text, 60)}: no arm is named {show(name, 40)}{did_you_mean(name, names)}"
+            )
     if found["arm"] == found["other"]:
-        raise UsageError(f"--claim {show(text, 60)}: both arms are the same; name two different arms")
+        raise UsageError(
+            f"--claim {show(text, 60)}: both arms are the same; name two different arms"
+        )
     return _claim(found["arm"], found["other"], bound, measure)
 
 
 def _claim(arm: str, other: str, bound: float, measure: str) -> ArmClaim:
     return ArmClaim(
-        text=f"{arm} {_how(bound, measure)} {other}", key=f"{arm}-{bound:g}x-{other}", over=other, under=arm, bound=bound
+        text=f"{arm} {_how(bound, measure)} {other}",
+        key=f"{arm}-{bound:g}x-{other}",
+        over=other,
+        under=arm,
+        bound=bound,
     )
 
 
 def _how(bound: float, measure: str) -> str:
     """Return what is claimed of one arm beside another; a bound below 1 allows it to be so much worse."""
     if bound < 1:
-        return f"takes at most {1 / bound:.3g} times as {f'much {measure}' if measure else 'long'} as"
+        return (
+            f"takes at most {1 / bound:.3g} times as {f'much {measure}' if measure else 'long'} as"
+        )
     if measure:
-        return f"has less {measure} than" if bound == 1 else f"has at least {bound:g} times less {measure} than"
+        return (
+            f"has less {measure} than"
+            if bound == 1
+            else f"has at least {bound:g} times less {measure} than"
+        )
     return "is faster than" if bound == 1 else f"is at least {bound:g} times faster than"
 
 
 def shared_outputs(arms: Sequence[CommandArm], words: Sequence[str]) -> list[str]:
     """Return the options of which all arms have the same value, and by which they may write over what the others wrote."""
     every = [_outputs(command_of(arm, words)) for arm in arms]
-    return [f"{option} {value}" for option, value in every[0].items() if all(one.get(option) == value for one in every)]
+    return [
+        f"{option} {value}"
+        for option, value in every[0].items()
+        if all(one.get(option) == value for one in every)
+    ]
 
 
 def _outputs(words: Sequence[str]) -> dict[str, str]:

@@ -17,7 +17,9 @@ _MESSAGE_LINES = 40
 _LINE_LIMIT = 200  # characters
 _BEGIN = "Traceback (most recent call last):"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
-_PREFIX = re.compile(r"^(?:\[(?:default\d+|rank\d+)\]:(?:\[rank\d+\]:)? ?)+")  # of torchrun, and of torch's own hook
+_PREFIX = re.compile(
+    r"^(?:\[(?:default\d+|rank\d+)\]:(?:\[rank\d+\]:)? ?)+"
+)  # of torchrun, and of torch's own hook
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _SAID = re.compile(r"([\w.]+)(?:: (.*))?")
 _TORCHRUN_LOGS = re.compile(r"[WE]\d{4} \d\d:\d\d:\d\d\.\d+ .*torch/distributed/")
@@ -52,7 +54,11 @@ def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFaile
     """Return the failure that a command told of: the last traceback with a line of the user's own, else the last."""
     home = home_of(words, folder)
     lines = [_PREFIX.sub("", line) for line in _COLOUR.sub("", printed).splitlines()]
-    begins = [at for at, line in enumerate(lines) if line.rstrip() == _BEGIN and not _is_chained(lines, at)]
+    begins = [
+        at
+        for at, line in enumerate(lines)
+        if line.rstrip() == _BEGIN and not _is_chained(lines, at)
+    ]
     found = [failure for at in begins if (failure := _read(lines[at:], home))]
     own = [failure for failure in found if f'File "{home}' in failure.traceback]
     return next(iter([*own[-1:], *found[-1:]]), None)
@@ -64,7 +70,11 @@ def lost_rank_of(printed: str) -> str:
     told = sorted(_RANK_FAILED.finditer(last), key=lambda one: int(one["seen"]))
     try:
         failures = [
-            Ended(int(one["rank"]), int(one["code"]), datetime.strptime(one["time"], "%Y-%m-%d_%H:%M:%S").timestamp())
+            Ended(
+                int(one["rank"]),
+                int(one["code"]),
+                datetime.strptime(one["time"], "%Y-%m-%d_%H:%M:%S").timestamp(),
+            )
             for one in told
         ]
     except ValueError:  # somebody else prints the like
@@ -95,17 +105,25 @@ def _read(lines: Sequence[str], home: str) -> ScenarioFailed | None:
     if len(text) > _TRACEBACK_LIMIT:
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
     name = said[1].rpartition(".")[2]
-    return ScenarioFailed(type=name[:200], message="\n".join(message)[:2000], traceback=text, source_dir=home)
+    return ScenarioFailed(
+        type=name[:200], message="\n".join(message)[:2000], traceback=text, source_dir=home
+    )
 
 
 def _end(lines: Sequence[str]) -> int | None:
     """Return the number of the line that says what was raised last; None where the printing ended before."""
     at = 0
     while at < len(lines):
-        end = next((number for number in range(at + 1, len(lines)) if lines[number][:1] not in (" ", "")), None)
+        end = next(
+            (number for number in range(at + 1, len(lines)) if lines[number][:1] not in (" ", "")),
+            None,
+        )
         if end is None:
             return None
-        following = next((number for number in range(end, min(end + 60, len(lines))) if _goes_on(lines, number)), None)
+        following = next(
+            (number for number in range(end, min(end + 60, len(lines))) if _goes_on(lines, number)),
+            None,
+        )
         if following is None:
             return end
         at = following

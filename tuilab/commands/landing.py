@@ -3,7 +3,15 @@
 from collections import deque
 from collections.abc import Iterator
 
-from tuilab.commands.inside._tuilab_watch.layout import HAS_VALUE, LANDED, LATE, SKIPPED, STEPPED, TIMED, WORKED
+from tuilab.commands.inside._tuilab_watch.layout import (
+    HAS_VALUE,
+    LANDED,
+    LATE,
+    SKIPPED,
+    STEPPED,
+    TIMED,
+    WORKED,
+)
 from tuilab.commands.marks import Mark
 
 _LONGEST_NS = 2**62  # that work on a GPU can take

@@ -44,12 +44,16 @@ class Process:
     pid: int
     hello: dict[str, Any] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
-    losses: dict[int, int] = field(default_factory=dict)  # marks without room, by the first file of a program
+    losses: dict[int, int] = field(
+        default_factory=dict
+    )  # marks without room, by the first file of a program
     unnamed: int = 0  # values whose name had no room
     trouble: str = ""  # why nothing is watched in it, or only a part
     file: int = 0
     slot: int = layout.FIRST
-    seen: int = layout.FIRST  # slots that were written when one looked last: what is in them is whole
+    seen: int = (
+        layout.FIRST
+    )  # slots that were written when one looked last: what is in them is whole
 
     @property
     def lost(self) -> int:
@@ -143,7 +147,9 @@ class Marks:
 
     def _take(self, process: Process, data: bytes, *, is_last: bool) -> list[Mark]:
         first = process.slot
-        slots = [data[at : at + layout.SLOT] for at in range(0, len(data) - layout.SLOT + 1, layout.SLOT)]
+        slots = [
+            data[at : at + layout.SLOT] for at in range(0, len(data) - layout.SLOT + 1, layout.SLOT)
+        ]
         written = first + (len(slots) if is_last else _written(data))
         whole, process.seen = (written if is_last else min(process.seen, written)), written
         marks: list[Mark] = []
@@ -154,7 +160,9 @@ class Marks:
                 behind += layout.slots_for(min(mark.number, _TEXT_LIMIT))
                 if behind > whole and not is_last:
                     break
-                self._take_text(process, mark, b"".join(slots[process.slot + 1 - first : behind - first]))
+                self._take_text(
+                    process, mark, b"".join(slots[process.slot + 1 - first : behind - first])
+                )
             elif 0 < mark.kind < layout.TEXT:
                 marks.append(mark)
             process.slot = behind

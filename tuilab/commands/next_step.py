@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 from tuilab.commands.parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST, WITH_FORWARD
 from tuilab.text.display import plural
 
-LEAST = 20  # steps: a loader with workers brings batches in bursts, so that the mean of few says little
+LEAST = (
+    20  # steps: a loader with workers brings batches in bursts, so that the mean of few says little
+)
 _WAITING = 10  # percent: without any waits a step is then 1.1 times as fast, which a race of a few processes can still tell
 _BESIDE = 20  # percent: of what has to be done some stays, so that twice as much is asked for
 _LONGER = 3  # times: a forward by itself is mostly shorter than its backward, and hardly ever that much longer
@@ -18,7 +20,10 @@ _LESSON = "see `tuilab run loader-workers`"
 _ADVICE = {
     DATA: (_WAITING, f"{_MORE_WORKERS}, or do less work for each item; {_LESSON}"),
     LOGGING: (_BESIDE, "log fewer values, or not in every step"),
-    OPTIMIZER: (_BESIDE, "try an optimizer with fused=True; `tuilab run fuse-optimizer` measures the gain on this machine"),
+    OPTIMIZER: (
+        _BESIDE,
+        "try an optimizer with fused=True; `tuilab run fuse-optimizer` measures the gain on this machine",
+    ),
     REST: (
         _BESIDE,
         "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation, batches without a DataLoader",
@@ -56,7 +61,14 @@ def loading_of(
         processes += max([loader["workers"] for loader in _loaders(other)], default=0) or 1
     said = hello.get("cores")
     usable = min(said, cores) if isinstance(said, int) and said > 0 else cores
-    return Loading(workers, any(loader["is_iterable"] for loader in own), processes, usable, is_starved, are_idle)
+    return Loading(
+        workers,
+        any(loader["is_iterable"] for loader in own),
+        processes,
+        usable,
+        is_starved,
+        are_idle,
+    )
 
 
 def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -89,14 +101,22 @@ def _advice_on_data(loading: Loading | None) -> str:
     return f"{has}, or do less work for each item; {_LESSON}"
 
 
-def next_step(shares: Mapping[str, float], steps: int, *, is_alone: bool = True, loading: Loading | None = None) -> str:
+def next_step(
+    shares: Mapping[str, float],
+    steps: int,
+    *,
+    is_alone: bool = True,
+    loading: Loading | None = None,
+) -> str:
     """Return the sentence; nothing where too little was measured, or no part stands out.
 
     The backward of one of several ranks computes, exchanges gradients and waits for the others: of what, nobody measured.
     """
     if steps < LEAST:
         return ""
-    beside = {part: shares[part] for part, (least, _) in _ADVICE.items() if shares.get(part, 0) >= least}
+    beside = {
+        part: shares[part] for part, (least, _) in _ADVICE.items() if shares.get(part, 0) >= least
+    }
     if beside:
         part = max(beside, key=lambda one: beside[one])
         advice = _advice_on_data(loading) if part == DATA else _ADVICE[part][1]
@@ -104,7 +124,9 @@ def next_step(shares: Mapping[str, float], steps: int, *, is_alone: bool = True,
     both, backward = shares.get(WITH_FORWARD, 0), shares.get(BACKWARD, 0)
     if BACKWARD in shares and both >= max(_COMPUTING, _LONGER * backward):
         longer = f"{BACKWARD}, usually longer than a forward, takes only {backward:.0f} %"
-        return f"largest avoidable part: {WITH_FORWARD}, {both:.0f} % ({longer}); {_ADVICE[REST][1]}"
+        return (
+            f"largest avoidable part: {WITH_FORWARD}, {both:.0f} % ({longer}); {_ADVICE[REST][1]}"
+        )
     computing = shares.get(FORWARD, 0) + shares.get(BACKWARD, 0)
     if computing < _COMPUTING or not is_alone:
         return ""

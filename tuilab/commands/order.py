@@ -67,7 +67,9 @@ def check(command: CommandOrder) -> None:
     """Refuse what could not be run, before there is a run of it."""
     names = [split(metric)[0] for metric in command.metrics]
     if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise UsageError(f"--metric {show(twice, 40)} is given twice; give one of them another name")
+        raise UsageError(
+            f"--metric {show(twice, 40)} is given twice; give one of them another name"
+        )
     check_named(command.words)
     if any("\0" in word for word in command.words):
         raise UsageError("an argument of the command has a NUL character; remove it")
@@ -107,7 +109,11 @@ def script_of(words: Sequence[str], folder: str) -> Path | None:
     for word in words:
         path = Path(folder, word)
         try:
-            if word.endswith((".py", ".sh")) and path.is_file() and path.stat().st_size <= SOURCE_LIMIT:
+            if (
+                word.endswith((".py", ".sh"))
+                and path.is_file()
+                and path.stat().st_size <= SOURCE_LIMIT
+            ):
                 return path.absolute() if os.access(path, os.R_OK) else None
         except (OSError, ValueError):
             continue

@@ -9,7 +9,13 @@ from statistics import median
 
 from tuilab.commands.steps import Step, Steps
 
-DATA, FORWARD, BACKWARD, OPTIMIZER, REST = "waits for data", "forward", "backward", "optimizer", "rest"
+DATA, FORWARD, BACKWARD, OPTIMIZER, REST = (
+    "waits for data",
+    "forward",
+    "backward",
+    "optimizer",
+    "rest",
+)
 LOGGING = "logging"
 PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, LOGGING, REST)
 UNTOLD = (FORWARD, LOGGING)  # parts of which nothing is said where none was seen
@@ -17,7 +23,11 @@ WITH_FORWARD = "forward + rest"
 STEP = "step_ms"  # the curve of whole steps
 CPU = "cpu_ms"  # that of their CPU time
 CURVES = dict(
-    zip(PARTS, ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "logging_ms", "rest_ms"), strict=True)
+    zip(
+        PARTS,
+        ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "logging_ms", "rest_ms"),
+        strict=True,
+    )
 )  # named with their unit
 SEVERAL_THREADS = "several threads work on a step at once"
 _LONG = 2  # times as long as most: torch still warms up
@@ -27,7 +37,14 @@ def parts_of(step: Step) -> dict[str, int]:
     """Return the nanoseconds of each part of a step; nothing of one whose begin is not known."""
     if step.took_ns is None or step.rest_ns is None:
         return {}
-    found = step.waited_ns, step.forward_ns, step.backward_ns, step.optimizer_ns, step.logging_ns, step.rest_ns
+    found = (
+        step.waited_ns,
+        step.forward_ns,
+        step.backward_ns,
+        step.optimizer_ns,
+        step.logging_ns,
+        step.rest_ns,
+    )
     return dict(zip(PARTS, found, strict=True))
 
 
@@ -38,11 +55,21 @@ def lacking(steps: Steps) -> dict[str, str]:
     if not (steps.waits or steps.backwards):
         return dict.fromkeys(PARTS, "only steps were seen")
     waits = steps.training_waits()
-    if waits <= steps.waits_elsewhere:  # before the first step it is not known which thread makes steps
+    if (
+        waits <= steps.waits_elsewhere
+    ):  # before the first step it is not known which thread makes steps
         waits = 0
-    seen = {DATA: waits, FORWARD: steps.forwards, BACKWARD: steps.backwards, OPTIMIZER: sum(steps.counts.values())}
+    seen = {
+        DATA: waits,
+        FORWARD: steps.forwards,
+        BACKWARD: steps.backwards,
+        OPTIMIZER: sum(steps.counts.values()),
+    }
     seen[LOGGING] = steps.loggings
-    why = dict.fromkeys(PARTS, "none was seen") | {DATA: _why_no_waits(steps), OPTIMIZER: "no optimizer step was seen"}
+    why = dict.fromkeys(PARTS, "none was seen") | {
+        DATA: _why_no_waits(steps),
+        OPTIMIZER: "no optimizer step was seen",
+    }
     return {part: why[part] for part, count in seen.items() if not count}
 
 
@@ -89,7 +116,11 @@ def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str,
     timed = steady(steps)
     total = sum(step.took_ns or 0 for step in timed)
     measured = [name for name in PARTS if name not in lacks]
-    shares = {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured} if total else {}
+    shares = (
+        {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured}
+        if total
+        else {}
+    )
     if FORWARD in lacks and REST in shares:
         shares[WITH_FORWARD] = shares.pop(REST)
     return shares

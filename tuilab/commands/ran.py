@@ -17,7 +17,13 @@ from tuilab.record import presence
 _FIRST_S, _LAST_S = 0.1, 10.0  # between two looks, each twice as long as the one before
 _MOST = 200  # processes
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
-_LIBRARIES = {"libtorch_cpu": "torch", "libtorch.": "torch", "jaxlib": "jax", "libtensorflow": "tensorflow", "libmlx": "mlx"}
+_LIBRARIES = {
+    "libtorch_cpu": "torch",
+    "libtorch.": "torch",
+    "jaxlib": "jax",
+    "libtensorflow": "tensorflow",
+    "libmlx": "mlx",
+}
 _MAPPED = re.compile(r"(/\S.*)")
 
 

@@ -25,7 +25,9 @@ def main() -> None:
     run_dir = Path(sys.argv[1])
     for marks in sorted(run_dir.glob("marks-*")):
         stream = run_dir / "journal" / f"{marks.name.removeprefix('marks-')}.jsonl"
-        with suppress(OSError):  # of an arm of a race there is no stream of its own: it has failed, and counts for nothing
+        with suppress(
+            OSError
+        ):  # of an arm of a race there is no stream of its own: it has failed, and counts for nothing
             bring(marks, stream)
         shutil.rmtree(marks, ignore_errors=True)
 
@@ -54,7 +56,9 @@ def recorded_in(stream: Path) -> dict[str, Recorded]:
             for item in items:
                 if isinstance(item, events.Logged):
                     before = found.get(item.a, Recorded())
-                    is_step = any(name.endswith("_ms") or name.startswith("backward root") for name in item.v)
+                    is_step = any(
+                        name.endswith("_ms") or name.startswith("backward root") for name in item.v
+                    )
                     count = max(before.steps, item.s + 1) if is_step else before.steps
                     found[item.a] = Recorded(count, max(before.until_ns, item.at))
     return found

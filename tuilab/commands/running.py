@@ -41,7 +41,9 @@ class Ended(NamedTuple):
     cpu_s: float  # of it and of all it waited for
     peak_bytes: int  # resident, of its largest process
     watched: Watched
-    last_line: str = ""  # that it printed where a command tells why it failed; nothing where it left a traceback
+    last_line: str = (
+        ""  # that it printed where a command tells why it failed; nothing where it left a traceback
+    )
     lost_rank: str = ""  # of torchrun: which rank a signal ended
     left: Sequence[LeftProcess] = ()
 
@@ -55,7 +57,13 @@ def stay_when_stopped() -> None:
     signal.signal(signal.SIGTERM, stay)
 
 
-def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: CommandArm = _AS_IT_IS, told_as: str = "") -> Ended:
+def run_watched(
+    command: CommandOrder,
+    marks: Path,
+    journal: Writer,
+    arm: CommandArm = _AS_IT_IS,
+    told_as: str = "",
+) -> Ended:
     """Run a command, or an arm of it, to its end; CannotStart where it cannot be started."""
     is_watched = command.watch != "nothing"
     why_blind = _make_folder(marks) if is_watched else ""
@@ -78,7 +86,9 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
             os.close(one)
         printed, said = Printed(command.metrics), Tail()
         streams = _pass_on(child, command.outputs, printed, said)
-        watched = Watched(command, marks if is_watched else None, printed, journal, told_as, child.pid)
+        watched = Watched(
+            command, marks if is_watched else None, printed, journal, told_as, child.pid
+        )
         watched.why_blind = why_blind
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
@@ -92,7 +102,9 @@ def run_watched(command: CommandOrder, marks: Path, journal: Writer, arm: Comman
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
     lost_rank = lost_rank_of(said.text()) if code else ""
-    return Ended(code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank, left)
+    return Ended(
+        code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank, left
+    )
 
 
 def _descriptors(child: "Popen[bytes]") -> list[int]:
@@ -116,7 +128,9 @@ def _which(arm: CommandArm, command: CommandOrder) -> str:
     return show(f"this was arm {arm.name}: {shlex.join(words)}", 500)
 
 
-def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, said: Tail) -> dict[str, Passing]:
+def _pass_on(
+    child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, said: Tail
+) -> dict[str, Passing]:
     """Pass on what the command prints, to the worker's own streams, which the supervisor keeps, and to the front's.
 
     What it said last is where it tells why it failed: on stderr, or where that goes with stdout.
@@ -124,7 +138,12 @@ def _pass_on(child: "Popen[bytes]", outputs: Sequence[int], printed: Printed, sa
     pipes = {"stdout": child.stdout, "stderr": child.stderr}
     last = "stderr" if child.stderr else "stdout"
     return {
-        name: Passing(pipe, number, next(iter(outputs[number - 1 : number]), None), _ear(printed, said, is_last=name == last))
+        name: Passing(
+            pipe,
+            number,
+            next(iter(outputs[number - 1 : number]), None),
+            _ear(printed, said, is_last=name == last),
+        )
         for number, (name, pipe) in enumerate(pipes.items(), 1)
         if pipe
     }
@@ -165,14 +184,18 @@ class Turns:
         except Exception as problem:  # whatever it is: it is ours, and no reason to end a training
             self._has_failed = True
             reason = f"tuilab failed to watch it: {type(problem).__name__}: {problem}"
-            self._journal.append(events.Unavailable(what="the command, from some point on", reason=reason[:1000]))
+            self._journal.append(
+                events.Unavailable(what="the command, from some point on", reason=reason[:1000])
+            )
 
 
 def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
     """Take what is new until the command ends; return its code, the seconds of a core, and the most memory it had."""
     end = select.poll()
     handle = -1
-    with contextlib.suppress(OSError):  # an old kernel, a sandbox: then it is looked at with every turn
+    with contextlib.suppress(
+        OSError
+    ):  # an old kernel, a sandbox: then it is looked at with every turn
         handle = os.pidfd_open(child.pid)
         end.register(handle, select.POLLIN)
     while True:
@@ -183,7 +206,9 @@ def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
             child.returncode = os.waitstatus_to_exitcode(status)
             return child.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
         turns.take()
-        end.poll(1000 * max(_TURN_S, time.monotonic() - began))  # half of a core is left to others, at least
+        end.poll(
+            1000 * max(_TURN_S, time.monotonic() - began)
+        )  # half of a core is left to others, at least
 
 
 def how_it_ended(ended: Ended, *, is_seen: bool) -> str:

@@ -68,14 +68,20 @@ def start(
             umask=umask,
             pass_fds=others,
             start_new_session=True,
-            preexec_fn=partial(processes.start_clean, os.getpid()),  # whatever it does then, it ends with this process
+            preexec_fn=partial(
+                processes.start_clean, os.getpid()
+            ),  # whatever it does then, it ends with this process
         )
     except FileNotFoundError as problem:
         check_found(words[0])
-        raise CannotStart(f"the interpreter that {show(words[0], 200)} names does not exist", NOT_FOUND) from problem
+        raise CannotStart(
+            f"the interpreter that {show(words[0], 200)} names does not exist", NOT_FOUND
+        ) from problem
     except OSError as problem:
         why = _REASONS.get(problem.errno or 0) or problem.strerror or str(problem)
-        raise CannotStart(f"{show(words[0], 200)} cannot be executed: {why}", NOT_EXECUTABLE) from problem
+        raise CannotStart(
+            f"{show(words[0], 200)} cannot be executed: {why}", NOT_EXECUTABLE
+        ) from problem
 
 
 def check_found(name: str) -> None:
@@ -85,8 +91,18 @@ def check_found(name: str) -> None:
     found = name if "/" in name else shutil.which(name, os.F_OK)
     told = show(name, 200)
     if found is None or not os.path.lexists(found):
-        raise CannotStart(f"no command {told}{'' if '/' in name else ' on PATH'}; check the name", NOT_FOUND)
+        raise CannotStart(
+            f"no command {told}{'' if '/' in name else ' on PATH'}; check the name", NOT_FOUND
+        )
     if os.path.isdir(found):
         raise CannotStart(f"{told} is a folder, not a command", NOT_EXECUTABLE)
-    step = f"; try: python {told}" if name.endswith(".py") else f"; try: chmod +x {told}" if os.path.exists(found) else ""
-    raise CannotStart(f"{told} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE)
+    step = (
+        f"; try: python {told}"
+        if name.endswith(".py")
+        else f"; try: chmod +x {told}"
+        if os.path.exists(found)
+        else ""
+    )
+    raise CannotStart(
+        f"{told} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE
+    )

@@ -36,7 +36,10 @@ BACKWARDS = 0  # what ends a step where it is no optimizer
 _LEAST = 3  # steps of each optimizer, before one tells which steps least often
 _MOST_HELD = 20_000  # marks
 _PATIENCE_S = 10.0
-_LONG, _PATIENCE = 4, 20  # so many times as many steps of optimizers as before, and so many more, until others end a step
+_LONG, _PATIENCE = (
+    4,
+    20,
+)  # so many times as many steps of optimizers as before, and so many more, until others end a step
 _OPTIMIZED = (STEPPED, SKIPPED)
 _OF_A_STEP = (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED, LOGGER_CALL)
 _PARALLEL_SHARE = 0.05  # of the steps: one thread may now and then do something beside
@@ -58,9 +61,15 @@ class Step:
     optimized: int = 0  # steps of optimizers
     skipped: int = 0  # of which GradScaler left out
     watched_ns: int = 0  # that watching took, of the host
-    gpu_ns: int | None = None  # since the step before ended, on a GPU, if all of it was measured there
-    roots: dict[int, float] = field(default_factory=dict)  # by the optimizer that stepped next: the sum
-    core_time: CoreTime | None = None  # of this step, and of those before that have none of their own
+    gpu_ns: int | None = (
+        None  # since the step before ended, on a GPU, if all of it was measured there
+    )
+    roots: dict[int, float] = field(
+        default_factory=dict
+    )  # by the optimizer that stepped next: the sum
+    core_time: CoreTime | None = (
+        None  # of this step, and of those before that have none of their own
+    )
 
     @property
     def is_on_gpu(self) -> bool:
@@ -83,14 +92,22 @@ class Step:
     @property
     def known_ns(self) -> int:
         """Return the time of the parts that were measured."""
-        return self.waited_ns + self.forward_ns + self.backward_ns + self.optimizer_ns + self.logging_ns
+        return (
+            self.waited_ns
+            + self.forward_ns
+            + self.backward_ns
+            + self.optimizer_ns
+            + self.logging_ns
+        )
 
 
 class Steps:
     """Finds the steps in the marks of one process as they come."""
 
     def __init__(self) -> None:
-        self.counts: Counter[int] = Counter()  # of each optimizer's steps, those that were left out too
+        self.counts: Counter[int] = (
+            Counter()
+        )  # of each optimizer's steps, those that were left out too
         self.backwards = 0
         self.waits = 0  # for data of the training
         self.waits_of_evaluations = 0
@@ -100,7 +117,9 @@ class Steps:
         self.forwards = 0
         self.loggings = 0
         self.has_workers = False  # a DataLoader has its batches made by other processes
-        self.ends_with: int | None = None  # the optimizer whose step ends a step; None: not known yet
+        self.ends_with: int | None = (
+            None  # the optimizer whose step ends a step; None: not known yet
+        )
         self._is_chosen = False  # by the user
         self._most = 0  # steps of optimizers that a step had
         self._landing = Landing()
@@ -158,7 +177,9 @@ class Steps:
         if self.ends_with is None and self._can_tell():
             self.ends_with = self._find_end()
         if self.ends_with is None:
-            del self._held[:-_MOST_HELD]  # the process may wait for data, as in an evaluation, and never step
+            del self._held[
+                :-_MOST_HELD
+            ]  # the process may wait for data, as in an evaluation, and never step
             return []
         return self._cut()
 
@@ -197,7 +218,9 @@ class Steps:
             return True
         if len(self._held) > _MOST_HELD:
             return True
-        is_late = bool(self._held) and self._held[-1].ended - self._held[0].began > _PATIENCE_S * 1e9
+        is_late = (
+            bool(self._held) and self._held[-1].ended - self._held[0].began > _PATIENCE_S * 1e9
+        )
         if not is_late or self.is_in_first_step():
             return False
         return bool(self.counts or self.backwards > _LEAST)
@@ -214,7 +237,9 @@ class Steps:
                 last[mark.name] = at
             elif mark.kind == WENT_BACK:
                 has_backward = True
-        if has_backward and self._within >= counts.keys():  # with `--watch steps` no backward is seen
+        if (
+            has_backward and self._within >= counts.keys()
+        ):  # with `--watch steps` no backward is seen
             return BACKWARDS
         return min(counts, key=lambda name: (counts[name], -last[name]), default=None)
 
@@ -265,7 +290,10 @@ class Steps:
     def _is_past(self) -> bool:
         """Say whether others go on without the optimizer that ended steps, as in the next fold of a cross-validation."""
         is_long = len(self._step) > _LONG * self._most + _PATIENCE and not self._is_chosen
-        return is_long and sum(mark.kind in _OPTIMIZED for mark in self._step) > _LONG * self._most + _PATIENCE
+        return (
+            is_long
+            and sum(mark.kind in _OPTIMIZED for mark in self._step) > _LONG * self._most + _PATIENCE
+        )
 
 
 def _loops_without_backward(marks: list[Mark]) -> set[int]:
@@ -304,7 +332,9 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
     for at, mark in enumerate(marks):
         step.watched_ns += mark.number
         if mark.kind == WAITED:
-            step.waited_ns += mark.ended - mark.began - _logging_ns(marks, at) - _waits_within_ns(marks, at)
+            step.waited_ns += (
+                mark.ended - mark.began - _logging_ns(marks, at) - _waits_within_ns(marks, at)
+            )
         elif mark.kind == LOGGER_CALL:
             step.logging_ns += mark.ended - mark.began
         elif mark.kind == WENT_FORWARD:
@@ -327,7 +357,11 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
 
 def _gpu_ns(marks: list[Mark]) -> int | None:
     """Return how long a step took on a GPU; None unless all of it was measured there."""
-    found = [mark.gpu_since_ns for mark in marks if mark.kind in (STEPPED, WENT_FORWARD, WENT_BACK) or mark.gpu_ns is not None]
+    found = [
+        mark.gpu_since_ns
+        for mark in marks
+        if mark.kind in (STEPPED, WENT_FORWARD, WENT_BACK) or mark.gpu_ns is not None
+    ]
     return None if None in found else sum(ns or 0 for ns in found)
 
 
@@ -338,7 +372,11 @@ def _own_ns(marks: list[Mark], at: int, is_on_gpu: bool) -> int:
     backward. What goes on within ends before, so that it was marked before.
     """
     outer = marks[at]
-    inner = [mark for mark in takewhile(lambda mark: mark.began >= outer.began, reversed(marks[:at])) if mark.kind != WAITED]
+    inner = [
+        mark
+        for mark in takewhile(lambda mark: mark.began >= outer.began, reversed(marks[:at]))
+        if mark.kind != WAITED
+    ]
     worked = [mark for mark in inner if mark.kind != LOGGER_CALL]
     if outer.kind in _OPTIMIZED and worked and worked[0].kind == WENT_BACK:
         if is_on_gpu:
@@ -365,7 +403,9 @@ def _marks_within(marks: list[Mark], at: int) -> Iterator[Mark]:
 
 def _logging_ns(marks: list[Mark], at: int) -> int:
     """Return how long loggers took within a mark."""
-    return sum(mark.ended - mark.began for mark in _marks_within(marks, at) if mark.kind == LOGGER_CALL)
+    return sum(
+        mark.ended - mark.began for mark in _marks_within(marks, at) if mark.kind == LOGGER_CALL
+    )
 
 
 def _waits_within_ns(marks: list[Mark], at: int) -> int:

@@ -37,13 +37,19 @@ def story_of(
 
 
 def _times(
-    process: Process, steps: Steps, timed: Collection[Step], loading: Loading | None, helper_cores: float
+    process: Process,
+    steps: Steps,
+    timed: Collection[Step],
+    loading: Loading | None,
+    helper_cores: float,
 ) -> Iterator[str]:
     took_ns = [step.took_ns or 0 for step in timed]
     mean_ns, median_ns = fmean(took_ns), median(took_ns)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
     told = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {plural(len(timed), 'step')}"
-    is_uneven = abs(mean_ns - median_ns) > _EVEN * mean_ns  # as where workers of a loader bring batches in bursts
+    is_uneven = (
+        abs(mean_ns - median_ns) > _EVEN * mean_ns
+    )  # as where workers of a loader bring batches in bursts
     yield told + (f"; the median is {seconds(median_ns / 1e9)}" if is_uneven else "")
     if core_time := _core_time(timed, helper_cores):
         yield core_time
@@ -53,7 +59,9 @@ def _times(
     elif shares := shares_of(timed, lacks):
         yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
         yield from (f"{part}: n/a, {why}" for part, why in lacks.items() if part not in UNTOLD)
-        if advice := next_step(shares, len(timed), is_alone=not process.is_of_several, loading=loading):
+        if advice := next_step(
+            shares, len(timed), is_alone=not process.is_of_several, loading=loading
+        ):
             yield advice
 
 
@@ -63,7 +71,9 @@ def _core_time(timed: Collection[Step], helper_cores: float) -> str:
     sums = total(times)
     if sums is None or sums.steps < _LEAST_READ * len(timed):
         return ""
-    own_s, wall_s, delayed_s = (ns / sums.steps / 1e9 for ns in (sums.process_ns, sums.wall_ns, sums.delayed_ns))
+    own_s, wall_s, delayed_s = (
+        ns / sums.steps / 1e9 for ns in (sums.process_ns, sums.wall_ns, sums.delayed_ns)
+    )
     helpers_s = helper_cores * wall_s
     if abs(own_s + helpers_s - wall_s) <= _CLEAR * wall_s:
         return ""
@@ -71,13 +81,18 @@ def _core_time(timed: Collection[Step], helper_cores: float) -> str:
     if helpers_s > _CLEAR * own_s:
         sentence += f", and {seconds(helpers_s)} in its child processes"
     if delayed_s > _CLEAR * wall_s:
-        sentence += f"; it waited {seconds(delayed_s)} ({100 * delayed_s / wall_s:.0f} %) for a core"
+        sentence += (
+            f"; it waited {seconds(delayed_s)} ({100 * delayed_s / wall_s:.0f} %) for a core"
+        )
     return sentence
 
 
 def _cost(timed: Collection[Step]) -> Iterator[str]:
     """Yield what watching took of a step, as it timed itself in each."""
-    spent_ns, took_ns = (fmean(ns) for ns in zip(*((step.watched_ns, step.took_ns or 0) for step in timed), strict=True))
+    spent_ns, took_ns = (
+        fmean(ns)
+        for ns in zip(*((step.watched_ns, step.took_ns or 0) for step in timed), strict=True)
+    )
     if spent_ns:
         yield f"watching took {seconds(spent_ns / 1e9)} of a step ({percent(spent_ns / took_ns)}, measured by itself)"
 
@@ -86,14 +101,26 @@ def _pattern(process: Process, steps: Steps, last: Collection[Step]) -> str:
     """Return what makes a step, and which optimizer ends it."""
     if steps.ends_with == BACKWARDS:
         why = (
-            f"{plural(len(steps.counts), 'optimizer')} stepped during the run" if steps.counts else "no optimizer step was seen"
+            f"{plural(len(steps.counts), 'optimizer')} stepped during the run"
+            if steps.counts
+            else "no optimizer step was seen"
         )
         return f"{why}, so each backward counts as a step"
-    optimized, backwards = (fmean(getattr(step, name) for step in last) for name in ("optimized", "backwards"))
+    optimized, backwards = (
+        fmean(getattr(step, name) for step in last) for name in ("optimized", "backwards")
+    )
     number = len(steps.counts)
-    of = f" ({number} optimizers; a step ends with {optimizer_name(process, steps.ends_with or 0)})" if number > 1 else ""
+    of = (
+        f" ({number} optimizers; a step ends with {optimizer_name(process, steps.ends_with or 0)})"
+        if number > 1
+        else ""
+    )
     went_back = f" and {_count(backwards, 'backward')}" if steps.backwards else ""
-    mean_of = "" if _is_whole(optimized) and _is_whole(backwards) else f", mean of {plural(len(last), 'step')}"
+    mean_of = (
+        ""
+        if _is_whole(optimized) and _is_whole(backwards)
+        else f", mean of {plural(len(last), 'step')}"
+    )
     return f"{_count(optimized, 'optimizer step')}{of}{went_back} a step{mean_of}"
 
 

@@ -49,7 +49,10 @@ def failure_of_watcher(process: Process) -> str:
 
 def _what_else(seen: Collection[Steps]) -> str:
     """Return what was seen in those that loaded torch."""
-    counts = {"backward": sum(one.backwards for one in seen), "batch": sum(one.waits for one in seen)}
+    counts = {
+        "backward": sum(one.backwards for one in seen),
+        "batch": sum(one.waits for one in seen),
+    }
     told = [
         plural(counts["backward"], "backward"),
         plural(counts["batch"], "batch from a DataLoader", "batches from DataLoaders"),

@@ -54,7 +54,9 @@ class Lane:
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
         self.times_s = array("d")  # of all steps but the first
-        self.core_times = CoreTimes()  # of the steps that have a time in `times_s`, of an arm in a race
+        self.core_times = (
+            CoreTimes()
+        )  # of the steps that have a time in `times_s`, of an arm in a race
         self.helpers = Helpers(process.pid)
         self.roots: list[float] = []  # the first ones
         self.count, self.until_ns = recorded
@@ -128,12 +130,19 @@ class Watched:
 
     def dtype(self) -> str:
         """Return the coarsest dtype that was computed in, as far as that was seen."""
-        return next((str(lane.process.hello.get("dtype", "float32"))[:20] for lane in self.lanes.values()), "float32")
+        return next(
+            (str(lane.process.hello.get("dtype", "float32"))[:20] for lane in self.lanes.values()),
+            "float32",
+        )
 
     def why_unseen(self) -> str:
         """Return why no step was seen."""
         lanes = [lane.steps for lane in self.lanes.values()]
-        return why_unseen(self._marks, self._ran, lanes) if self._marks else self.why_blind or "nothing was watched"
+        return (
+            why_unseen(self._marks, self._ran, lanes)
+            if self._marks
+            else self.why_blind or "nothing was watched"
+        )
 
     def _look(self) -> None:
         """Look at what no mark tells."""
@@ -211,7 +220,9 @@ class Watched:
         if steps:
             self._contention.step()
         if not self._arm:
-            self._alarms.step(lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner))
+            self._alarms.step(
+                lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner)
+            )
         lacks = lacking(lane.steps) if steps else {}
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
@@ -234,7 +245,10 @@ class Watched:
     def _record_logged(self, process: Process, marks: list[Mark]) -> None:
         for mark in marks:
             name, _, source = process.names.get(mark.name, "").partition("\n")
-            if self._recorded and mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns:
+            if (
+                self._recorded
+                and mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns
+            ):
                 continue
             if not name:
                 process.unnamed += 1
@@ -243,7 +257,9 @@ class Watched:
             values = {f"{name} ({source})": mark.value}
             whole = int(step) if abs(step) < 2**62 else 0
             place = None if whole == step else float(step)
-            self._log(events.Logged(s=whole, v=values, a=self._arm_of(process), at=mark.began, x=place))
+            self._log(
+                events.Logged(s=whole, v=values, a=self._arm_of(process), at=mark.began, x=place)
+            )
 
     def _arm_of(self, process: Process) -> str:
         return self.lanes[process.pid].arm if process.pid in self.lanes else self._arm
@@ -262,7 +278,10 @@ class Watched:
                 self._journal.append(events.GpuHeld(uuid, allocated, reserved, peak))
             else:
                 at = self._held_count = self._held_count + 1
-                values = {"gpu_allocated_bytes": float(allocated), "gpu_reserved_bytes": float(reserved)}
+                values = {
+                    "gpu_allocated_bytes": float(allocated),
+                    "gpu_reserved_bytes": float(reserved),
+                }
                 self._journal.append(events.Logged(s=at, v=values, a=self._arm))
 
     # ---- what is printed
@@ -275,7 +294,9 @@ class Watched:
             self._log(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
         if (progress := self._printed.progress(is_last=is_last)) and not self._arm:
             self._is_total_told = True
-            self._journal.append(events.Progressed(done=progress.done, total=progress.total, unit=progress.unit))
+            self._journal.append(
+                events.Progressed(done=progress.done, total=progress.total, unit=progress.unit)
+            )
 
     def _tell_count(self) -> None:
         """Tell how many steps there were, where nothing that is printed says of how many; of several ranks of the first."""
@@ -291,7 +312,11 @@ class Watched:
             if not self._arm and (shares := shares_of(lane.last, lacking(lane.steps))):
                 of = f" of {lane.arm}" if lane.arm else ""
                 names, values = [*shares], [round(share, 1) for share in shares.values()]
-                self._journal.append(events.BarsShown(title=f"where a step goes{of}", names=names, values=values, unit="%"))
+                self._journal.append(
+                    events.BarsShown(
+                        title=f"where a step goes{of}", names=names, values=values, unit="%"
+                    )
+                )
 
     def _tell_story(self, code: int) -> None:
         if self._marks is None:
@@ -304,7 +329,9 @@ class Watched:
         why_unseen = ""
         if self._marks.is_gone:
             what = "the command, from some point on"
-            self._journal.append(events.Unavailable(what=what, reason="the folder with its marks was removed"))
+            self._journal.append(
+                events.Unavailable(what=what, reason="the folder with its marks was removed")
+            )
         elif not any(lane.count for lane in self.lanes.values()):
             why_unseen = self.why_unseen()
             self._journal.append(events.Unavailable(what="steps", reason=why_unseen))
@@ -356,18 +383,32 @@ class Watched:
         wanted = self._command.step_of
         if not wanted or not self.lanes or any(lane.is_chosen for lane in self.lanes.values()):
             return
-        there = {optimizer_name(lane.process, number) for lane in self.lanes.values() for number in lane.steps.counts}
+        there = {
+            optimizer_name(lane.process, number)
+            for lane in self.lanes.values()
+            for number in lane.steps.counts
+        }
         reason = f"no optimizer that stepped is named {show(wanted, 60)}; optimizers: {join(sorted(there)) or 'none'}"
         self._journal.append(events.Unavailable(what="--step-of", reason=reason))
 
     def _tell_printed(self) -> None:
         for name, count in self._printed.found.items():
             if name in self._printed.given_up:
-                reason = f"stopped after {plural(count, 'value')}: its pattern took too long on a line"
+                reason = (
+                    f"stopped after {plural(count, 'value')}: its pattern took too long on a line"
+                )
                 self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=reason))
             elif not count:
-                what = "took too long on a line" if name in self._printed.slow else "did not match any line"
-                self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=f"its pattern {what}"))
+                what = (
+                    "took too long on a line"
+                    if name in self._printed.slow
+                    else "did not match any line"
+                )
+                self._journal.append(
+                    events.Unavailable(what=f"{name} (printed)", reason=f"its pattern {what}")
+                )
         if passed_over := self._printed.passed_over:
             reason = f"{size(passed_over)} came faster than tuilab could read them"
-            self._journal.append(events.Unavailable(what="some of the printed values", reason=reason))
+            self._journal.append(
+                events.Unavailable(what="some of the printed values", reason=reason)
+            )

@@ -38,7 +38,12 @@ def main() -> None:
     try:
         journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", hide)
     except OSError as problem:
-        messages.send(line, Farewell(error=f"{NOT_STARTED}: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"))
+        messages.send(
+            line,
+            Farewell(
+                error=f"{NOT_STARTED}: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
+            ),
+        )
         leave(OURS)
     if order.command.arms:
         farewell, code = race(order.command, order.repeat, run_dir, order.writer, journal)
@@ -64,7 +69,10 @@ def leave(code: int) -> NoReturn:
     """End as the command did: with its code, or by its signal, but without a core of our own."""
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        signal.signal(-code, signal.SIG_DFL) if -code not in (
+            signal.SIGKILL,
+            signal.SIGSTOP,
+        ) else None
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
 

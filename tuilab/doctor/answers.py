@@ -9,7 +9,12 @@ from tuilab.drawings.glyphs import Style
 from tuilab.text.display import plural, show
 from tuilab.text.wrapping import wrap
 
-_MARKS = {"pass": ("✓", "+", 32), "warn": ("!", "!", 33), "fail": ("✗", "x", 31), "n/a": ("–", "-", 2)}
+_MARKS = {
+    "pass": ("✓", "+", 32),
+    "warn": ("!", "!", 33),
+    "fail": ("✗", "x", 31),
+    "n/a": ("–", "-", 2),
+}
 
 
 def exit_code(found: Mapping[str, Finding]) -> int:
@@ -50,12 +55,19 @@ def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:
     section = ""
     for fact in facts:
         if fact.section != section:
-            lines += ["", style.bold(show(fact.section))] if section else [style.bold(show(fact.section))]
+            lines += (
+                ["", style.bold(show(fact.section))]
+                if section
+                else [style.bold(show(fact.section))]
+            )
             section = fact.section
         told = show(fact.value, 300) if fact.value else f"n/a: {show(fact.reason, 300)}"
         told += f"  ({show(fact.note, 200)})" if fact.note else ""
         first, *rest = wrap(told, max(width - pad - 4, 30)) or [""]
-        lines += [f"  {show(fact.name, 60).ljust(pad)}  {first}", *(" " * (pad + 4) + line for line in rest)]
+        lines += [
+            f"  {show(fact.name, 60).ljust(pad)}  {first}",
+            *(" " * (pad + 4) + line for line in rest),
+        ]
     return "\n".join(lines)
 
 
@@ -71,5 +83,7 @@ def _rows(name: str, finding: Finding, style: Style, pad: int, width: int) -> li
     is_dim = finding.status == "n/a"
     shown = [head + (style.dim(first) if is_dim else first)]
     return (
-        shown + [indent + (style.dim(line) if is_dim else line) for line in rest] + [indent + style.dim(line) for line in arrow]
+        shown
+        + [indent + (style.dim(line) if is_dim else line) for line in rest]
+        + [indent + style.dim(line) for line in arrow]
     )

@@ -41,7 +41,9 @@ LAST = "torch_worker"  # it tells how long torch takes to load: not beside all t
 PATIENCE_S = 3.0  # for each question
 _FACTS = "facts"
 _MODULE = "tuilab.doctor.asking"
-_GPU_PATIENCE_S = 2.0  # less than PATIENCE_S: who is asked must be able to say that there was no answer
+_GPU_PATIENCE_S = (
+    2.0  # less than PATIENCE_S: who is asked must be able to say that there was no answer
+)
 
 
 @dataclass(frozen=True)
@@ -54,17 +56,26 @@ class Asked:
 
     def found(self) -> dict[str, Finding]:
         """Return every answer by its id, when all are there."""
-        return {name: finding for group in self.groups.values() for name, finding in group.result().items()}
+        return {
+            name: finding
+            for group in self.groups.values()
+            for name, finding in group.result().items()
+        }
 
 
-def ask_all(patience_s: float = PATIENCE_S, root: Path = Path("/"), *, has_facts: bool = True) -> Asked:
+def ask_all(
+    patience_s: float = PATIENCE_S, root: Path = Path("/"), *, has_facts: bool = True
+) -> Asked:
     """Ask every question, most groups at once; they are listed in the order in which they are shown."""
     names = [name for group in GROUPS for name in checks_of(group)]
     here, alone = _ask_here(HERE, root), _hear_group(ALONE, _begin(ALONE, root), patience_s)
     begun = {group: _begin(group, root) for group in GROUPS if group not in (HERE, ALONE, LAST)}
     box = _begin(_FACTS, root) if has_facts else None
     crowd = ThreadPoolExecutor(len(GROUPS) + 1)
-    asked = {group: crowd.submit(_hear_group, group, process, patience_s) for group, process in begun.items()}
+    asked = {
+        group: crowd.submit(_hear_group, group, process, patience_s)
+        for group, process in begun.items()
+    }
     facts = crowd.submit(_facts, box, patience_s)
 
     def ask_last() -> dict[str, Finding]:
@@ -86,7 +97,11 @@ def told(found: T) -> "Future[T]":
 def _begin(group: str, root: Path) -> Process | str:
     """Begin to ask a group in a process of its own, and return it; why not where there can be none."""
     try:
-        return Forked(lambda: main(group, str(root))) if may_fork() else start(_MODULE, [group, str(root)])
+        return (
+            Forked(lambda: main(group, str(root)))
+            if may_fork()
+            else start(_MODULE, [group, str(root)])
+        )
     except OSError as problem:
         return f"cannot start a process for this check: {problem.strerror}"
 
@@ -141,7 +156,9 @@ def _complete(names: list[str], found: dict[str, Finding], why: str) -> dict[str
     """Return an answer to every question: the first that has none is the one that went wrong."""
     missing = [name for name in names if name not in found]
     for name in missing:
-        found[name] = unknown(why if name == missing[0] else f"not checked, because {missing[0]} failed to answer")
+        found[name] = unknown(
+            why if name == missing[0] else f"not checked, because {missing[0]} failed to answer"
+        )
     return {name: found[name] for name in names}
 
 
@@ -155,7 +172,9 @@ def main(group: str, root: str = "/") -> None:
         told = [astuple(fact) for facts in box.in_order(found).values() for fact in facts]
         os.write(1, json.dumps(told).encode() + b"\n")
         return
-    os.write(1, b"\n")  # a process that starts slowly takes nothing from the time of its first question
+    os.write(
+        1, b"\n"
+    )  # a process that starts slowly takes nothing from the time of its first question
     for name, check in checks_of(group).items():
         tell(name, answer(check, Box(Path(root))))
 
@@ -168,7 +187,10 @@ def tell(name: str, finding: Finding) -> None:
 def document(asked: Asked, exit_code: int, version: str) -> dict[str, object]:
     """Return the answers for `--json`."""
     found = asked.found()
-    counts = {status: sum(finding.status == status for finding in found.values()) for status in ("pass", "warn", "fail", "n/a")}
+    counts = {
+        status: sum(finding.status == status for finding in found.values())
+        for status in ("pass", "warn", "fail", "n/a")
+    }
     checks = [{"id": name, **asdict(finding)} for name, finding in found.items()]
     return {
         "schema": "tuilab.doctor/1",

@@ -31,7 +31,9 @@ from tuilab.text.display import show, show_lines
 _FAILURES = 5
 _LOOKED_AT = 200  # runs, the newest
 _LOG = 4 << 20  # bytes of a log: more than a run keeps
-_READ = 64 * 1024  # bytes of it that are looked at: more than is told, so that no secret is cut before it is found
+_READ = (
+    64 * 1024
+)  # bytes of it that are looked at: more than is told, so that no secret is cut before it is found
 _TOLD = 8 * 1024  # characters
 _TRACEBACK = 4000  # characters
 _FAULTS = 4  # logs of workers that crashed
@@ -40,7 +42,14 @@ _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\0")  # colours, and every other
 
 def write(path: Path, doctor: dict[str, object]) -> None:
     """Write the bundle: one JSON document, or, where the name ends in .tar.gz or .tgz, its parts as files."""
-    parts = scrub({"doctor": doctor, "software": software(), "constraints": constraints(), "failures": failures()})
+    parts = scrub(
+        {
+            "doctor": doctor,
+            "software": software(),
+            "constraints": constraints(),
+            "failures": failures(),
+        }
+    )
     is_archive = path.name.endswith((".tar.gz", ".tgz"))
     try:
         _replace(path, _archive(parts) if is_archive else _json(parts))
@@ -62,7 +71,11 @@ def software() -> dict[str, Any]:
 
 def constraints() -> list[str]:
     """Return every installed package with its version, as pip writes them."""
-    found = {f"{one.metadata['Name']}=={one.version}" for one in metadata.distributions() if one.metadata["Name"]}
+    found = {
+        f"{one.metadata['Name']}=={one.version}"
+        for one in metadata.distributions()
+        if one.metadata["Name"]
+    }
     return sorted(found, key=str.lower)
 
 
@@ -76,11 +89,18 @@ def failures() -> list[dict[str, Any]]:
     index = Index(root)
     entries = ((folder, index.entry(folder.name)) for folder in folders)
     bad = ((folder, entry) for folder, entry in entries if entry.state in BROKEN_STATES)
-    return [_failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)]
+    return [
+        _failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)
+    ]
 
 
 def _failure(folder: Path, entry: RunEntry) -> dict[str, Any]:
-    told: dict[str, Any] = {"run": entry.run, "scenario": entry.name, "state": entry.state, "reason": entry.reason}
+    told: dict[str, Any] = {
+        "run": entry.run,
+        "scenario": entry.name,
+        "state": entry.state,
+        "reason": entry.reason,
+    }
     log = folder / "stderr.log"
     told |= {"changed": spell_out(entry.changed), "stderr": _tail(log), "fault": _faults(folder)}
     try:
@@ -114,7 +134,9 @@ def _tail(path: Path, secrets: Sequence[tuple[int, int]] = ()) -> str:
     if size <= _LOG:
         data = without_places(data, secrets)
     if len(data) > _READ:
-        data = data[-_READ:].partition(b"\n")[2] or data[-_READ:]  # half a line may be half a secret
+        data = (
+            data[-_READ:].partition(b"\n")[2] or data[-_READ:]
+        )  # half a line may be half a secret
     text = _CONTROL.sub("", data.decode(errors="surrogateescape"))
     return show_lines(scrub(text))[-_TOLD:]
 
@@ -124,10 +146,17 @@ def _json(value: Any) -> bytes:
 
 
 def _archive(parts: dict[str, Any]) -> bytes:
-    files = {f"tuilab-doctor/{name}.json": _json(value) for name, value in parts.items() if name != "constraints"}
+    files = {
+        f"tuilab-doctor/{name}.json": _json(value)
+        for name, value in parts.items()
+        if name != "constraints"
+    }
     files["tuilab-doctor/constraints.txt"] = "\n".join([*parts["constraints"], ""]).encode()
     packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as squeezed, tarfile.open(fileobj=squeezed, mode="w") as archive:
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as squeezed,
+        tarfile.open(fileobj=squeezed, mode="w") as archive,
+    ):
         for name, data in files.items():
             about = tarfile.TarInfo(name)
             about.size, about.mode, about.mtime = len(data), 0o600, int(time.time())

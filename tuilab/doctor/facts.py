@@ -22,10 +22,31 @@ from tuilab.storage.files import read_regular
 from tuilab.text.display import plural, show
 from tuilab.text.words import gpu_label, size
 
-SECTIONS = ("Machine", "Processor", "Memory", "NUMA", "GPUs", "torch", "Packages", "Variables", "Libraries", "Calibration")
+SECTIONS = (
+    "Machine",
+    "Processor",
+    "Memory",
+    "NUMA",
+    "GPUs",
+    "torch",
+    "Packages",
+    "Variables",
+    "Libraries",
+    "Calibration",
+)
 _LIMIT = 64 * 1024
 _SMALL_SHM_BYTES = 1e9
-_VECTORS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_bf16", "asimd", "sve", "bf16")
+_VECTORS = (
+    "avx2",
+    "avx512f",
+    "avx512_vnni",
+    "avx512_bf16",
+    "amx_tile",
+    "amx_bf16",
+    "asimd",
+    "sve",
+    "bf16",
+)
 _LIBRARIES = {
     "jemalloc": "libjemalloc.so*",
     "tcmalloc": "libtcmalloc*.so*",
@@ -71,18 +92,29 @@ def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
     known = answer.get("facts", {})
     found = _told("GPUs", known, {"driver": "driver", "nvml": "NVML", "cuda": "newest CUDA"})
     gpus = [(gpu["index"], _gpu(gpu)) for gpu in answer.get("gpus", [])]
-    gpus += [(int(index), Fact("GPUs", f"GPU {index}", "", str(why))) for index, why in answer.get("unusable", {}).items()]
+    gpus += [
+        (int(index), Fact("GPUs", f"GPU {index}", "", str(why)))
+        for index, why in answer.get("unusable", {}).items()
+    ]
     return found + [fact for _, fact in sorted(gpus, key=lambda one: one[0])]
 
 
 def _gpu(gpu: Mapping[str, Any]) -> Fact:
     memory = size(total) if (total := gpu.get("bytes_total")) else "memory n/a"
-    return Fact("GPUs", show(gpu_label(gpu["index"], gpu.get("slice", ""))), f"{show(gpu.get('name'), 100)}, {memory}")
+    return Fact(
+        "GPUs",
+        show(gpu_label(gpu["index"], gpu.get("slice", ""))),
+        f"{show(gpu.get('name'), 100)}, {memory}",
+    )
 
 
 def in_order(found: Sequence[Fact]) -> dict[str, list[Fact]]:
     """Return facts by section, in the order in which they are shown."""
-    return {name: rows for name in SECTIONS if (rows := [fact for fact in found if fact.section == name])}
+    return {
+        name: rows
+        for name in SECTIONS
+        if (rows := [fact for fact in found if fact.section == name])
+    }
 
 
 def _told(section: str, known: Mapping[str, Any], names: Mapping[str, str]) -> list[Fact]:
@@ -105,8 +137,17 @@ def _asked(section: str, questions: Mapping[str, Callable[[], str]]) -> list[Fac
 
 
 def _machine(root: Path, environment: Mapping[str, Any]) -> list[Fact]:
-    names = {"host": "host", "kernel": "kernel", "machine": "architecture", "libc": "libc", "python": "Python"}
-    return [*_asked("Machine", {"system": lambda: _system(root)}), *_told("Machine", environment, names)]
+    names = {
+        "host": "host",
+        "kernel": "kernel",
+        "machine": "architecture",
+        "libc": "libc",
+        "python": "Python",
+    }
+    return [
+        *_asked("Machine", {"system": lambda: _system(root)}),
+        *_told("Machine", environment, names),
+    ]
 
 
 def _no_limit(section: str, cpu: Mapping[str, Any], key: str) -> Fact:
@@ -123,7 +164,11 @@ def _system(root: Path) -> str:
 
 
 def _processor(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
-    rows = _told("Processor", cpu, {"model": "model", "logical_cores": "hardware threads", "physical_cores": "cores"})
+    rows = _told(
+        "Processor",
+        cpu,
+        {"model": "model", "logical_cores": "hardware threads", "physical_cores": "cores"},
+    )
     rows += _asked("Processor", {"vector units": lambda: _vectors(root), "usable here": _affinity})
     usable, quota = cpu.get("usable_cores", 0), cpu.get("quota_cores")
     if quota is None:
@@ -132,10 +177,22 @@ def _processor(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
         note = "torch counts cores, not this limit: set OMP_NUM_THREADS" if quota < usable else ""
         rows.append(Fact("Processor", "cgroup limit", f"{quota:.3g} cores", note=note))
     governor = cpu.get("governor", "")
-    note = "clocks rise slowly under load: short runs are slower and vary more" if "powersave" in governor else ""
-    rows.append(Fact("Processor", "governor", governor, cpu.get("missing", {}).get("governor", ""), note))
+    note = (
+        "clocks rise slowly under load: short runs are slower and vary more"
+        if "powersave" in governor
+        else ""
+    )
+    rows.append(
+        Fact("Processor", "governor", governor, cpu.get("missing", {}).get("governor", ""), note)
+    )
     if load := cpu.get("load_average"):
-        rows.append(Fact("Processor", "load", "  ".join(f"{value:.2f}" for value in load) + "  in 1, 5, 15 min"))
+        rows.append(
+            Fact(
+                "Processor",
+                "load",
+                "  ".join(f"{value:.2f}" for value in load) + "  in 1, 5, 15 min",
+            )
+        )
     return [*rows, *_asked("Processor", {"waiting for a core": lambda: pressure(root, "cpu")})]
 
 
@@ -143,7 +200,10 @@ def _vectors(root: Path) -> str:
     for line in (root / "proc/cpuinfo").read_text(errors="replace").splitlines():
         key, _, value = line.partition(":")
         if key.strip().lower() in ("flags", "features"):
-            return ", ".join(name for name in _VECTORS if name in value.split()) or "none of AVX2, AVX-512, AMX, SVE"
+            return (
+                ", ".join(name for name in _VECTORS if name in value.split())
+                or "none of AVX2, AVX-512, AMX, SVE"
+            )
     raise NotKnown("/proc/cpuinfo names no flags")
 
 
@@ -172,17 +232,36 @@ def pressure(root: Path, what: str) -> str:
 def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
     missing = cpu.get("missing", {})
     names = {"memory_total_bytes": "total", "memory_available_bytes": "available"}
-    rows = [Fact("Memory", name, size(cpu[key]) if key in cpu else "", missing.get(key, "")) for key, name in names.items()]
+    rows = [
+        Fact("Memory", name, size(cpu[key]) if key in cpu else "", missing.get(key, ""))
+        for key, name in names.items()
+    ]
     limit = cpu.get("memory_limit_bytes")
-    rows.append(Fact("Memory", "cgroup limit", size(limit)) if limit else _no_limit("Memory", cpu, "memory_limit_bytes"))
+    rows.append(
+        Fact("Memory", "cgroup limit", size(limit))
+        if limit
+        else _no_limit("Memory", cpu, "memory_limit_bytes")
+    )
     try:
         shm = os.statvfs("/dev/shm")
         total = shm.f_blocks * shm.f_frsize
-        note = "small: DataLoader workers send tensors through it" if total < _SMALL_SHM_BYTES else ""
-        rows.append(Fact("Memory", "/dev/shm", f"{size(shm.f_bavail * shm.f_frsize)} free of {size(total)}", note=note))
+        note = (
+            "small: DataLoader workers send tensors through it" if total < _SMALL_SHM_BYTES else ""
+        )
+        rows.append(
+            Fact(
+                "Memory",
+                "/dev/shm",
+                f"{size(shm.f_bavail * shm.f_frsize)} free of {size(total)}",
+                note=note,
+            )
+        )
     except OSError as problem:
         rows.append(Fact("Memory", "/dev/shm", "", problem.strerror or str(problem)))
-    return [*rows, *_asked("Memory", {"swap": _swap, "waiting for memory": lambda: pressure(root, "memory")})]
+    return [
+        *rows,
+        *_asked("Memory", {"swap": _swap, "waiting for memory": lambda: pressure(root, "memory")}),
+    ]
 
 
 def _swap() -> str:
@@ -196,10 +275,23 @@ def _numa(numa: Mapping[str, Any]) -> list[Fact]:
         return [Fact("NUMA", "nodes", "", numa.get("missing", {}).get("nodes", "not asked"))]
     rows = []
     for name, node in list(nodes.items())[:16]:
-        rows.append(Fact("NUMA", f"node {name}", f"cores {node.get('cpus') or 'none'}, memory {_node_memory(node)}"))
+        rows.append(
+            Fact(
+                "NUMA",
+                f"node {name}",
+                f"cores {node.get('cpus') or 'none'}, memory {_node_memory(node)}",
+            )
+        )
     allowed = numa.get("allowed_nodes")
     if allowed is not None and len(allowed) < len(nodes):
-        rows.append(Fact("NUMA", "memory usable from", spans(allowed), note="memory of other nodes cannot be used here"))
+        rows.append(
+            Fact(
+                "NUMA",
+                "memory usable from",
+                spans(allowed),
+                note="memory of other nodes cannot be used here",
+            )
+        )
     return rows
 
 
@@ -211,7 +303,9 @@ def _node_memory(node: Mapping[str, Any]) -> str:
 def _torch(environment: Mapping[str, Any]) -> list[Fact]:
     """Return what torch is, without importing it."""
     version = environment.get("packages", {}).get("torch", "")
-    rows = [Fact("torch", "version", version, "" if version else "not installed: pip install torch")]
+    rows = [
+        Fact("torch", "version", version, "" if version else "not installed: pip install torch")
+    ]
     return [*rows, *_asked("torch", {"built for": torch_build, "threads": _torch_threads})]
 
 
@@ -220,7 +314,9 @@ def torch_build() -> str:
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise NotKnown("torch is not installed")
-    text = read_regular(Path(spec.origin).with_name("version.py"), _LIMIT, may_be_link=True).decode(errors="replace")
+    text = read_regular(Path(spec.origin).with_name("version.py"), _LIMIT, may_be_link=True).decode(
+        errors="replace"
+    )
     for name, words in (("cuda", "CUDA"), ("hip", "ROCm")):
         if (version := _assigned(text, name)) is not None:
             return f"{words} {show(version, 40)}"
@@ -246,13 +342,26 @@ def _torch_threads() -> str:
 
 def _packages(environment: Mapping[str, Any]) -> list[Fact]:
     found = environment.get("packages", {})
-    return [Fact("Packages", name, show(version, 60)) for name, version in found.items() if name != "torch"]
+    return [
+        Fact("Packages", name, show(version, 60))
+        for name, version in found.items()
+        if name != "torch"
+    ]
 
 
 def _variables(environment: Mapping[str, Any]) -> list[Fact]:
     found = environment.get("variables", {})
-    rows = [Fact("Variables", name, show(value, 200) or "set, but empty") for name, value in found.items()]
-    return rows or [Fact("Variables", "OMP, MKL, MALLOC, CUDA", f"none of the {len(VARIABLES)} known variables is set")]
+    rows = [
+        Fact("Variables", name, show(value, 200) or "set, but empty")
+        for name, value in found.items()
+    ]
+    return rows or [
+        Fact(
+            "Variables",
+            "OMP, MKL, MALLOC, CUDA",
+            f"none of the {len(VARIABLES)} known variables is set",
+        )
+    ]
 
 
 def libraries(root: Path) -> list[Fact]:
@@ -260,10 +369,21 @@ def libraries(root: Path) -> list[Fact]:
     rows = []
     preloaded = os.environ.get("LD_PRELOAD", "")
     for name, pattern in _LIBRARIES.items():
-        paths = sorted({str(path) for folder in _LIBRARY_FOLDERS for path in root.glob(f"{folder}/{pattern}")}, key=len)
+        paths = sorted(
+            {str(path) for folder in _LIBRARY_FOLDERS for path in root.glob(f"{folder}/{pattern}")},
+            key=len,
+        )
         is_used = bool(paths) and any(os.path.basename(path) in preloaded for path in paths)
         reason = "not found in the usual library folders"
-        rows.append(Fact("Libraries", name, show(paths[0], 200) if paths else "", reason, "preloaded" if is_used else ""))
+        rows.append(
+            Fact(
+                "Libraries",
+                name,
+                show(paths[0], 200) if paths else "",
+                reason,
+                "preloaded" if is_used else "",
+            )
+        )
     return rows
 
 
@@ -280,4 +400,8 @@ def _calibrated(known: Calibration, of: str) -> list[Fact]:
     """Return what is kept of a calibration, of a GPU with its name; nothing where there is none."""
     lines = [line.partition(": ") for line in calibration.describe_trials(known.trials_of_method)]
     rows = [Fact("Calibration", f"{of}{where}", words) for where, _, words in lines]
-    return [Fact("Calibration", f"{of}measured", known.day, "the calibration file has no date"), *rows] if rows else []
+    return (
+        [Fact("Calibration", f"{of}measured", known.day, "the calibration file has no date"), *rows]
+        if rows
+        else []
+    )

@@ -16,7 +16,10 @@ from tuilab.doctor.facts import Fact
 from tuilab.errors import BoxLacks
 
 PATIENCE_S = 60.0  # for each answer; the first waits for torch, and for a driver that sleeps
-IDS = {"gpu_speed": list(gpu_speed.CHECKS), "gpu_state": gpu_state.IDS}  # in the order in which they are shown
+IDS = {
+    "gpu_speed": list(gpu_speed.CHECKS),
+    "gpu_state": gpu_state.IDS,
+}  # in the order in which they are shown
 
 
 @dataclass
@@ -49,11 +52,18 @@ def ask_about(wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_
     watcher = _Watcher(root)
     said, why = hearing.hear("tuilab.doctor.gpu_speed", [wanted], patience_s, watcher.take)
     if "uuid" not in watcher.gpu:
-        raise BoxLacks(watcher.gpu.get("lacks") or f"a GPU that answers: torch was asked for a GPU, but {why}")
+        raise BoxLacks(
+            watcher.gpu.get("lacks") or f"a GPU that answers: torch was asked for a GPU, but {why}"
+        )
     state, why_not = watcher.ask(patience_s)
-    groups = {"gpu_speed": _complete("gpu_speed", said, why), "gpu_state": _complete("gpu_state", state, why_not)}
+    groups = {
+        "gpu_speed": _complete("gpu_speed", said, why),
+        "gpu_state": _complete("gpu_state", state, why_not),
+    }
     names = [name for ids in IDS.values() for name in ids]
-    return Asked(told(_facts(watcher.gpu)), {group: told(found) for group, found in groups.items()}, names)
+    return Asked(
+        told(_facts(watcher.gpu)), {group: told(found) for group, found in groups.items()}, names
+    )
 
 
 def _complete(group: str, said: bytes, why: str) -> dict[str, Finding]:

@@ -76,7 +76,9 @@ def copies(gpu: "Cuda", *, is_pinned: bool) -> Finding:
 
     there, back = copy_rates(gpu, is_pinned=is_pinned)
     memory = "pinned" if is_pinned else "pageable"
-    return passed(f"{memory} host memory: {there / 1e9:.3g} GB/s to the GPU, {back / 1e9:.3g} GB/s back")
+    return passed(
+        f"{memory} host memory: {there / 1e9:.3g} GB/s to the GPU, {back / 1e9:.3g} GB/s back"
+    )
 
 
 def product(gpu: "Cuda", *, kind: str) -> Finding:
@@ -157,7 +159,10 @@ def kernels_for(architecture: str, built: Iterable[str]) -> str:
     if any(target.is_machine_code and _runs(target, version) for target in targets):
         return "machine code"
     can_translate = any(
-        not one.is_machine_code and one.version <= version and (not one.is_special or one.version == version) for one in targets
+        not one.is_machine_code
+        and one.version <= version
+        and (not one.is_special or one.version == version)
+        for one in targets
     )
     return "translated by the driver" if can_translate else ""
 

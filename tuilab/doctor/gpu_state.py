@@ -16,7 +16,20 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tuilab.doctor import DO_NOT_TRAIN, OTHER_GPU, WHY_SLOW, Box, Finding, Group, answer, failed, gpus, passed, unknown, warn
+from tuilab.doctor import (
+    DO_NOT_TRAIN,
+    OTHER_GPU,
+    WHY_SLOW,
+    Box,
+    Finding,
+    Group,
+    answer,
+    failed,
+    gpus,
+    passed,
+    unknown,
+    warn,
+)
 from tuilab.doctor.asking import tell
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.board import LINK, Links, width_of_card
@@ -31,7 +44,11 @@ _REACHED = ("sm_mhz", "memory_mhz", "power_w", "throttle_mask")
 _PERIOD_S = 0.2
 _QUESTIONS = (*METERS, PROCESSES, SHARE)
 _DEAR_S = 0.01  # of a question: four are asked every half second
-_USUAL = {"idle", "clocks set by the user", "power cap"}  # under load: a GPU at work is held by its power limit
+_USUAL = {
+    "idle",
+    "clocks set by the user",
+    "power cap",
+}  # under load: a GPU at work is held by its power limit
 
 
 @dataclass
@@ -57,7 +74,9 @@ class Seen:
     def reached(self, name: str) -> float:
         """Return the most that something reached; NotKnown with the reason."""
         if name not in self.most:
-            raise NotKnown(self.missing.get(name, "the driver does not report it for a slice (MIG)"))
+            raise NotKnown(
+                self.missing.get(name, "the driver does not report it for a slice (MIG)")
+            )
         return self.most[name]
 
     def setting(self, name: str) -> Any:
@@ -76,13 +95,18 @@ def link(seen: Seen, box: Box) -> Finding:
         step = "reseat the card; check the slot, the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)"
         return warn(f"{found}: copies to and from the host are slow", step)
     if generation < best:
-        return warn(found, "check the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)")
+        return warn(
+            found,
+            "check the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)",
+        )
     return passed(found)
 
 
 def clocks(seen: Seen, box: Box) -> Finding:
     """What the clocks reached, of what they can."""
-    found = [_clock(seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))]
+    found = [
+        _clock(seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))
+    ]
     return passed(f"{', '.join(found)}, under load")
 
 
@@ -99,7 +123,9 @@ def throttling(seen: Seen, box: Box) -> Finding:
     names = sorted(set(throttle_names(seen.mask)) - {"idle"})
     found = ", ".join(names) or "the clocks were not throttled"
     if set(names) - _USUAL:
-        return warn(found, f"times on this GPU are longer than necessary; see the cause with {WHY_SLOW}")
+        return warn(
+            found, f"times on this GPU are longer than necessary; see the cause with {WHY_SLOW}"
+        )
     return passed(found)
 
 
@@ -119,14 +145,19 @@ def persistence(seen: Seen, box: Box) -> Finding:
     if seen.setting("is_persistent"):
         return passed("persistence mode is on: the driver stays loaded between runs")
     step = "turn on persistence mode: sudo nvidia-smi -pm 1"
-    return warn("persistence mode is off: the first CUDA call of a process waits until the driver is loaded", step)
+    return warn(
+        "persistence mode is off: the first CUDA call of a process waits until the driver is loaded",
+        step,
+    )
 
 
 def memory(seen: Seen, box: Box) -> Finding:
     """Whether its memory corrects itself, and rows of it were replaced."""
     ecc = "ECC is on" if seen.setting("has_ecc") else "ECC is off"
     if "rows" not in seen.settings:
-        return passed(f"{ecc}; remapped rows n/a: {seen.settings.get('missing', {}).get('rows', 'not asked')}")
+        return passed(
+            f"{ecc}; remapped rows n/a: {seen.settings.get('missing', {}).get('rows', 'not asked')}"
+        )
     rows = seen.setting("rows")
     found = f"{ecc}; {plural(rows.corrected + rows.uncorrected, 'remapped row')}"
     if rows.has_failed:
@@ -147,10 +178,15 @@ def links(seen: Seen, box: Box) -> Finding:
     if not others:
         return unknown("this machine has no other GPU")
     nvlinks: Links = seen.setting("links")
-    found = f"{nvlinks.up} of {plural(nvlinks.there, 'NVLink')} up" if nvlinks.there else "no NVLink"
+    found = (
+        f"{nvlinks.up} of {plural(nvlinks.there, 'NVLink')} up" if nvlinks.there else "no NVLink"
+    )
     found = f"{found}; {_peers(seen, others)}"
     if 0 < nvlinks.up < nvlinks.there:
-        return warn(found, "find the link that is down: nvidia-smi nvlink --status; ask the administrator of this machine")
+        return warn(
+            found,
+            "find the link that is down: nvidia-smi nvlink --status; ask the administrator of this machine",
+        )
     return passed(found)
 
 
@@ -175,7 +211,10 @@ def neighbours(seen: Seen, box: Box) -> Finding:
         return passed("no other process uses this GPU")
     if why := seen.gpus.no_pids:
         return warn(f"{gpus.in_words(found)}; users n/a: {why}", OTHER_GPU)
-    each = [f"{one.user or f'user n/a ({one.why})'}, pid {one.pid}, {gpus.memory_of([one])}" for one in found]
+    each = [
+        f"{one.user or f'user n/a ({one.why})'}, pid {one.pid}, {gpus.memory_of([one])}"
+        for one in found
+    ]
     return warn("; ".join(each), OTHER_GPU)
 
 
@@ -186,7 +225,8 @@ def cost(seen: Seen, box: Box) -> Finding:
     found = f"{1e6 * usual:.0f} us for a reading; slowest: {slowest}, {1e6 * took[slowest]:.0f} us"
     if usual > _DEAR_S:
         return warn(
-            found, "tuilab reads the GPU less often, so some blocks may count as not watched; update the driver if you can"
+            found,
+            "tuilab reads the GPU less often, so some blocks may count as not watched; update the driver if you can",
         )
     return passed(found)
 

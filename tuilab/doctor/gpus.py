@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuilab.doctor import DO_NOT_TRAIN, OTHER_GPU, WHY_SLOW, Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor import (
+    DO_NOT_TRAIN,
+    OTHER_GPU,
+    WHY_SLOW,
+    Box,
+    Finding,
+    failed,
+    passed,
+    unknown,
+    warn,
+)
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown
@@ -33,7 +43,10 @@ def driver(box: Box) -> Finding:
         return (
             unknown(gpus)
             if is_absent
-            else failed(gpus, "check the driver with `nvidia-smi`; repair it, or ask the administrator of this machine")
+            else failed(
+                gpus,
+                "check the driver with `nvidia-smi`; repair it, or ask the administrator of this machine",
+            )
         )
     known = gpus.facts()
     return passed(f"driver {known.get('driver', 'n/a')}, NVML {known.get('nvml', 'n/a')}")
@@ -65,7 +78,10 @@ def devices(box: Box) -> Finding:
     gpus = _open()
     if gpus.unusable:
         lost = "; ".join(f"GPU {index}: {why}" for index, why in gpus.unusable.items())
-        return failed(lost, "find the cause with `nvidia-smi -q`; reset the GPU (sudo nvidia-smi --gpu-reset) or reboot")
+        return failed(
+            lost,
+            "find the cause with `nvidia-smi -q`; reset the GPU (sudo nvidia-smi --gpu-reset) or reboot",
+        )
     return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.found))
 
 
@@ -74,13 +90,21 @@ def mig(box: Box) -> Finding:
     on = [index for index, is_on in found.items() if is_on]
     if on:
         words = f"MIG is on for {_named(on)}: a run uses a slice"
-        return _beside(silent, warn(words, "choose a slice: export CUDA_VISIBLE_DEVICES=MIG-... (`nvidia-smi -L` lists them)"))
+        return _beside(
+            silent,
+            warn(
+                words,
+                "choose a slice: export CUDA_VISIBLE_DEVICES=MIG-... (`nvidia-smi -L` lists them)",
+            ),
+        )
     return _beside(silent, passed("off"))
 
 
 def others(box: Box) -> Finding:
     """Who else computes there: it takes memory, and time from every measurement."""
-    found, silent = _each(lambda gpus, gpu: [one for one in gpus.tenants(gpu) if one.pid != os.getpid()])
+    found, silent = _each(
+        lambda gpus, gpu: [one for one in gpus.tenants(gpu) if one.pid != os.getpid()]
+    )
     busy = {index: processes for index, processes in found.items() if processes}
     if not busy:
         return _beside(silent, passed("no process uses the GPUs"))
@@ -102,12 +126,18 @@ def memory_of(found: Sequence[Other]) -> str:
 def clocks(box: Box) -> Finding:
     """What holds the clocks down at this moment."""
     found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
-    held = {i: set(throttle_names(int(mask))) - _HARMLESS for i, mask in found.items() if mask is not None}
+    held = {
+        i: set(throttle_names(int(mask))) - _HARMLESS
+        for i, mask in found.items()
+        if mask is not None
+    }
     if not held:
         return _beside(silent, unknown("the driver does not report throttling"))
     slow = [f"GPU {index}: {', '.join(sorted(names))}" for index, names in held.items() if names]
     if slow:
-        return _beside(silent, warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}"))
+        return _beside(
+            silent, warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}")
+        )
     return _beside(silent, passed("the clocks are not throttled"))
 
 
@@ -135,7 +165,9 @@ def calibrated(box: Box) -> Finding:
 
 
 def _day(known: Mapping[str, Calibration], gpu: Gpu) -> str:
-    days = (one.day or "on an unknown day" for uuid, one in known.items() if nvml_uuid(uuid, [gpu.uuid]))
+    days = (
+        one.day or "on an unknown day" for uuid, one in known.items() if nvml_uuid(uuid, [gpu.uuid])
+    )
     return next(days, "")
 
 
@@ -150,7 +182,9 @@ def variables(box: Box) -> Finding:
         return warn("; ".join(slow), f"unset {names} (only for debugging)")
     visible = box.environ.get("CUDA_VISIBLE_DEVICES")
     return passed(
-        "no environment variable hides a GPU" if visible is None else f"CUDA_VISIBLE_DEVICES={visible or '(empty: no GPU)'}"
+        "no environment variable hides a GPU"
+        if visible is None
+        else f"CUDA_VISIBLE_DEVICES={visible or '(empty: no GPU)'}"
     )
 
 

@@ -74,7 +74,9 @@ def may_fork() -> bool:
         return False
 
 
-def hear(module: str, words: list[str], patience_s: float, take: Callable[[bytes], None] | None = None) -> tuple[bytes, str]:
+def hear(
+    module: str, words: list[str], patience_s: float, take: Callable[[bytes], None] | None = None
+) -> tuple[bytes, str]:
     """Return what a module says, and how its process ended, in words; `take` gets what was said whenever it is more."""
     try:
         asked = start(module, words)
@@ -83,7 +85,9 @@ def hear(module: str, words: list[str], patience_s: float, take: Callable[[bytes
     return to_its_end(asked, patience_s, take)
 
 
-def start(module: str, words: list[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+def start(
+    module: str, words: list[str], stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
     """Start a module in a process of its own; all that this one starts is ended with it."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *words],
@@ -95,7 +99,9 @@ def start(module: str, words: list[str], stdin: int = subprocess.DEVNULL) -> sub
     )
 
 
-def to_its_end(asked: Process, patience_s: float, take: Callable[[bytes], None] | None = None) -> tuple[bytes, str]:
+def to_its_end(
+    asked: Process, patience_s: float, take: Callable[[bytes], None] | None = None
+) -> tuple[bytes, str]:
     """Hear a process until it has no more to say, or says nothing for too long."""
     assert asked.stdout is not None
     with asked.stdout:
@@ -103,7 +109,9 @@ def to_its_end(asked: Process, patience_s: float, take: Callable[[bytes], None] 
     return said, _end(asked, late_s)
 
 
-def _listen(fd: int, patience_s: float, take: Callable[[bytes], None] | None) -> tuple[bytes, float]:
+def _listen(
+    fd: int, patience_s: float, take: Callable[[bytes], None] | None
+) -> tuple[bytes, float]:
     """Return what is said until the end, or until no answer comes in time; then also how long was waited."""
     said = b""
     deadline = time.monotonic() + patience_s

@@ -28,9 +28,13 @@ def calibrated(box: Box) -> Finding:
     if complaint := user_data.complaint_about(places.calibration_file()):
         return warn(complaint, step)
     if not lines:
-        return unknown("not calibrated yet; how often verdicts about time are wrong here is unknown", step)
+        return unknown(
+            "not calibrated yet; how often verdicts about time are wrong here is unknown", step
+        )
     if known.wall_s is not None and time.time() - known.wall_s > _STALE_S:
-        return warn(f"calibrated {(time.time() - known.wall_s) / 86400:.0f} days ago; {lines[-1]}", step)
+        return warn(
+            f"calibrated {(time.time() - known.wall_s) / 86400:.0f} days ago; {lines[-1]}", step
+        )
     return passed(lines[-1])
 
 
@@ -40,7 +44,10 @@ def configured(box: Box) -> Finding:
     try:
         found = config.checked()
     except TuilabError as problem:
-        return failed(str(problem), "correct it, then run `tuilab config validate`; most subcommands fail until it is valid")
+        return failed(
+            str(problem),
+            "correct it, then run `tuilab config validate`; most subcommands fail until it is valid",
+        )
     return passed(f"{places.config_file()}: {plural(len(found), 'setting')}")
 
 
@@ -50,7 +57,9 @@ def going_on(box: Box) -> Finding:
     if running:
         names = join_first([store.short_id(entry.run) for entry in running], 5)
         step = f"wait, or stop it: tuilab stop {store.short_id(running[0].run)}"
-        return warn(f"{plural(len(running), 'run')} active ({names}): measurements are disturbed now", step)
+        return warn(
+            f"{plural(len(running), 'run')} active ({names}): measurements are disturbed now", step
+        )
     recorded = len(store.list_runs(Path(places.runs_folder())))
     return passed(f"no run is active ({recorded} recorded)")
 
@@ -58,11 +67,18 @@ def going_on(box: Box) -> Finding:
 def orphans(box: Box) -> Finding:
     """What runs whose supervisor died left behind."""
     root = Path(places.runs_folder())
-    lost = [entry.run for entry in _entries() if entry.state == RunState.LOST and not is_imported(root / entry.run)]
+    lost = [
+        entry.run
+        for entry in _entries()
+        if entry.state == RunState.LOST and not is_imported(root / entry.run)
+    ]
     left = [run for run in lost[:20] if presence.marked(run)]
     if left:
         names = ", ".join(map(store.short_id, left))
-        return warn(f"processes of lost runs are still running: {names}", f"end them: tuilab stop {store.short_id(left[0])}")
+        return warn(
+            f"processes of lost runs are still running: {names}",
+            f"end them: tuilab stop {store.short_id(left[0])}",
+        )
     return passed("no process of a lost run is still running" if lost else "no run was lost")
 
 
@@ -73,4 +89,9 @@ def _entries() -> list[RunEntry]:
     return [index.entry(folder.name) for folder in store.list_runs(root)[:_LOOKED_AT]]
 
 
-CHECKS = {"lab.config": configured, "lab.calibration": calibrated, "lab.runs": going_on, "lab.orphans": orphans}
+CHECKS = {
+    "lab.config": configured,
+    "lab.calibration": calibrated,
+    "lab.runs": going_on,
+    "lab.orphans": orphans,
+}

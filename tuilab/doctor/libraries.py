@@ -18,18 +18,31 @@ def numactl(box: Box) -> Finding:
     facts = numa_facts(box.root)
     nodes = facts.get("nodes") or {}
     if found := shutil.which("numactl", path=box.environ.get("PATH")):
-        return _binding(found, facts["allowed_nodes"][0]) if len(nodes) > 1 and facts.get("allowed_nodes") else passed(found)
+        return (
+            _binding(found, facts["allowed_nodes"][0])
+            if len(nodes) > 1 and facts.get("allowed_nodes")
+            else passed(found)
+        )
     if len(nodes) > 1:
-        return warn(f"not installed, but this machine has {len(nodes)} memory nodes", "apt install numactl")
-    return unknown("not installed; useful only on machines with several memory nodes", "apt install numactl")
+        return warn(
+            f"not installed, but this machine has {len(nodes)} memory nodes", "apt install numactl"
+        )
+    return unknown(
+        "not installed; useful only on machines with several memory nodes", "apt install numactl"
+    )
 
 
 def _binding(program: str, node: int) -> Finding:
     """Whether memory may be bound, which a container forbids without a right of its own."""
-    done = subprocess.run([program, f"--membind={node}", "true"], capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        [program, f"--membind={node}", "true"], capture_output=True, text=True, errors="replace"
+    )
     if done.returncode:
         why = (done.stderr.strip().splitlines() or [f"it exited with {done.returncode}"])[-1]
-        return warn(f"{program} cannot bind memory here: {why}", "in a container, start it with: docker run --cap-add SYS_NICE")
+        return warn(
+            f"{program} cannot bind memory here: {why}",
+            "in a container, start it with: docker run --cap-add SYS_NICE",
+        )
     return passed(program)
 
 
@@ -46,17 +59,23 @@ def _library(name: str, package: str, box: Box) -> Finding:
 
 def compiler(box: Box) -> Finding:
     """What torch.compile calls: a C++ compiler for the CPU, a C compiler for Triton, and Python's headers."""
-    wanted = {"C++": [box.environ.get("CXX", ""), "g++", "clang++"], "C": [box.environ.get("CC", ""), "gcc", "clang", "cc"]}
+    wanted = {
+        "C++": [box.environ.get("CXX", ""), "g++", "clang++"],
+        "C": [box.environ.get("CC", ""), "gcc", "clang", "cc"],
+    }
     path = box.environ.get("PATH")
     found = {
         kind: next((at for name in names if name and (at := shutil.which(name, path=path))), "")
         for kind, names in wanted.items()
     }
     has_headers = os.path.exists(Path(sysconfig.get_path("include"), "Python.h"))
-    missing = [f"a {kind} compiler" for kind, at in found.items() if not at] + ([] if has_headers else ["Python's headers"])
+    missing = [f"a {kind} compiler" for kind, at in found.items() if not at] + (
+        [] if has_headers else ["Python's headers"]
+    )
     if missing:
         return warn(
-            f"missing: {', '.join(missing)}; torch.compile fails, or runs without compiling", "apt install g++ python3-dev"
+            f"missing: {', '.join(missing)}; torch.compile fails, or runs without compiling",
+            "apt install g++ python3-dev",
         )
     return passed(f"{found['C++']}, {found['C']}, Python.h")
 

@@ -24,7 +24,11 @@ def available(box: Box) -> Finding:
     found = f"{size(free)} available of {size(total)}"
     if free < _TOO_SMALL_BYTES:
         return failed(f"{found}; a process with torch needs 300 MiB", FREE_MEMORY)
-    return warn(found, "use small sizes: tuilab run NAME --quick") if free < _SMALL_BYTES else passed(found)
+    return (
+        warn(found, "use small sizes: tuilab run NAME --quick")
+        if free < _SMALL_BYTES
+        else passed(found)
+    )
 
 
 def limit(box: Box) -> Finding:
@@ -59,7 +63,9 @@ def shared(box: Box) -> Finding:
     if free < _SMALL_SHM_BYTES / 16:
         return failed(f"{found}: a DataLoader with workers crashes with a bus error", step)
     return (
-        warn(f"{found}: large batches from DataLoader workers do not fit", step) if free < _SMALL_SHM_BYTES else passed(found)
+        warn(f"{found}: large batches from DataLoader workers do not fit", step)
+        if free < _SMALL_SHM_BYTES
+        else passed(found)
     )
 
 

@@ -31,7 +31,9 @@ def quota(box: Box) -> Finding:
         why = facts["missing"]["quota_cores"]
         return passed("no cgroup limit") if why == "no limit is set" else unknown(why)
     share = cpu_throttled_share(box.root)
-    found = f"{limit:.3g} cores" + (f"; used up in {percent(share)} of all periods" if share else "")
+    found = f"{limit:.3g} cores" + (
+        f"; used up in {percent(share)} of all periods" if share else ""
+    )
     if limit < usable and box.environ.get("OMP_NUM_THREADS", "") != str(max(int(limit), 1)):
         step = f"export OMP_NUM_THREADS={max(int(limit), 1)}: torch counts cores, not this limit"
         return warn(f"limited to {found}, but {usable} are visible", step)
@@ -46,7 +48,10 @@ def effective(box: Box) -> Finding:
     got = measure_cores(count, _SPIN_S)
     found = f"{got:.3g} of {plural(count, 'core')} free"
     if got < 0.8 * promised:
-        return warn(f"only {found}: other processes use the rest", "find them with `top`; timings will vary until they finish")
+        return warn(
+            f"only {found}: other processes use the rest",
+            "find them with `top`; timings will vary until they finish",
+        )
     return passed(found)
 
 
@@ -67,15 +72,20 @@ def governor(box: Box) -> Finding:
         return unknown(facts["missing"]["governor"])
     if "powersave" in found or "ondemand" in found:
         return warn(
-            f"{found}: clocks rise slowly under load, so short runs vary more", "sudo cpupower frequency-set -g performance"
+            f"{found}: clocks rise slowly under load, so short runs vary more",
+            "sudo cpupower frequency-set -g performance",
         )
     return passed(found)
 
 
 def throttling(box: Box) -> Finding:
-    paths = list((box.root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
+    paths = list(
+        (box.root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
+    )
     if not paths:
-        return unknown("the kernel does not count thermal throttling here (usual in virtual machines)")
+        return unknown(
+            "the kernel does not count thermal throttling here (usual in virtual machines)"
+        )
     count = sum(int(path.read_text()) for path in paths)
     if count:
         return warn(
@@ -97,7 +107,8 @@ def clock(box: Box) -> Finding:
         return passed(f"{cost}; the kernel does not name its source")
     if source in _SLOW_CLOCKS:
         return warn(
-            f"{source}, {cost}", "the kernel does not use the fast clock (tsc); find the reason: sudo dmesg | grep -i tsc"
+            f"{source}, {cost}",
+            "the kernel does not use the fast clock (tsc); find the reason: sudo dmesg | grep -i tsc",
         )
     return passed(f"{source}, {cost}")
 

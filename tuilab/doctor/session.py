@@ -22,7 +22,10 @@ def logout(box: Box) -> Finding:
     if "/user@" in unit:
         if is_lingering:
             return passed("runs continue after logout: lingering is enabled for your user")
-        return warn("when your last login ends, systemd stops your user manager, and all runs started here", _LINGER)
+        return warn(
+            "when your last login ends, systemd stops your user manager, and all runs started here",
+            _LINGER,
+        )
     if not _kills(box, user) or (unit and "/session-" not in unit):
         return passed("runs continue after logout: logind does not stop them")
     return warn(
@@ -52,14 +55,22 @@ def _kills(box: Box, user: str) -> bool:
 def _setting(box: Box, name: str) -> str | None:
     """Return a setting as logind reads it: the main file, then the drop-ins by name; None where none has it."""
     mains = [box.root / folder / "logind.conf" for folder in _FOLDERS]
-    drops = {path.name: path for folder in _FOLDERS for path in (box.root / folder / "logind.conf.d").glob("*.conf")}
-    files = [*(main for main in mains if main.is_file())][-1:] + [drops[name] for name in sorted(drops)]
+    drops = {
+        path.name: path
+        for folder in _FOLDERS
+        for path in (box.root / folder / "logind.conf.d").glob("*.conf")
+    }
+    files = [*(main for main in mains if main.is_file())][-1:] + [
+        drops[name] for name in sorted(drops)
+    ]
     found = [value for path in files if (value := _read(path, name)) is not None]
     return found[-1] if found else None
 
 
 def _read(path: Path, name: str) -> str | None:
-    parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True, delimiters=("=",))
+    parser = configparser.ConfigParser(
+        strict=False, interpolation=None, allow_no_value=True, delimiters=("=",)
+    )
     try:
         parser.read_string(path.read_text(errors="replace"))
     except (OSError, configparser.Error):
@@ -88,17 +99,30 @@ def container(box: Box) -> Finding:
         )
     if why_pids_mean_nothing(box.root):
         name = first_process.name_of_init()
-        return passed(f"in a container: runs end when its first process{name and f' ({name})'} exits")
+        return passed(
+            f"in a container: runs end when its first process{name and f' ({name})'} exits"
+        )
     return passed("not in a container")
 
 
 def connection(box: Box) -> Finding:
     if not box.environ.get("SSH_CONNECTION"):
         return unknown("not connected over SSH")
-    inside = next((name for variable, name in (("TMUX", "tmux"), ("STY", "screen")) if box.environ.get(variable)), "")
+    inside = next(
+        (
+            name
+            for variable, name in (("TMUX", "tmux"), ("STY", "screen"))
+            if box.environ.get(variable)
+        ),
+        "",
+    )
     return passed(
         f"over SSH{', inside ' + inside if inside else ''}; if the connection breaks, runs continue: tuilab attach shows them"
     )
 
 
-CHECKS = {"session.logout": logout, "session.container": container, "session.connection": connection}
+CHECKS = {
+    "session.logout": logout,
+    "session.container": container,
+    "session.connection": connection,
+}

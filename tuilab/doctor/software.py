@@ -24,7 +24,11 @@ def python(box: Box) -> Finding:
 
 def packages(box: Box) -> Finding:
     """Whether everything that tuilab needs is installed; versions are pip's affair: `pip check`."""
-    needed = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in metadata.requires("tuilab") or [] if "extra ==" not in line]
+    needed = [
+        re.split(r"[^\w.-]", line, maxsplit=1)[0]
+        for line in metadata.requires("tuilab") or []
+        if "extra ==" not in line
+    ]
     missing = [name for name in needed if not _is_installed(name)]
     if missing:
         return failed(f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}")
@@ -63,7 +67,9 @@ def paths(box: Box) -> Finding:
 def environment(box: Box) -> Finding:
     """Whether the environment that the user has activated is the one whose torch is measured."""
     own = f"runs measure the torch of {sys.prefix}"
-    active = [(name, path) for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (path := box.environ.get(name))]
+    active = [
+        (name, path) for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (path := box.environ.get(name))
+    ]
     if not active:
         return passed(f"{own}; no environment is active")
     name, path = active[0]  # a venv is activated within conda's, seldom the other way round

@@ -13,7 +13,19 @@ from tuilab.text.words import size
 
 _SMALL_BYTES = 1e9
 _TOO_SMALL_BYTES = 50e6
-REMOTE = ("nfs", "cifs", "smb", "fuse.sshfs", "lustre", "gpfs", "ceph", "9p", "afs", "beegfs", "glusterfs")
+REMOTE = (
+    "nfs",
+    "cifs",
+    "smb",
+    "fuse.sshfs",
+    "lustre",
+    "gpfs",
+    "ceph",
+    "9p",
+    "afs",
+    "beegfs",
+    "glusterfs",
+)
 
 
 def permissions(box: Box) -> Finding:
@@ -25,7 +37,12 @@ def permissions(box: Box) -> Finding:
     nearest = _nearest(folder)
     step = "use another folder of runs: --root DIR, or export TUILAB_ROOT=DIR"
     if in_the_way := next(
-        (part for part in (folder, *folder.parents) if os.path.lexists(part) and not os.path.isdir(part)), None
+        (
+            part
+            for part in (folder, *folder.parents)
+            if os.path.lexists(part) and not os.path.isdir(part)
+        ),
+        None,
     ):
         return failed(f"{in_the_way} is not a folder, so no run can be written to {folder}", step)
     if not os.access(nearest, os.W_OK | os.X_OK):
@@ -36,7 +53,10 @@ def permissions(box: Box) -> Finding:
     if nearest == folder and seen.st_uid != os.getuid():
         return warn(f"{folder} belongs to user {seen.st_uid}, who can change your runs", step)
     if nearest == folder and seen.st_mode & 0o022:
-        return warn(f"other users can write to {folder} (mode {stat.S_IMODE(seen.st_mode):o})", f"chmod 700 {folder}")
+        return warn(
+            f"other users can write to {folder} (mode {stat.S_IMODE(seen.st_mode):o})",
+            f"chmod 700 {folder}",
+        )
     return passed(f"{folder}" if nearest == folder else f"{folder}; the first run creates it")
 
 
@@ -49,7 +69,11 @@ def room(box: Box) -> Finding:
 def temporary(box: Box) -> Finding:
     folder = Path(tempfile.gettempdir())
     step = "torch.compile and DataLoader workers write there; free some space, or export TMPDIR=DIR"
-    return _room(folder, step, "torch.compile and DataLoader workers write there; use another folder: export TMPDIR=DIR")
+    return _room(
+        folder,
+        step,
+        "torch.compile and DataLoader workers write there; use another folder: export TMPDIR=DIR",
+    )
 
 
 def _room(folder: Path, step: str, read_only_step: str) -> Finding:
@@ -77,13 +101,20 @@ def home_system(box: Box) -> Finding:
     home = Path(os.path.expanduser("~"))
     if not home.is_absolute():
         return unknown("this user has no home folder")
-    return _system(box, home, "keep the venv and the runs on a local disk: importing torch reads thousands of small files")
+    return _system(
+        box,
+        home,
+        "keep the venv and the runs on a local disk: importing torch reads thousands of small files",
+    )
 
 
 def _system(box: Box, folder: Path, step: str) -> Finding:
     point, kind = mounted(box, _nearest(folder))
     if kind.startswith(REMOTE):
-        return warn(f"{folder} is on a network file system ({kind} at {point}): slow, and lost if the server fails", step)
+        return warn(
+            f"{folder} is on a network file system ({kind} at {point}): slow, and lost if the server fails",
+            step,
+        )
     return passed(f"{kind} ({point})")
 
 
@@ -93,7 +124,10 @@ def mounted(box: Box, folder: Path) -> tuple[str, str]:
     for line in box.text("proc/self/mountinfo").splitlines():
         mount, _, kind = line.partition(" - ")
         point = mount.split()[4].replace("\\040", " ")
-        is_above = os.path.realpath(folder).startswith(point.rstrip("/") + "/") or os.path.realpath(folder) == point
+        is_above = (
+            os.path.realpath(folder).startswith(point.rstrip("/") + "/")
+            or os.path.realpath(folder) == point
+        )
         if is_above and len(point) >= len(best[0]):  # of two at one place the later one is seen
             best = (point, kind.split()[0])
     if not best[0]:

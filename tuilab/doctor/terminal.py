@@ -16,11 +16,17 @@ _NONE = "no terminal: stdout is a file or a pipe"
 def size(box: Box) -> Finding:
     if not sys.stdout.isatty():
         return unknown(_NONE)
-    columns, rows = os.get_terminal_size(1)  # the screens put something without a descriptor in the place of sys.stdout
+    columns, rows = os.get_terminal_size(
+        1
+    )  # the screens put something without a descriptor in the place of sys.stdout
     if columns < 60 or rows < 20:
-        return warn(f"{columns}x{rows}: the screens show only numbers", "make the window 80x24 or larger")
+        return warn(
+            f"{columns}x{rows}: the screens show only numbers", "make the window 80x24 or larger"
+        )
     if columns < 80 or rows < 24:
-        return warn(f"{columns}x{rows}: the screens leave out some panes", "make the window 80x24 or larger")
+        return warn(
+            f"{columns}x{rows}: the screens leave out some panes", "make the window 80x24 or larger"
+        )
     return passed(f"{columns}x{rows}")
 
 
@@ -49,14 +55,21 @@ def colours(box: Box) -> Finding:
     if term in ("", "dumb"):
         return unknown("the terminal does not report its colours")
     promised = "none" if is_monochrome(term) else "16 at most"
-    return warn(f"{promised} (from TERM={term})", "if the terminal has 256 colours: export TERM=xterm-256color")
+    return warn(
+        f"{promised} (from TERM={term})",
+        "if the terminal has 256 colours: export TERM=xterm-256color",
+    )
 
 
 def symbols(box: Box) -> Finding:
     why = why_ascii()
     if not why:
         return passed("UTF-8: braille and blocks")
-    help = "export LANG=C.UTF-8" if "locale" in why else "if the terminal can show UTF-8: export TERM=xterm-256color"
+    help = (
+        "export LANG=C.UTF-8"
+        if "locale" in why
+        else "if the terminal can show UTF-8: export TERM=xterm-256color"
+    )
     return warn(f"{why}: charts are drawn in ASCII", help)
 
 
@@ -65,7 +78,10 @@ def tmux(box: Box) -> Finding:
         return unknown("not inside tmux")
     told = _tmux("default-terminal")
     if not told.startswith(("tmux", "screen")):
-        return warn(f"default-terminal is {told}: keys and colours may be wrong", "tmux set -g default-terminal tmux-256color")
+        return warn(
+            f"default-terminal is {told}: keys and colours may be wrong",
+            "tmux set -g default-terminal tmux-256color",
+        )
     return passed(f"default-terminal is {told}")
 
 
@@ -77,7 +93,8 @@ def clipboard(box: Box) -> Finding:
         return passed(f"tmux passes copied text to the terminal (set-clipboard {told})")
     if box.environ.get("STY"):
         return warn(
-            "screen does not pass copied text to the terminal", "use tmux, or select with the mouse while you hold shift"
+            "screen does not pass copied text to the terminal",
+            "use tmux, or select with the mouse while you hold shift",
         )
     return passed("copied text is sent to the terminal (OSC 52), which may ignore it")
 
@@ -98,7 +115,13 @@ def _tmux(option: str) -> str:
     if shutil.which("tmux") is None:
         return "unknown: tmux is not on the PATH"
     command = ["tmux", "show", "-svg" if option == "default-terminal" else "-sv", option]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TMUX_PATIENCE_S, check=False)
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_TMUX_PATIENCE_S,
+        check=False,
+    )
     return done.stdout.decode(errors="replace").strip() or "unknown: tmux does not report it"
 
 

@@ -20,7 +20,11 @@ from tuilab.probes.cpu import cpu_facts
 from tuilab.probes.gpu.there import is_gpu_there, what_to_do
 from tuilab.text.display import plural, show
 
-_RUNTIMES = {"GNU OpenMP": r"libgomp[\w.-]*\.so", "Intel OpenMP": r"libiomp5[\w.-]*\.so", "LLVM OpenMP": r"libomp[\w.-]*\.so"}
+_RUNTIMES = {
+    "GNU OpenMP": r"libgomp[\w.-]*\.so",
+    "Intel OpenMP": r"libiomp5[\w.-]*\.so",
+    "LLVM OpenMP": r"libomp[\w.-]*\.so",
+}
 _ALLOCATORS = {"jemalloc": r"libjemalloc", "tcmalloc": r"libtcmalloc", "mimalloc": r"libmimalloc"}
 _READERS = {  # prefix of a variable -> what must be loaded for it to act
     "KMP_": ("Intel OpenMP", "LLVM OpenMP"),
@@ -38,9 +42,15 @@ def load(box: Box) -> Finding:
     try:
         torch = _loading().result(_LOADING_S)
     except TimeoutError:
-        return warn(f"torch is not loaded after {_LOADING_S:g} s; every process of a run loads it again", _why_slow(box))
+        return warn(
+            f"torch is not loaded after {_LOADING_S:g} s; every process of a run loads it again",
+            _why_slow(box),
+        )
     except Exception as problem:
-        return failed(f"import torch: {type(problem).__name__}: {problem}", "pip install --force-reinstall torch")
+        return failed(
+            f"import torch: {type(problem).__name__}: {problem}",
+            "pip install --force-reinstall torch",
+        )
     return passed(f"torch {show(torch.__version__, 60)} loaded in {time.monotonic() - began:.1f} s")
 
 
@@ -60,13 +70,19 @@ def threads(box: Box) -> Finding:
     given = box.environ.get("OMP_NUM_THREADS")
     found += f" (OMP_NUM_THREADS={given})" if given else ""
     if count > usable:
-        return warn(f"{found}, but only {plural(usable, 'core')} usable", f"export OMP_NUM_THREADS={usable}")
+        return warn(
+            f"{found}, but only {plural(usable, 'core')} usable", f"export OMP_NUM_THREADS={usable}"
+        )
     if quota is not None and count > max(quota, 1):
         return warn(
-            f"{found}, but this container is limited to {quota:.3g} cores", f"export OMP_NUM_THREADS={max(int(quota), 1)}"
+            f"{found}, but this container is limited to {quota:.3g} cores",
+            f"export OMP_NUM_THREADS={max(int(quota), 1)}",
         )
     if given and count < usable and count == 1:
-        return warn(f"{found}, for {usable} usable cores", "unset OMP_NUM_THREADS, unless you want one thread")
+        return warn(
+            f"{found}, for {usable} usable cores",
+            "unset OMP_NUM_THREADS, unless you want one thread",
+        )
     return passed(f"{found}, for {plural(usable, 'usable core')}")
 
 
@@ -74,14 +90,21 @@ def affinity(box: Box) -> Finding:
     """Whether OpenMP binds the main thread to a core, which every DataLoader worker then inherits."""
     before = len(os.sched_getaffinity(0))
     torch = _torch()
-    torch.mm(torch.ones(256, 256), torch.ones(256, 256))  # the threads are made, and bound, by the first parallel operator
+    torch.mm(
+        torch.ones(256, 256), torch.ones(256, 256)
+    )  # the threads are made, and bound, by the first parallel operator
     after = len(os.sched_getaffinity(0))
     bound = ", ".join(
-        f"{n}={box.environ[n]}" for n in ("OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY") if n in box.environ
+        f"{n}={box.environ[n]}"
+        for n in ("OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
+        if n in box.environ
     )
     if after < before or (bound and after < (os.cpu_count() or 1) and after == 1):
         found = f"{bound or 'OpenMP'} binds the main thread to {plural(after, 'core')}, and DataLoader workers inherit that"
-        return warn(found, "unset the variable for runs with a DataLoader, or call os.sched_setaffinity in worker_init_fn")
+        return warn(
+            found,
+            "unset the variable for runs with a DataLoader, or call os.sched_setaffinity in worker_init_fn",
+        )
     return passed(f"the main thread can use {plural(after, 'core')}")
 
 
@@ -98,15 +121,21 @@ def runtimes(box: Box) -> Finding:
 def variables(box: Box) -> Finding:
     """Which variables are set and read by nobody in a worker."""
     maps = _maps()
-    loaded = {name for name, pattern in {**_RUNTIMES, **_ALLOCATORS}.items() if re.search(pattern, maps)}
+    loaded = {
+        name for name, pattern in {**_RUNTIMES, **_ALLOCATORS}.items() if re.search(pattern, maps)
+    }
     idle = [why_idle(name, loaded) for name in sorted(box.environ)]
     found = [sentence for sentence in idle if sentence]
     if found:
-        return warn("; ".join(found), "unset the variables that you do not need, or add the library to LD_PRELOAD")
+        return warn(
+            "; ".join(found),
+            "unset the variables that you do not need, or add the library to LD_PRELOAD",
+        )
     prefixes = ("OMP_", "KMP_", "GOMP_", "MKL_", "MALLOC_", "TCMALLOC_", "GLIBC_")
     count = sum(name.startswith(prefixes) for name in box.environ)
     return passed(
-        f"{plural(count, 'variable')} of OpenMP, MKL and allocators set" + (", each read by a loaded library" if count else "")
+        f"{plural(count, 'variable')} of OpenMP, MKL and allocators set"
+        + (", each read by a loaded library" if count else "")
     )
 
 
@@ -125,7 +154,9 @@ def preload(box: Box) -> Finding:
     if not given:
         return unknown("LD_PRELOAD is not set")
     maps = _maps()
-    missing = [path for path in re.split(r"[ :]+", given) if path and os.path.basename(path) not in maps]
+    missing = [
+        path for path in re.split(r"[ :]+", given) if path and os.path.basename(path) not in maps
+    ]
     if missing:
         return failed(
             f"not loaded: {', '.join(missing)}",
@@ -139,22 +170,32 @@ def instructions(box: Box) -> Finding:
     found = torch.backends.cpu.get_cpu_capability()
     given = box.environ.get("ATEN_CPU_CAPABILITY")
     if given:
-        return warn(f"operators use {found}, as ATEN_CPU_CAPABILITY={given}", "unset ATEN_CPU_CAPABILITY, unless you need it")
+        return warn(
+            f"operators use {found}, as ATEN_CPU_CAPABILITY={given}",
+            "unset ATEN_CPU_CAPABILITY, unless you need it",
+        )
     return passed(f"operators use {found}")
 
 
 def cuda(box: Box) -> Finding:
     """Whether torch can use the GPUs, in the words in which a run says it; nothing is run on one."""
     torch = _torch()
-    from tuilab.lab.device import torch_gpus  # which imports torch, and would wait for it when this file is read
+    from tuilab.lab.device import (
+        torch_gpus,
+    )  # which imports torch, and would wait for it when this file is read
 
     if gpu_count := torch_gpus.count():
-        return passed(f"torch sees {plural(gpu_count, 'GPU')}; `auto` uses the one with the most free memory that works")
+        return passed(
+            f"torch sees {plural(gpu_count, 'GPU')}; `auto` uses the one with the most free memory that works"
+        )
     reason = torch_gpus.why_no_cuda()
     if not is_gpu_there(box.root) and not (torch.version.hip and (box.root / "dev/kfd").exists()):
         return unknown(f"{reason}, and /dev has no GPU")
     judge = warn if torch.version.cuda is None else failed
-    return judge(f"{reason}; `auto` uses the CPU, and the result says so", what_to_do(reason, torch.version.cuda or ""))
+    return judge(
+        f"{reason}; `auto` uses the CPU, and the result says so",
+        what_to_do(reason, torch.version.cuda or ""),
+    )
 
 
 @functools.cache

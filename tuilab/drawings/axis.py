@@ -16,7 +16,26 @@ _NEAR = 4.0  # times the least value: below it a logarithmic axis hardly differs
 _POWERS = 290.0  # up to which powers of ten can be added and divided
 _FAR = 1e6  # times the span: as good as anywhere outside
 _LADDER = (1, 1.5, 2.5, 4, 6, 10)
-_CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+_CLOCK_STEPS = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    10_800,
+    21_600,
+    43_200,
+    86_400,
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +55,9 @@ class Axis:
         scale = self._scale
         low, high = self.low * scale, self.high * scale
         with np.errstate(over="ignore", under="ignore"):
-            shares: NDArray[np.float64] = np.clip((values * scale - low) / (high - low), -_FAR, _FAR)
+            shares: NDArray[np.float64] = np.clip(
+                (values * scale - low) / (high - low), -_FAR, _FAR
+            )
         return shares
 
     @property
@@ -50,11 +71,21 @@ class Axis:
             return float(self.shares(np.array([value], np.float64))[0])
         scale = self._scale
         low, high = self.low * scale, self.high * scale
-        return min(max((value * scale - low) / (high - low), -_FAR), _FAR)  # numpy takes ten times as long for one
+        return min(
+            max((value * scale - low) / (high - low), -_FAR), _FAR
+        )  # numpy takes ten times as long for one
 
 
 @lru_cache(64)
-def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = False, is_growing: bool = False) -> Axis:
+def y_axis(
+    low: float,
+    high: float,
+    unit: str,
+    count: int,
+    *,
+    is_log: bool = False,
+    is_growing: bool = False,
+) -> Axis:
     """Return an axis for values from `low` to `high` with about `count` ticks; its ends are round numbers.
 
     Those of data that is growing are rounder, so that they change rarely: each time the whole chart is drawn again.
@@ -69,12 +100,16 @@ def y_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = Fal
     if is_constant:  # in the middle, whatever number it is
         return replace(Axis(low, high), ticks=_ticks(Axis(low, high), step, unit, is_short=False))
     end = max(_nice_step(low, high, _ENDS, unit), step / 2) if is_growing else step / 2
-    axis = Axis(max(-_GREATEST, math.floor(low / end) * end), min(_GREATEST, math.ceil(high / end) * end))
+    axis = Axis(
+        max(-_GREATEST, math.floor(low / end) * end), min(_GREATEST, math.ceil(high / end) * end)
+    )
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=False))
 
 
 @lru_cache(64)
-def x_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = False, is_whole: bool = True) -> Axis:
+def x_axis(
+    low: float, high: float, unit: str, count: int, *, is_log: bool = False, is_whole: bool = True
+) -> Axis:
     """Return an axis that shows exactly `low` to `high`, with at most about `count` ticks inside.
 
     With `is_log` these are powers of ten, and the ticks tell what they are the powers of. Along steps `is_whole` has no ticks
@@ -83,7 +118,11 @@ def x_axis(low: float, high: float, unit: str, count: int, *, is_log: bool = Fal
     low, high = _widened(low, high) if high <= low or high - low < _LEAST_SPAN else (low, high)
     if is_log:
         powers = _log_ticks(max(low, -_MOST_POWER), min(high, _MOST_POWER), max(count, 2))
-        return Axis(low, high, ticks=tuple(((power - low) / (high - low), _step_label(power)) for power in powers))
+        return Axis(
+            low,
+            high,
+            ticks=tuple(((power - low) / (high - low), _step_label(power)) for power in powers),
+        )
     least = 1.0 if not unit and is_whole else 0.0
     axis, step = Axis(low, high), max(_nice_step(low, high, count, unit), least)
     for finer in range(count + 1, 4 * count + 3):
@@ -103,7 +142,9 @@ def grown(first: float, last: float, least: float, end: float | None = None) -> 
     low = beginning(first, last)
     if end is not None and math.isfinite(end) and end >= last and end > low:
         return low, end
-    span = max(last / 2 - low / 2, least / 2) * 2 if max(abs(low), abs(last)) < 1e300 else last - low
+    span = (
+        max(last / 2 - low / 2, least / 2) * 2 if max(abs(low), abs(last)) < 1e300 else last - low
+    )
     if not math.isfinite(span) or span <= 0:
         return low, last
     power = 10.0 ** math.floor(math.log10(span))
@@ -124,9 +165,15 @@ def _nice_step(low: float, high: float, count: int, unit: str) -> float:
     if unit == "bytes" and raw >= 1:
         return float(2.0 ** min(math.ceil(math.log2(raw)), 1023))
     if unit == "time" and raw > 0.5:
-        return next((float(step) for step in _CLOCK_STEPS if step >= raw), math.ceil(raw / 86_400) * 86_400.0)
+        return next(
+            (float(step) for step in _CLOCK_STEPS if step >= raw),
+            math.ceil(raw / 86_400) * 86_400.0,
+        )
     power = 10.0 ** math.floor(math.log10(raw))
-    return min(next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * (1 - 1e-9)), 10 * power), _GREATEST)
+    return min(
+        next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * (1 - 1e-9)), 10 * power),
+        _GREATEST,
+    )
 
 
 def _has_two(axis: Axis, step: float) -> bool:
@@ -137,7 +184,13 @@ def _ticks(axis: Axis, step: float, unit: str, *, is_short: bool) -> tuple[tuple
     first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
     wholes = range(first, min(last, first + 50) + 1)
     values = [value for value in (whole * step for whole in wholes) if math.isfinite(value)]
-    return tuple(zip((axis.share(value) for value in values), labels(values, step, unit, is_short=is_short), strict=True))
+    return tuple(
+        zip(
+            (axis.share(value) for value in values),
+            labels(values, step, unit, is_short=is_short),
+            strict=True,
+        )
+    )
 
 
 def _log_axis(low: float, high: float, unit: str, count: int) -> Axis:
@@ -154,21 +207,39 @@ def _log_axis(low: float, high: float, unit: str, count: int) -> Axis:
 
 def _near_log_axis(low: float, high: float, unit: str, count: int) -> Axis:
     """Return a logarithmic axis with the ends and ticks of a linear one, whose distances hardly differ there."""
-    step = next(step for step in (_nice_step(low, high, finer, unit) for finer in range(count, 99)) if step <= low)
+    step = next(
+        step
+        for step in (_nice_step(low, high, finer, unit) for finer in range(count, 99))
+        if step <= low
+    )
     axis = Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
     bottom, top = math.log10(axis.low), math.log10(axis.high)
-    ticks = [(axis.low + share * (axis.high - axis.low), label) for share, label in _ticks(axis, step, unit, is_short=False)]
-    return Axis(bottom, top, True, tuple(((math.log10(value) - bottom) / (top - bottom), label) for value, label in ticks))
+    ticks = [
+        (axis.low + share * (axis.high - axis.low), label)
+        for share, label in _ticks(axis, step, unit, is_short=False)
+    ]
+    return Axis(
+        bottom,
+        top,
+        True,
+        tuple(((math.log10(value) - bottom) / (top - bottom), label) for value, label in ticks),
+    )
 
 
 def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
     """Return about `count` powers of ten from `bottom` to `top`: whole ones, and 2 and 5 times those where there is room."""
     whole = [float(power) for power in range(math.ceil(bottom - 1e-9), math.floor(top + 1e-9) + 1)]
-    fine = [power + math.log10(m) for power in range(math.floor(bottom), math.ceil(top) + 1) for m in (1, 2, 5)]
+    fine = [
+        power + math.log10(m)
+        for power in range(math.floor(bottom), math.ceil(top) + 1)
+        for m in (1, 2, 5)
+    ]
     fine = [power for power in fine if bottom - 1e-9 <= power <= top + 1e-9]
     if len(fine) < 2 and -_POWERS < bottom < top < _POWERS:  # 25, 30, 35
         step = _nice_step(10.0**bottom, 10.0**top, count, "")
-        wholes = range(math.ceil(10.0**bottom / step - 1e-9), math.floor(10.0**top / step + 1e-9) + 1)
+        wholes = range(
+            math.ceil(10.0**bottom / step - 1e-9), math.floor(10.0**top / step + 1e-9) + 1
+        )
         return [math.log10(whole * step) for whole in wholes[:50] if whole > 0]
     chosen = fine if len(fine) <= count or len(whole) < 2 else whole
     return chosen[:: math.ceil(len(chosen) / (count + 1)) or 1]

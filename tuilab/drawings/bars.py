@@ -59,7 +59,15 @@ def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Pictur
     return canvas.picture()
 
 
-def _put_bar(canvas: Canvas, value: float, reach: tuple[float, float], left: int, room: int, y: int, symbols: Symbols) -> None:
+def _put_bar(
+    canvas: Canvas,
+    value: float,
+    reach: tuple[float, float],
+    left: int,
+    room: int,
+    y: int,
+    symbols: Symbols,
+) -> None:
     """Put a bar from 0 to its value, to an eighth of a column where there are characters for that."""
     zero = share_of(0.0, reach) * room
     if not math.isfinite(value):

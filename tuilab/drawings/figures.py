@@ -22,7 +22,11 @@ def draw_figure(figure: Figure, width: int, symbols: Symbols = BRAILLE) -> Pictu
     """Draw a figure, its title first."""
     if isinstance(figure, BarsShown):
         return draw_bars(figure, width, symbols)
-    return draw_table(figure, width, symbols) if isinstance(figure, TableShown) else draw_lanes(figure, width, symbols)
+    return (
+        draw_table(figure, width, symbols)
+        if isinstance(figure, TableShown)
+        else draw_lanes(figure, width, symbols)
+    )
 
 
 def draw_figures(figures: Sequence[Figure], width: int, symbols: Symbols = BRAILLE) -> Picture:

@@ -7,7 +7,9 @@ from typing import Literal, NamedTuple, TextIO
 from tuilab.record.verdicts import FAILED, Verdict
 from tuilab.text.display import has_colour, is_utf8_terminal
 
-Kind = Literal["good", "fair", "bad", "open", "none"]  # how a claim came out: what gives it its colour in every view
+Kind = Literal[
+    "good", "fair", "bad", "open", "none"
+]  # how a claim came out: what gives it its colour in every view
 
 VERDICT_MARKS: dict[str, tuple[str, str, Kind]] = {  # verdict -> (mark, plain mark, kind)
     Verdict.SUPPORTED: ("✓", "+", "good"),
@@ -21,7 +23,20 @@ VERDICT_MARKS: dict[str, tuple[str, str, Kind]] = {  # verdict -> (mark, plain m
 }
 _PENDING: tuple[str, str, Kind] = ("…", ".", "none")
 _COLOURS: dict[Kind, int] = {"good": 32, "fair": 33, "bad": 31, "open": 33, "none": 2}
-_ASCII = str.maketrans({"µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "“": '"', "”": '"', "’": "'", "·": "-", "²": "^2"})
+_ASCII = str.maketrans(
+    {
+        "µ": "u",
+        "…": "...",
+        "–": "-",
+        "—": "-",
+        "×": "x",
+        "“": '"',
+        "”": '"',
+        "’": "'",
+        "·": "-",
+        "²": "^2",
+    }
+)
 
 
 def tally(verdicts: Iterable[str]) -> list[tuple[str, int]]:

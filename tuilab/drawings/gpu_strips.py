@@ -33,14 +33,22 @@ def held_down(summary: RunSummary, gpus: Sequence[GpuFound], throttling: Throttl
 
 def version_of(summary: RunSummary, gpus: Sequence[GpuFound]) -> Hashable:
     """Return what changes when the rows about some GPUs do."""
-    counts = [summary.resources[f"{gpu.uuid} {metric}"].count for gpu in gpus for metric in known_metrics(summary, gpu)]
+    counts = [
+        summary.resources[f"{gpu.uuid} {metric}"].count
+        for gpu in gpus
+        for metric in known_metrics(summary, gpu)
+    ]
     words = [tuple(_words(summary, gpu)) for gpu in gpus]
     return tuple(gpu.uuid for gpu in gpus), tuple(counts), len(summary.gpu_states), tuple(words)
 
 
 def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: Held) -> list[Row]:
     """Return the rows about some GPUs, each below its name where there are several."""
-    return [row for gpu in gpus for row in _rows(summary, gpu, held.get(gpu.uuid, []), has_heading=len(gpus) > 1)]
+    return [
+        row
+        for gpu in gpus
+        for row in _rows(summary, gpu, held.get(gpu.uuid, []), has_heading=len(gpus) > 1)
+    ]
 
 
 def has_strips(summary: RunSummary) -> bool:
@@ -63,7 +71,11 @@ def held_words(held: Held) -> str:
         for name in throttle_names(mask):
             lasted[name] = lasted.get(name, 0) + lasted_ns
     reasons = sorted(lasted, key=lambda name: -lasted[name])
-    return f"throttled: {', '.join(f'{name} {seconds(lasted[name] / 1e9)}' for name in reasons)}" if reasons else ""
+    return (
+        f"throttled: {', '.join(f'{name} {seconds(lasted[name] / 1e9)}' for name in reasons)}"
+        if reasons
+        else ""
+    )
 
 
 def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
@@ -75,7 +87,9 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
     return (beginning(first, last), last) if is_over else grown(first, last, _LEAST_SECONDS, None)
 
 
-def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool) -> Iterator[Row]:
+def _rows(
+    summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool
+) -> Iterator[Row]:
     if has_heading:
         yield Words("", f"{gpu.label} {gpu.name}")
     lost, others = _words(summary, gpu)
@@ -86,9 +100,17 @@ def _rows(summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_
             label, unit, top, is_least = _STRIPS[metric]
             (line,) = lines_of([series], is_timed=True, starts=[summary.first_t])
             limit = top or {"power_w": gpu.power_limit_w, "sm_mhz": gpu.most_sm_mhz}[metric]
-            yield Strip(label, line, unit, max(limit, series.high or 0) if limit else None, is_least, look)
+            yield Strip(
+                label, line, unit, max(limit, series.high or 0) if limit else None, is_least, look
+            )
     start = summary.first_t
-    yield Marks("held", tuple(((one.begin_t - start) / 1e9, (one.end_t - start) / 1e9, one.is_held_back) for one in held))
+    yield Marks(
+        "held",
+        tuple(
+            ((one.begin_t - start) / 1e9, (one.end_t - start) / 1e9, one.is_held_back)
+            for one in held
+        ),
+    )
     if others:
         yield Words("others", others)
 

@@ -17,14 +17,24 @@ _BAD = len(TONES)  # the tone of what is not finite
 
 
 def draw_image(
-    image: ImageShown, width: int, height: int, symbols: Symbols = BRAILLE, *, has_colour: bool = True, is_named: bool = True
+    image: ImageShown,
+    width: int,
+    height: int,
+    symbols: Symbols = BRAILLE,
+    *,
+    has_colour: bool = True,
+    is_named: bool = True,
 ) -> Picture:
     """Draw a picture that a scenario showed; a damaged one says so."""
     try:
         content = base64.b64decode(image.cells, validate=True)
     except (binascii.Error, ValueError):
         content = b""
-    title = " ".join(part for part in (show(image.title, 60), show(image.arm, 30)) if part) if is_named else ""
+    title = (
+        " ".join(part for part in (show(image.title, 60), show(image.arm, 30)) if part)
+        if is_named
+        else ""
+    )
     if not 0 < image.cols * image.rows == len(content):
         canvas = Canvas(width, height)
         canvas.put(0, 0, plain(fit(f"{title}: a damaged picture", max(width, 0)), symbols), "muted")
@@ -35,14 +45,30 @@ def draw_image(
 
 
 def _draw(
-    tones: NDArray[np.int64], ends: tuple[float, float], title: str, width: int, height: int, symbols: Symbols, has_colour: bool
+    tones: NDArray[np.int64],
+    ends: tuple[float, float],
+    title: str,
+    width: int,
+    height: int,
+    symbols: Symbols,
+    has_colour: bool,
 ) -> Picture:
     canvas = Canvas(width, height)
-    is_large = tones.shape[0] > 2 * height or tones.shape[1] > width  # what is left out is told, too
-    scale_width = len(title) + sum(len(number(end, digits=3)) for end in ends) + 3 + len(TONES) + 11 * is_large
+    is_large = (
+        tones.shape[0] > 2 * height or tones.shape[1] > width
+    )  # what is left out is told, too
+    scale_width = (
+        len(title)
+        + sum(len(number(end, digits=3)) for end in ends)
+        + 3
+        + len(TONES)
+        + 11 * is_large
+    )
     is_folded = scale_width > width and height > _LEAST_FOLDED
     room = max(height - 1 - is_folded, 1)
-    has_room = _fitted(tones, width // 2, room)[1] == 1  # for a cell of the screen, and its neighbour, to each of the array
+    has_room = (
+        _fitted(tones, width // 2, room)[1] == 1
+    )  # for a cell of the screen, and its neighbour, to each of the array
     has_two = symbols.is_utf8 and (has_colour or not has_room)
     tones, stride = _fitted(tones, width if has_two else width // 2, room * (2 if has_two else 1))
     scale = "" if has_two and has_colour else _QUARTERS[::4] if has_two else symbols.shades

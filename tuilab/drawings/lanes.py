@@ -49,9 +49,15 @@ class Lanes:
     def axis(self, count: int) -> Axis:
         """Return the axis from the first span to the last, with about `count` ticks."""
         start = self.start
-        low, high = (end(edges) for end, edges in ((min, self._edges("began")), (max, self._edges("ended"))))
-        is_whole = all(edge == math.floor(edge) for edge in (*self._edges("began"), *self._edges("ended")))
-        return x_axis(low - start, high - start, "s" if self.unit == "s" else "", count, is_whole=is_whole)
+        low, high = (
+            end(edges) for end, edges in ((min, self._edges("began")), (max, self._edges("ended")))
+        )
+        is_whole = all(
+            edge == math.floor(edge) for edge in (*self._edges("began"), *self._edges("ended"))
+        )
+        return x_axis(
+            low - start, high - start, "s" if self.unit == "s" else "", count, is_whole=is_whole
+        )
 
     @property
     def x_name(self) -> str:
@@ -75,8 +81,14 @@ def _picture(summary: RunSummary, arm: str, writers: Sequence[str]) -> Lanes:
         return summary.workers[writer].repeat if writer in summary.workers else 0
 
     first = min(map(repeat, writers))
-    spans = [span for writer in writers if repeat(writer) == first for span in summary.spans[arm, writer]]
-    shown = [span for span in spans if -1e300 < span.began <= span.ended < 1e300 and span.unit == spans[0].unit]
+    spans = [
+        span for writer in writers if repeat(writer) == first for span in summary.spans[arm, writer]
+    ]
+    shown = [
+        span
+        for span in spans
+        if -1e300 < span.began <= span.ended < 1e300 and span.unit == spans[0].unit
+    ]
     return Lanes(arm, spans[0].unit, tuple(shown))
 
 
@@ -116,7 +128,10 @@ def _legend(lanes: Lanes, width: int, symbols: Symbols) -> list[list[tuple[str, 
         if used + 2 + len(cells(entry)) > width:
             rows.append([])
             used = -2
-        rows[-1] += [("  ", "")] * (used >= 0) + [(entry[:1], ARMS[look % len(ARMS)]), (entry[1:], "label")]
+        rows[-1] += [("  ", "")] * (used >= 0) + [
+            (entry[:1], ARMS[look % len(ARMS)]),
+            (entry[1:], "label"),
+        ]
         used += 2 + len(cells(entry))
     return rows
 
@@ -126,22 +141,37 @@ def _fill(look: int, symbols: Symbols) -> str:
     return fills[look % len(fills)]
 
 
-def _put_spans(canvas: Canvas, lanes: Lanes, lane: str, axis: Axis, left: int, room: int, y: int, symbols: Symbols) -> None:
+def _put_spans(
+    canvas: Canvas,
+    lanes: Lanes,
+    lane: str,
+    axis: Axis,
+    left: int,
+    room: int,
+    y: int,
+    symbols: Symbols,
+) -> None:
     """Fill the columns of each span; one that begins where another of its name ends has an edge."""
     names, start = lanes.names, lanes.start
     taken = dict.fromkeys(range(len(names)), -1)  # the last column that each look fills
-    for span in sorted((span for span in lanes.spans if span.lane == lane), key=lambda span: span.began):
+    for span in sorted(
+        (span for span in lanes.spans if span.lane == lane), key=lambda span: span.began
+    ):
         first, after = (round(axis.share(end - start) * room) for end in (span.began, span.ended))
         first = min(first, room - 1)
         last = max(after - 1, first)
         look = names.index(span.name)
-        canvas.put(left + first, y, _fill(look, symbols) * (last - first + 1), ARMS[look % len(ARMS)])
+        canvas.put(
+            left + first, y, _fill(look, symbols) * (last - first + 1), ARMS[look % len(ARMS)]
+        )
         if taken[look] >= 0 and first <= taken[look] + 1 and last > first:
             canvas.put(left + first, y, "▐" if symbols.is_utf8 else "|", ARMS[look % len(ARMS)])
         taken[look] = last
 
 
-def _put_axis(canvas: Canvas, lanes: Lanes, axis: Axis, left: int, room: int, y: int, symbols: Symbols) -> None:
+def _put_axis(
+    canvas: Canvas, lanes: Lanes, axis: Axis, left: int, room: int, y: int, symbols: Symbols
+) -> None:
     canvas.put(left, y, symbols.corner + symbols.horizontal * room, "axis")
     name = plain(lanes.x_name, symbols)
     free, end = 0, canvas.width - (len(cells(name)) + 2 if name else 0)

@@ -31,7 +31,14 @@ class _Step(NamedTuple):
     is_full: bool = False  # values with more digits, or whose they are
 
 
-_TIGHTER = (_Step(24, 9), _Step(24, 7), _Step(12, 7, True), _Step(8, 0, True), _Step(6, 0, True), _Step(4, 0, True, True))
+_TIGHTER = (
+    _Step(24, 9),
+    _Step(24, 7),
+    _Step(12, 7, True),
+    _Step(8, 0, True),
+    _Step(6, 0, True),
+    _Step(4, 0, True, True),
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,13 @@ def letter(look: int) -> str:
 
 
 def entries(
-    lines: Sequence[Line], cursor: float | None, unit: str, *, is_timed: bool, is_log_x: bool = False, untold: str = ""
+    lines: Sequence[Line],
+    cursor: float | None,
+    unit: str,
+    *,
+    is_timed: bool,
+    is_log_x: bool = False,
+    untold: str = "",
 ) -> list[Entry]:
     """Return an entry for each look, with the value at the cursor, else the last; of several lines the range.
 
@@ -63,11 +76,15 @@ def entries(
     for look, group in by_look(lines).items():
         brief, value, full = _values(group, cursor, unit, untold)
         bad = _bad(group, is_timed, is_log_x)
-        found.append(Entry(letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], full))
+        found.append(
+            Entry(letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], full)
+        )
     return found
 
 
-def _values(group: list[Line], cursor: float | None, unit: str, untold: str) -> tuple[str, str, str]:
+def _values(
+    group: list[Line], cursor: float | None, unit: str, untold: str
+) -> tuple[str, str, str]:
     """Return a value in three widths, the widest only where it tells more."""
     ends = [(end, line.owner) for line in group for end in _ends(line, cursor)]
     if not ends and cursor is not None:
@@ -111,7 +128,9 @@ def _bad(group: list[Line], is_timed: bool, is_log_x: bool) -> str:
     return f"{'/'.join(kinds)} ×{count} from {where}"
 
 
-def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequence[str], symbols: Symbols) -> int:
+def put_legend(
+    canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequence[str], symbols: Symbols
+) -> int:
     """Write the head of a chart in as many rows as it needs, a quarter of the height at most; return how many it took.
 
     Where that is too little, entries get narrower as long as their names differ; where that is, too, they may take a third, and
@@ -120,7 +139,9 @@ def put_legend(canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequen
     words = [part for part in (show(title, 200), *notes) if part]
     few, many = max(1, canvas.height // 4), max(1, canvas.height // 3)
     tall = max(many, canvas.height - _LEAST_PLOT)
-    wide = _TIGHTER[:3] if canvas.height >= _HIGH else _TIGHTER  # where there is room, more rows before briefer names
+    wide = (
+        _TIGHTER[:3] if canvas.height >= _HIGH else _TIGHTER
+    )  # where there is room, more rows before briefer names
     full = [(few, _Step(24, 9, is_full=True))] if any(entry.full for entry in found) else []
     tries = [
         *full,
@@ -147,7 +168,9 @@ class _Laid(NamedTuple):
     """A legend as it would be."""
 
     head: str
-    entries: list[tuple[list[tuple[str, str]], tuple[int, int]]]  # the parts of each that there is room for, and where
+    entries: list[
+        tuple[list[tuple[str, str]], tuple[int, int]]
+    ]  # the parts of each that there is room for, and where
     rows: int
     tells_all: bool  # whether each entry is there, and known from the others
 
@@ -203,5 +226,9 @@ def _parts(entry: Entry, label: str, step: _Step, unit: str) -> list[tuple[str, 
     bad = entry.bad.partition(" from")[0] if step.is_brief else entry.bad
     brief = entry.brief if ".." in entry.brief or not unit else entry.brief.removesuffix(f" {unit}")
     value = entry.full if step.is_full and entry.full else entry.value if step.value else brief
-    parts = [(f"{name} ", entry.role), (value.ljust(step.value), "value"), (f" {bad}" if bad else "", "bad")]
+    parts = [
+        (f"{name} ", entry.role),
+        (value.ljust(step.value), "value"),
+        (f" {bad}" if bad else "", "bad"),
+    ]
     return [(text, role) for text, role in parts if text.strip()]

@@ -44,7 +44,9 @@ class LineChart:
     unit: str = ""  # of y: "", "bytes", "s", "%", ...
     is_timed: bool = False  # x are seconds, not steps
     is_log: bool = False
-    is_over: bool = False  # nothing more will come: the x axis ends with the data, or where it was planned to
+    is_over: bool = (
+        False  # nothing more will come: the x axis ends with the data, or where it was planned to
+    )
     x_end: float | None = None  # where x is known to end
     window: tuple[float, float] | None = None  # the part of x that is shown, None for all
     cursor: float | None = None
@@ -69,7 +71,9 @@ def draw(chart: LineChart, width: int, height: int, symbols: Symbols = BRAILLE) 
     return drawn.canvas.picture()
 
 
-def x_at(chart: LineChart, width: int, height: int, column: int, symbols: Symbols = BRAILLE) -> float | None:
+def x_at(
+    chart: LineChart, width: int, height: int, column: int, symbols: Symbols = BRAILLE
+) -> float | None:
     """Return which x a column of the screen shows; None outside of the plot."""
     drawn = _laid_out(chart, width, height, symbols)
     share = (column - drawn.left - 0.5) / max(drawn.width - 1, 1)
@@ -85,9 +89,15 @@ def x_range(chart: LineChart) -> tuple[float, float]:
         return 0.0, 1.0
     first = min(float(part[0]) for line in lines for part in (line.xs, line.bad_xs) if len(part))
     last = max(line.last_x if math.isfinite(line.last_x) else float(line.xs[-1]) for line in lines)
-    last = max([last, *(float(part[-1]) for line in lines for part in (line.xs, line.bad_xs) if len(part))])
+    last = max(
+        [last, *(float(part[-1]) for line in lines for part in (line.xs, line.bad_xs) if len(part))]
+    )
     if chart.is_over:
-        return (first, last) if chart.is_log_x else (beginning(first, last), _end_of(chart, first, last))
+        return (
+            (first, last)
+            if chart.is_log_x
+            else (beginning(first, last), _end_of(chart, first, last))
+        )
     if chart.is_log_x:  # whole powers of ten change rarely
         return float(math.floor(first)), max(float(math.ceil(last)), math.floor(first) + 1.0)
     return grown(first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end)
@@ -111,15 +121,20 @@ class _Drawn:
     def __init__(self, chart: LineChart, canvas: Canvas, top: int, symbols: Symbols) -> None:
         self.chart, self.canvas, self.symbols = chart, canvas, symbols
         self.behind, self.lines, self.others = (
-            [positive(line)[0] if chart.is_log else line for line in part] for part in (chart.behind, chart.lines, chart.others)
+            [positive(line)[0] if chart.is_log else line for line in part]
+            for part in (chart.behind, chart.lines, chart.others)
         )
-        self.has_inf = any((line.bad_values == math.inf).any() for line in chart.lines if len(line.bad_values))
+        self.has_inf = any(
+            (line.bad_values == math.inf).any() for line in chart.lines if len(line.bad_values)
+        )
         self.top = top + self.has_inf  # a row for the marks of Inf
         name = show(chart.x_name, 200)
         beside = 2 * canvas.width // 5  # columns of its name that leave enough of them to the ticks
         self.has_name_row = len(cells(name)) > beside and canvas.height >= _NAME_ROW_FROM
         self.x_name = plain(fit(name, canvas.width if self.has_name_row else beside), symbols)
-        self.bottom = canvas.height - 3 - self.has_name_row  # the last row of the plot; below it the axis and its labels
+        self.bottom = (
+            canvas.height - 3 - self.has_name_row
+        )  # the last row of the plot; below it the axis and its labels
         self.height = self.bottom - self.top + 1
         low, high = x_range(chart)
         self.y = self._y_axis(low, high)
@@ -147,22 +162,36 @@ class _Drawn:
             if _is_near(guide.value, bottom, top, is_log):
                 bottom, top = min(bottom, guide.value), max(top, guide.value)
         count = max(2, min(self.height // 4 + 1, 8))
-        return y_axis(bottom, top, self.chart.unit, count, is_log=is_log, is_growing=not self.chart.is_over)
+        return y_axis(
+            bottom, top, self.chart.unit, count, is_log=is_log, is_growing=not self.chart.is_over
+        )
 
     def _x_axis(self, low: float, high: float) -> Axis:
         """Return the axis of x; where its name leaves room for one tick alone, which tells no distance, with nearer ones."""
         unit, is_whole = ("time" if self.chart.is_timed else ""), are_whole(self.chart.lines)
         count = max(2, self.width // (14 if unit else 12))
         counts = range(count, 2 * count + 2)
-        axes = (x_axis(low, high, unit, many, is_log=self.chart.is_log_x, is_whole=is_whole) for many in counts)
+        axes = (
+            x_axis(low, high, unit, many, is_log=self.chart.is_log_x, is_whole=is_whole)
+            for many in counts
+        )
         first = next(axes)
-        return next((axis for axis in chain([first], axes) if len(self._x_labels(axis, self._name_place(axis))) > 1), first)
+        return next(
+            (
+                axis
+                for axis in chain([first], axes)
+                if len(self._x_labels(axis, self._name_place(axis))) > 1
+            ),
+            first,
+        )
 
     def _name_place(self, axis: Axis) -> range:
         """Return the columns that the name of x takes: before the ticks where it hides none of them, else at the end."""
         width = 0 if self.has_name_row else len(cells(self.x_name))
         before, behind = range(width + 2), range(self.canvas.width - width - 2, self.canvas.width)
-        return before if not width or self._x_labels(axis, before) == self._x_labels(axis) else behind
+        return (
+            before if not width or self._x_labels(axis, before) == self._x_labels(axis) else behind
+        )
 
     def _row(self, share: float) -> int:
         rows = self.height * self.symbols.down
@@ -194,7 +223,11 @@ class _Drawn:
 
     def _put_x_labels(self, base: int) -> None:
         """Write the ticks beside the name of what they are of; one that has no room beside that or the cursor is left out."""
-        place, taken, width = self._name_place(self.x), self._cursor_place(), len(cells(self.x_name))
+        place, taken, width = (
+            self._name_place(self.x),
+            self._cursor_place(),
+            len(cells(self.x_name)),
+        )
         start = self.canvas.width - width if place.start or self.has_name_row else 0
         if self.has_name_row or not _touch(range(start, start + width), taken):
             self.canvas.put(start, base + 1 + self.has_name_row, self.x_name, "title")
@@ -225,7 +258,10 @@ class _Drawn:
             for _, dots in self._rasters(lines):
                 sets |= dots
                 looks[dots > 0] = self.canvas.look(role)
-        is_front, stripes = np.zeros((self.height, self.width), np.bool_), np.arange(self.width) // _STRIPE
+        is_front, stripes = (
+            np.zeros((self.height, self.width), np.bool_),
+            np.arange(self.width) // _STRIPE,
+        )
         for turn, (line, dots) in enumerate(self._rasters(self.lines)):
             is_drawn = dots > 0
             sets = np.where(is_drawn & ~is_front, dots, sets | dots)
@@ -233,23 +269,33 @@ class _Drawn:
             is_front |= is_drawn
             looks[is_coloured] = self.canvas.look(ARMS[line.look % len(ARMS)])
         is_drawn = sets > 0
-        self.canvas.codes[area] = np.where(is_drawn, _codes(self.symbols.glyphs)[sets], self.canvas.codes[area])
+        self.canvas.codes[area] = np.where(
+            is_drawn, _codes(self.symbols.glyphs)[sets], self.canvas.codes[area]
+        )
         self.canvas.looks[area] = np.where(is_drawn, looks, self.canvas.looks[area])
         for line in self.others:
-            self._put_points(line, _mark_of(line, self.chart), "muted", 0, set(), has_few=self._are_few([line]))
+            self._put_points(
+                line, _mark_of(line, self.chart), "muted", 0, set(), has_few=self._are_few([line])
+            )
         taken: set[tuple[int, int]] = set()
         is_named = _is_named(self.chart)
         few = {look for look, lines in by_look(self.lines).items() if self._are_few(lines)}
         for turn, line in enumerate(self.lines):
             name = legend.letter(line.look) if is_named else ""
-            self._put_points(line, name, ARMS[line.look % len(ARMS)], turn, taken, has_few=line.look in few)
+            self._put_points(
+                line, name, ARMS[line.look % len(ARMS)], turn, taken, has_few=line.look in few
+            )
 
     def _rasters(self, lines: Sequence[Line]) -> Iterator[tuple[Line, NDArray[np.uint8]]]:
         """Return each line with its dots; neighbours that share their places are drawn at once."""
         for _, sharing in groupby(lines, lambda line: id(line.xs)):
             same = list(sharing)
             for some in (same[at : at + _AT_ONCE] for at in range(0, len(same), _AT_ONCE)):
-                yield from zip(some, raster(some, self.x, self.y, self.width, self.height, self.symbols), strict=True)
+                yield from zip(
+                    some,
+                    raster(some, self.x, self.y, self.width, self.height, self.symbols),
+                    strict=True,
+                )
 
     def _are_few(self, lines: Sequence[Line]) -> bool:
         """Say whether lines that look alike have so few points that each is marked; short ones in a row have many."""
@@ -257,9 +303,21 @@ class _Drawn:
         few = self.width // 6
         if any(len(of_line) > few for of_line in columns):
             return False
-        return len(columns) == 1 or len({*chain.from_iterable(of_line.tolist() for of_line in columns)}) <= few
+        return (
+            len(columns) == 1
+            or len({*chain.from_iterable(of_line.tolist() for of_line in columns)}) <= few
+        )
 
-    def _put_points(self, line: Line, name: str, role: str, turn: int, taken: set[tuple[int, int]], *, has_few: bool) -> None:
+    def _put_points(
+        self,
+        line: Line,
+        name: str,
+        role: str,
+        turn: int,
+        taken: set[tuple[int, int]],
+        *,
+        has_few: bool,
+    ) -> None:
         """Name a line here and there, at columns that stay; where points are few, mark each.
 
         Lines that lie on each other take turns, or the last would be the only one that is named.
@@ -271,22 +329,36 @@ class _Drawn:
             chosen = np.arange(len(columns))
         elif name:
             wanted = np.flatnonzero(columns % _LETTER_EVERY == (4 + 5 * line.look) % _LETTER_EVERY)
-            chosen = wanted[np.flatnonzero(np.diff(columns[wanted], prepend=-1))] if len(wanted) else np.array([0])
+            chosen = (
+                wanted[np.flatnonzero(np.diff(columns[wanted], prepend=-1))]
+                if len(wanted)
+                else np.array([0])
+            )
         else:
             return
         mark = name or self.symbols.point
         shares = self.y.shares(line.highs[first + chosen]).tolist()
-        for index, column, share in zip(chosen.tolist(), columns[chosen].tolist(), shares, strict=True):
+        for index, column, share in zip(
+            chosen.tolist(), columns[chosen].tolist(), shares, strict=True
+        ):
             place = column, self._row(share)
-            if self.top <= place[1] <= self.bottom and (place not in taken or index % len(self.lines) == turn):
+            if self.top <= place[1] <= self.bottom and (
+                place not in taken or index % len(self.lines) == turn
+            ):
                 taken.add(place)
                 self.canvas.put(self.left + 1 + column, place[1], mark, role)
 
     def _in_view(self, xs: Floats) -> tuple[int, Ints]:
         """Return the first of some places that is in view, and the columns of all that are; lines may share their places."""
         if id(xs) not in self._columns:
-            first, after = int(np.searchsorted(xs, self.x.low)), int(np.searchsorted(xs, self.x.high, "right"))
-            found = column_of(self.x, xs[first:after], self.width * self.symbols.across) // self.symbols.across
+            first, after = (
+                int(np.searchsorted(xs, self.x.low)),
+                int(np.searchsorted(xs, self.x.high, "right")),
+            )
+            found = (
+                column_of(self.x, xs[first:after], self.width * self.symbols.across)
+                // self.symbols.across
+            )
             self._columns[id(xs)] = first, found
         return self._columns[id(xs)]
 
@@ -298,7 +370,13 @@ class _Drawn:
                 continue  # beside values so great it is as good as 0
             name = plain(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
             start = self.canvas.width - len(name) - 1
-            self.canvas.fill(np.s_[row : row + 1], np.s_[self.left + 1 :], self.symbols.guide, "guide", over=("grid",))
+            self.canvas.fill(
+                np.s_[row : row + 1],
+                np.s_[self.left + 1 :],
+                self.symbols.guide,
+                "guide",
+                over=("grid",),
+            )
             self.canvas.put(start, row, name, "guide")
 
     def _put_bad(self) -> None:
@@ -308,11 +386,31 @@ class _Drawn:
                 continue
             places, values = bad_points(line)
             is_shown = (places >= self.x.low) & (places <= self.x.high)
-            columns = column_of(self.x, places[is_shown], self.width * self.symbols.across) // self.symbols.across
-            marks = set(zip(columns.tolist(), np.nan_to_num(values[is_shown], nan=0.0).tolist(), strict=True))
-            for column, value in sorted(marks, key=lambda mark: abs(mark[1]), reverse=True):  # NaN over -Inf
-                mark = self.symbols.nan if value == 0 else self.symbols.inf_up if value > 0 else self.symbols.inf_down
-                self.canvas.put(self.left + 1 + column, self.top - 1 if value > 0 else self.bottom + 1, mark, "bad")
+            columns = (
+                column_of(self.x, places[is_shown], self.width * self.symbols.across)
+                // self.symbols.across
+            )
+            marks = set(
+                zip(
+                    columns.tolist(), np.nan_to_num(values[is_shown], nan=0.0).tolist(), strict=True
+                )
+            )
+            for column, value in sorted(
+                marks, key=lambda mark: abs(mark[1]), reverse=True
+            ):  # NaN over -Inf
+                mark = (
+                    self.symbols.nan
+                    if value == 0
+                    else self.symbols.inf_up
+                    if value > 0
+                    else self.symbols.inf_down
+                )
+                self.canvas.put(
+                    self.left + 1 + column,
+                    self.top - 1 if value > 0 else self.bottom + 1,
+                    mark,
+                    "bad",
+                )
 
     def _put_cursor(self) -> None:
         cursor = self.chart.cursor
@@ -320,8 +418,16 @@ class _Drawn:
             return
         column = self._column(self.x.share(cursor))
         plot = np.s_[self.top : self.bottom + 1]
-        self.canvas.fill(plot, np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid", "guide"))
-        self.canvas.put(self._cursor_place().start, self.bottom + 2, self._cursor_label(cursor), "cursor")
+        self.canvas.fill(
+            plot,
+            np.s_[column : column + 1],
+            self.symbols.vertical,
+            "cursor",
+            over=("grid", "guide"),
+        )
+        self.canvas.put(
+            self._cursor_place().start, self.bottom + 2, self._cursor_label(cursor), "cursor"
+        )
 
     def _cursor_label(self, cursor: float) -> str:
         step = f"{step_at(cursor, is_log_x=self.chart.is_log_x):.10g}"
@@ -333,7 +439,9 @@ class _Drawn:
         if cursor is None or not self.x.low <= cursor <= self.x.high:
             return range(-9, -9)
         width = len(self._cursor_label(cursor))
-        start = min(max(self._column(self.x.share(cursor)) - width // 2, 0), self.canvas.width - width)
+        start = min(
+            max(self._column(self.x.share(cursor)) - width // 2, 0), self.canvas.width - width
+        )
         return range(start, start + width)
 
 
@@ -382,7 +490,12 @@ def _entries_of_others(chart: LineChart) -> list[legend.Entry]:
     found = []
     for label in _labels(chart):
         lines = [line for line in chart.others if line.label == label]
-        [entry] = legend.entries([replace(line, look=0) for line in lines], chart.cursor, chart.unit, is_timed=chart.is_timed)
+        [entry] = legend.entries(
+            [replace(line, look=0) for line in lines],
+            chart.cursor,
+            chart.unit,
+            is_timed=chart.is_timed,
+        )
         value = {} if len(lines) == 1 else {"value": "", "brief": ""}
         found.append(replace(entry, letter=_number_of(label, chart), bad="", role="muted", **value))
     return found
@@ -411,13 +524,19 @@ def _notes(chart: LineChart) -> list[str]:
         scale = ["log x"] if not chart.is_log else ["log xy"] if has_shown else [*scale, "log x"]
     if off_axis := sum(line.off_axis for line in chart.lines):
         scale += [f"{off_axis} at x not above 0"]
-    return [*scale, *([f"{hidden} not above 0"] if hidden and has_shown else []), *(["smoothed"] if chart.behind else [])]
+    return [
+        *scale,
+        *([f"{hidden} not above 0"] if hidden and has_shown else []),
+        *(["smoothed"] if chart.behind else []),
+    ]
 
 
 def _numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Picture:
     """Draw numbers where there is no room for a chart."""
     canvas = Canvas(width, height)
-    rows: list[tuple[str, str]] = [(show(chart.title, 200), "title")] if chart.title and height > 2 else []
+    rows: list[tuple[str, str]] = (
+        [(show(chart.title, 200), "title")] if chart.title and height > 2 else []
+    )
     for entry in _entries(chart):
         head = f"{entry.letter} {entry.label}".strip()
         rows.append((f"{head} {entry.value}".strip(), entry.role))
@@ -425,7 +544,9 @@ def _numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Pic
     lows: Sequence[float] = [float(line.lows.min()) for line in chart.lines if len(line.lows)]
     highs = [float(line.highs.max()) for line in chart.lines if len(line.highs)]
     if lows:
-        rows.append((f"{number(min(lows), chart.unit, 3)}..{number(max(highs), chart.unit, 3)}", "muted"))
+        rows.append(
+            (f"{number(min(lows), chart.unit, 3)}..{number(max(highs), chart.unit, 3)}", "muted")
+        )
     for y, (text, role) in enumerate(rows or [(chart.empty, "muted")]):
         canvas.put(0, y, fit(plain(text, symbols), width), role)
     return canvas.picture()

@@ -38,7 +38,9 @@ class Line:
     last_x: float = 0.0
     off_axis: int = 0  # places that a logarithmic x axis cannot show
     mids: Floats | None = None  # where the middle was measured by itself, as that of an interval
-    gaps: Floats = field(default_factory=lambda: _NONE)  # where it was looked for first and could not be told
+    gaps: Floats = field(
+        default_factory=lambda: _NONE
+    )  # where it was looked for first and could not be told
     owner: str = ""  # whose it is, among lines of one name
     is_merged: bool = False  # whether points share a place: which of them came before what is no number is not known
 
@@ -84,17 +86,32 @@ def lines_of(
     if len(found) == 1:
         return found
     owners = owners or [""] * len(found)
-    shared: dict[bytes, Floats] = {}  # lines whose points stand at the same places share them, and are drawn at once
+    shared: dict[
+        bytes, Floats
+    ] = {}  # lines whose points stand at the same places share them, and are drawn at once
     return tuple(
-        replace(line, xs=shared.setdefault(line.xs.tobytes(), line.xs), owner=show(owner, NAME_LIMIT))
+        replace(
+            line, xs=shared.setdefault(line.xs.tobytes(), line.xs), owner=show(owner, NAME_LIMIT)
+        )
         for line, owner in zip(found, owners, strict=True)
     )
 
 
 def _line(
-    series: Series, place: int, known: Known, label: str, look: int, is_timed: bool, is_log_x: bool, start_t: int
+    series: Series,
+    place: int,
+    known: Known,
+    label: str,
+    look: int,
+    is_timed: bool,
+    is_log_x: bool,
+    start_t: int,
 ) -> Line:
-    xs = _grown(known, (place, "times"), series.times) if is_timed else _grown(known, (place, "steps"), series.steps)
+    xs = (
+        _grown(known, (place, "times"), series.times)
+        if is_timed
+        else _grown(known, (place, "steps"), series.steps)
+    )
     bad_xs = np.array([bad.t if is_timed else bad.step for bad in series.bad], np.float64)
     last = series.last_t if is_timed else series.last_step
 
@@ -145,7 +162,11 @@ def _along_powers(line: Line) -> Line:
     """Return a line along the logarithms of its x, without the places that have none."""
     kept, kept_bad = line.xs > 0, line.bad_xs > 0
     xs, bad_xs = np.log10(line.xs[kept]), np.log10(line.bad_xs[kept_bad])
-    last_x = math.log10(line.last_x) if line.last_x > 0 else max([*xs[-1:].tolist(), *bad_xs[-1:].tolist()], default=0.0)
+    last_x = (
+        math.log10(line.last_x)
+        if line.last_x > 0
+        else max([*xs[-1:].tolist(), *bad_xs[-1:].tolist()], default=0.0)
+    )
     return replace(
         line, xs=xs, lows=line.lows[kept], highs=line.highs[kept], bad_xs=bad_xs, bad_values=line.bad_values[kept_bad],
         last_x=last_x, off_axis=int(np.count_nonzero(~kept) + np.count_nonzero(~kept_bad)),
@@ -169,12 +190,16 @@ def step_at(place: float, *, is_log_x: bool) -> float:
 
 def are_whole(lines: Sequence[Line]) -> bool:
     """Say whether all lines have points at whole numbers alone: then ticks between them would mean nothing."""
-    return all(bool((part == np.rint(part)).all()) for line in lines for part in (line.xs, line.bad_xs))
+    return all(
+        bool((part == np.rint(part)).all()) for line in lines for part in (line.xs, line.bad_xs)
+    )
 
 
 def _breaks(line: Line, is_timed: bool, gaps: Floats) -> NDArray[np.bool_]:
     """Say where the line is broken: at points that are no numbers, and where nothing was measured at a look or for long."""
-    broken = (np.diff(np.searchsorted(line.bad_xs, line.xs)) > 0) | (np.diff(np.searchsorted(gaps, line.xs)) > 0)
+    broken = (np.diff(np.searchsorted(line.bad_xs, line.xs)) > 0) | (
+        np.diff(np.searchsorted(gaps, line.xs)) > 0
+    )
     if is_timed and len(broken) >= _MANY:
         spacing = np.diff(line.xs)
         broken |= spacing > _GAP * float(np.median(spacing))
@@ -187,7 +212,9 @@ def smooth(line: Line, weight: float = 0.9) -> Line:
     It is taken from both ends, so that it neither lags behind a loss that falls nor runs ahead of it.
     """
     values = (line.lows / 2 + line.highs / 2).clip(-1.7e308, 1.7e308)
-    values = np.nan_to_num(_averaged(values, weight) / 2 + _averaged(values[::-1], weight)[::-1] / 2)
+    values = np.nan_to_num(
+        _averaged(values, weight) / 2 + _averaged(values[::-1], weight)[::-1] / 2
+    )
     return replace(line, lows=values, highs=values)
 
 
@@ -273,7 +300,11 @@ def bad_points(line: Line) -> tuple[Floats, Floats]:
 
 def next_point(lines: Sequence[Line], x: float | None, wanted: float) -> float | None:
     """Return the point nearest to `wanted` that is further from x in its direction (from anywhere when x is None)."""
-    places = np.concatenate([part for line in lines for part in (line.xs, line.bad_xs)]) if lines else np.zeros(0)
+    places = (
+        np.concatenate([part for line in lines for part in (line.xs, line.bad_xs)])
+        if lines
+        else np.zeros(0)
+    )
     if x is not None:
         places = places[places > x] if wanted > x else places[places < x]
     return float(places[np.argmin(np.abs(places - wanted))]) if len(places) else None
@@ -292,7 +323,9 @@ def positive(line: Line) -> tuple[Line, int]:
     kept = np.flatnonzero(is_kept)
     broken = np.concatenate([[0], np.cumsum(line.breaks | ~is_kept[1:] | ~is_kept[:-1])])
     breaks = np.diff(broken[kept]) > 0 if len(kept) else np.zeros(0, np.bool_)
-    return replace(line, xs=line.xs[kept], lows=line.lows[kept], highs=line.highs[kept], breaks=breaks), hidden
+    return replace(
+        line, xs=line.xs[kept], lows=line.lows[kept], highs=line.highs[kept], breaks=breaks
+    ), hidden
 
 
 def thinned(line: Line, most: int) -> Line:

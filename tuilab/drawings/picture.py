@@ -11,7 +11,20 @@ Run = tuple[str, str]  # text, and the role that says how it looks
 
 ARMS = tuple(f"arm{look}" for look in range(6))
 TONES = tuple(f"tone{level}" for level in range(8))  # from the least value to the greatest
-_PARTS = ("axis", "bad", "band", "cursor", "grid", "guide", "label", "muted", "other", "raw", "title", "value")
+_PARTS = (
+    "axis",
+    "bad",
+    "band",
+    "cursor",
+    "grid",
+    "guide",
+    "label",
+    "muted",
+    "other",
+    "raw",
+    "title",
+    "value",
+)
 ROLES = (*ARMS, *TONES, *_PARTS)
 """All roles. A run may also be called `a on b`: role a, on the colour of role b."""
 
@@ -40,7 +53,9 @@ class Canvas:
         self.codes: NDArray[np.uint32] = np.full((self.height, self.width), _SPACE, np.uint32)
         self.looks: NDArray[np.uint8] = np.zeros((self.height, self.width), np.uint8)
         self._names = [""]
-        self._marks: dict[tuple[int, int], str] = {}  # by row and column: accents and the like, which take no cell
+        self._marks: dict[
+            tuple[int, int], str
+        ] = {}  # by row and column: accents and the like, which take no cell
 
     def look(self, role: str) -> int:
         """Return the number that stands for a role in `looks`."""
@@ -67,11 +82,19 @@ class Canvas:
             row[right - 1] = _SPACE
         self.looks[y, left:right] = self.look(role)
         if self._marks:
-            self._marks = {at: mark for at, mark in self._marks.items() if at[0] != y or not left <= at[1] < right}
-        self._marks |= {(y, x + at): mark for at, mark in marks(text).items() if left <= x + at < right}
+            self._marks = {
+                at: mark
+                for at, mark in self._marks.items()
+                if at[0] != y or not left <= at[1] < right
+            }
+        self._marks |= {
+            (y, x + at): mark for at, mark in marks(text).items() if left <= x + at < right
+        }
         return after
 
-    def fill(self, rows: slice, columns: slice, mark: str, role: str, *, over: tuple[str, ...] = ()) -> None:
+    def fill(
+        self, rows: slice, columns: slice, mark: str, role: str, *, over: tuple[str, ...] = ()
+    ) -> None:
         """Put one character into every cell of a block that is blank, or has one of the roles `over`."""
         codes, looks = self.codes[rows, columns], self.looks[rows, columns]
         is_free = codes == _SPACE
@@ -85,23 +108,39 @@ class Canvas:
         if not self.width:
             return Picture(0, ((),) * self.height)
         has_ground = np.array([" on " in name or name == "cursor" for name in self._names])
-        looks = np.where((self.codes == _SPACE) & ~has_ground[self.looks], np.uint8(0), self.looks).tobytes()
+        looks = np.where(
+            (self.codes == _SPACE) & ~has_ground[self.looks], np.uint8(0), self.looks
+        ).tobytes()
         text, names = self.codes.tobytes().decode("utf-32-le"), tuple(self._names)
         marks: list[dict[int, str]] = [{} for _ in range(self.height)]
         for (y, x), mark in self._marks.items():
             marks[y][x] = mark
         rows = (slice(y * self.width, (y + 1) * self.width) for y in range(self.height))
-        return Picture(self.width, tuple(_runs(text[row], looks[row], names, *marks[y].items()) for y, row in enumerate(rows)))
+        return Picture(
+            self.width,
+            tuple(
+                _runs(text[row], looks[row], names, *marks[y].items()) for y, row in enumerate(rows)
+            ),
+        )
 
 
 @lru_cache(1024)
-def _runs(line: str, looks: bytes, names: tuple[str, ...], *marks: tuple[int, str]) -> tuple[Run, ...]:
+def _runs(
+    line: str, looks: bytes, names: tuple[str, ...], *marks: tuple[int, str]
+) -> tuple[Run, ...]:
     """Return the runs of a row, one for each look; from one picture to the next few rows are others."""
     text = list(line)
     for at, mark in marks:
         text[at] += mark * (line[at] not in " \0")
-    edges = [0, *(at for at, (look, after) in enumerate(pairwise(looks), 1) if look != after), len(line)]
-    return tuple(("".join(text[start:end]).replace("\0", ""), names[looks[start]]) for start, end in pairwise(edges))
+    edges = [
+        0,
+        *(at for at, (look, after) in enumerate(pairwise(looks), 1) if look != after),
+        len(line),
+    ]
+    return tuple(
+        ("".join(text[start:end]).replace("\0", ""), names[looks[start]])
+        for start, end in pairwise(edges)
+    )
 
 
 @lru_cache(4096)

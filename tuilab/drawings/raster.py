@@ -11,7 +11,9 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def raster(lines: Sequence[Line], x: Axis, y: Axis, width: int, height: int, symbols: Symbols) -> NDArray[np.uint8]:
+def raster(
+    lines: Sequence[Line], x: Axis, y: Axis, width: int, height: int, symbols: Symbols
+) -> NDArray[np.uint8]:
     """Return, for each of some lines whose points stand at the same places, the set of dots of each cell that it touches."""
     across, down = symbols.across, symbols.down
     spans = _spans(lines, x, y, width * across, height * down)
@@ -19,8 +21,12 @@ def raster(lines: Sequence[Line], x: Axis, y: Axis, width: int, height: int, sym
     if spans is None:
         return cells
     first_dots = np.arange(height)[:, None] * down
-    uppermost = np.array([(1 << count) - 1 for count in range(down + 1)], np.uint8)  # so many dots of a column of a cell
-    above, down_to = (uppermost[np.clip(edge[:, None] - first_dots, 0, down)] for edge in (spans[0], spans[1] + 1))
+    uppermost = np.array(
+        [(1 << count) - 1 for count in range(down + 1)], np.uint8
+    )  # so many dots of a column of a cell
+    above, down_to = (
+        uppermost[np.clip(edge[:, None] - first_dots, 0, down)] for edge in (spans[0], spans[1] + 1)
+    )
     dots = down_to & ~above
     for dx in range(across):
         cells |= dots[:, :, dx::across] << np.uint8(dx * down)
@@ -33,7 +39,9 @@ def column_of(axis: Axis, places: NDArray[np.float64], columns: int) -> Ints:
     return found
 
 
-def _spans(lines: Sequence[Line], x: Axis, y: Axis, columns: int, rows: int) -> tuple[Ints, Ints] | None:
+def _spans(
+    lines: Sequence[Line], x: Axis, y: Axis, columns: int, rows: int
+) -> tuple[Ints, Ints] | None:
     """Return the top and the bottom dot of each line in each column of dots; where there is nothing the top is below."""
     xs = lines[0].xs
     first = max(int(np.searchsorted(xs, x.low)) - 1, 0)
@@ -43,7 +51,10 @@ def _spans(lines: Sequence[Line], x: Axis, y: Axis, columns: int, rows: int) -> 
         return None
     starts = np.flatnonzero(np.diff(places, prepend=places[0] - 1))
     at = places[starts]
-    highs, lows = np.stack([line.highs[first:after] for line in lines]), np.stack([line.lows[first:after] for line in lines])
+    highs, lows = (
+        np.stack([line.highs[first:after] for line in lines]),
+        np.stack([line.lows[first:after] for line in lines]),
+    )
     top = _row_of(y, np.maximum.reduceat(highs, starts, axis=1), rows)
     bottom = _row_of(y, np.minimum.reduceat(lows, starts, axis=1), rows)
     is_joined = np.zeros(top.shape, np.bool_)
@@ -68,7 +79,9 @@ def _filled(
     continues = is_joined[:, here] & is_inside
     middle = (top + bottom) / 2
     slopes = np.diff(middle, append=middle[:, -1:]) / np.diff(at, append=at[-1] + 1)
-    between = np.floor(slopes[:, here] * (every - at[here]) + middle[:, here] + 0.5).astype(np.int64)
+    between = np.floor(slopes[:, here] * (every - at[here]) + middle[:, here] + 0.5).astype(
+        np.int64
+    )
     drawn_top = np.where(has_point, top[:, here], np.where(continues, between, 1))
     drawn_bottom = np.where(has_point, bottom[:, here], np.where(continues, between, 0))
     return drawn_top, drawn_bottom, continues
@@ -77,7 +90,9 @@ def _filled(
 def _joined(top: Ints, bottom: Ints, continues: Flags) -> tuple[Ints, Ints]:
     """Let neighbours that belong together touch: each comes half of the way."""
     goes_on = continues[:, :-1]
-    down_by = np.where(goes_on, top[:, 1:] - bottom[:, :-1] - 1, 0)  # rows free between this column and a lower next one
+    down_by = np.where(
+        goes_on, top[:, 1:] - bottom[:, :-1] - 1, 0
+    )  # rows free between this column and a lower next one
     up_by = np.where(goes_on, top[:, :-1] - bottom[:, 1:] - 1, 0)
     top, bottom = top.copy(), bottom.copy()
     reach, back = np.maximum(down_by, 0), np.maximum(up_by, 0)

@@ -25,6 +25,10 @@ def shade(image: ImageShown, columns: int, *, is_utf8: bool = True) -> str:
     # a character is about twice as high as it is wide
     for row in range(0, image.rows, stride * (1 if wide == 2 else 2)):
         line = cells[row * image.cols : (row + 1) * image.cols : stride]
-        rows.append("".join(wide * (bad if cell == 255 else shades[cell * 5 // 255]) for cell in line).rstrip())
+        rows.append(
+            "".join(
+                wide * (bad if cell == 255 else shades[cell * 5 // 255]) for cell in line
+            ).rstrip()
+        )
     title = shorten(" ".join(part for part in (image.title, image.arm) if part), 60)
     return "\n".join([f"{title}: {image.low:.4g} to {image.high:.4g}", *rows])

@@ -17,7 +17,9 @@ from tuilab.text.words import number
 _NAME_SHARE = 3  # names take at most a third of the width
 _GAP = 2  # columns between a value and what stands behind it
 _LEAST_ROOM = 12  # columns that are left to a bar at least, if text is written behind it
-_FROM_ZERO = 0.7  # values that differ by more than this share one axis from 0, so that lengths compare
+_FROM_ZERO = (
+    0.7  # values that differ by more than this share one axis from 0, so that lengths compare
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,10 @@ def draw_spreads(
     if not known:
         canvas.put(0, 0, plain("nothing measured yet", symbols), "muted")
         return canvas.picture()
-    texts = [plain(number(spread.value, unit, 3) if spread in known else "n/a", symbols) for spread in spreads]
+    texts = [
+        plain(number(spread.value, unit, 3) if spread in known else "n/a", symbols)
+        for spread in spreads
+    ]
     stride = 2 if height >= 2 * len(spreads) + 2 else 1
     names = _put_names(canvas, spreads, symbols, stride)
     room = width - names - max(map(len, texts)) - 1
@@ -60,7 +65,9 @@ def draw_spreads(
     if (base := base_of(known, noise)) is None:
         noise = None
     elif room >= 3:
-        _put_band(canvas, base.value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols)
+        _put_band(
+            canvas, base.value, noise, axis, names, room, stride * (len(spreads) - 1) + 1, symbols
+        )
     for y, (spread, text) in enumerate(zip(spreads, texts, strict=True)):
         if spread in known and room >= 3:
             _put_spread(canvas, spread, axis, names, room, stride * y, symbols)
@@ -96,7 +103,10 @@ def _put_names(canvas: Canvas, spreads: Sequence[Spread], symbols: Symbols, stri
     """Write the names at the left, `stride` rows apart, and return the column after all of them."""
     limit = max(canvas.width // _NAME_SHARE - 1, 1)
     labels = told_apart([spread.label for spread in spreads], max(limit - 2, 3))
-    names = [plain(fit(f"{letter(spread.look)} {labels[spread.label]}", limit), symbols) for spread in spreads]
+    names = [
+        plain(fit(f"{letter(spread.look)} {labels[spread.label]}", limit), symbols)
+        for spread in spreads
+    ]
     for y, (name, spread) in enumerate(zip(names, spreads, strict=True)):
         canvas.put(0, stride * y, name, ARMS[spread.look % len(ARMS)])
     return max(len(cells(name)) for name in names) + 1
@@ -110,37 +120,63 @@ def _aside_columns(asides: Sequence[str], room: int) -> int:
     return widest + _GAP if room - widest - _GAP >= _LEAST_ROOM else 0
 
 
-def _put_spread(canvas: Canvas, spread: Spread, axis: Axis, left: int, room: int, y: int, symbols: Symbols) -> None:
+def _put_spread(
+    canvas: Canvas, spread: Spread, axis: Axis, left: int, room: int, y: int, symbols: Symbols
+) -> None:
     role = ARMS[spread.look % len(ARMS)]
     least, low, mid, high, greatest = (
         left + round(axis.share(value) * (room - 1))
         for value in (spread.least, spread.low, spread.value, spread.high, spread.greatest)
     )
     line = symbols.horizontal * (greatest - least - 1)
-    canvas.put(least, y, symbols.left + line + symbols.right if greatest > least else symbols.vertical, role)
+    canvas.put(
+        least,
+        y,
+        symbols.left + line + symbols.right if greatest > least else symbols.vertical,
+        role,
+    )
     canvas.put(low, y, symbols.bar * (high - low + 1), role)
     canvas.put(mid, y, symbols.box, role)
 
 
 def _put_band(
-    canvas: Canvas, base: float, noise: NoiseFloor | None, axis: Axis, left: int, room: int, rows: int, symbols: Symbols
+    canvas: Canvas,
+    base: float,
+    noise: NoiseFloor | None,
+    axis: Axis,
+    left: int,
+    room: int,
+    rows: int,
+    symbols: Symbols,
 ) -> None:
     if noise is None or not math.isfinite(noise.share):
         return
-    start, end = (round(axis.share(base * (1 + side * noise.share)) * (room - 1)) for side in (-1, 1))
+    start, end = (
+        round(axis.share(base * (1 + side * noise.share)) * (room - 1)) for side in (-1, 1)
+    )
     start, end = max(min(start, end), 0), min(max(start, end), room - 1)
     for y in range(rows):
         canvas.put(left + start, y, symbols.shades[1] * (end - start + 1), "band")
 
 
-def _put_foot(canvas: Canvas, axis: Axis, noise: NoiseFloor | None, left: int, room: int, y: int, symbols: Symbols) -> None:
+def _put_foot(
+    canvas: Canvas,
+    axis: Axis,
+    noise: NoiseFloor | None,
+    left: int,
+    room: int,
+    y: int,
+    symbols: Symbols,
+) -> None:
     """Write the ticks and whether they are logarithmic, and below them what the band is."""
     free = left
     if axis.is_log and left > len("log"):
         canvas.put(0, y, "log", "muted")
     for share, label in axis.ticks:
         label = plain(label, symbols)
-        start = min(max(left + round(share * (room - 1)) - len(label) // 2, 0), canvas.width - len(label))
+        start = min(
+            max(left + round(share * (room - 1)) - len(label) // 2, 0), canvas.width - len(label)
+        )
         if start >= free and -1e-9 <= share <= 1 + 1e-9:
             free = canvas.put(start, y, label, "label") + 2
     if noise is not None and math.isfinite(noise.share):

@@ -70,14 +70,20 @@ def draw_strips(
     strips = sum(isinstance(row, Strip) for row in rows)
     each = max(1, min((height - has_axis - len(rows) + strips) // max(strips, 1), _MOST_ROWS))
     left = min(max(len(cells(show(row.label, 20))) for row in rows) + 1, width // 2)
-    values = {at: plain(_value(row, cursor), symbols) for at, row in enumerate(rows) if isinstance(row, Strip)}
+    values = {
+        at: plain(_value(row, cursor), symbols)
+        for at, row in enumerate(rows)
+        if isinstance(row, Strip)
+    }
     room = max(map(len, values.values()), default=0)
     frame = _Frame(canvas, symbols, left, width - left - room - 1, span)
     y = 0
     for at, row in enumerate(rows):
         tall = each if isinstance(row, Strip) else 1
         if y + tall > height:
-            canvas.put(width - max(room, 4), height - 1, f" +{len(rows) - at}".rjust(max(room, 4)), "muted")
+            canvas.put(
+                width - max(room, 4), height - 1, f" +{len(rows) - at}".rjust(max(room, 4)), "muted"
+            )
             break
         frame.put(row, y, tall)
         if not isinstance(row, Words):
@@ -94,18 +100,27 @@ def draw_strips(
 class _Frame:
     """Where the strips are, and how each kind of row is put there."""
 
-    def __init__(self, canvas: Canvas, symbols: Symbols, left: int, room: int, span: tuple[float, float]) -> None:
+    def __init__(
+        self, canvas: Canvas, symbols: Symbols, left: int, room: int, span: tuple[float, float]
+    ) -> None:
         self.canvas, self.symbols, self.left = canvas, symbols, left
         self.room = room if room >= _LEAST_ROOM else 0
         low, high = span
-        self.low, self.high = (low, high) if 0 < high - low < 1e300 else (0.0, 1.0)  # more cannot be divided into columns
+        self.low, self.high = (
+            (low, high) if 0 < high - low < 1e300 else (0.0, 1.0)
+        )  # more cannot be divided into columns
 
     def put(self, row: Row, y: int, tall: int) -> None:
         label = plain(fit(show(row.label, 20), max(self.left - 1, 0)), self.symbols)
         if isinstance(row, Words):
             after = self.canvas.put(0, y, label, "label") if label else 0
-            text = fit(show(row.text, 300), max(self.canvas.width - max(after, self.left if label else 0), 0))
-            self.canvas.put(self.left if label else 0, y, plain(text, self.symbols), "" if label else "title")
+            text = fit(
+                show(row.text, 300),
+                max(self.canvas.width - max(after, self.left if label else 0), 0),
+            )
+            self.canvas.put(
+                self.left if label else 0, y, plain(text, self.symbols), "" if label else "title"
+            )
             return
         role = ARMS[row.look % len(ARMS)] if isinstance(row, Strip) else "label"
         self.canvas.put(0, y + tall - 1, label, role)
@@ -123,26 +138,49 @@ class _Frame:
         levels = len(self.symbols.columns)
         for x, value in enumerate(values.tolist()):
             if math.isfinite(value):
-                filled = max(1, math.ceil(min(max(value / top if top > 0 else 0.0, 0.0), 1.0) * tall * levels))
+                filled = max(
+                    1,
+                    math.ceil(min(max(value / top if top > 0 else 0.0, 0.0), 1.0) * tall * levels),
+                )
                 for up in range(-(-filled // levels)):
                     self.canvas.put(
-                        self.left + x, y + tall - 1 - up, self.symbols.columns[min(filled - up * levels, levels) - 1], role
+                        self.left + x,
+                        y + tall - 1 - up,
+                        self.symbols.columns[min(filled - up * levels, levels) - 1],
+                        role,
                     )
 
     def _put_marks(self, row: Marks, y: int) -> None:
         self.canvas.put(self.left, y, self.symbols.grid * self.room, "grid")
-        seen = (one for one in row.spans if one[0] <= one[1] and one[1] >= self.low and one[0] <= self.high)
+        seen = (
+            one
+            for one in row.spans
+            if one[0] <= one[1] and one[1] >= self.low and one[0] <= self.high
+        )
         # of thousands many share a column, where the grave one is to be seen
-        places = {(grave, self._column(max(begin, self.low)), self._column(min(end, self.high))) for begin, end, grave in seen}
+        places = {
+            (grave, self._column(max(begin, self.low)), self._column(min(end, self.high)))
+            for begin, end, grave in seen
+        }
         for is_grave, first, last in sorted(places):
             mark = self.symbols.box if is_grave else self.symbols.shades[2]
-            self.canvas.put(self.left + first, y, mark * (last - first + 1), "bad" if is_grave else "guide")
+            self.canvas.put(
+                self.left + first, y, mark * (last - first + 1), "bad" if is_grave else "guide"
+            )
 
     def put_cursor(self, cursor: float | None, y: int, tall: int) -> None:
         if cursor is not None and self.low <= cursor <= self.high and self.room:
             column = self.left + self._column(cursor)
-            self.canvas.fill(np.s_[y : y + tall], np.s_[column : column + 1], self.symbols.vertical, "cursor", over=("grid",))
-            self.canvas.looks[y : y + tall, column] = self.canvas.look("cursor")  # columns that are full, too
+            self.canvas.fill(
+                np.s_[y : y + tall],
+                np.s_[column : column + 1],
+                self.symbols.vertical,
+                "cursor",
+                over=("grid",),
+            )
+            self.canvas.looks[y : y + tall, column] = self.canvas.look(
+                "cursor"
+            )  # columns that are full, too
 
     def put_axis(self, y: int, end: int) -> None:
         """Write the ticks that have room before a column, from which on the values are said to be of some moment."""
@@ -151,7 +189,10 @@ class _Frame:
         axis, free = x_axis(self.low, self.high, "time", max(2, self.room // 10)), self.left
         for share, label in axis.ticks:
             text = plain(label, self.symbols)
-            start = min(max(self.left + round(share * (self.room - 1)) - len(text) // 2, 0), self.canvas.width - len(text))
+            start = min(
+                max(self.left + round(share * (self.room - 1)) - len(text) // 2, 0),
+                self.canvas.width - len(text),
+            )
             if -1e-9 <= share <= 1 + 1e-9 and start >= free and start + len(text) <= end:
                 free = self.canvas.put(start, y, text, "label") + 2
 

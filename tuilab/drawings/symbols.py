@@ -2,7 +2,16 @@
 
 from dataclasses import dataclass
 
-_BRAILLE_BITS = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # down the left column, then down the right one
+_BRAILLE_BITS = (
+    0x01,
+    0x02,
+    0x04,
+    0x40,
+    0x08,
+    0x10,
+    0x20,
+    0x80,
+)  # down the left column, then down the right one
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +43,9 @@ class Symbols:
 
 
 def _braille() -> str:
-    codes = [sum(bit for dot, bit in enumerate(_BRAILLE_BITS) if dots >> dot & 1) for dots in range(256)]
+    codes = [
+        sum(bit for dot, bit in enumerate(_BRAILLE_BITS) if dots >> dot & 1) for dots in range(256)
+    ]
     return " " + "".join(chr(0x2800 + code) for code in codes[1:])
 
 
@@ -46,7 +57,9 @@ ASCII = Symbols(
 )  # fmt: skip
 ALL = (BRAILLE, BLOCK, ASCII)
 
-_PLAIN = str.maketrans({"µ": "u", "…": "~", "–": "-", "×": "x", "·": "-", "±": "+/-", "≤": "<=", "≥": ">=", "°": ""})
+_PLAIN = str.maketrans(
+    {"µ": "u", "…": "~", "–": "-", "×": "x", "·": "-", "±": "+/-", "≤": "<=", "≥": ">=", "°": ""}
+)
 
 
 def plain(text: str, symbols: Symbols) -> str:

@@ -19,7 +19,9 @@ def told_cell(cell: Cell) -> str:
 
 def is_number_column(table: TableShown, column: int) -> bool:
     """Say whether a column holds numbers alone, which are aligned at the right."""
-    return bool(table.rows) and not any(isinstance(row[column], str) for row in table.rows if column < len(row))
+    return bool(table.rows) and not any(
+        isinstance(row[column], str) for row in table.rows if column < len(row)
+    )
 
 
 def draw_table(table: TableShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
@@ -49,7 +51,10 @@ def draw_table(table: TableShown, width: int, symbols: Symbols = BRAILLE) -> Pic
 
 def _widths(rows: Sequence[Sequence[str]], count: int, room: int) -> list[int]:
     """Return how wide each column is: as wide as its texts, and where there is no room the widest are narrowed first."""
-    widths = [max((len(cells(row[at])) for row in rows if at < len(row)), default=0) for at in range(count)]
+    widths = [
+        max((len(cells(row[at])) for row in rows if at < len(row)), default=0)
+        for at in range(count)
+    ]
     spare = room - _GAP * (count - 1)
     while sum(widths) > spare and max(widths) > _LEAST:
         widths[widths.index(max(widths))] -= 1
@@ -60,7 +65,9 @@ def _folded(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
     """Return a row as lines, each with a piece of every cell."""
     pieces = [folded(text, width) for text, width in zip(row, widths, strict=False)]
     height = max(map(len, pieces), default=1)
-    return [[piece[line] if line < len(piece) else "" for piece in pieces] for line in range(height)]
+    return [
+        [piece[line] if line < len(piece) else "" for piece in pieces] for line in range(height)
+    ]
 
 
 def folded(text: str, width: int) -> list[str]:
@@ -88,7 +95,14 @@ def _start(text: str, width: int) -> str:
     return text[:end]
 
 
-def _put_line(canvas: Canvas, y: int, line: Sequence[str], widths: Sequence[int], are_right: Sequence[bool], role: str) -> None:
+def _put_line(
+    canvas: Canvas,
+    y: int,
+    line: Sequence[str],
+    widths: Sequence[int],
+    are_right: Sequence[bool],
+    role: str,
+) -> None:
     x = 0
     for text, width, is_right in zip(line, widths, are_right, strict=False):
         canvas.put(x + (width - len(cells(text)) if is_right else 0), y, text, role)

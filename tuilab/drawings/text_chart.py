@@ -65,13 +65,21 @@ def line_chart(
     if not drawable:
         return ""
     axes = axes or AxesNamed(metric=drawable[0].name)
-    steps = [step for line in lines for step in (*line.steps, line.last_step, *(bad.step for bad in line.bad))]
+    steps = [
+        step
+        for line in lines
+        for step in (*line.steps, line.last_step, *(bad.step for bad in line.bad))
+    ]
     is_whole = all(step == int(step) for step in steps)
     x = _Scale(is_log_x(axes, whole or lines), is_whole=is_whole)
     y = _Scale(is_log_y(axes, whole or lines), unit_of(drawable[0].name))
     span = [step for step in steps if x.can_show(step)]
     ends = [end for end in ends_of(drawable) if y.can_show(end)]
-    if not ends or not span or not (y.can_span(min(ends), max(ends)) and x.can_span(min(span), max(span))):
+    if (
+        not ends
+        or not span
+        or not (y.can_span(min(ends), max(ends)) and x.can_span(min(span), max(span)))
+    ):
         return ""
     reach = (min(span), max(span))
     markers = _MARKERS if is_utf8 else _PLAIN_MARKERS
@@ -80,7 +88,11 @@ def line_chart(
     rows = [row.rstrip() for row in text.splitlines()]
     if not rows:
         return ""  # plotext draws nothing where there are too few rows or columns
-    rows = [*_legend(drawable, axes, markers, y.is_log, width), *rows, *_x_name(axes, x.is_log, max(map(len, rows)))]
+    rows = [
+        *_legend(drawable, axes, markers, y.is_log, width),
+        *rows,
+        *_x_name(axes, x.is_log, max(map(len, rows))),
+    ]
     rows += _bands(lines, reach, x, rows)
     return "\n".join(rows if is_utf8 else (row.translate(_ASCII) for row in rows))
 
@@ -101,7 +113,9 @@ def _draw(
     plotext.plotsize(*size)
     for marker, line in zip(markers, lines, strict=False):
         points = [
-            (px, py) for px, py in zip(*thin(line, max(size[0] - 10, 10)), strict=True) if x.can_show(px) and y.can_show(py)
+            (px, py)
+            for px, py in zip(*thin(line, max(size[0] - 10, 10)), strict=True)
+            if x.can_show(px) and y.can_show(py)
         ]
         plotext.plot([x(px) for px, _ in points], [y(py) for _, py in points], marker=marker)
     plotext.yticks(*y.ticks(*heights))
@@ -114,7 +128,9 @@ def _draw(
     return text
 
 
-def _bands(lines: Sequence[Series], span: tuple[float, float], x: _Scale, rows: list[str]) -> list[str]:
+def _bands(
+    lines: Sequence[Series], span: tuple[float, float], x: _Scale, rows: list[str]
+) -> list[str]:
     """Return a row under the chart for each series that has values which are no numbers, in the columns of the chart."""
     frame = next((row for row in rows if "┌" in row), "")
     left, columns = frame.find("┌") + 1, frame.rfind("┐") - frame.find("┌") - 1
@@ -162,13 +178,17 @@ def thin(line: Series, columns: int) -> tuple[list[float], list[float]]:
     return xs, ys
 
 
-def _legend(lines: Sequence[Series], axes: AxesNamed, markers: Sequence[str], is_log: bool, width: int) -> list[str]:
+def _legend(
+    lines: Sequence[Series], axes: AxesNamed, markers: Sequence[str], is_log: bool, width: int
+) -> list[str]:
     """Return what is along y, or the name of the series and the marker of each arm, in as many rows as they need."""
     name = shorten(axes.y or lines[0].name, 60) + (" (log)" if is_log else "")
     shown = {"braille": "⠒", "hd": "▚"}
     names = told_apart([line.arm for line in lines], 30)
     arms = [
-        f"{shown.get(marker, marker)}\xa0{names[line.arm]}" for line, marker in zip(lines, markers, strict=False) if line.arm
+        f"{shown.get(marker, marker)}\xa0{names[line.arm]}"
+        for line, marker in zip(lines, markers, strict=False)
+        if line.arm
     ]
     return [row.replace("\xa0", " ") for row in textwrap.wrap("  ".join([name, *arms]), width)]
 
@@ -186,18 +206,42 @@ def _ticks(low: float, high: float) -> list[float]:
     step = 10 ** math.floor(math.log10(raw))
     step *= next(m for m in (1, 2, 2.5, 5, 10) if m * step >= raw)
     first = math.ceil(low / step)
-    return [float(f"{k * step:.12g}") for k in range(first, math.floor(high / step) + 1)] or [low, high]
+    return [float(f"{k * step:.12g}") for k in range(first, math.floor(high / step) + 1)] or [
+        low,
+        high,
+    ]
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    first, last = math.floor(math.log10(low)), min(math.ceil(math.log10(high)), sys.float_info.max_10_exp)
+    first, last = (
+        math.floor(math.log10(low)),
+        min(math.ceil(math.log10(high)), sys.float_info.max_10_exp),
+    )
     stride = max(1, (last - first) // 5)
-    fine = [m * 10.0**power for power in range(first - 1, last + 1) for m in (1, 2, 5)] if last - first <= 2 else []
+    fine = (
+        [m * 10.0**power for power in range(first - 1, last + 1) for m in (1, 2, 5)]
+        if last - first <= 2
+        else []
+    )
     if shown := [tick for tick in fine if low <= tick <= high]:
         return shown
-    return [10.0**power for power in range(first, last + 1, stride) if low <= 10.0**power <= high] or [low, high]
+    return [
+        10.0**power for power in range(first, last + 1, stride) if low <= 10.0**power <= high
+    ] or [low, high]
 
 
 _ASCII = str.maketrans(
-    {"─": "-", "│": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+"}
+    {
+        "─": "-",
+        "│": "|",
+        "┌": "+",
+        "┐": "+",
+        "└": "+",
+        "┘": "+",
+        "├": "+",
+        "┤": "+",
+        "┬": "+",
+        "┴": "+",
+        "┼": "+",
+    }
 )

@@ -81,7 +81,11 @@ class Attendants:
         try:
             self._sampler = spawn_sampler(self._run_dir, stream)
         except OSError as problem:
-            self._journal.append(events.SamplerEnded(reason=f"not started: {problem.strerror}", restarts=SAMPLER_STARTS))
+            self._journal.append(
+                events.SamplerEnded(
+                    reason=f"not started: {problem.strerror}", restarts=SAMPLER_STARTS
+                )
+            )
         else:
             self._crew.add(self._sampler)
 
@@ -93,20 +97,32 @@ class Attendants:
             return child.writer in ("judge", "rest")
         self._sampler = None
         if child.reason != _DISMISSED:
-            self._journal.append(events.SamplerEnded(reason=child.how_it_ended(), restarts=self._samplers_started - 1))
+            self._journal.append(
+                events.SamplerEnded(
+                    reason=child.how_it_ended(), restarts=self._samplers_started - 1
+                )
+            )
             if self._samplers_started < SAMPLER_STARTS and not is_stopping:
                 self.start_sampler()
         return True
 
     def check_sampler(self) -> None:
         """Kill a sampler that has not been heard for long."""
-        if self._sampler and time.monotonic() - self._sampler.last_heard > SAMPLER_SILENCE_S and not self._sampler.reason:
+        if (
+            self._sampler
+            and time.monotonic() - self._sampler.last_heard > SAMPLER_SILENCE_S
+            and not self._sampler.reason
+        ):
             self._sampler.kill("stopped answering")
 
     def await_sampler(self, is_called_off: Callable[[], bool]) -> None:
         """Let the sampler tell of the box: a run whose worker had loaded torch before may be over by then."""
         deadline = time.monotonic() + SAMPLER_END_S
-        while self._sampler and not (self._sampler.is_ready or is_called_off()) and time.monotonic() < deadline:
+        while (
+            self._sampler
+            and not (self._sampler.is_ready or is_called_off())
+            and time.monotonic() < deadline
+        ):
             self._crew.turn(0.1)
 
     def end_sampler(self) -> None:
@@ -122,7 +138,9 @@ class Attendants:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)  # what it started: the group is its own
             reason = "could not be ended: " + ", ".join(processes.names_of(lambda: [pid]))
-            self._journal.append(events.SamplerEnded(reason=reason, restarts=self._samplers_started - 1))
+            self._journal.append(
+                events.SamplerEnded(reason=reason, restarts=self._samplers_started - 1)
+            )
 
     def prepare_judge(self) -> None:
         """Have the judge load before it is wanted, which takes a core for a moment; where that fails it is started then."""
@@ -137,7 +155,12 @@ class Attendants:
             judge.tell("")
 
     def judge(
-        self, tell: Callable[[str], None], *, is_look: bool = False, is_done: bool = False, is_called_off: Callable[[], bool]
+        self,
+        tell: Callable[[str], None],
+        *,
+        is_look: bool = False,
+        is_done: bool = False,
+        is_called_off: Callable[[], bool],
     ) -> bool:
         """Have the verdicts reached by a process of its own: statistics are slow to load. Say whether it did what it is to do.
 
@@ -147,7 +170,11 @@ class Attendants:
         """
         wanted = "look" if is_look else "done" if is_done else "judge"
         try:
-            child = None if is_called_off() else self._wait_for_judge(self._ask_judge(wanted), tell, is_called_off)
+            child = (
+                None
+                if is_called_off()
+                else self._wait_for_judge(self._ask_judge(wanted), tell, is_called_off)
+            )
             trouble = f"the judge: {child.how_it_ended() if child else _CALLED_OFF}"
         except OSError as problem:
             child, trouble = None, f"cannot start the judge: {problem.strerror}"
@@ -163,7 +190,11 @@ class Attendants:
         try:
             child = spawn_rest(self._run_dir)
         except OSError as problem:
-            self._journal.append(events.Unavailable(what=_LAST_MARKS, reason=f"nothing could be started: {problem.strerror}"))
+            self._journal.append(
+                events.Unavailable(
+                    what=_LAST_MARKS, reason=f"nothing could be started: {problem.strerror}"
+                )
+            )
             return
         child.deadline = child.started + REST_PATIENCE_S
         self._crew.add(child)
@@ -181,7 +212,9 @@ class Attendants:
             judge.tell(wanted)
         return judge
 
-    def _wait_for_judge(self, judge: Child, tell: Callable[[str], None], is_called_off: Callable[[], bool]) -> Child:
+    def _wait_for_judge(
+        self, judge: Child, tell: Callable[[str], None], is_called_off: Callable[[], bool]
+    ) -> Child:
         judge.started = time.monotonic()  # to do what it was loaded for
         judge.deadline = judge.started + JUDGE_PATIENCE_S
         is_told = False

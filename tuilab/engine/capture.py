@@ -22,7 +22,9 @@ class Capture:
         self.stream = path.stem
         self._clean = clean  # takes out what must not be kept
         self._line = b""  # the last one, which may not be whole
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._fd = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
         self._head = 0
         self._head_limit = HEAD
         self._tail = bytearray()
@@ -43,7 +45,9 @@ class Capture:
             written = self._put(first, self._head)
             self._head += written
             if written < len(first):
-                self._head_limit = self._head  # what follows must not look as if it came right after
+                self._head_limit = (
+                    self._head
+                )  # what follows must not look as if it came right after
             data = data[written:]
         if data:
             self._tail += data
@@ -62,7 +66,12 @@ class Capture:
         """Return the record of what was kept."""
         self.take(b"")
         self.flush()
-        return OutputCaptured(stream=self.stream, bytes_total=self._total, bytes_head=self._head, bytes_tail=self._tail_kept)
+        return OutputCaptured(
+            stream=self.stream,
+            bytes_total=self._total,
+            bytes_head=self._head,
+            bytes_tail=self._tail_kept,
+        )
 
     def _whole_lines(self, data: bytes, clean: Clean) -> bytes:
         """Return what may be kept of the lines that are whole: what is to be taken out may come in two pieces."""

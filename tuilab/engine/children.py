@@ -70,7 +70,9 @@ class Crew:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
-            signal.signal(number, signal.SIG_IGN)  # a hangup is not a request: the run outlives the terminal
+            signal.signal(
+                number, signal.SIG_IGN
+            )  # a hangup is not a request: the run outlives the terminal
         signal.pthread_sigmask(signal.SIG_SETMASK, [])  # blocked signals are inherited through exec
 
     def _hear_signals(self, ear: socket.socket) -> None:
@@ -87,7 +89,9 @@ class Crew:
             except OSError:
                 message = None  # it died with our order unread
             except ValueError as problem:
-                child.farewell = Farewell(error=f"the worker sent something that is no message: {problem}")
+                child.farewell = Farewell(
+                    error=f"the worker sent something that is no message: {problem}"
+                )
                 message = None
             if isinstance(message, Farewell):
                 child.farewell = message

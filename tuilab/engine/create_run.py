@@ -55,16 +55,23 @@ def open_run(order: RunOrder) -> OpenRun:
         raise BoxLacks(f"a run could not be looked after or stopped here: {why}; {step}")
     try:
         # It may be another file than the catalogue has read: a FIFO blocks, and /dev/zero has no end.
-        source = read_regular(order.path, SOURCE_LIMIT, may_be_link=True) if order.path else b""  # a command may have none
+        source = (
+            read_regular(order.path, SOURCE_LIMIT, may_be_link=True) if order.path else b""
+        )  # a command may have none
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
     order.imports = still_first(order.imports, source)
     clean = cleaner(order.params, order.secrets, order.command.said if order.command else ())
-    run_dir = store.create(kind_of_run(order.scenario, order.topic if order.command else ""), Path(order.root))
+    run_dir = store.create(
+        kind_of_run(order.scenario, order.topic if order.command else ""), Path(order.root)
+    )
     try:
         (run_dir / "scenario.py").write_bytes(source)
         journal = Writer(run_dir / "journal" / "supervisor.jsonl", Hiding(clean))
-        outputs = {at: Capture(run_dir / name, clean) for at, name in {1: "stdout.log", 2: "stderr.log"}.items()}
+        outputs = {
+            at: Capture(run_dir / name, clean)
+            for at, name in {1: "stdout.log", 2: "stderr.log"}.items()
+        }
         first = first_records(_run_started(order, run_dir.name, source))
     except OSError as problem:
         raise cannot_record(run_dir, problem.strerror or str(problem)) from problem
@@ -91,7 +98,9 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         topic=order.topic,
         title=order.title,
         source_sha256=hashlib.sha256(source).hexdigest(),
-        params={name: GONE if name in order.secrets else value for name, value in order.params.items()},
+        params={
+            name: GONE if name in order.secrets else value for name, value in order.params.items()
+        },
         supervisor=me,
         tuilab=__version__,
         wall_ns=time.time_ns(),
@@ -122,7 +131,9 @@ def _sweep(order: RunOrder) -> events.Sweep | None:
 
 def _luck() -> float | None:
     """Return how far off a single process is by itself on this box: kept with the run, so that its verdict follows from it."""
-    from tuilab.judging import calibration_file  # most runs have several processes, and begin without it
+    from tuilab.judging import (
+        calibration_file,
+    )  # most runs have several processes, and begin without it
 
     return calibration_file.load().process_sd
 
@@ -142,7 +153,11 @@ def let_go(run_dir: Path) -> None:
     with contextlib.suppress(
         OSError
     ):  # without room on the disk what goes wrong here is said nowhere, but the run goes its way
-        log = os.open(run_dir / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        log = os.open(
+            run_dir / "supervisor.log",
+            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW,
+            0o600,
+        )
     for fd, target in ((null, 0), (null, 1), (log, 2)):
         os.dup2(fd, target)
 
@@ -162,7 +177,9 @@ def _portions(started: RunStarted) -> Iterator[RunDescribed]:
     """Yield the parameters, claims and words in portions that fit a record: a scenario may have a thousand claims."""
     portion, size = RunDescribed(), 0
     for entry in _entries(started):
-        length = len(messages.pack(entry))  # or less: other characters than ASCII are spelled longer here
+        length = len(
+            messages.pack(entry)
+        )  # or less: other characters than ASCII are spelled longer here
         if size and size + length > _PORTION:
             yield portion
             portion, size = RunDescribed(), 0

@@ -48,7 +48,9 @@ class Engine(Protocol):
     def has_several(self, given: Mapping[str, Any]) -> bool:
         """Return whether each order runs on several machines."""
 
-    def carry(self, orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: Tell, take: Take) -> bool:
+    def carry(
+        self, orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: Tell, take: Take
+    ) -> bool:
         """Carry out the orders; `tell` gets progress, `take` each run that has ended. Return whether Ctrl-C ended it."""
 
 

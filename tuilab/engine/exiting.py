@@ -22,14 +22,20 @@ def is_exiting(pid: int) -> bool:
 def is_doomed(pid: int) -> bool:
     """Say whether each thread of a process has begun to end, or will when it leaves the kernel; False where unknown."""
     threads = _threads(pid)
-    return bool(threads) and all(_has_begun_to_end(fields) or int(fields[28]) & _KILLED for fields in threads)
+    return bool(threads) and all(
+        _has_begun_to_end(fields) or int(fields[28]) & _KILLED for fields in threads
+    )
 
 
 def why_it_stays(pid: int) -> str:
     """Return why a process that was killed does not go, or nothing where that is not seen."""
     if is_exiting(pid):
         return "the kernel still frees what it held, such as memory of a GPU"
-    return "in a call of the kernel that does not return" if any(fields[0] == "D" for fields in _threads(pid)) else ""
+    return (
+        "in a call of the kernel that does not return"
+        if any(fields[0] == "D" for fields in _threads(pid))
+        else ""
+    )
 
 
 def _has_begun_to_end(fields: list[str]) -> bool:
@@ -39,6 +45,8 @@ def _has_begun_to_end(fields: list[str]) -> bool:
 def _threads(pid: int) -> list[list[str]]:
     """Return what /proc/PID/stat says of each thread, from the state on; none where that cannot be told."""
     try:
-        return [fields for name in os.listdir(f"/proc/{pid}/task") if (fields := stat_fields(int(name)))]
+        return [
+            fields for name in os.listdir(f"/proc/{pid}/task") if (fields := stat_fields(int(name)))
+        ]
     except OSError:
         return []

@@ -31,7 +31,9 @@ def main() -> None:
     summary = read_run(run_dir)
     verdicts = judge(summary)
     if wanted == "look":
-        is_over = all(can_end_run(summary.claims[verdict.claim_id].declared, verdict) for verdict in verdicts)
+        is_over = all(
+            can_end_run(summary.claims[verdict.claim_id].declared, verdict) for verdict in verdicts
+        )
         raise SystemExit(0 if is_over else UNDECIDED)
     told: list[Event] = [*verdicts]
     if wanted == "done":

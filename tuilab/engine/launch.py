@@ -53,8 +53,12 @@ def order(
     Claims about time want repeats: without a number, a budget or `quick` there are a few, enough for an interval.
     """
     if scenario.error:
-        raise UsageError(f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see: tuilab check {show(scenario.path)}")
-    values = check_values(scenario.params, {**stand_ins(scenario.params, is_quick=is_quick), **given})
+        raise UsageError(
+            f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see: tuilab check {show(scenario.path)}"
+        )
+    values = check_values(
+        scenario.params, {**stand_ins(scenario.params, is_quick=is_quick), **given}
+    )
     _check_size(scenario, values)
     defaults = {param.name: param.default for param in scenario.params}
     claims = [claim for claim in scenario.claims if claim.key or "{" not in claim.text]
@@ -69,7 +73,14 @@ def order(
         secrets=[param.name for param in scenario.params if _is_secret(param, values[param.name])],
         claims=[claim.text for claim in claims],
         claim_keys=[claim.key for claim in claims],
-        repeats=repeats or (PLANNED_ANALYSES[-1] if budget_s else REPEATS if scenario.is_timed and not is_quick else 1),
+        repeats=repeats
+        or (
+            PLANNED_ANALYSES[-1]
+            if budget_s
+            else REPEATS
+            if scenario.is_timed and not is_quick
+            else 1
+        ),
         has_usual_repeats=not repeats,
         looks=list(PLANNED_ANALYSES) if budget_s and not repeats else [],
         budget_s=budget_s,
@@ -86,21 +97,31 @@ def order(
 
 def _is_secret(param: Param, value: Scalar) -> bool:
     """Say whether a value is not to be recorded; a default stands in the source anyway."""
-    return param.type == "str" and value not in ("", param.default) and is_secret_value(param.name, str(value))
+    return (
+        param.type == "str"
+        and value not in ("", param.default)
+        and is_secret_value(param.name, str(value))
+    )
 
 
 def _check_size(scenario: Scenario, values: dict[str, Scalar]) -> None:
     """Refuse what no record and no message to a worker can hold, before there is a run."""
     name = show(scenario.id)
     if long := next((claim.text for claim in scenario.claims if len(claim.text) > CLAIM_LIMIT), ""):
-        raise UsageError(f"{name}: a claim takes up to {CLAIM_LIMIT} characters; {show(long, 60)} has {len(long)}")
+        raise UsageError(
+            f"{name}: a claim takes up to {CLAIM_LIMIT} characters; {show(long, 60)} has {len(long)}"
+        )
     sizes = {name: len(messages.pack({name: value})) for name, value in values.items()}
     if (total := sum(sizes.values())) > _VALUES_LIMIT:
         longest = show(max(sizes, key=lambda one: sizes[one]), 60)
-        raise UsageError(f"{name}: parameters may have {_VALUES_LIMIT} bytes together, not {total}; the longest is {longest}")
+        raise UsageError(
+            f"{name}: parameters may have {_VALUES_LIMIT} bytes together, not {total}; the longest is {longest}"
+        )
 
 
-def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subprocess.Popen[bytes]"]:
+def start(
+    run_order: RunOrder, spare: Spare | None = None
+) -> tuple[Path, "subprocess.Popen[bytes]"]:
     """Start a supervisor and return the folder of its run; it lives on when this process does not.
 
     A spare from `prepare` is used up: it takes the order, or when it cannot, it is dismissed and the run starts without.
@@ -124,7 +145,9 @@ def start(run_order: RunOrder, spare: Spare | None = None) -> tuple[Path, "subpr
         failure.exit_code = type(failure.exit_code)(receipt.exit_code)
         raise failure
     for one in descriptors:
-        os.close(one)  # whoever writes or reads at the other end sees when the command has closed it
+        os.close(
+            one
+        )  # whoever writes or reads at the other end sees when the command has closed it
     return Path(receipt.run_dir), supervisor
 
 
@@ -156,9 +179,13 @@ def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Re
             supervisor.stdin.write(messages.GO)
         ear.listen()  # to its end: the supervisor lets go of it and lives on
         try:
-            receipt: Receipt = messages.unpack(bytes(ear.said.partition(messages.RECEIPT)[2]), Receipt)
+            receipt: Receipt = messages.unpack(
+                bytes(ear.said.partition(messages.RECEIPT)[2]), Receipt
+            )
         except ValueError as problem:
-            raise ScenarioError(f"the supervisor did not start: {show(ear.last_complaint())}") from problem
+            raise ScenarioError(
+                f"the supervisor did not start: {show(ear.last_complaint())}"
+            ) from problem
     return receipt
 
 
@@ -183,7 +210,9 @@ class _Ear:
         """Return the last line of what one that has ended complained of."""
         while self._kept and self._hear(_PATIENCE_S * 1000):
             pass
-        return (self._complaints.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+        return (
+            self._complaints.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        )[-1]
 
     def _hear(self, patience_ms: float | None) -> bool:
         heard = self._poll.poll(patience_ms)
@@ -240,10 +269,14 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
         ) from problem
     except OSError as problem:
         why = problem.strerror or str(problem)
-        raise UsageError(f"{name} could not be asked to stop: its supervisor cannot be inspected ({why})") from problem
+        raise UsageError(
+            f"{name} could not be asked to stop: its supervisor cannot be inspected ({why})"
+        ) from problem
     if not is_heard:
         step = hint(run_dir.parent, "runs")
-        raise UsageError(f"{name} could not be asked to stop: its supervisor has just ended; see how: {step}")
+        raise UsageError(
+            f"{name} could not be asked to stop: its supervisor has just ended; see how: {step}"
+        )
 
 
 def interrupt(front: Identity, run_dir: Path) -> bool:
@@ -252,7 +285,9 @@ def interrupt(front: Identity, run_dir: Path) -> bool:
     The run is the point that names the process. One that another user may have written is not believed.
     """
     try:
-        if processes.ignores(front.pid, signal.SIGINT) or not named_process.is_front_of_sweep(run_dir, front.pid):
+        if processes.ignores(front.pid, signal.SIGINT) or not named_process.is_front_of_sweep(
+            run_dir, front.pid
+        ):
             return False
         return _send(front, signal.SIGINT)
     except OSError:
@@ -276,7 +311,9 @@ def _end_orphans(run_dir: Path) -> str:
     if not left:
         return f"{name} is lost; none of its processes is left"
     if os.lstat(run_dir).st_uid != os.geteuid():
-        raise UsageError(f"{name} is lost, and its folder belongs to another user, who can end its remaining processes")
+        raise UsageError(
+            f"{name} is lost, and its folder belongs to another user, who can end its remaining processes"
+        )
     stubborn = processes.end_marked(run)
     if stubborn:
         raise ScenarioError(f"could not end {', '.join(map(show, stubborn))}")

@@ -57,15 +57,22 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     watch: str = "all"  # or `steps`, or `nothing`
     metrics: list[str] = []  # NAME=PATTERN of numbers that it prints
     step_of: str = ""  # the optimizer whose step ends a step
-    outputs: list[int] = []  # descriptors that what it prints goes to besides, as it comes: stdout and stderr of the front
+    outputs: list[
+        int
+    ] = []  # descriptors that what it prints goes to besides, as it comes: stdout and stderr of the front
     is_joined: bool = False  # these are one file, as after 2>&1: then they are for the command, too, and keep their order
     stdin: int | None = None  # a descriptor that it reads, of the front; None: nothing
-    others: list[int] = []  # descriptors that the shell gave the front, as of <(...), which it has under the same numbers
+    others: list[
+        int
+    ] = []  # descriptors that the shell gave the front, as of <(...), which it has under the same numbers
 
     @property
     def said(self) -> list[str]:
         """All words of it, and those of its arms with their variables."""
-        arms = ([*arm.prefix, *(f"{name}={value}" for name, value in arm.env.items()), *arm.words] for arm in self.arms)
+        arms = (
+            [*arm.prefix, *(f"{name}={value}" for name, value in arm.env.items()), *arm.words]
+            for arm in self.arms
+        )
         return [*self.words, *(word for arm in arms for word in arm)]
 
     @property
@@ -115,13 +122,17 @@ class RunOrder(msgspec.Struct, kw_only=True):
     claims: list[str] = []
     claim_keys: list[str] = []
     repeats: int = 1
-    has_usual_repeats: bool = False  # nobody asked for their number: of a run that times nothing the first is enough
+    has_usual_repeats: bool = (
+        False  # nobody asked for their number: of a run that times nothing the first is enough
+    )
     looks: list[int] = []
     budget_s: float | None = None
     imports: list[str] = []  # modules that a worker may load before its turn
     quick: bool = False
     timeout_s: float | None = None
-    devices: list[str] = []  # that what it times needs for itself: `cores`, `cuda:0`, or `cuda` for any GPU
+    devices: list[
+        str
+    ] = []  # that what it times needs for itself: `cores`, `cuda:0`, or `cuda` for any GPU
     wants_quiet: bool = True  # nothing is loaded beside it
     waits: bool = False  # until runs before it in the queue have done with these
     prediction: float | None = None
@@ -150,8 +161,12 @@ class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
     env: dict[str, str] = {}
     prefix: list[str] = []
     timeout_s: float = 60.0
-    has_group: bool = False  # its ranks are in one process group, and rank 0 returns what each of them returned
-    elsewhere: list[list[str]] = []  # what stands before the command line on each further node, as it was given
+    has_group: bool = (
+        False  # its ranks are in one process group, and rank 0 returns what each of them returned
+    )
+    elsewhere: list[
+        list[str]
+    ] = []  # what stands before the command line on each further node, as it was given
 
 
 class WarmUp(msgspec.Struct, tag=True):
@@ -242,7 +257,10 @@ class WorkerLine:
         except OSError:
             is_open = False
         if not is_open:
-            raise OSError(errno.EBADF, "the scenario closed the line to its supervisor: close only what the scenario opened")
+            raise OSError(
+                errno.EBADF,
+                "the scenario closed the line to its supervisor: close only what the scenario opened",
+            )
 
 
 def pack(value: Any) -> bytes:

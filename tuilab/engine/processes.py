@@ -21,10 +21,21 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 from tuilab.engine.exiting import is_exiting, why_it_stays
-from tuilab.record.presence import GONE, LOOKS, MARK, descendants, marked, search, start_time, stat_fields
+from tuilab.record.presence import (
+    GONE,
+    LOOKS,
+    MARK,
+    descendants,
+    marked,
+    search,
+    start_time,
+    stat_fields,
+)
 from tuilab.text.display import plural
 
-SPARE = "spare".ljust(120, ".")  # the mark of a process that waits for its run: there is room for the name of any
+SPARE = "spare".ljust(
+    120, "."
+)  # the mark of a process that waits for its run: there is room for the name of any
 
 PATIENCE_S = 5.0  # with what is killed and does not go
 _EXIT_S = 45.0  # with what is going, while the kernel frees what it held: a minute with all that comes before and after
@@ -75,7 +86,9 @@ def living(spare: Iterable[int] = ()) -> list[int]:
     """
     spared = set(spare)
     try:
-        return _living(spared) or _living(spared)  # one walk may miss a child whose parent ends meanwhile
+        return _living(spared) or _living(
+            spared
+        )  # one walk may miss a child whose parent ends meanwhile
     except OSError:
         return [child for child in _own_children() if child not in spared and not _has_ended(child)]
 
@@ -128,7 +141,9 @@ def end_descendants(
     return names_of(lambda: living(spared))
 
 
-def interrupt_descendants(patience_s: float, watching: Container[int], spare: Iterable[int], tend: Callable[[], bool]) -> None:
+def interrupt_descendants(
+    patience_s: float, watching: Container[int], spare: Iterable[int], tend: Callable[[], bool]
+) -> None:
     """Ask what lives below this process to end as Ctrl-C does, for a training may save then; wait for it, but not for ever.
 
     Those that are `watching` and what ignores Ctrl-C are asked as ever. What begins later, as to save, is left alone. `tend` is
@@ -136,7 +151,9 @@ def interrupt_descendants(patience_s: float, watching: Container[int], spare: It
     """
     spared = set(spare)
     for pid in living(spared):
-        _signal_now(pid, signal.SIGTERM if pid in watching or ignores(pid, signal.SIGINT) else signal.SIGINT)
+        _signal_now(
+            pid, signal.SIGTERM if pid in watching or ignores(pid, signal.SIGINT) else signal.SIGINT
+        )
     deadline = time.monotonic() + patience_s
     while _is_any_left(spared) and not tend() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -280,12 +297,18 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
 
 def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> None:
     before: list[tuple[int, int]] = []
-    while (left := [one for one in _left_of(run) if not is_spared(one[0])]) and time.monotonic() < deadline:
-        if left != before:  # others than a moment ago: a storm, which a busy box gives us little time to catch
+    while (
+        left := [one for one in _left_of(run) if not is_spared(one[0])]
+    ) and time.monotonic() < deadline:
+        if (
+            left != before
+        ):  # others than a moment ago: a storm, which a busy box gives us little time to catch
             before, since = left, time.monotonic()
         elif time.monotonic() > since + PATIENCE_S:
             break
-        for pid, start in _suspend_marked(run, min(deadline, time.monotonic() + PATIENCE_S), is_spared):
+        for pid, start in _suspend_marked(
+            run, min(deadline, time.monotonic() + PATIENCE_S), is_spared
+        ):
             _send_if_allowed(pid, start, signal.SIGKILL)
         time.sleep(0.02)
 
@@ -303,7 +326,9 @@ def _left_of(run: str) -> list[tuple[int, int]]:
         return [(0, time.monotonic_ns())]
 
 
-def _suspend_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> list[tuple[int, int]]:
+def _suspend_marked(
+    run: str, deadline: float, is_spared: Callable[[int], bool]
+) -> list[tuple[int, int]]:
     """Suspend everything that carries the mark of `run` and is not spared, until nothing new comes; return it."""
     held: list[tuple[int, int]] = []
     passed: set[int] = set()
@@ -327,7 +352,9 @@ def _suspend_marked(run: str, deadline: float, is_spared: Callable[[int], bool])
 
 
 def _send_if_allowed(pid: int, start: int, *numbers: int) -> None:
-    with contextlib.suppress(PermissionError):  # it has become another user; its name is told in the end
+    with contextlib.suppress(
+        PermissionError
+    ):  # it has become another user; its name is told in the end
         for number in numbers:
             send(pid, start, number)
 

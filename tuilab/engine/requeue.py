@@ -19,7 +19,9 @@ def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str,
     lost = [one for one in queue.lost(root) if not chosen or one.run in chosen]
     if strangers := set(chosen) - {one.run for one in lost}:
         step = hint(root, "queue")
-        raise UsageError(f"{show(store.short_id(min(strangers)))} was not lost while it was queued; list the lost runs: {step}")
+        raise UsageError(
+            f"{show(store.short_id(min(strangers)))} was not lost while it was queued; list the lost runs: {step}"
+        )
     for one in lost:
         if (order := queue.own_order(root, one.run)) is None:
             id = store.short_id(one.run)
@@ -38,4 +40,6 @@ def _order_of(run: str, fields: dict[str, Any]) -> RunOrder:
             raise ValueError(f"a newer tuilab ordered it, with {show(min(unknown), 60)}")
         return msgspec.convert(fields, RunOrder)
     except (ValueError, msgspec.MsgspecError) as problem:
-        raise UsageError(f"{show(store.short_id(run))} cannot be queued again: {show(problem, 200)}; run it again") from problem
+        raise UsageError(
+            f"{show(store.short_id(run))} cannot be queued again: {show(problem, 200)}; run it again"
+        ) from problem

@@ -44,7 +44,9 @@ def main() -> None:
 
 
 def ticks(
-    period_s: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    period_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
     """Yield at the multiples of a period from now on; those that were missed are not made up."""
     start = clock()
@@ -77,7 +79,11 @@ def _hold_lifeline(run_dir: Path) -> None:
 def _refusal(run_dir: Path) -> str:
     """Say why NVML is not asked: it may be what ended the samplers before this one."""
     deaths = len(list((run_dir / "journal").glob("sampler*.jsonl"))) - 1
-    return f"not asked any more: the sampler has died {deaths} times" if deaths >= DEATHS_ALLOWED else ""
+    return (
+        f"not asked any more: the sampler has died {deaths} times"
+        if deaths >= DEATHS_ALLOWED
+        else ""
+    )
 
 
 def _record_box(journal: Writer) -> None:

@@ -19,7 +19,9 @@ class Spare:
 
     def __init__(self, *, is_timed: bool = True) -> None:
         self._surroundings = _surroundings()
-        self.supervisor = spawn_supervisor("tuilab.engine.early", *([] if is_timed else ["--untimed"]))
+        self.supervisor = spawn_supervisor(
+            "tuilab.engine.early", *([] if is_timed else ["--untimed"])
+        )
 
     def is_fit(self) -> bool:
         """Say whether a run would find here what it would find in a supervisor that is started now."""

@@ -39,11 +39,15 @@ def socket_pair() -> tuple[socket.socket, socket.socket]:
 class Child:
     """A child process, the pipes it prints into (each with its number, 1 or 2) and the line it talks on."""
 
-    def __init__(self, writer: str, process: "subprocess.Popen[bytes]", line: socket.socket | None = None) -> None:
+    def __init__(
+        self, writer: str, process: "subprocess.Popen[bytes]", line: socket.socket | None = None
+    ) -> None:
         self.writer = writer
         self.pid = process.pid
         self.line = line
-        self.pipes = {pipe: number for pipe, number in ((process.stdout, 1), (process.stderr, 2)) if pipe}
+        self.pipes = {
+            pipe: number for pipe, number in ((process.stdout, 1), (process.stderr, 2)) if pipe
+        }
         self.started = self.last_heard = time.monotonic()
         self.deadline: float | None = None
         self.asker: Child | None = None  # the worker that waits for this arm
@@ -66,13 +70,20 @@ class Child:
 
     def cannot_be_killed(self) -> bool:
         """Say whether it lives although it was killed a while ago."""
-        return not self.is_over and self._killed_at is not None and time.monotonic() - self._killed_at > processes.PATIENCE_S
+        return (
+            not self.is_over
+            and self._killed_at is not None
+            and time.monotonic() - self._killed_at > processes.PATIENCE_S
+        )
 
     def is_slow_to_go(self) -> bool:
         """Say whether it has been on its way out for a while, by itself or killed, and is not gone."""
         if self._doomed_since is None and is_doomed(self.pid):
             self._doomed_since = time.monotonic()
-        return self._doomed_since is not None and time.monotonic() - self._doomed_since > processes.PATIENCE_S
+        return (
+            self._doomed_since is not None
+            and time.monotonic() - self._doomed_since > processes.PATIENCE_S
+        )
 
     def take_status(self, status: int, usage: struct_rusage) -> None:
         """Note what wait4 gave."""
@@ -81,7 +92,9 @@ class Child:
             self.signal = os.WTERMSIG(status)
         else:
             self.code = os.WEXITSTATUS(status)
-        self._process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait for it again
+        self._process.returncode = os.waitstatus_to_exitcode(
+            status
+        )  # so that Popen does not wait for it again
 
     def how_it_ended(self) -> str:
         """Return how the process ended in words."""
@@ -96,12 +109,20 @@ class Child:
         if self.signal:
             return RunState.FAILED if self.reason else RunState.KILLED, self.how_it_ended()
         if self.farewell is None:
-            return RunState.FAILED, f"the worker ended with exit code {self.code} before run() returned"
+            return (
+                RunState.FAILED,
+                f"the worker ended with exit code {self.code} before run() returned",
+            )
         if self.farewell.error:
             return RunState.FAILED, self.farewell.error[:REASON_LIMIT]
         if self.code:
-            return RunState.FAILED, f"the worker ended with exit code {self.code} after run() returned"
-        return RunState.SUCCEEDED, f"not testable here: {self.farewell.lacks}"[:REASON_LIMIT] if self.farewell.lacks else ""
+            return (
+                RunState.FAILED,
+                f"the worker ended with exit code {self.code} after run() returned",
+            )
+        return RunState.SUCCEEDED, f"not testable here: {self.farewell.lacks}"[
+            :REASON_LIMIT
+        ] if self.farewell.lacks else ""
 
     def tell(self, words: str) -> bool:
         """Write a line to its stdin, the last; say whether it could be written."""
@@ -121,7 +142,9 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def spawn_worker(writer: str, run: str, arm: "ArmOrder | None" = None, command: "CommandOrder | None" = None) -> Child:
+def spawn_worker(
+    writer: str, run: str, arm: "ArmOrder | None" = None, command: "CommandOrder | None" = None
+) -> Child:
     """Start a fresh interpreter in its own session that waits for its order on a line of its own.
 
     It runs a scenario, or an arm of one, or a command of the user's, whose environment is the front's.
@@ -129,7 +152,10 @@ def spawn_worker(writer: str, run: str, arm: "ArmOrder | None" = None, command: 
     ours, theirs = socket_pair()
     module = "tuilab.commands.worker" if command else "tuilab.lab.worker"
     words = [*(arm.prefix if arm else []), sys.executable, "-P", "-m", module, str(theirs.fileno())]
-    environment = {**worker_environment(run, is_plain=command is not None), **(arm.env if arm else {})}
+    environment = {
+        **worker_environment(run, is_plain=command is not None),
+        **(arm.env if arm else {}),
+    }
     with theirs:
         try:
             process = subprocess.Popen(
@@ -141,7 +167,9 @@ def spawn_worker(writer: str, run: str, arm: "ArmOrder | None" = None, command: 
                 env=environment,
                 pass_fds=[theirs.fileno(), *(command.descriptors if command else [])],
                 start_new_session=True,
-                preexec_fn=partial(processes.start_clean, os.getpid()),  # safe: the supervisor has one thread
+                preexec_fn=partial(
+                    processes.start_clean, os.getpid()
+                ),  # safe: the supervisor has one thread
             )
         except OSError:
             ours.close()
@@ -167,7 +195,9 @@ def spawn_spare() -> Child | None:
         return None
 
 
-def warm_up(spare: Child | None, modules: list[str], *, is_first: bool = False, is_timed: bool = True) -> Child | None:
+def warm_up(
+    spare: Child | None, modules: list[str], *, is_first: bool = False, is_timed: bool = True
+) -> Child | None:
     """Have a worker load modules before it has an order; None where it cannot be told."""
     from tuilab.engine import messages
 
@@ -182,7 +212,15 @@ def warm_up(spare: Child | None, modules: list[str], *, is_first: bool = False, 
 
 def spawn_sampler(run_dir: Path, stream: str) -> Child:
     """Start the sampler; its stdin is its lifeline, its stdout its heartbeat."""
-    command = [sys.executable, "-P", "-m", "tuilab.engine.sampler", str(run_dir), str(os.getpid()), stream]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "tuilab.engine.sampler",
+        str(run_dir),
+        str(os.getpid()),
+        stream,
+    ]
     process = subprocess.Popen(
         command,
         bufsize=0,
@@ -198,7 +236,9 @@ def spawn_judge(run_dir: Path) -> Child:
     """Start the process that reaches the verdicts when it is told to."""
     command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir)]
     environment = {**os.environ, presence.MARK: run_dir.name}
-    process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment)
+    process = subprocess.Popen(
+        command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment
+    )
     return Child("judge", process)
 
 
@@ -206,7 +246,12 @@ def spawn_rest(run_dir: Path) -> Child:
     """Start the process that reads what a worker of a command, which was killed, had not read of its marks."""
     environment = {**os.environ, presence.MARK: run_dir.name}
     words = words_for_rest(run_dir)
-    return Child("rest", subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment))
+    return Child(
+        "rest",
+        subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment
+        ),
+    )
 
 
 def words_for_rest(run_dir: Path) -> list[str]:

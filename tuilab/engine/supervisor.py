@@ -36,7 +36,9 @@ from tuilab.text.display import plural
 GRACE_S = 3.0
 INTERRUPT_S = 30.0  # that a command has after SIGINT, as to save what it has learned
 _SIDE_BY_SIDE = 6  # workers that get ready at a time, at most
-_USUAL_IMPORTS = ["torch"]  # and nothing more: what a part of it reads when it is loaded, a scenario may set before that
+_USUAL_IMPORTS = [
+    "torch"
+]  # and nothing more: what a part of it reads when it is loaded, a scenario may set before that
 
 
 class Supervisor:
@@ -57,11 +59,15 @@ class Supervisor:
         for one in self._spares:
             self._crew.add(one)
         self._deadline: float | None = None
-        self._stop: tuple[RunState, str] | None = None  # the state and reason that the run will end in
+        self._stop: tuple[RunState, str] | None = (
+            None  # the state and reason that the run will end in
+        )
         self._stopped_at: float | None = None
         self._is_hurried = False
         self._state = RunState.STARTING
-        self._given_up: set[int] = set()  # processes that could not be ended: they are not waited for again
+        self._given_up: set[int] = (
+            set()
+        )  # processes that could not be ended: they are not waited for again
 
     def run(self) -> None:
         """Run the order, when it is its turn, and write down how it ended."""
@@ -89,7 +95,9 @@ class Supervisor:
             self.journal.append(counts)
         if leftovers:
             state, reason = _unkillable(leftovers)
-        elif state == RunState.SUCCEEDED and self.journal.lost:  # as a worker tells it of its own records
+        elif (
+            state == RunState.SUCCEEDED and self.journal.lost
+        ):  # as a worker tells it of its own records
             state = RunState.FAILED
             reason = f"{plural(self.journal.lost, 'record')} could not be written: {self.journal.trouble}"
         if not self.journal.sync_all():  # so that a record with an end has lost nothing
@@ -115,7 +123,12 @@ class Supervisor:
 
     def _wait_for_turn(self) -> tuple[RunState, str] | None:
         """Wait in the queue, if it is to; return the state and reason that it ends in if it was stopped there."""
-        while self.order.devices and self.order.waits and not self._stop and not may_begin(self.run_dir):
+        while (
+            self.order.devices
+            and self.order.waits
+            and not self._stop
+            and not may_begin(self.run_dir)
+        ):
             if self._state != RunState.QUEUED:
                 for spare in self._spares:
                     spare.kill("its run has to wait, and it holds memory")
@@ -179,13 +192,18 @@ class Supervisor:
         self._spares = [spare for spare in started if spare]
         for spare in self._spares:
             self._crew.add(spare)
-        while not (self._stop or all(spare.is_ready or spare.line is None for spare in self._spares)):
+        while not (
+            self._stop or all(spare.is_ready or spare.line is None for spare in self._spares)
+        ):
             self._turn(0.5)
         self._loading_s = max(self._loading_s, time.monotonic() - began)
 
     def _repeats_until_look(self, repeat: int) -> int:
         """Return how many repeats are left until the run is looked at, and may end."""
-        return min([look for look in self.order.looks if look > repeat] or [self.order.repeats]) - repeat
+        return (
+            min([look for look in self.order.looks if look > repeat] or [self.order.repeats])
+            - repeat
+        )
 
     def _is_enough(self, repeats: int, longest_s: float) -> str:
         """Return why no further repeat is run, or nothing.
@@ -208,7 +226,9 @@ class Supervisor:
             return f"the budget of {self.order.budget_s:g} s is spent after {plural(repeats, 'repeat')}"
         return ""
 
-    def _start_worker(self, repeat: int, arm: ArmOrder | None = None, asker: Child | None = None) -> Child:
+    def _start_worker(
+        self, repeat: int, arm: ArmOrder | None = None, asker: Child | None = None
+    ) -> Child:
         writer = f"worker-{self._workers_started}"
         order = messages.pack_message(self._worker_order(writer, repeat, arm))
         spare = None if arm else self._take_spare()
@@ -219,7 +239,9 @@ class Supervisor:
         child.deadline = time.monotonic() + arm.timeout_s if arm else None
         if child is not spare:
             self._crew.add(child)
-        self.journal.append(worker_records.started(child, arm, self.run_dir.name, was_warm=child is spare))
+        self.journal.append(
+            worker_records.started(child, arm, self.run_dir.name, was_warm=child is spare)
+        )
         assert child.line is not None
         with contextlib.suppress(OSError):  # it may have died already; its exit tells
             child.line.sendall(order)
@@ -256,10 +278,15 @@ class Supervisor:
         except (OSError, ValueError) as problem:
             command = words_for_record(arm.prefix or [sys.executable])[0]
             why = getattr(problem, "strerror", None) or str(problem)
-            self._answer(asker, ArmReply(writer="", elapsed_s=0.0, error=f"cannot start {command[:200]}: {why}"))
+            self._answer(
+                asker,
+                ArmReply(writer="", elapsed_s=0.0, error=f"cannot start {command[:200]}: {why}"),
+            )
 
     def _note_death(self, child: Child) -> None:
-        if child in self._spares:  # it had no order yet: whoever would have followed it starts afresh
+        if (
+            child in self._spares
+        ):  # it had no order yet: whoever would have followed it starts afresh
             self._spares.remove(child)
             return
         if self._attendants.note_death(child, is_stopping=self._stop is not None):
@@ -286,7 +313,10 @@ class Supervisor:
         names = ", ".join(processes.names_of(lambda: [arm.pid]))
         if asker:
             error = f"{arm.how_it_ended()} and could not be ended: {names}"
-            self._answer(asker, ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started, error=error))
+            self._answer(
+                asker,
+                ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started, error=error),
+            )
 
     def _answer(self, asker: Child, reply: ArmReply) -> None:
         if asker.line is not None:
@@ -302,7 +332,11 @@ class Supervisor:
         if not self.journal.is_in_place():
             self._stop_run(RunState.FAILED, "the folder of the run was removed or replaced")
         self._attendants.check_sampler()
-        for arm in [child for child in self._crew.children.values() if child.asker and child.cannot_be_killed()]:
+        for arm in [
+            child
+            for child in self._crew.children.values()
+            if child.asker and child.cannot_be_killed()
+        ]:
             self._answer_for(arm)
 
     def _heed_signal(self, number: int) -> None:
@@ -327,7 +361,9 @@ class Supervisor:
         ended = [process.name for process in printed if process.pid not in left]
         if (left or ended) and not self._stop:
             names = [*(processes.name_of(pid) for pid in left[:20]), *ended[:20]]
-            self.journal.append(events.LeftoversEnded(processes=names, count=len(left) + len(ended)))
+            self.journal.append(
+                events.LeftoversEnded(processes=names, count=len(left) + len(ended))
+            )
         return self._end(spare)
 
     def _end(self, spare: set[int]) -> list[str]:
@@ -338,9 +374,13 @@ class Supervisor:
         def tell(names: list[str]) -> None:
             self._tell(f"waits for {', '.join(names)}")
 
-        is_asked = self._stop is not None and self._stop[0] == RunState.STOPPED and not self._is_hurried
+        is_asked = (
+            self._stop is not None and self._stop[0] == RunState.STOPPED and not self._is_hurried
+        )
         if is_asked and self.order.command and not self.order.command.arms:
-            processes.interrupt_descendants(INTERRUPT_S, self._crew.children, {*spare, *self._given_up}, tend)
+            processes.interrupt_descendants(
+                INTERRUPT_S, self._crew.children, {*spare, *self._given_up}, tend
+            )
         processes.end_descendants(GRACE_S, {*spare, *self._given_up}, tend, tell)
         if not (left := processes.living(spare)):
             return []
@@ -380,7 +420,9 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
         return supervisor
     except (OSError, CannotRecord) as problem:
         cause = problem.__cause__ if isinstance(problem, CannotRecord) else problem
-        raise cannot_record(run.run_dir, getattr(cause, "strerror", "") or str(problem)) from problem
+        raise cannot_record(
+            run.run_dir, getattr(cause, "strerror", "") or str(problem)
+        ) from problem
 
 
 def main() -> None:
@@ -418,13 +460,21 @@ def serve(started: Child | None = None, *, is_timed: bool = True) -> None:
         supervisor.run()
     except Exception as problem:
         traceback.print_exc()  # to supervisor.log
-        with contextlib.suppress(OSError):  # then they end with this process: the kernel and the sampler see to that
+        with contextlib.suppress(
+            OSError
+        ):  # then they end with this process: the kernel and the sampler see to that
             processes.end_descendants(0)
-        supervisor.journal.append(events.StateChanged(state=RunState.FAILED, reason=f"tuilab's supervisor failed: {problem!r}"))
+        supervisor.journal.append(
+            events.StateChanged(
+                state=RunState.FAILED, reason=f"tuilab's supervisor failed: {problem!r}"
+            )
+        )
         raise SystemExit(1) from problem
     finally:
         queue.leave(supervisor.run_dir.parent, supervisor.run_dir.name)
-    os._exit(0)  # at once: a front that has read the end waits for this, and would wait for the interpreter to be taken down
+    os._exit(
+        0
+    )  # at once: a front that has read the end waits for this, and would wait for the interpreter to be taken down
 
 
 if __name__ == "__main__":

@@ -73,13 +73,20 @@ def why_not(run_dir: Path) -> str:
     every = queue.tickets(root)
     own = next((one for one in every if one.run == run_dir.name), None)
     before = queue.ahead(own, every) if own else []
-    return f"behind {', '.join(f'{one.name} {store.short_id(one.run)}' for one in before)}" if before else ""
+    return (
+        f"behind {', '.join(f'{one.name} {store.short_id(one.run)}' for one in before)}"
+        if before
+        else ""
+    )
 
 
 def where_it_waits(run_dir: Path) -> str:
     """Return the place of a run in the queue, the runs before it, and whether the queue is paused; empty if it has left."""
     standing = queue.look(run_dir.parent)
-    place, own = next(((at, one) for at, one in enumerate(standing.waiting, 1) if one.run == run_dir.name), (0, None))
+    place, own = next(
+        ((at, one) for at, one in enumerate(standing.waiting, 1) if one.run == run_dir.name),
+        (0, None),
+    )
     if own is None:
         return ""
     ahead = queue.ahead(own, [*standing.running, *standing.waiting])

@@ -15,7 +15,9 @@ FAULT_LIMIT = 4096  # bytes
 _TOGETHER = 500  # streams that one record counts
 
 
-def started(child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool) -> events.WorkerStarted:
+def started(
+    child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool
+) -> events.WorkerStarted:
     """Return the record of a worker that started; of an arm's environment what differs from that of other workers."""
     record = events.WorkerStarted(
         writer=child.writer,
@@ -54,7 +56,9 @@ def _take_faults(run_dir: Path, writer: str) -> str:
     """Return what a worker had to say when it crashed, or else the rank of least number that had."""
     logs = [run_dir / f"fault-{writer}.log"]
     with contextlib.suppress(OSError):  # it may open nothing any more, not even the folder
-        logs += sorted(run_dir.glob(f"fault-{writer}-rank-*.log"), key=lambda log: (len(log.name), log.name))
+        logs += sorted(
+            run_dir.glob(f"fault-{writer}-rank-*.log"), key=lambda log: (len(log.name), log.name)
+        )
     return next(iter([*filter(None, map(_take_fault, logs))]), "")
 
 
@@ -80,4 +84,6 @@ def stream_counts(journal: Path) -> Iterator[events.StreamsCounted]:
                 counts[path.stem] = last_number(path) + 1
     names = [name for name in counts if name != "supervisor"]
     for at in range(0, len(names), _TOGETHER):
-        yield events.StreamsCounted(records={name: counts[name] for name in names[at : at + _TOGETHER]})
+        yield events.StreamsCounted(
+            records={name: counts[name] for name in names[at : at + _TOGETHER]}
+        )

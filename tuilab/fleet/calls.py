@@ -44,12 +44,16 @@ class Calls:
                     self._take(self._ear.accept()[0])
             return self.number if self._line else 0
 
-    def pass_on(self, number: int, run_dir: Path, pieces: Iterable[Piece], end: Farewell | None) -> None:
+    def pass_on(
+        self, number: int, run_dir: Path, pieces: Iterable[Piece], end: Farewell | None
+    ) -> None:
         """Hand over what ranks of another node wrote, and at last how they ended, unless nobody waits for it any more."""
         with self._lock:
             if self.heed() != number or self._line is None:
                 return
-            with contextlib.suppress(OSError):  # the run is ending, or there is no room: its own records say so
+            with contextlib.suppress(
+                OSError
+            ):  # the run is ending, or there is no room: its own records say so
                 for piece in pieces:
                     self._put(run_dir, piece)
             if end:

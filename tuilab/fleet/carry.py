@@ -24,7 +24,9 @@ _POLL_S = 0.1
 _SILENCE_S = 5.0  # after which it is told what is waited for
 
 
-def carry(orders: Sequence[RunOrder], cluster: Cluster, wanted: Wanted, tell: Tell, take: Take) -> bool:
+def carry(
+    orders: Sequence[RunOrder], cluster: Cluster, wanted: Wanted, tell: Tell, take: Take
+) -> bool:
     """Have all orders carried out; `take` gets each that is over. Return whether an interrupt ended it."""
     if wanted.nnodes:
         check_ranks(orders)
@@ -50,9 +52,20 @@ class Line:
     """The runs that are wanted, and the nodes that are held for them as long as there is something for them to do."""
 
     def __init__(
-        self, cluster: Cluster, nodes: Sequence[Node], wanted: Wanted, tasks: deque[Task], tell: Tell, take: Take
+        self,
+        cluster: Cluster,
+        nodes: Sequence[Node],
+        wanted: Wanted,
+        tasks: deque[Task],
+        tell: Tell,
+        take: Take,
     ) -> None:
-        self._cluster, self._nodes, self._gpus, self._tasks = cluster, list(nodes), wanted.gpus, tasks
+        self._cluster, self._nodes, self._gpus, self._tasks = (
+            cluster,
+            list(nodes),
+            wanted.gpus,
+            tasks,
+        )
         self._tell, self._take, self._me = tell, take, ourselves()
         self._seats: list[Seat] = []
         self._stops = 0
@@ -100,7 +113,9 @@ class Line:
 
     def _hold_nodes(self) -> None:
         """Ask Ray for each node that has something to do, and give back those that have not: whichever is free first begins."""
-        for seat in [seat for seat in self._seats if not seat.task and not self._is_wanted(seat.node)]:
+        for seat in [
+            seat for seat in self._seats if not seat.task and not self._is_wanted(seat.node)
+        ]:
             seat.remote.drop()
             self._seats.remove(seat)
         held = {seat.node.id for seat in self._seats}
@@ -113,7 +128,9 @@ class Line:
         waiting = [show(seat.node.name, 60) for seat in self._seats if not seat.is_ready]
         if time.monotonic() > self._tell_at and waiting:
             self._tell_at = math.inf
-            self._tell(f"waiting for {join(waiting)}: other work is running there, or Ray is starting a process")
+            self._tell(
+                f"waiting for {join(waiting)}: other work is running there, or Ray is starting a process"
+            )
 
     def _is_wanted(self, node: Node) -> bool:
         return any(task.node in ("", node.id) for task in self._tasks)
@@ -128,7 +145,12 @@ class Line:
 
     def _hear(self, seat: Seat, answer: object) -> None:
         is_over = hear(seat, answer, self._tell)
-        if seat.is_broken and not seat.mirror and seat.task and self._try_again(seat.task, "", seat.node):
+        if (
+            seat.is_broken
+            and not seat.mirror
+            and seat.task
+            and self._try_again(seat.task, "", seat.node)
+        ):
             self._drop(seat)
             self._leave(seat, seat.problem)
         elif seat.is_broken:
@@ -163,7 +185,14 @@ class Line:
         if run_dir:
             self._take(Done(seat.node.name, run_dir, is_tried_again=is_again))
         elif task and not is_again:
-            self._take(Done(seat.node.name, None, f"{show(task.order.scenario, 60)} is lost: {why}", int(ExitCode.FAILED)))
+            self._take(
+                Done(
+                    seat.node.name,
+                    None,
+                    f"{show(task.order.scenario, 60)} is lost: {why}",
+                    int(ExitCode.FAILED),
+                )
+            )
         self._leave(seat, "the node is gone")
 
     def _leave(self, seat: Seat, why: str) -> None:
@@ -175,19 +204,32 @@ class Line:
         if self._tasks and not self._nodes:
             left = len(self._tasks)
             self._tasks.clear()
-            self._take(Done(seat.node.name, None, f"no node is left for {plural(left, 'run')}", int(ExitCode.FAILED)))
+            self._take(
+                Done(
+                    seat.node.name,
+                    None,
+                    f"no node is left for {plural(left, 'run')}",
+                    int(ExitCode.FAILED),
+                )
+            )
 
     def _try_again(self, task: Task, run: str, lost: Node) -> bool:
         """Put a run that was lost in the line again, if that is wanted and a node is left; say whether."""
         name = show(task.order.scenario, 60)
         if task.node or task.tries >= _MOST_TRIES:
-            why = "it was meant for that node" if task.node else f"it was already lost {task.tries} times"
+            why = (
+                "it was meant for that node"
+                if task.node
+                else f"it was already lost {task.tries} times"
+            )
             self._tell(f"{name} is not restarted: {why}")
             return False
         if all(node.id == lost.id for node in self._nodes):
             self._tell(f"{name} is not restarted: no node is left")
             return False
-        self._tasks.appendleft(Task(replace(task.order, retry_of=run), task.files, tries=task.tries + 1))
+        self._tasks.appendleft(
+            Task(replace(task.order, retry_of=run), task.files, tries=task.tries + 1)
+        )
         self._tell(f"{name} is restarted on another node")
         return True
 
@@ -202,4 +244,8 @@ class Line:
             self._give_up_at = time.monotonic() + (END_S if self._stops == 2 else 0.0)
         names = join([show(seat.node.name, 40) for seat in busy])
         if busy:
-            self._tell(f"stopping {names}; Ctrl-C again stops at once" if self._stops == 1 else "stopping at once")
+            self._tell(
+                f"stopping {names}; Ctrl-C again stops at once"
+                if self._stops == 1
+                else "stopping at once"
+            )

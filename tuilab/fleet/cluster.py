@@ -26,9 +26,14 @@ _MOST_MISSED = 6  # looks in vain: Ray itself ends our process after a minute
 _FACTS_S = 120.0  # for the first process of a node: Ray starts it, and it imports what it needs
 _PINGS = 9
 _PAUSE_S = 0.05  # where nothing is asked: soon something is due
-_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # to which whoever speaks gRPC says something
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
+    [0, 0, 0, 4, 0, 0, 0, 0, 0]
+)  # to which whoever speaks gRPC says something
 _MOST_PRINTED = 1 << 20  # bytes of what Ray prints while it joins
-_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")  # that Ray reads before the file ~/.ray/auth_token
+_TOKENS = (
+    "RAY_AUTH_TOKEN",
+    "RAY_AUTH_TOKEN_PATH",
+)  # that Ray reads before the file ~/.ray/auth_token
 _PLAIN = re.compile(r"(?P<host>[^:/]+):(?P<port>\d{1,5})")
 
 
@@ -75,7 +80,9 @@ class Cluster:
         try:
             import ray
         except ImportError as problem:
-            raise BoxLacks(f"Ray is not installed here ({problem}); install it with pip install 'tuilab[ray]'") from problem
+            raise BoxLacks(
+                f"Ray is not installed here ({problem}); install it with pip install 'tuilab[ray]'"
+            ) from problem
         self._ray: Any = ray
         _check_answers(address or os.environ.get("RAY_ADDRESS", ""))
         _hide_command_line()
@@ -84,13 +91,24 @@ class Cluster:
                 # In the current folder Python would look for modules on the nodes, whosever folder that is there.
                 with contextlib.chdir("/"), _stderr_into(printed.fileno()):
                     ray.init(
-                        address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
+                        address=address or "auto",
+                        log_to_driver=False,
+                        logging_level=logging.ERROR,
+                        configure_logging=False,
                     )
-            except (ConnectionError, ValueError, RuntimeError, OSError, ray.exceptions.RayError) as problem:
+            except (
+                ConnectionError,
+                ValueError,
+                RuntimeError,
+                OSError,
+                ray.exceptions.RayError,
+            ) as problem:
                 printed.seek(0)
                 raise _cannot_join(address, problem, printed.read(_MOST_PRINTED)) from problem
         plain = address.removeprefix("ray://")
-        host, _, port = (plain if _PLAIN.fullmatch(plain) else ray.get_runtime_context().gcs_address).rpartition(":")
+        host, _, port = (
+            plain if _PLAIN.fullmatch(plain) else ray.get_runtime_context().gcs_address
+        ).rpartition(":")
         self._head, self._missed, self._look_at = (host.strip("[]"), int(port)), 0, 0.0
 
     def close(self) -> None:
@@ -101,15 +119,22 @@ class Cluster:
 
     def nodes(self) -> list[Node]:
         """Return the nodes that are alive, each with what was found on it."""
-        alive = sorted((one for one in self._ray.nodes() if one["Alive"]), key=lambda one: (one["NodeName"], one["NodeID"]))
+        alive = sorted(
+            (one for one in self._ray.nodes() if one["Alive"]),
+            key=lambda one: (one["NodeName"], one["NodeID"]),
+        )
         names = _told_apart([str(one["NodeName"]) for one in alive])
         asked = [self._on(one["NodeID"], _facts_by_value()) for one in alive]
         self._ray.wait(asked, num_returns=len(asked), timeout=_FACTS_S)
-        return [self._node(one, name, ref) for one, name, ref in zip(alive, names, asked, strict=True)]
+        return [
+            self._node(one, name, ref) for one, name, ref in zip(alive, names, asked, strict=True)
+        ]
 
     def host(self, node: Node, cpus: float, gpus: float) -> "Remote":
         """Ask for a host on a node, for which Ray holds so many of its cores and GPUs; it waits until they are free."""
-        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
+        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            node.id, soft=False
+        )
         return _host(self._ray, cpus, gpus, strategy)
 
     def group(self, nodes: Sequence[Node], count: int, gpus: float | None) -> "Group":
@@ -136,7 +161,9 @@ class Cluster:
 
     def are_there(self, nodes: Iterable[Node]) -> bool:
         """Say whether nodes are alive."""
-        return {node.id for node in nodes} <= {one["NodeID"] for one in self._ray.nodes() if one["Alive"]}
+        return {node.id for node in nodes} <= {
+            one["NodeID"] for one in self._ray.nodes() if one["Alive"]
+        }
 
     def answered(self, asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
         """Yield what has an answer by then: that, NodeLost or NodeFailed. HeadLost where none can come any more."""
@@ -163,22 +190,36 @@ class Cluster:
         except OSError as problem:
             self._missed += 1
             if self._missed == _MOST_MISSED:
-                raise HeadLost(f"the head of the cluster is gone ({problem.strerror or problem})") from problem
+                raise HeadLost(
+                    f"the head of the cluster is gone ({problem.strerror or problem})"
+                ) from problem
 
     def _on(self, node_id: str, function: Callable[[], Any]) -> Any:
-        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
-        return self._ray.remote(function).options(num_cpus=0, scheduling_strategy=strategy, max_retries=0).remote()
+        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            node_id, soft=False
+        )
+        return (
+            self._ray.remote(function)
+            .options(num_cpus=0, scheduling_strategy=strategy, max_retries=0)
+            .remote()
+        )
 
     def _node(self, found: dict[str, Any], name: str, ref: Any) -> Node:
         resources = found["Resources"]
         node = Node(
-            found["NodeID"], name, float(resources.get("CPU", 0)), float(resources.get("GPU", 0)), found["NodeManagerAddress"]
+            found["NodeID"],
+            name,
+            float(resources.get("CPU", 0)),
+            float(resources.get("GPU", 0)),
+            found["NodeManagerAddress"],
         )
         try:
             facts = self._ray.get(ref, timeout=0)
         except self._ray.exceptions.RayError as problem:
             return replace(node, lacks=f"the node did not answer ({show(type(problem).__name__)})")
-        tuilab, python, torch = (show(str(facts.get(name, "")), 40) for name in ("tuilab", "python", "torch"))  # or anything
+        tuilab, python, torch = (
+            show(str(facts.get(name, "")), 40) for name in ("tuilab", "python", "torch")
+        )  # or anything
         return replace(node, tuilab=tuilab, python=python, torch=torch)
 
 
@@ -201,7 +242,11 @@ def _cannot_join(address: str, problem: Exception, printed: bytes) -> UsageError
     reason = str(problem).strip() or type(problem).__name__
     if b"AuthToken" in printed or type(problem).__name__ == "AuthenticationError":
         variable = next((name for name in _TOKENS if os.environ.get(name)), "")
-        step = f"set {variable} to its token" if variable else "copy ~/.ray/auth_token from its head node to this machine"
+        step = (
+            f"set {variable} to its token"
+            if variable
+            else "copy ~/.ray/auth_token from its head node to this machine"
+        )
         return UsageError(
             f"the Ray cluster {where} did not accept the token of this machine; {step}, and set RAY_AUTH_MODE=token"
         )
@@ -213,12 +258,16 @@ def _cannot_join(address: str, problem: Exception, printed: bytes) -> UsageError
 class Group:
     """Nodes that are held together, or waited for."""
 
-    def __init__(self, ray: Any, nodes: Sequence[Node], count: int, cpus: float, gpus: float) -> None:
+    def __init__(
+        self, ray: Any, nodes: Sequence[Node], count: int, cpus: float, gpus: float
+    ) -> None:
         self._ray, self._cpus, self._gpus = ray, cpus, gpus
         self._nodes = {node.id: node for node in nodes}
         each = {"CPU": cpus, **({"GPU": gpus} if gpus else {})}
         among = {"ray.io/node-id": f"in({','.join(self._nodes)})"}
-        self._held = ray.util.placement_group([each] * count, "STRICT_SPREAD", bundle_label_selector=[among] * count)
+        self._held = ray.util.placement_group(
+            [each] * count, "STRICT_SPREAD", bundle_label_selector=[among] * count
+        )
         self.asked = Asked(self._held.ready())  # answered when all are free
 
     def hosts(self) -> list[tuple[Node, "Remote"]]:
@@ -226,7 +275,10 @@ class Group:
         places = self._ray.util.placement_group_table(self._held)["bundles_to_node_id"]
         strategy = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
         return [
-            (self._nodes[places[at]], _host(self._ray, self._cpus, self._gpus, strategy(self._held, at)))
+            (
+                self._nodes[places[at]],
+                _host(self._ray, self._cpus, self._gpus, strategy(self._held, at)),
+            )
             for at in sorted(places, key=lambda at: [*self._nodes].index(places[at]))
         ]
 
@@ -235,7 +287,13 @@ class Group:
 
 
 def _host(ray: Any, cpus: float, gpus: float, strategy: Any) -> "Remote":
-    options = {"num_cpus": cpus, "num_gpus": gpus, "scheduling_strategy": strategy, "max_restarts": 0, "max_concurrency": 2}
+    options = {
+        "num_cpus": cpus,
+        "num_gpus": gpus,
+        "scheduling_strategy": strategy,
+        "max_restarts": 0,
+        "max_concurrency": 2,
+    }
     return Remote(ray, ray.remote(Host).options(**options).remote())
 
 
@@ -284,7 +342,9 @@ def _check_answers(address: str) -> None:
                 f"nothing answers at {show(address, 80)} ({why}); name a Ray cluster with --address HOST:PORT"
             ) from problem
     elif address and address != "auto":
-        raise UsageError(f"--address takes HOST:PORT, ray://HOST:PORT or auto, not {show(address, 80)}")
+        raise UsageError(
+            f"--address takes HOST:PORT, ray://HOST:PORT or auto, not {show(address, 80)}"
+        )
 
 
 def _hear(address: tuple[str, int]) -> None:
@@ -304,7 +364,10 @@ def _in_short(words: str) -> str:
 
 def _told_apart(names: Sequence[str]) -> list[str]:
     """Return the names of nodes; of several with one name, which of them each is."""
-    return [f"{name}#{names[:at].count(name) + 1}" if names.count(name) > 1 else name for at, name in enumerate(names)]
+    return [
+        f"{name}#{names[:at].count(name) + 1}" if names.count(name) > 1 else name
+        for at, name in enumerate(names)
+    ]
 
 
 def _facts_by_value() -> Callable[[], dict[str, str]]:

@@ -47,13 +47,19 @@ def check(given: Mapping[str, Any]) -> None:
     """Raise UsageError if the options cannot be combined, or if Ray cannot give that share of GPUs."""
     gpus = given["gpus"] or 0
     if gpus != round(gpus, 4) or (gpus > 1 and gpus % 1):
-        raise UsageError(f"--gpus {gpus:g} is not possible with Ray; use a whole number, or a share below 1 such as 0.5")
+        raise UsageError(
+            f"--gpus {gpus:g} is not possible with Ray; use a whole number, or a share below 1 such as 0.5"
+        )
     is_per_node, count = given.get("per_node"), given.get("count")
     if is_per_node and count:
-        raise UsageError("--per-node runs on every node, --count on some nodes; use only one of them")
+        raise UsageError(
+            "--per-node runs on every node, --count on some nodes; use only one of them"
+        )
     if given["nnodes"] and (is_per_node or count):
         other = "--per-node" if is_per_node else "--count"
-        raise UsageError(f"--nnodes divides one run over nodes, {other} starts a run on each node; use only one of them")
+        raise UsageError(
+            f"--nnodes divides one run over nodes, {other} starts a run on each node; use only one of them"
+        )
 
 
 def has_several(given: Mapping[str, Any]) -> bool:
@@ -61,7 +67,9 @@ def has_several(given: Mapping[str, Any]) -> bool:
     return bool(given.get("per_node")) or (given.get("count") or 1) > 1
 
 
-def carry(orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: "Tell", take: "Take") -> bool:
+def carry(
+    orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: "Tell", take: "Take"
+) -> bool:
     """Carry out the orders on the nodes of the cluster; return whether Ctrl-C ended it."""
     from tuilab.fleet import carry as carrying
     from tuilab.fleet.cluster import Cluster

@@ -27,7 +27,13 @@ class Gang:
     """The runs that are wanted, and the nodes for them: the first has the run, the others have ranks of it."""
 
     def __init__(
-        self, cluster: Cluster, nodes: Sequence[Node], wanted: Wanted, tasks: deque[Task], tell: Tell, take: Take
+        self,
+        cluster: Cluster,
+        nodes: Sequence[Node],
+        wanted: Wanted,
+        tasks: deque[Task],
+        tell: Tell,
+        take: Take,
     ) -> None:
         self._cluster, self._nodes, self._wanted, self._tasks = cluster, nodes, wanted, tasks
         self._tell, self._take, self._me = tell, take, ourselves()
@@ -74,7 +80,12 @@ class Gang:
         first.heed()
         if first.task:
             for other in self._others:
-                other.heed(first.call, first.order, first.task.files, os.path.basename(first.task.order.path))
+                other.heed(
+                    first.call,
+                    first.order,
+                    first.task.files,
+                    os.path.basename(first.task.order.path),
+                )
         asked = {seat.asked: seat for seat in self._seats() if seat.asked}
         for question, answer in self._cluster.heard([*asked], _POLL_S):
             self._hear(asked[question], answer)
@@ -85,7 +96,9 @@ class Gang:
         """Ask Ray for the nodes, all at once, and take them when they are there."""
         if self._group is None:
             self._group = self._cluster.group(self._nodes, self._wanted.nnodes, self._wanted.gpus)
-            self._tell(f"waiting for {plural(self._wanted.nnodes, 'node')} to be free at the same time")
+            self._tell(
+                f"waiting for {plural(self._wanted.nnodes, 'node')} to be free at the same time"
+            )
             self._look_at = time.monotonic() + _LOOK_S
         for _ in self._cluster.heard([self._group.asked], _POLL_S):
             try:
@@ -109,7 +122,9 @@ class Gang:
             place = Place(other.name, first_ahead - ahead, first_error + error)
             self._others.append(RankSeat(other, its, remote, at, place))
         spread = Spread(nodes=[RankNode(one.name, one.address) for one, _ in hosts])
-        self._tasks = deque(Task(replace(task.order, spread=spread), task.files) for task in self._tasks)
+        self._tasks = deque(
+            Task(replace(task.order, spread=spread), task.files) for task in self._tasks
+        )
         self._tell(f"ranks run on {join([one.name for one, _ in hosts])}")
 
     def _hear(self, seat: Seat | RankSeat, answer: object) -> None:
@@ -129,7 +144,14 @@ class Gang:
         """The run is over; with a node of it that is lost, the others are let go, and the next run has nodes of its own."""
         run_dir = first.run_dir
         first.let_go()
-        self._take(Done(first.node.name, run_dir, lost or first.problem, int(ExitCode.FAILED) if lost else first.code))
+        self._take(
+            Done(
+                first.node.name,
+                run_dir,
+                lost or first.problem,
+                int(ExitCode.FAILED) if lost else first.code,
+            )
+        )
         if lost or first.is_broken or any(seat.is_lost for seat in self._others):
             self._begin_again()
 
@@ -143,7 +165,14 @@ class Gang:
         except (UsageError, BoxLacks) as problem:
             left = len(self._tasks)
             self._tasks.clear()
-            self._take(Done("the cluster", None, f"{problem}; {plural(left, 'run')} not started", int(ExitCode.FAILED)))
+            self._take(
+                Done(
+                    "the cluster",
+                    None,
+                    f"{problem}; {plural(left, 'run')} not started",
+                    int(ExitCode.FAILED),
+                )
+            )
 
     def _give_up_all(self, why: HeadLost) -> None:
         """Nothing more can be asked of any node."""
@@ -155,7 +184,14 @@ class Gang:
             first.let_go()
             self._take(Done(first.node.name, run_dir, str(why), int(ExitCode.FAILED)))
         if left:
-            self._take(Done("the cluster", None, f"{why}; {plural(left, 'run')} not started", int(ExitCode.FAILED)))
+            self._take(
+                Done(
+                    "the cluster",
+                    None,
+                    f"{why}; {plural(left, 'run')} not started",
+                    int(ExitCode.FAILED),
+                )
+            )
 
     def _interrupt(self) -> None:
         """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""
@@ -166,4 +202,8 @@ class Gang:
         if self._first:
             self._first.wanted = carried.AT_ONCE if self._stops > 1 else ""
             name = show(self._first.node.name, 40)
-            self._tell(f"stopping {name}; Ctrl-C again stops at once" if self._stops == 1 else "stopping at once")
+            self._tell(
+                f"stopping {name}; Ctrl-C again stops at once"
+                if self._stops == 1
+                else "stopping at once"
+            )

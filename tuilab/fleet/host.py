@@ -56,7 +56,11 @@ class Host:
 
     def is_there(self) -> str:
         """Return what is odd about what is started here, or nothing."""
-        return f"Ray starts its processes with low priority (niceness {os.nice(0)})" if os.nice(0) > 0 else ""
+        return (
+            f"Ray starts its processes with low priority (niceness {os.nice(0)})"
+            if os.nice(0) > 0
+            else ""
+        )
 
     def now_ns(self) -> int:
         """Return the time of this node."""
@@ -74,7 +78,9 @@ class Host:
             self._calls, self._call = Calls(wanted.spread.line), 0
         return self._begin("keeper", messages.pack(wanted))
 
-    def start_ranks(self, order: bytes, files: Mapping[str, bytes], scenario: str, at: int, place: Place) -> Receipt:
+    def start_ranks(
+        self, order: bytes, files: Mapping[str, bytes], scenario: str, at: int, place: Place
+    ) -> Receipt:
         """Start the share of this node, the one at that number, of the ranks of a run that is on another node."""
         folder = self._make_folder(files)
         wanted: WorkerOrder = messages.unpack(order, WorkerOrder)
@@ -83,8 +89,15 @@ class Host:
         for name in ("", *FOLDERS):
             (run_dir / name).mkdir(mode=0o700, parents=True)
         (run_dir / "scenario.py").write_bytes(files[scenario])
-        wanted.run_dir, wanted.source_dir, wanted.place = str(run_dir), str(folder / "source"), place
-        wanted.arm.prefix = [sys.executable, *wanted.arm.elsewhere[at - 1][1:]]  # which may be elsewhere here
+        wanted.run_dir, wanted.source_dir, wanted.place = (
+            str(run_dir),
+            str(folder / "source"),
+            place,
+        )
+        wanted.arm.prefix = [
+            sys.executable,
+            *wanted.arm.elsewhere[at - 1][1:],
+        ]  # which may be elsewhere here
         wanted.arm.elsewhere = []
         wanted.arm.env.pop("GLOO_SOCKET_IFNAME", None)  # of the first node
         wanted.arm.env |= network_of(wanted.spread.nodes[at].address)
@@ -158,7 +171,9 @@ class Host:
         try:
             receipt: Receipt = messages.unpack(self._keeper.stdout.readline(), Receipt)
         except ValueError:
-            receipt = Receipt(error="the keeper of the run did not start", exit_code=int(ExitCode.FAILED))
+            receipt = Receipt(
+                error="the keeper of the run did not start", exit_code=int(ExitCode.FAILED)
+            )
         if receipt.error:
             self.end()
             return receipt
@@ -195,7 +210,9 @@ def stand_up() -> None:
     with contextlib.suppress(OSError):  # not everybody may
         os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, os.getppid()))
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_bytes(Path(f"/proc/{os.getppid()}/oom_score_adj").read_bytes())
+        Path("/proc/self/oom_score_adj").write_bytes(
+            Path(f"/proc/{os.getppid()}/oom_score_adj").read_bytes()
+        )
 
 
 def environment() -> dict[str, str]:
@@ -206,11 +223,20 @@ def environment() -> dict[str, str]:
     try:
         pairs = Path(f"/proc/{os.getppid()}/environ").read_bytes().split(b"\0")
         found = {
-            os.fsdecode(name): os.fsdecode(value) for name, sign, value in (pair.partition(b"=") for pair in pairs) if sign
+            os.fsdecode(name): os.fsdecode(value)
+            for name, sign, value in (pair.partition(b"=") for pair in pairs)
+            if sign
         }
     except OSError:
         found = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     found = {name: value for name, value in found.items() if not name.startswith("RAY_")}
-    if preloaded := [path for path in found.pop("LD_PRELOAD", "").replace(" ", ":").split(":") if path and _OF_RAY not in path]:
+    if preloaded := [
+        path
+        for path in found.pop("LD_PRELOAD", "").replace(" ", ":").split(":")
+        if path and _OF_RAY not in path
+    ]:
         found["LD_PRELOAD"] = ":".join(preloaded)
-    return {**found, **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ}}
+    return {
+        **found,
+        **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},
+    }

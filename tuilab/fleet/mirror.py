@@ -45,12 +45,16 @@ class Mirror:
                 try:
                     write(self.run_dir, piece)
                 except OSError as problem:
-                    raise store.cannot_write(self.run_dir, problem.strerror or str(problem)) from problem
+                    raise store.cannot_write(
+                        self.run_dir, problem.strerror or str(problem)
+                    ) from problem
                 self.known[piece.name] = piece.end
 
     def forget_wrong(self, digests: Mapping[str, str]) -> bool:
         """Say whether every file is as it is there; those that are not are brought over again, from their beginning."""
-        for name in [name for name in self.known if name not in digests and name.startswith(_FAULT)]:
+        for name in [
+            name for name in self.known if name not in digests and name.startswith(_FAULT)
+        ]:
             (self.run_dir / name).unlink(missing_ok=True)  # was there while its worker lived
             del self.known[name]
         found = {name: digests.get(name) for name in {*self.known, *filter(is_of_a_run, digests)}}

@@ -43,7 +43,9 @@ def write(run_dir: Path, piece: Piece) -> None:
     """Put a piece in its place in a file of the run; one that is called like no file of a run is left out."""
     if not is_of_a_run(piece.name):
         return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (0 if piece.at else os.O_TRUNC)
+    flags = (
+        os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (0 if piece.at else os.O_TRUNC)
+    )
     with open(os.open(run_dir / piece.name, flags, 0o600), "wb", buffering=0) as file:
         file.seek(piece.at)
         file.write(piece.data)

@@ -69,7 +69,11 @@ def _run(order: WorkerOrder) -> Farewell:
     assert launcher.line
     with suppress(OSError):  # it may have died already; its exit tells
         messages.send(launcher.line, order)
-    while not launcher.is_over and signal.SIGTERM not in signals and not select.select([0], [], [], 0)[0]:
+    while (
+        not launcher.is_over
+        and signal.SIGTERM not in signals
+        and not select.select([0], [], [], 0)[0]
+    ):
         crew.turn(_LOOK_S)
 
     def tend() -> bool:
@@ -79,7 +83,9 @@ def _run(order: WorkerOrder) -> Farewell:
     processes.end_descendants(_GRACE_S, tend=tend)
     state, reason = launcher.outcome()
     failed_ns = launcher.farewell.failed_ns if launcher.farewell else 0
-    return Farewell(error="" if state == RunState.SUCCEEDED else reason, rank=1, failed_ns=failed_ns)
+    return Farewell(
+        error="" if state == RunState.SUCCEEDED else reason, rank=1, failed_ns=failed_ns
+    )
 
 
 def _say(word: Receipt | Farewell) -> None:

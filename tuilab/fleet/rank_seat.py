@@ -63,7 +63,9 @@ class RankSeat:
                 self._done, self._call = self._call, 0
             else:
                 self.remote.ask("stop", at_once=True)
-                self._end(f"the node {show(self.node.name, 60)} failed: {show(str(problem) or repr(problem), 200)}")
+                self._end(
+                    f"the node {show(self.node.name, 60)} failed: {show(str(problem) or repr(problem), 200)}"
+                )
 
     def take(self, answer: Any) -> None:
         """Take an answer."""

@@ -80,13 +80,17 @@ class Seat:
     def begin(self, task: Task) -> None:
         self.task, self.mirror, self.problem, self.code = task, None, "", 0
         self._stop, self._rounds, self.wanted, self.call = None, 0, None, 0
-        self._ask("start", messages.pack(replace(task.order, node=self.node.name)), dict(task.files))
+        self._ask(
+            "start", messages.pack(replace(task.order, node=self.node.name)), dict(task.files)
+        )
 
     def heed(self) -> None:
         """Ask for what is due, and pass on that the run is to stop."""
         if self.mirror is None:
             return
-        stop = self.wanted if self.wanted is not None else carried.asked_to_stop(self.mirror.run_dir)
+        stop = (
+            self.wanted if self.wanted is not None else carried.asked_to_stop(self.mirror.run_dir)
+        )
         if stop is not None and stop != self._stop:
             self._stop = stop
             self.remote.ask("stop", at_once=stop == carried.AT_ONCE)  # it says nothing to that
@@ -134,11 +138,17 @@ class Seat:
         if receipt.error:
             self.is_broken = receipt.exit_code == ExitCode.CANNOT_RECORD  # nothing can run there
             is_known = receipt.exit_code in [*ExitCode]
-            self.problem, self.code = receipt.error, receipt.exit_code if is_known else int(ExitCode.FAILED)
+            self.problem, self.code = (
+                receipt.error,
+                receipt.exit_code if is_known else int(ExitCode.FAILED),
+            )
             return True
         name = Path(receipt.run_dir).name
         if why := _why_no_name(name):
-            self.problem, self.code = f"the node named its run {show(name, 60)}, {why}", int(ExitCode.FAILED)
+            self.problem, self.code = (
+                f"the node named its run {show(name, 60)}, {why}",
+                int(ExitCode.FAILED),
+            )
             return True
         run_dir = Path(self.task.order.root) / name
         self.mirror = Mirror(run_dir, Carrier(self.me, self.node.name))
@@ -163,7 +173,10 @@ class Seat:
             self._due = 0.0
             return False
         if not is_whole:
-            self.problem, self.code = "its files could not be copied completely from the node", int(ExitCode.FAILED)
+            self.problem, self.code = (
+                "its files could not be copied completely from the node",
+                int(ExitCode.FAILED),
+            )
         return True
 
 

@@ -32,7 +32,9 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
         try:
             found[name] = read_regular(f"{folder}/{name}", SOURCE_LIMIT, may_be_link=True)
         except OSError as problem:
-            raise UsageError(f"cannot read {show(folder)}/{show(name)}: {problem.strerror}") from problem
+            raise UsageError(
+                f"cannot read {show(folder)}/{show(name)}: {problem.strerror}"
+            ) from problem
         left += [file for beside in _imported(found[name]) for file in _files(folder, beside)]
     return found
 
@@ -42,9 +44,13 @@ def check_ranks(orders: Sequence[RunOrder]) -> None:
     for order in orders:
         tree = parsed(files_of(order).get(os.path.basename(order.path), b"")) or ast.Module([], [])
         calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        if not any(isinstance(called, ast.Attribute) and called.attr == "ranks" for called in calls):
+        if not any(
+            isinstance(called, ast.Attribute) and called.attr == "ranks" for called in calls
+        ):
             name = show(order.scenario, 60)
-            raise UsageError(f"{name} does not start ranks with lab.ranks, so --nnodes has nothing to divide; drop --nnodes")
+            raise UsageError(
+                f"{name} does not start ranks with lab.ranks, so --nnodes has nothing to divide; drop --nnodes"
+            )
 
 
 def _imported(source: bytes) -> Iterator[str]:
@@ -52,7 +58,11 @@ def _imported(source: bytes) -> Iterator[str]:
     tree = parsed(source)
     for node in ast.walk(tree) if tree else ():
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+        names += (
+            [node.module]
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level
+            else []
+        )
         yield from (name.partition(".")[0] for name in names)
 
 

@@ -32,14 +32,19 @@ def chosen(nodes: Sequence[Node], wanted: Wanted, tell: Tell) -> list[Node]:
             fit.append(node)
     versions = {(node.python, node.torch) for node in fit}
     if len(versions) > 1:
-        told = "; ".join(f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}" for node in fit)
+        told = "; ".join(
+            f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}"
+            for node in fit
+        )
         tell(f"the nodes have different software, so their results may differ: {told}")
     if not fit:
         raise BoxLacks("no node can run this; the reasons are above")
     for option, count in (("--count", wanted.count), ("--nnodes", wanted.nnodes)):
         if count > len(fit):
             there = plural(len(fit), "node")
-            raise UsageError(f"{option} {count} is too many: {there} can be used; use at most {len(fit)}")
+            raise UsageError(
+                f"{option} {count} is too many: {there} can be used; use at most {len(fit)}"
+            )
     return fit
 
 

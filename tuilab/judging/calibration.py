@@ -51,7 +51,9 @@ def assess(summary: RunSummary) -> Calibration:
     return Calibration(trials_of_method, process_sd=process_sd)
 
 
-def _measure_process_sd(summary: RunSummary, claims: Sequence[events.ClaimDeclared]) -> float | None:
+def _measure_process_sd(
+    summary: RunSummary, claims: Sequence[events.ClaimDeclared]
+) -> float | None:
     """Return the standard deviation between processes, of the log ratio of two equal arms.
 
     It is that of the kind of work for which it is largest. None if there are too few processes.

@@ -42,7 +42,9 @@ class ClockChoice(NamedTuple):
     why_wall: str = ""  # why it is wall time although the steps were disturbed
 
 
-def choose_clock(arms: Sequence[Sequence[Block]], devices: set[str], disturbed_share: float) -> ClockKind:
+def choose_clock(
+    arms: Sequence[Sequence[Block]], devices: set[str], disturbed_share: float
+) -> ClockKind:
     """Return the clock for a race, from the blocks of each arm and the devices it ran on."""
     if disturbed_share <= CALM_SHARE or devices != {"cpu"}:
         return "wall"
@@ -74,7 +76,9 @@ def is_single_threaded(thread_ns: float, total_ns: float, waited_ns: float) -> b
     return not _describe_obstacle(thread_ns, total_ns, waited_ns)
 
 
-def find_starved_arm(over: Mapping[str, Block], under: Mapping[str, Block]) -> tuple[str, str] | None:
+def find_starved_arm(
+    over: Mapping[str, Block], under: Mapping[str, Block]
+) -> tuple[str, str] | None:
     """Return "over" and "under" in the order of their shares of a core, the smaller one first.
 
     None if the difference is small or may be chance. The blocks of an arm are given by repeat.

@@ -143,7 +143,9 @@ def describe_doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
     return describe_shift(claim, evidence)
 
 
-def describe_shift(claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float = _MAX_P_VALUE) -> str:
+def describe_shift(
+    claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float = _MAX_P_VALUE
+) -> str:
     """Return what may have shifted the ratio in every process alike.
 
     No interval shows such a shift. `max_p_value` says how seldom chance may look like it.
@@ -152,7 +154,9 @@ def describe_shift(claim: events.ClaimDeclared, evidence: Evidence, max_p_value:
     return one_sided or _describe_change(claim, evidence, max_p_value)
 
 
-def _describe_one_sided_disturbance(claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float) -> str:
+def _describe_one_sided_disturbance(
+    claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float
+) -> str:
     """Return that one arm was disturbed more often than the other.
 
     CPU time does not contain the time that other processes took, so this does not matter to it.

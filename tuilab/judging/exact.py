@@ -33,7 +33,9 @@ LeafFormat = Callable[[Leaf], str]  # formats a number or a text, but not a list
 # ---- verdicts
 
 
-def judge_exact(claim: Claim, repeat_of_worker: Mapping[str, int] | None = None) -> Judgement | None:
+def judge_exact(
+    claim: Claim, repeat_of_worker: Mapping[str, int] | None = None
+) -> Judgement | None:
     """Return the judgement of an exact claim; None if it was not measured.
 
     The claim must hold wherever it was measured. With `repeat_of_worker`, the judgement says in
@@ -86,7 +88,9 @@ def _describe_success(event: ClaimMeasured) -> str:
     measured = f"measured {_format_value(got, leaf_format)}{_unit_suffix(got, event)}"
     if event.op == "equals" and not event.tolerance:
         return measured
-    return f"{measured}, claimed {_format_bound(event, want, leaf_format)}{_unit_suffix(want, event)}"
+    return (
+        f"{measured}, claimed {_format_bound(event, want, leaf_format)}{_unit_suffix(want, event)}"
+    )
 
 
 # ---- failed claims

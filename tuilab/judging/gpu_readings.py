@@ -39,7 +39,9 @@ class GpuDisturbance(NamedTuple):
     has_tenants: bool = False  # at least one reading says whether other processes used the GPU
 
 
-def find_gpu_interval(summary: RunSummary, writer: str, race: RaceStarted, block: Block) -> GpuInterval | None:
+def find_gpu_interval(
+    summary: RunSummary, writer: str, race: RaceStarted, block: Block
+) -> GpuInterval | None:
     """Return when and on which GPU a block ran; None if it did not run on a GPU."""
     if race.device == "process":
         return _find_process_interval(summary, writer, block)
@@ -49,7 +51,9 @@ def find_gpu_interval(summary: RunSummary, writer: str, race: RaceStarted, block
     return GpuInterval(block.t - block.wall_ns, block.t, torch_uuid(race.uuid, cuda_facts))
 
 
-def find_disturbances(summary: RunSummary, intervals: Sequence[GpuInterval]) -> list[GpuDisturbance]:
+def find_disturbances(
+    summary: RunSummary, intervals: Sequence[GpuInterval]
+) -> list[GpuDisturbance]:
     """Return what the readings say about each interval.
 
     The intervals of all repeats are needed together: they give the median clock of the race.
@@ -120,7 +124,9 @@ def _min_clocks(states_of_interval: Sequence[Sequence[GpuState]]) -> dict[str, f
     return {uuid: _MIN_CLOCK_SHARE * median(of_gpu) for uuid, of_gpu in clocks.items()}
 
 
-def _find_disturbance(states: Sequence[GpuState], min_clocks: Mapping[str, float]) -> GpuDisturbance:
+def _find_disturbance(
+    states: Sequence[GpuState], min_clocks: Mapping[str, float]
+) -> GpuDisturbance:
     is_disturbed = False
     has_clocks = False
     has_tenants = False

@@ -97,7 +97,9 @@ def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, Str
     return summary, lengths
 
 
-def _examine_items(name: str, items: Sequence[Item], lengths: StreamLengths, findings: Findings) -> None:
+def _examine_items(
+    name: str, items: Sequence[Item], lengths: StreamLengths, findings: Findings
+) -> None:
     """Update the length of a stream by the next part of its items."""
     is_damaged = False
     for item in items:

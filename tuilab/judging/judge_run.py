@@ -135,7 +135,9 @@ def _describe_bound(declared: events.ClaimDeclared) -> str:
     return f"{declared.op.replace('_', ' ')} {declared.bound:g}"
 
 
-def _describe_missing_declaration(claim: Claim, declared: events.ClaimDeclared, summary: RunSummary) -> str:
+def _describe_missing_declaration(
+    claim: Claim, declared: events.ClaimDeclared, summary: RunSummary
+) -> str:
     """Return that repeats raced the arms of a claim without declaring it, or an empty string.
 
     A scenario that declares a claim in its last repeat alone may have seen what the others

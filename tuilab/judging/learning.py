@@ -29,7 +29,9 @@ _MAX_CHANCE = 0.1  # of a value; arms that differ more by chance cannot be compa
 _FINE_TOLERANCE = 1e-3
 
 _LearnedValues = Mapping[str, Sequence[float]]  # the values of one repeat, by arm
-_NOT_SEEN = "whether the arms learn the same was not seen: nothing that was one number went backward"
+_NOT_SEEN = (
+    "whether the arms learn the same was not seen: nothing that was one number went backward"
+)
 
 
 def compare_learning(claim: events.ClaimDeclared, summary: RunSummary) -> tuple[str, str]:
@@ -91,7 +93,9 @@ def _difference_by_chance(learned: Sequence[_LearnedValues], base: str) -> float
     return _SURE_ERRORS * math.sqrt(fmean(squares) / pair_count)
 
 
-def _find_coarsest_dtype(claim: events.ClaimDeclared, results: Iterable[events.RaceFinished]) -> str:
+def _find_coarsest_dtype(
+    claim: events.ClaimDeclared, results: Iterable[events.RaceFinished]
+) -> str:
     """Return the dtype of both arms that rounds most."""
     dtypes = set()
     for result in results:

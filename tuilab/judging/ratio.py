@@ -125,7 +125,9 @@ def _judge(
 # ---- the verdict
 
 
-def reach_verdict(claim: events.ClaimDeclared, evidence: Evidence, test: RatioTest) -> tuple[Verdict, str]:
+def reach_verdict(
+    claim: events.ClaimDeclared, evidence: Evidence, test: RatioTest
+) -> tuple[Verdict, str]:
     """Return the verdict and its reason. The reason is empty if the numbers alone decide."""
     if reason := describe_failed_control(claim, evidence):
         return Verdict.INVALID, reason
@@ -271,7 +273,9 @@ def _explain(
     return parts
 
 
-def _describe_direction(claim: events.ClaimDeclared, evidence: Evidence, judgement: Judgement) -> str:
+def _describe_direction(
+    claim: events.ClaimDeclared, evidence: Evidence, judgement: Judgement
+) -> str:
     """Return on which side of its bound an inconclusive ratio probably is, or an empty string.
 
     Several processes have to agree, as many as an interval needs, because a few may agree by

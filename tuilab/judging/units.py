@@ -32,7 +32,9 @@ class Units:
 
     def interval(self, confidence: float) -> tuple[float, float, float]:
         """Return the mean, and the lower and the upper end of its confidence interval."""
-        center, low, high = stats.t_interval(self.values, confidence, self.shared_sd, self.least_sd, self.freedom)
+        center, low, high = stats.t_interval(
+            self.values, confidence, self.shared_sd, self.least_sd, self.freedom
+        )
         if self.name == REPEATS and len(self.values) >= MIN_UNITS:
             reach = stats.skew_reach(self.values, confidence)
             low += min(reach, 0.0)

@@ -32,7 +32,9 @@ def raised_by(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
         raise
     except Exception as problem:
         told = _told(type(problem), text_of(problem))
-        traceback.clear_frames(problem.__traceback__)  # an error that refers to itself would keep what the call held
+        traceback.clear_frames(
+            problem.__traceback__
+        )  # an error that refers to itself would keep what the call held
         return told
     return ""
 
@@ -65,9 +67,13 @@ def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
     if not least < most:
         raise ValueError(f"low takes a value below high, not {told(low)} with high={told(high)}")
     if not _does(works, least):
-        raise ValueError(f"low takes a value that works, but {least:g} does not; choose another low")
+        raise ValueError(
+            f"low takes a value that works, but {least:g} does not; choose another low"
+        )
     if _does(works, most):
-        raise ValueError(f"high takes a value that does not work, but {most:g} does; choose a larger high")
+        raise ValueError(
+            f"high takes a value that does not work, but {most:g} does; choose a larger high"
+        )
     return _halve_whole(works, least, most) if is_whole else _halve(works, least, most)
 
 
@@ -100,7 +106,9 @@ def busy_neighbours(count: int) -> Iterator[None]:
         found = [stack.enter_context(_spinning()) for _ in range(count)]
         for process in found:
             if process.stdout is None or not process.stdout.read(1):
-                raise RuntimeError(f"a busy neighbour ended with exit code {process.wait()} before it was busy")
+                raise RuntimeError(
+                    f"a busy neighbour ended with exit code {process.wait()} before it was busy"
+                )
         yield
 
 
@@ -108,7 +116,9 @@ def busy_neighbours(count: int) -> Iterator[None]:
 def _spinning() -> Iterator["subprocess.Popen[bytes]"]:
     follow = partial(processes.die_with_parent, os.getpid())
     command = [sys.executable, "-I", "-S", "-c", _SPIN]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=follow) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=follow
+    ) as process:
         try:
             yield process
         finally:
@@ -124,7 +134,9 @@ def swept(values: Iterable[T], unit: str, tell: Tell) -> Iterator[T]:
             raise TypeError("a text is one value")
         return _each([*values], unit, tell)
     except TypeError as problem:
-        raise TypeError(f"values takes a list of values, for example [1, 10, 100], not {told(values)}") from problem
+        raise TypeError(
+            f"values takes a list of values, for example [1, 10, 100], not {told(values)}"
+        ) from problem
 
 
 def _each(values: "list[T] | range", unit: str, tell: Tell) -> Iterator[T]:

@@ -36,7 +36,9 @@ class Arm:
         if not isinstance(reply, ArmReply):
             raise ArmFailed(f"{self.name}: the supervisor is gone")
         self._journal.append(
-            events.ArmFinished(arm=self.name, writer=reply.writer, elapsed_s=reply.elapsed_s, error=reply.error)
+            events.ArmFinished(
+                arm=self.name, writer=reply.writer, elapsed_s=reply.elapsed_s, error=reply.error
+            )
         )
         if reply.error:
             raise ArmFailed(f"{shorten(self.name, _NAME_SHOWN)}: {reply.error}")
@@ -59,7 +61,9 @@ def arm_order(
     try:
         pack_message(order)
     except ValueError as problem:
-        raise ValueError(f"args, env and prefix take plain data that fits a message: {problem}") from problem
+        raise ValueError(
+            f"args, env and prefix take plain data that fits a message: {problem}"
+        ) from problem
     checked(events.ArmFinished(arm=order.arm, writer="", elapsed_s=0.0))
     return order
 
@@ -76,10 +80,15 @@ def environment(given: Any) -> dict[str, str]:
     """Return the variables that are added to the environment of an arm."""
     if given is not None and not isinstance(given, dict):
         raise TypeError(f"env takes a dict of texts, not {told(given)}")
-    found = {words("env", name): words(f"env, {told(name)},", value) for name, value in (given or {}).items()}
+    found = {
+        words("env", name): words(f"env, {told(name)},", value)
+        for name, value in (given or {}).items()
+    }
     for name, value in found.items():
         if not name or "=" in name or "\0" in name + value:
-            raise ValueError(f"env takes names without = and texts without NUL, not {told(name)}: {told(value)}")
+            raise ValueError(
+                f"env takes names without = and texts without NUL, not {told(name)}: {told(value)}"
+            )
     return found
 
 

@@ -36,7 +36,9 @@ class Chosen(NamedTuple):
     notice: str = ""
 
 
-def choose(wanted: str, before: str = "", root: Path = Path("/"), rank: int | None = None) -> Chosen:
+def choose(
+    wanted: str, before: str = "", root: Path = Path("/"), rank: int | None = None
+) -> Chosen:
     """Return the device for `auto`, `cpu`, `cuda` or `cuda:3`; BoxLacks when there is no such GPU, or it does not work.
 
     `before` is torch's name of the GPU that the run has used already: all that it compares is to run on one. Of several ranks
@@ -56,7 +58,9 @@ def choose(wanted: str, before: str = "", root: Path = Path("/"), rank: int | No
             gpu.make_current()
             return Chosen(torch.device("cuda", gpu.index), why, _notice(refused))
     if wanted not in ANY:
-        raise BoxLacks(f"{wanted}, which cannot be used ({mended(refused[wanted])}); {_another(wanted)}")
+        raise BoxLacks(
+            f"{wanted}, which cannot be used ({mended(refused[wanted])}); {_another(wanted)}"
+        )
     return _without_gpu(wanted, _listed(refused), is_there=True)
 
 
@@ -64,7 +68,9 @@ def _for_rank(rank: int) -> Chosen:
     """Return the GPU of a rank: no other one, which another rank has, and no CPU, where the others would wait for it."""
     gpu = of_rank(rank)
     if reason := gpu.why_not():
-        raise BoxLacks(f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used ({mended(reason)})")
+        raise BoxLacks(
+            f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used ({mended(reason)})"
+        )
     gpu.make_current()
     return Chosen(torch.device("cuda", gpu.index), f"that of local rank {rank}", _notice({}))
 
@@ -82,15 +88,25 @@ def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> Chosen:
 
 def _another(wanted: str) -> str:
     """Return which GPU can be used instead of one that cannot."""
-    others = (f"cuda:{gpu.index}" for gpu, _ in in_order("") if f"cuda:{gpu.index}" != wanted and not gpu.why_not())
+    others = (
+        f"cuda:{gpu.index}"
+        for gpu, _ in in_order("")
+        if f"cuda:{gpu.index}" != wanted and not gpu.why_not()
+    )
     other = next(others, "")
-    return f"--device {other} can be" if other else "no other GPU can be; --device cpu runs without one"
+    return (
+        f"--device {other} can be"
+        if other
+        else "no other GPU can be; --device cpu runs without one"
+    )
 
 
 def _notice(refused: dict[str, str]) -> str:
     found = [f"not used: {_listed(refused)}"] if refused else []
     if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
-        found.append("CUDA_LAUNCH_BLOCKING is set: torch waits for each kernel, and all times are longer than without it")
+        found.append(
+            "CUDA_LAUNCH_BLOCKING is set: torch waits for each kernel, and all times are longer than without it"
+        )
     return "; ".join(found)
 
 
@@ -116,7 +132,9 @@ def of_rank(rank: int) -> Cuda:
     """Return the GPU of a rank, which has its number; BoxLacks where there are more ranks than GPUs."""
     if rank >= (count := torch_gpus.count()):
         seen = plural(count, "GPU")
-        raise BoxLacks(f"a GPU for local rank {rank}: torch sees {seen}; start one rank per GPU (--nproc-per-node {count})")
+        raise BoxLacks(
+            f"a GPU for local rank {rank}: torch sees {seen}; start one rank per GPU (--nproc-per-node {count})"
+        )
     return devices.gpu(rank)
 
 
@@ -132,7 +150,9 @@ def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
     try:
         free = free_bytes()
     except NotKnown as problem:
-        yield from ((gpu, f"the first of {len(gpus)} GPUs; free memory unknown: {problem}") for gpu in rest)
+        yield from (
+            (gpu, f"the first of {len(gpus)} GPUs; free memory unknown: {problem}") for gpu in rest
+        )
         return
     known = {gpu: free.get(nvml_uuid(gpu.uuid, free), -1) for gpu in rest}
     for gpu in sorted(rest, key=lambda gpu: (-known[gpu], gpu.index)):
@@ -168,5 +188,10 @@ def hand_out(wanted: str, run_dir: Path, journal: Writer, *, is_rank: bool) -> t
 
 
 def _facts(wanted: str, chosen: Chosen, rank: int | None) -> dict[str, str]:
-    found = {"wanted": wanted, "chosen": str(chosen.device), "why": chosen.why, "notice": chosen.notice}
+    found = {
+        "wanted": wanted,
+        "chosen": str(chosen.device),
+        "why": chosen.why,
+        "notice": chosen.notice,
+    }
     return found if rank is None else {**found, "rank": str(rank)}

@@ -14,7 +14,9 @@ from typing import Any
 from tuilab.engine import processes
 from tuilab.lab.failures.failure import describe, exit_code_of, text_of
 
-_PATIENCE_S = 2.0  # a child that lives on keeps a line open; then they are ended as what is left behind
+_PATIENCE_S = (
+    2.0  # a child that lives on keeps a line open; then they are ended as what is left behind
+)
 
 
 def follow_to_death(parent: int, thread: int) -> Callable[[], None]:
@@ -71,7 +73,9 @@ def end_servers() -> None:
     One server forks, one clears away. Each ends when the last process that knows it has closed its line, and has a folder or a
     lock to remove. An orderly exit does that; a worker leaves without one.
     """
-    tracker = getattr(sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None)
+    tracker = getattr(
+        sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None
+    )
     if getattr(tracker, "_pid", None) is not None:
         ending = threading.Thread(target=_end_them, daemon=True)
         ending.start()
@@ -81,7 +85,9 @@ def end_servers() -> None:
 def _end_them() -> None:
     from multiprocessing import forkserver, resource_tracker, util
 
-    server: Any = forkserver._forkserver  # multiprocessing has no public call for any of these three ends
+    server: Any = (
+        forkserver._forkserver
+    )  # multiprocessing has no public call for any of these three ends
     tracker: Any = resource_tracker._resource_tracker
     finalizers: Any = util
     _kill(server)

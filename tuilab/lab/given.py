@@ -85,11 +85,15 @@ def words(name: str, value: Any, limit: int | None = None) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} takes a text, not {told(value)}")
     if limit is not None and len(value) > limit:
-        raise ValueError(f"{name} takes a text of at most {limit} characters, not one of {len(value)}")
+        raise ValueError(
+            f"{name} takes a text of at most {limit} characters, not one of {len(value)}"
+        )
     try:
         value.encode()
     except UnicodeEncodeError as problem:
-        raise ValueError(f"{name} takes whole characters, not half of one (a lone surrogate) as in {told(value)}") from problem
+        raise ValueError(
+            f"{name} takes whole characters, not half of one (a lone surrogate) as in {told(value)}"
+        ) from problem
     return str.__str__(value)
 
 
@@ -117,7 +121,11 @@ def called(name: str, value: Any) -> Callable[..., Any]:
 
 def checked(event: E) -> E:
     """Return an event with plain values, or raise TypeError or ValueError that names what would not be read back as it is."""
-    fields = {name: _plain_field(name, getattr(event, name)) for name in event.__struct_fields__ if name not in ("n", "t")}
+    fields = {
+        name: _plain_field(name, getattr(event, name))
+        for name in event.__struct_fields__
+        if name not in ("n", "t")
+    }
     try:
         found = msgspec.convert(fields, type(event))
     except msgspec.ValidationError as problem:
@@ -140,13 +148,19 @@ def plain(value: Any) -> Any:
         return [plain(inner) for inner in value]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
-    return next(kind(value) if kind is not str else str.__str__(value) for kind in (str, int, float) if isinstance(value, kind))
+    return next(
+        kind(value) if kind is not str else str.__str__(value)
+        for kind in (str, int, float)
+        if isinstance(value, kind)
+    )
 
 
 def is_array(value: Any) -> bool:
     """Say whether a value is a tensor or comes from numpy, which is loaded here by nobody but the one who hands it over."""
     numpy = sys.modules.get("numpy")
-    return isinstance(value, torch.Tensor) or (numpy is not None and isinstance(value, numpy.generic | numpy.ndarray))
+    return isinstance(value, torch.Tensor) or (
+        numpy is not None and isinstance(value, numpy.generic | numpy.ndarray)
+    )
 
 
 def bare_number(value: Any) -> Any:
@@ -171,7 +185,11 @@ def _plain_field(name: str, value: Any) -> Any:
 
 
 def _has_one(value: Any) -> bool:
-    return value.numel() == 1 and not value.is_meta if isinstance(value, torch.Tensor) else bool(value.size == 1)
+    return (
+        value.numel() == 1 and not value.is_meta
+        if isinstance(value, torch.Tensor)
+        else bool(value.size == 1)
+    )
 
 
 def _range(least: float, most: float) -> str:

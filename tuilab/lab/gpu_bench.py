@@ -40,8 +40,13 @@ def product_flops(gpu: Cuda, kind: str) -> float:
     """Return the floating point operations a second of a large product."""
     dtype, how = PRODUCTS[kind]
     with _only(gpu), precision(how) if how else nullcontext():
-        a, b = (torch.empty(_SIDE, _SIDE, dtype=dtype, device=gpu.torch_device).normal_() for _ in range(2))
-        product = torch.empty_like(a)  # of random numbers: a product of zeros takes less power, and lets the clocks go higher
+        a, b = (
+            torch.empty(_SIDE, _SIDE, dtype=dtype, device=gpu.torch_device).normal_()
+            for _ in range(2)
+        )
+        product = torch.empty_like(
+            a
+        )  # of random numbers: a product of zeros takes less power, and lets the clocks go higher
         return 2 * _SIDE**3 * _calls_a_second(gpu, lambda: torch.mm(a, b, out=product))
 
 
@@ -56,7 +61,9 @@ def memory_rate(gpu: Cuda) -> float:
 def copy_rates(gpu: Cuda, *, is_pinned: bool) -> tuple[float, float]:
     """Return the bytes a second from the host to it, and back."""
     with _only(gpu):
-        ours = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, pin_memory=is_pinned).fill_(1)  # untouched it is none
+        ours = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, pin_memory=is_pinned).fill_(
+            1
+        )  # untouched it is none
         its = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, device=gpu.torch_device)
         there = _calls_a_second(gpu, lambda: its.copy_(ours, non_blocking=is_pinned))
         back = _calls_a_second(gpu, lambda: ours.copy_(its, non_blocking=is_pinned))

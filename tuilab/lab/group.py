@@ -26,17 +26,26 @@ _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
 
 
 def ranks_order(
-    count: int, body: Callable[..., Any], args: Sequence[Any], spread: Spread | None, *, timeout: float
+    count: int,
+    body: Callable[..., Any],
+    args: Sequence[Any],
+    spread: Spread | None,
+    *,
+    timeout: float,
 ) -> ArmOrder:
     """Return what the supervisor is asked to run."""
     count = whole("count", count, 1, _MOST)
     _need_distributed()
-    threads = {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"}  # else torchrun warns that it says so
+    threads = (
+        {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"}
+    )  # else torchrun warns that it says so
     name = f"{count} ranks of {function_name(body)}"
     prefixes, network = [[*_TORCHRUN, str(count)]], _LOOPBACK
     if spread:
         prefixes, network = _prefixes(count, spread.nodes), network_of(spread.nodes[0].address)
-    order = arm_order(name, body, args, env={**network, **threads}, prefix=prefixes[0], timeout=timeout)
+    order = arm_order(
+        name, body, args, env={**network, **threads}, prefix=prefixes[0], timeout=timeout
+    )
     order.has_group, order.elsewhere = True, [complete(prefix) for prefix in prefixes[1:]]
     return order
 
@@ -44,10 +53,19 @@ def ranks_order(
 def _prefixes(count: int, nodes: Sequence[RankNode]) -> list[list[str]]:
     """Return, for each node, the torchrun that starts its share of the ranks; they meet on the first node, at a free port."""
     if count < len(nodes):
-        raise ArmFailed(f"{plural(count, 'rank')} cannot run on {len(nodes)} nodes; use more ranks, or fewer nodes")
+        raise ArmFailed(
+            f"{plural(count, 'rank')} cannot run on {len(nodes)} nodes; use more ranks, or fewer nodes"
+        )
     with socket.create_server((nodes[0].address, 0)) as free:
         port = free.getsockname()[1]
-    meeting = ["--rdzv-backend", "static", "--master-addr", nodes[0].address, "--master-port", str(port)]
+    meeting = [
+        "--rdzv-backend",
+        "static",
+        "--master-addr",
+        nodes[0].address,
+        "--master-port",
+        str(port),
+    ]
     return [
         ["torchrun", "--nnodes", str(len(nodes)), "--node-rank", str(at), *meeting, "--local-addr", node.address,
          "--nproc-per-node", str(count // len(nodes) + (at < count % len(nodes)))]
@@ -55,7 +73,9 @@ def _prefixes(count: int, nodes: Sequence[RankNode]) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def call_in_group(body: Callable[..., Any], lab: Any, args: Sequence[Any], timeout_s: float) -> list[Any] | None:
+def call_in_group(
+    body: Callable[..., Any], lab: Any, args: Sequence[Any], timeout_s: float
+) -> list[Any] | None:
     """Call the body in the group of all ranks; rank 0 returns what each of them returned.
 
     A collective that the body has begun, and that not all ranks join, takes until the time-out. So the answers have a group of
@@ -67,7 +87,9 @@ def call_in_group(body: Callable[..., Any], lab: Any, args: Sequence[Any], timeo
     value = body(lab, *args)
     found: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
     dist.gather_object(value, found, group=answers)
-    ending = threading.Thread(target=dist.destroy_process_group, daemon=True)  # torch aborts in an orderly exit without it
+    ending = threading.Thread(
+        target=dist.destroy_process_group, daemon=True
+    )  # torch aborts in an orderly exit without it
     ending.start()
     ending.join(_ENDING_S)
     return found

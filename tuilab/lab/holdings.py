@@ -51,7 +51,9 @@ class Holdings:
 
     def tell_after_failure(self) -> None:
         """Tell what was held when the scenario failed, unless torch is in no state to say it."""
-        with suppress(RuntimeError, AssertionError):  # as it raises after an error of CUDA, or without a driver
+        with suppress(
+            RuntimeError, AssertionError
+        ):  # as it raises after an error of CUDA, or without a driver
             self.tell_last()
 
     def tell_last(self) -> None:

@@ -51,7 +51,17 @@ from tuilab.lab.prefix import has_ranks
 from tuilab.lab.races.race import Race
 from tuilab.lab.races.races import Races
 from tuilab.lab.scalars.scalar_log import Scalar, ScalarLog
-from tuilab.lab.shown import Axis, Lanes, Progress, axes_named, bars_shown, image_shown, keep, table_shown, text_shown
+from tuilab.lab.shown import (
+    Axis,
+    Lanes,
+    Progress,
+    axes_named,
+    bars_shown,
+    image_shown,
+    keep,
+    table_shown,
+    text_shown,
+)
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.env import torch_facts
 from tuilab.record import events
@@ -68,7 +78,14 @@ class Lab:
     An argument that could not be read back unchanged raises TypeError or ValueError.
     """
 
-    def __init__(self, journal: Writer, run_dir: Path, line: WorkerLine, order: WorkerOrder, wanted: str = "auto") -> None:
+    def __init__(
+        self,
+        journal: Writer,
+        run_dir: Path,
+        line: WorkerLine,
+        order: WorkerOrder,
+        wanted: str = "auto",
+    ) -> None:
         self.repeat = order.repeat
         self.repeats = order.repeats
         self.is_quick = order.quick
@@ -83,7 +100,9 @@ class Lab:
         self._once = Once()
         self._progress = Progress()
         self._lanes = Lanes()
-        self._holdings = Holdings(self.record, is_timing=bool(self._arm))  # an arm of its own times itself
+        self._holdings = Holdings(
+            self.record, is_timing=bool(self._arm)
+        )  # an arm of its own times itself
         self._scalars = ScalarLog(journal, run_dir, order.writer, self._arm, self._holdings)
         self._races = Races(self, self._holdings)
         source = run_dir / "scenario.py"
@@ -143,13 +162,24 @@ class Lab:
         """Show a table of texts and numbers, with at most 40 rows and 8 columns; True and False are shown as yes and no."""
         self.record(table_shown(title, rows, head))
 
-    def span(self, lane: str, began: float, ended: float, name: str = "", *, arm: str = "", unit: str = "s") -> None:
+    def span(
+        self,
+        lane: str,
+        began: float,
+        ended: float,
+        name: str = "",
+        *,
+        arm: str = "",
+        unit: str = "s",
+    ) -> None:
         """Show an activity on a lane, from `began` to `ended`; the spans of an arm are one picture.
 
         Seconds may be of any clock, and are shown from the earliest of them. With another `unit`, for example "steps", the
         numbers are shown as given.
         """
-        self.record(self._lanes.span_shown(lane, began, ended, name, words("arm", arm) or self._arm, unit))
+        self.record(
+            self._lanes.span_shown(lane, began, ended, name, words("arm", arm) or self._arm, unit)
+        )
 
     def image(self, title: str, cells: Any, *, arm: str = "", step: int = 0) -> None:
         """Show an array as a picture; if a side has more than 128 cells, show every n-th cell."""
@@ -189,7 +219,14 @@ class Lab:
         if not truth("condition", condition):
             raise BoxLacks(what)
 
-    def memory(self, name: str, *, arm: str = "", model: torch.nn.Module | None = None, timeline: bool = False) -> Memory:
+    def memory(
+        self,
+        name: str,
+        *,
+        arm: str = "",
+        model: torch.nn.Module | None = None,
+        timeline: bool = False,
+    ) -> Memory:
         """Count live and peak bytes, bytes saved for backward, and operators of a `with` block; see meters/memory.py."""
         return Memory(self, name, words("arm", arm) or self._arm, model, timeline, self._device)
 
@@ -236,7 +273,9 @@ class Lab:
         if not isinstance(dtype, torch.dtype):
             raise TypeError(f"dtype takes a dtype of torch, not {told(dtype)}")
         if dtype not in units.DTYPES:
-            raise ValueError(f"dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not {told(dtype)}")
+            raise ValueError(
+                f"dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not {told(dtype)}"
+            )
         return units.lacking_units(self._device or torch.device("cpu"), dtype)
 
     def race(
@@ -261,7 +300,9 @@ class Lab:
         self._once.refuse("race")
         device = self._device or torch.device("cpu") if device is None else device
         lacks = words("lacks", lacks, _NEED_LIMIT)
-        race = self._races.run(arms, same, seconds, threads, device, factories, is_quick=self.is_quick, lacks=lacks)
+        race = self._races.run(
+            arms, same, seconds, threads, device, factories, is_quick=self.is_quick, lacks=lacks
+        )
         if lacks:
             self._claims.give_up(set(arms), lacks)
         return race
@@ -284,15 +325,21 @@ class Lab:
         """
         return self._arm_of(arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout))
 
-    def ranks(self, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0) -> list[Any]:
+    def ranks(
+        self, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0
+    ) -> list[Any]:
         """Run `body(lab, *args)` in `count` processes of one process group (gloo), and return a list of their values.
 
         The group exists before the body is called, and ends after it. A rank that fails, or a `timeout` (in seconds), raises
         ArmFailed. If the run has several nodes (`--nnodes`), the processes are divided over them, beginning with its own node.
         """
-        from tuilab.lab.group import ranks_order  # torch.distributed takes a while to load, and few need it
+        from tuilab.lab.group import (
+            ranks_order,
+        )  # torch.distributed takes a while to load, and few need it
 
-        found: list[Any] = self._arm_of(ranks_order(count, body, args, self._spread, timeout=timeout))()
+        found: list[Any] = self._arm_of(
+            ranks_order(count, body, args, self._spread, timeout=timeout)
+        )()
         return found
 
     def group(self) -> AbstractContextManager[None]:
@@ -340,7 +387,9 @@ class Lab:
         not count.
         """
         bounds = Bounds(equals, at_most, at_least, between)
-        self._claims.claim(key, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks, at=at, answers=answers)
+        self._claims.claim(
+            key, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks, at=at, answers=answers
+        )
 
     def claim_ratio(
         self,
@@ -363,7 +412,9 @@ class Lab:
         """
         bounds = {"at_most": at_most, "at_least": at_least}
         answer = flag("answers", answers) or None
-        self._claims.claim_ratio(key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, at=at, answers=answer)
+        self._claims.claim_ratio(
+            key, ratio, **bounds, margin=margin, cores=cores, lacks=lacks, at=at, answers=answer
+        )
 
     def advise(
         self,
@@ -392,7 +443,9 @@ class Lab:
 
     def _arm_of(self, order: ArmOrder) -> Arm:
         if self._is_rank:
-            raise ArmFailed(f"{order.arm}: an arm under torchrun cannot start arms of its own; start them from run(lab)")
+            raise ArmFailed(
+                f"{order.arm}: an arm under torchrun cannot start arms of its own; start them from run(lab)"
+            )
         return Arm(order, self._line, self._journal)
 
     def record(self, event: events.Event) -> None:

@@ -14,7 +14,9 @@ class Once:
     def run(self, part: Callable[[], object], repeat: int) -> None:
         """Run a part in the first repeat, and nothing in the others."""
         if not callable(part):
-            raise TypeError(f"part takes a function without parameters, not {told(part)}; write @lab.once above a function")
+            raise TypeError(
+                f"part takes a function without parameters, not {told(part)}; write @lab.once above a function"
+            )
         if repeat:
             return
         before, self.is_on = self.is_on, True

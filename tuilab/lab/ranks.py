@@ -25,7 +25,9 @@ from tuilab.storage.files import set_apart
 from tuilab.storage.scratch import scratch
 
 _RANK = "rank"  # the word that tells a rank from the launcher
-_PATIENCE_S = 10.0  # with ranks of other nodes: who failed first, or that a node is lost, may be heard later
+_PATIENCE_S = (
+    10.0  # with ranks of other nodes: who failed first, or that a node is lost, may be heard later
+)
 
 
 def main() -> None:
@@ -43,7 +45,10 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
         return  # the supervisor died: leave without a trace
     if why := _why_apart():
         messages.send(
-            line, Farewell(error=f"the ranks cannot reach each other: {why}; bring the loopback up: ip link set lo up")
+            line,
+            Farewell(
+                error=f"the ranks cannot reach each other: {why}; bring the loopback up: ip link set lo up"
+            ),
         )
         raise SystemExit(1)
     with scratch(Path(gettempdir())) as logs:  # torchrun makes such a folder anyway, and leaves it
@@ -65,12 +70,16 @@ def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[Farewell | None, i
         follow = partial(processes.die_with_parent, os.getpid())
         torchrun = subprocess.Popen([*command, *rank], stdin=theirs.fileno(), preexec_fn=follow)
         theirs.close()
-        farewell = _hear_nodes(order, ours, torchrun) if order.arm and order.arm.elsewhere else _hear(ours)
+        farewell = (
+            _hear_nodes(order, ours, torchrun) if order.arm and order.arm.elsewhere else _hear(ours)
+        )
     return farewell, torchrun.wait()
 
 
 def _failure_of(code: int) -> Farewell:
-    return Farewell(error=f"torchrun ended with exit code {code}: a rank failed, or it could not start them")
+    return Farewell(
+        error=f"torchrun ended with exit code {code}: a rank failed, or it could not start them"
+    )
 
 
 def _why_apart() -> str:
@@ -89,7 +98,9 @@ def _hear(line: socket.socket) -> Farewell | None:
     while message := _next(line):
         if message.rank == TORCHRUN:
             return message
-        if farewell is None or (not farewell.error and (message.error or message.rank < farewell.rank)):
+        if farewell is None or (
+            not farewell.error and (message.error or message.rank < farewell.rank)
+        ):
             farewell = message
     return farewell
 
@@ -98,12 +109,16 @@ def _next(line: socket.socket) -> Farewell | None:
     """Return what is said next; None at the end of the line."""
     try:
         message = messages.receive(line)
-    except ConnectionResetError:  # the order, which nobody took, is lost with the last rank: that is the end of the line
+    except (
+        ConnectionResetError
+    ):  # the order, which nobody took, is lost with the last rank: that is the end of the line
         return None
     return message if isinstance(message, Farewell) else None
 
 
-def _hear_nodes(order: WorkerOrder, here: socket.socket, torchrun: "subprocess.Popen[bytes]") -> Farewell | None:
+def _hear_nodes(
+    order: WorkerOrder, here: socket.socket, torchrun: "subprocess.Popen[bytes]"
+) -> Farewell | None:
     """Have the other nodes start their ranks; return what failed first anywhere, else the farewell of rank 0.
 
     What fails on one node ends the ranks of all, which would wait for each other.
@@ -111,7 +126,12 @@ def _hear_nodes(order: WorkerOrder, here: socket.socket, torchrun: "subprocess.P
     said: list[Farewell] = []
     with _call(order) as there:
         left = [here, there]
-        while ready := left and select.select(left, [], [], _PATIENCE_S if _failed(said) and here not in left else None)[0]:
+        while (
+            ready := left
+            and select.select(
+                left, [], [], _PATIENCE_S if _failed(said) and here not in left else None
+            )[0]
+        ):
             for line in ready:
                 if message := _next(line):
                     said.append(message)

@@ -55,15 +55,22 @@ def bars_shown(title: str, values: Mapping[str, Any], unit: str) -> BarsShown:
         raise TypeError(f"values takes a dict of names and numbers, not {told(values)}")
     _refuse_many("values", len(values), _MOST_BARS, "bars")
     names = [words("a name in values", name, _NAME_LIMIT) for name in values]
-    found = [number(f"values[{name!r}]", value) for name, value in zip(names, values.values(), strict=True)]
+    found = [
+        number(f"values[{name!r}]", value)
+        for name, value in zip(names, values.values(), strict=True)
+    ]
     unit = words("unit", unit, _UNIT_LIMIT)
-    return checked(BarsShown(title=words("title", title, _NAME_LIMIT), names=names, values=found, unit=unit))
+    return checked(
+        BarsShown(title=words("title", title, _NAME_LIMIT), names=names, values=found, unit=unit)
+    )
 
 
 def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) -> TableShown:
     """Return the record of a table; its rows are as long as each other, and as the head if there is one."""
     if not _is_row(rows) or not all(map(_is_row, rows)):
-        raise TypeError(f"rows takes a list of rows, each a list of texts and numbers, not {told(rows)}")
+        raise TypeError(
+            f"rows takes a list of rows, each a list of texts and numbers, not {told(rows)}"
+        )
     _refuse_many("rows", len(rows), _MOST_ROWS, "rows")
     if not _is_row(head):
         raise TypeError(f"head takes a list of texts, not {told(head)}")
@@ -85,23 +92,33 @@ class Lanes:
         self._spans: Counter[str] = Counter()  # by arm
         self._lanes: dict[str, dict[str, None]] = {}
 
-    def span_shown(self, lane: str, began: Any, ended: Any, name: str, arm: str, unit: str) -> SpanShown:
+    def span_shown(
+        self, lane: str, began: Any, ended: Any, name: str, arm: str, unit: str
+    ) -> SpanShown:
         """Return the record of a span."""
         lane, name = words("lane", lane, _NAME_LIMIT), words("name", name, _NAME_LIMIT)
         start, end = (_finite(*given) for given in (("began", began), ("ended", ended)))
         if end < start:
-            raise ValueError(f"ended takes a number of at least began, which is {told(start)}, not {told(end)}")
+            raise ValueError(
+                f"ended takes a number of at least began, which is {told(start)}, not {told(end)}"
+            )
         unit = words("unit", unit, _UNIT_LIMIT)
-        record = checked(SpanShown(lane=lane, began=start, ended=end, name=name, arm=arm, unit=unit))
+        record = checked(
+            SpanShown(lane=lane, began=start, ended=end, name=name, arm=arm, unit=unit)
+        )
         self._count(arm, lane)
         return record
 
     def _count(self, arm: str, lane: str) -> None:
         lanes = self._lanes.setdefault(arm, {})
         if lane not in lanes and len(lanes) >= _MOST_LANES:
-            raise ValueError(f"a picture has at most {_MOST_LANES} lanes; show fewer lanes, or give some of them another arm")
+            raise ValueError(
+                f"a picture has at most {_MOST_LANES} lanes; show fewer lanes, or give some of them another arm"
+            )
         if self._spans[arm] >= SPAN_LIMIT:
-            raise ValueError(f"a picture has at most {SPAN_LIMIT} spans; show fewer spans, or give some of them another arm")
+            raise ValueError(
+                f"a picture has at most {SPAN_LIMIT} spans; show fewer spans, or give some of them another arm"
+            )
         lanes[lane] = None
         self._spans[arm] += 1
 
@@ -201,15 +218,25 @@ def _array(cells: Any) -> torch.Tensor:
 def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSaved]:
     """Write a new file into a folder; return where it is and the record of it."""
     name = words("name", name)
-    if not name or name != Path(name).name or name.startswith(".") or "\0" in name or len(os.fsencode(name)) > 255:
+    if (
+        not name
+        or name != Path(name).name
+        or name.startswith(".")
+        or "\0" in name
+        or len(os.fsencode(name)) > 255
+    ):
         raise ValueError(f"name takes a plain file name, not {told(name)}")
     content = _content(data)
     digest = hashlib.sha256(content).hexdigest()
     record = checked(ArtifactSaved(name=name, bytes_total=len(content), sha256=digest))
     try:
-        descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(
+            folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
+        )
     except FileExistsError as problem:
-        raise ValueError(f"the artifact {told(name)} exists already; choose another name") from problem
+        raise ValueError(
+            f"the artifact {told(name)} exists already; choose another name"
+        ) from problem
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return folder / name, record

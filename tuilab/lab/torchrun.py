@@ -23,7 +23,9 @@ def main() -> None:
     try:
         torchrun(sys.argv[1:])
     except ChildFailedError as problem:
-        failures = [Ended(rank, one.exitcode, one.timestamp) for rank, one in problem.failures.items()]
+        failures = [
+            Ended(rank, one.exitcode, one.timestamp) for rank, one in problem.failures.items()
+        ]
         if lost := lost_of(failures):
             failed_ns = _LAST_NS if lost.may_follow else 0
             messages.send(line, Farewell(error=lost.words, rank=TORCHRUN, failed_ns=failed_ns))

@@ -35,7 +35,10 @@ from tuilab.runs.store import cannot_write
 from tuilab.storage.files import set_apart
 from tuilab.text.display import plural
 
-_PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # variables: one of CUDA's is in the process
+_PROFILERS = (
+    "NSYS_PROFILING_SESSION_ID",
+    "CUDA_INJECTION64_PATH",
+)  # variables: one of CUDA's is in the process
 _ORDERLY_EXIT_S = 50  # seconds
 _LONGEST_CODE = 64  # bits: Python does not tell a number of any length
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # in which the user, or an arm, says how many
@@ -68,7 +71,9 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
         _leave(line, Farewell(error=error, rank=order.rank), 1)
     os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     if order.place:
-        journal.append(events.RankPlaced(rank=order.rank, node=place.node, clock_error_ns=place.error_ns))
+        journal.append(
+            events.RankPlaced(rank=order.rank, node=place.node, clock_error_ns=place.error_ns)
+        )
     farewell, code = _run(order, run_dir, journal, line)
     journal.sync()
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
@@ -77,7 +82,9 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     if journal.lost:
         farewell, code = _farewell_of_loss(farewell, code, journal)
     if order.rank:  # what an arm returns is what rank 0 returns
-        farewell = Farewell(error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank)
+        farewell = Farewell(
+            error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank
+        )
     farewell.failed_ns = journal.now_ns() if order.place and farewell.error else 0
     _leave(line, farewell, code)
 
@@ -108,16 +115,24 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
     return message
 
 
-def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -> tuple[Farewell, int]:
+def _run(
+    order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine
+) -> tuple[Farewell, int]:
     from tuilab.errors import BoxLacks
 
     lab = None
     try:
         with ForksEnd(run_dir / "scenario.py"):
-            module = load_scenario(run_dir / "scenario.py", order.source_dir)  # first: it may set what torch reads on loading
+            module = load_scenario(
+                run_dir / "scenario.py", order.source_dir
+            )  # first: it may set what torch reads on loading
             from tuilab.lab.lab import Lab
 
-            begin(is_placed=order.arm is not None and bool(order.arm.prefix) and not has_ranks(order.arm.prefix))
+            begin(
+                is_placed=order.arm is not None
+                and bool(order.arm.prefix)
+                and not has_ranks(order.arm.prefix)
+            )
             lab = Lab(journal, run_dir, line, order, _take_device(module, order))
             value = _call(module, lab, order)
         lab.close()
@@ -125,7 +140,9 @@ def _run(order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine) -
     except BoxLacks as lack:
         needs = text_of(lack)[:_MESSAGE_LIMIT]
         journal.append(events.BoxLacked(needs=needs))
-        is_rank = order.arm is not None and has_ranks(order.arm.prefix)  # whose failure ends those that would wait for it
+        is_rank = order.arm is not None and has_ranks(
+            order.arm.prefix
+        )  # whose failure ends those that would wait for it
         return Farewell(error=needs) if order.arm else Farewell(lacks=needs), int(is_rank)
     except SystemExit as leaving:
         failed = describe(leaving, run_dir / "scenario.py", order.source_dir)
@@ -183,11 +200,15 @@ def _keep_account_of_memory(lab: Any, writer: str) -> None:
     from tuilab.lab.device.devices import memory_summary
 
     if text := memory_summary():
-        with contextlib.suppress(OSError, ValueError):  # no room on the disk either, or the scenario took the name
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # no room on the disk either, or the scenario took the name
             lab.artifact(f"cuda-memory-{writer}.txt", text)
 
 
-def farewell_of_exit(leaving: SystemExit, failed: events.ScenarioFailed, journal: Writer) -> tuple[Farewell, int]:
+def farewell_of_exit(
+    leaving: SystemExit, failed: events.ScenarioFailed, journal: Writer
+) -> tuple[Farewell, int]:
     """Return what an exit amounts to; `failed` is recorded where its class is one of the scenario's own, which is a failure."""
     code = exit_code_of(leaving)
     if code == 0:
@@ -203,7 +224,10 @@ def farewell_of_exit(leaving: SystemExit, failed: events.ScenarioFailed, journal
 
 def _farewell_of_loss(farewell: Farewell, code: int, journal: Writer) -> tuple[Farewell, int]:
     """Tell that records are missing, beside what failed before."""
-    error = farewell.error or f"{plural(journal.lost, 'record')} could not be written: {journal.trouble}"
+    error = (
+        farewell.error
+        or f"{plural(journal.lost, 'record')} could not be written: {journal.trouble}"
+    )
     return Farewell(error=error, lost=journal.lost), code or 5
 
 
@@ -256,7 +280,9 @@ def begin(*, is_placed: bool) -> None:
 def warm_up(modules: Iterable[str], *, is_timed: bool = True) -> None:
     """Load the lab and what the scenario will import; it cannot tell, because its own imports would do the same."""
     thresholds = gc.get_threshold()
-    gc.set_threshold(0)  # the collector would look through all that is being loaded, again and again, and find nothing
+    gc.set_threshold(
+        0
+    )  # the collector would look through all that is being loaded, again and again, and find nothing
     for module in ["tuilab.lab.lab", *modules]:
         importlib.import_module(module)
     if is_timed:

@@ -29,5 +29,13 @@ def gather(questions: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
 def reason_of(problem: Exception, limit: int) -> str:
     """Return why a fact is not known, in at most `limit` characters."""
     if isinstance(problem, OSError) and problem.strerror:
-        return show(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror, limit)
-    return show(problem if isinstance(problem, NotKnown | TuilabError) else f"{type(problem).__name__}: {problem}", limit)
+        return show(
+            f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror,
+            limit,
+        )
+    return show(
+        problem
+        if isinstance(problem, NotKnown | TuilabError)
+        else f"{type(problem).__name__}: {problem}",
+        limit,
+    )

@@ -52,7 +52,9 @@ def parse_cpu_list(text: str) -> list[int]:
 
 def _model(root: Path) -> str:
     lines = (root / "proc/cpuinfo").read_text(errors="replace").splitlines()
-    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    fields = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+    }
     for key in ("model name", "Model", "Hardware", "cpu"):  # x86, Raspberry Pi, older ARM, POWER
         if fields.get(key):
             return show(fields[key], 200)
@@ -96,7 +98,9 @@ def _quota_cores(cgroup: Path) -> float | None:
     if (cgroup / "cpu.max").exists():  # v2
         quota, period = (cgroup / "cpu.max").read_text().split()
     elif (cgroup / "cpu.cfs_quota_us").exists():  # v1
-        quota, period = ((cgroup / f"cpu.cfs_{word}_us").read_text().strip() for word in ("quota", "period"))
+        quota, period = (
+            (cgroup / f"cpu.cfs_{word}_us").read_text().strip() for word in ("quota", "period")
+        )
     else:
         return None
     return None if quota in ("max", "-1") else int(quota) / int(period)
@@ -115,14 +119,19 @@ def _available_bytes(root: Path) -> int:
     free = int(psutil.virtual_memory().available)
     with suppress(OSError, ValueError):
         for folder in _cgroups(root, "memory"):
-            if (limit := _limit_bytes(folder)) is not None and (used := _used_bytes(folder)) is not None:
+            if (limit := _limit_bytes(folder)) is not None and (
+                used := _used_bytes(folder)
+            ) is not None:
                 free = min(free, max(limit - used, 0))
     return free
 
 
 def _used_bytes(cgroup: Path) -> int | None:
     """Return what a cgroup uses, without the pages of files that the kernel would give back."""
-    for name, cached in (("memory.current", "inactive_file"), ("memory.usage_in_bytes", "total_inactive_file")):  # v2, v1
+    for name, cached in (
+        ("memory.current", "inactive_file"),
+        ("memory.usage_in_bytes", "total_inactive_file"),
+    ):  # v2, v1
         if (cgroup / name).exists():
             words = (cgroup / "memory.stat").read_text().split()
             counts = dict(zip(words[::2], words[1::2], strict=False))
@@ -137,7 +146,9 @@ def _cgroups(root: Path, controller: str) -> Iterator[Path]:
         if names and controller not in names.split(","):
             continue
         for mounted, point in _mounts(root, controller if names else ""):
-            is_inside = path.startswith(mounted) and ".." not in path  # not so where a container hides what is above
+            is_inside = (
+                path.startswith(mounted) and ".." not in path
+            )  # not so where a container hides what is above
             folder = point / path[len(mounted) :].lstrip("/") if is_inside else point
             yield folder
             yield from (above for above in folder.parents if above.is_relative_to(point))
@@ -148,6 +159,10 @@ def _mounts(root: Path, controller: str) -> Iterator[tuple[str, Path]]:
     for line in (root / "proc/self/mountinfo").read_text().splitlines():
         mount, _, kind = line.partition(" - ")
         system, _, options = kind.split(" ", 2)
-        if (system == "cgroup2") if not controller else (system == "cgroup" and controller in options.split(",")):
+        if (
+            (system == "cgroup2")
+            if not controller
+            else (system == "cgroup" and controller in options.split(","))
+        ):
             fields = mount.split()
             yield fields[3], root / fields[4].lstrip("/")

@@ -50,7 +50,9 @@ def torch_facts(torch: Any) -> dict[str, Any]:
             "cudnn": lambda: _cudnn(torch),
             "threads": lambda: torch.get_num_threads(),
             "interop_threads": lambda: torch.get_num_interop_threads(),
-            "parallel_info": lambda: [show(line, 200) for line in torch.__config__.parallel_info().splitlines()[:12]],
+            "parallel_info": lambda: [
+                show(line, 200) for line in torch.__config__.parallel_info().splitlines()[:12]
+            ],
             "cpu_capability": lambda: torch.backends.cpu.get_cpu_capability(),
             "has_avx512_bf16": lambda: bool(torch.cpu._is_avx512_bf16_supported()),
             "has_amx_tile": lambda: bool(torch.cpu._is_amx_tile_supported()),
@@ -93,24 +95,41 @@ def _checkout(folder: Path) -> dict[str, Any]:
 
 def _is_dirty(folder: Path) -> bool:
     """Say whether tracked files differ from the commit; not asked of a repository that would run its own commands."""
-    scopes = _git(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.", may_fail=True)
+    scopes = _git(
+        folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.", may_fail=True
+    )
     if any(line.startswith(("local", "worktree")) for line in scopes.splitlines()):
-        raise NotKnown("not looked: the repository has filters of its own, and looking would run them")
-    return bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"))
+        raise NotKnown(
+            "not looked: the repository has filters of its own, and looking would run them"
+        )
+    return bool(
+        _git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    )
 
 
 def _git(folder: Path, *words: str, may_fail: bool = False) -> str:
     """Return what git says of `folder`."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _GIT_ENVIRONMENT
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+    } | _GIT_ENVIRONMENT
     command = [*_GIT, "-C", os.fspath(folder), *words]
     try:
-        ran = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_PATIENCE_S)
+        ran = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_GIT_PATIENCE_S,
+        )
     except FileNotFoundError as problem:
         raise NotKnown("git is not installed") from problem
     except subprocess.TimeoutExpired as problem:
         raise NotKnown(f"git did not answer in {_GIT_PATIENCE_S:g} s") from problem
     if ran.returncode and not may_fail:
-        raise NotKnown(ran.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ") or "git failed")
+        raise NotKnown(
+            ran.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ")
+            or "git failed"
+        )
     return ran.stdout.decode(errors="replace")
 
 
@@ -121,7 +140,9 @@ def _torch_build(torch: Any) -> str:
 
 
 def _cudnn(torch: Any) -> int:
-    cudnn = getattr(torch._C, "_cudnn", None)  # torch.backends.cudnn.version() makes a context on every GPU to compare them
+    cudnn = getattr(
+        torch._C, "_cudnn", None
+    )  # torch.backends.cudnn.version() makes a context on every GPU to compare them
     if cudnn is None:
         raise NotKnown("not in this build of torch")
     return int(cudnn.getVersionInt())

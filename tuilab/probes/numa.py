@@ -13,7 +13,9 @@ def numa_facts(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def _nodes(root: Path) -> dict[str, dict[str, Any]]:
-    folders = sorted((root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
+    folders = sorted(
+        (root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:])
+    )
     if not folders:
         raise NotKnown("this kernel reports no nodes")
     return {folder.name[4:]: _node(folder) for folder in folders}

@@ -12,7 +12,9 @@ def check(wanted: str) -> None:
     mapped = mapped_files(Path("/proc/self/maps").read_text(errors="surrogateescape"))
     for name in re.split("[: ]+", wanted):
         if name and "$" not in name and not _is_mapped(name, mapped):
-            raise BoxLacks(f"LD_PRELOAD names {name}, which was not loaded: the file is missing, or not for this machine")
+            raise BoxLacks(
+                f"LD_PRELOAD names {name}, which was not loaded: the file is missing, or not for this machine"
+            )
 
 
 def mapped_files(maps: str) -> set[str]:
@@ -25,4 +27,6 @@ def _is_mapped(name: str, mapped: set[str]) -> bool:
     """Say whether a library is mapped: one with a folder by where it is, one without by what the linker's folders call it."""
     if "/" in name:
         return os.path.realpath(name) in mapped
-    return any(os.path.realpath(os.path.join(os.path.dirname(path), name)) == path for path in mapped)
+    return any(
+        os.path.realpath(os.path.join(os.path.dirname(path), name)) == path for path in mapped
+    )

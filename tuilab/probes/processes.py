@@ -59,12 +59,28 @@ def why_hidden(root: Path = Path("/")) -> str:
     if os.geteuid() == 0:
         return ""
     try:
-        mounts = [line.split() for line in (root / "proc/self/mounts").read_text(errors="replace").splitlines()]
+        mounts = [
+            line.split()
+            for line in (root / "proc/self/mounts").read_text(errors="replace").splitlines()
+        ]
     except OSError:
         return ""
-    options = [option for fields in mounts if fields[1:3] == ["/proc", "proc"] for option in fields[3].split(",")]
-    found = [value for name, _, value in (option.partition("=") for option in options) if name == "hidepid"]
-    return f"processes of other users are hidden (hidepid={show(found[-1], 20)})" if found and found[-1] not in _OPEN else ""
+    options = [
+        option
+        for fields in mounts
+        if fields[1:3] == ["/proc", "proc"]
+        for option in fields[3].split(",")
+    ]
+    found = [
+        value
+        for name, _, value in (option.partition("=") for option in options)
+        if name == "hidepid"
+    ]
+    return (
+        f"processes of other users are hidden (hidepid={show(found[-1], 20)})"
+        if found and found[-1] not in _OPEN
+        else ""
+    )
 
 
 class Busy:
@@ -83,10 +99,20 @@ class Busy:
         self._before = {(pid, stat.start_ticks): stat.cpu_ticks for pid, stat in found}
         if is_first or passed_s <= 0:
             return None
-        since = ((pid, stat, stat.cpu_ticks - before.get((pid, stat.start_ticks), stat.cpu_ticks)) for pid, stat in found)
-        busy = [(ticks / _TICKS_PER_S / passed_s, pid, stat) for pid, stat, ticks in since if ticks > 0 and pid not in ours]
+        since = (
+            (pid, stat, stat.cpu_ticks - before.get((pid, stat.start_ticks), stat.cpu_ticks))
+            for pid, stat in found
+        )
+        busy = [
+            (ticks / _TICKS_PER_S / passed_s, pid, stat)
+            for pid, stat, ticks in since
+            if ticks > 0 and pid not in ours
+        ]
         busiest = sorted((one for one in busy if one[0] >= _LEAST_CORES), reverse=True)[:_MOST]
-        return [_process(pid, stat, self._root)._replace(cores=cores, rss_bytes=stat.rss_bytes) for cores, pid, stat in busiest]
+        return [
+            _process(pid, stat, self._root)._replace(cores=cores, rss_bytes=stat.rss_bytes)
+            for cores, pid, stat in busiest
+        ]
 
     def _pids(self) -> list[int]:
         try:
@@ -112,7 +138,9 @@ def _stat(pid: int, root: Path) -> _Stat:
     before, _, after = data.rpartition(b") ")  # the name may hold anything, brackets too
     fields = after.split()
     name = before.partition(b" (")[2].decode(errors="replace")
-    return _Stat(name, int(fields[19]), int(fields[11]) + int(fields[12]), int(fields[21]) * _PAGE_BYTES)
+    return _Stat(
+        name, int(fields[19]), int(fields[11]) + int(fields[12]), int(fields[21]) * _PAGE_BYTES
+    )
 
 
 def _command(pid: int, root: Path) -> str:

@@ -5,7 +5,12 @@ import importlib.util
 import os
 import re
 
-_PROCESSOR_KEYS = ("model name", "Model", "Hardware", "cpu")  # of /proc/cpuinfo; the first that is there counts
+_PROCESSOR_KEYS = (
+    "model name",
+    "Model",
+    "Hardware",
+    "cpu",
+)  # of /proc/cpuinfo; the first that is there counts
 _LIMIT = 1_000_000  # characters of a file
 
 
@@ -17,7 +22,10 @@ def box_facts() -> dict[str, str]:
         version = _read(os.path.join(os.path.dirname(spec.origin), "version.py"))
     processor = _read("/proc/cpuinfo")
     processor_names = [_find(rf"^{key}\s*:(.*)", processor) for key in _PROCESSOR_KEYS]
-    gpus = [_find(r"^Model:(.*)", _read(path)) for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information"))]
+    gpus = [
+        _find(r"^Model:(.*)", _read(path))
+        for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information"))
+    ]
     return {
         "host": os.uname().nodename,
         "cores": str(len(os.sched_getaffinity(0))),

@@ -59,12 +59,16 @@ class Tree:
         percent = _percent(cpu_s - self._cpu_s, now - self._read_at)
         if not math.isnan(cpu_s):  # else the next reading spans two periods
             self._cpu_s, self._read_at = cpu_s, now
-        living = {pid: stat for pid, stat in stats.items() if stat.is_alive and stat.session != self._top}
+        living = {
+            pid: stat for pid, stat in stats.items() if stat.is_alive and stat.session != self._top
+        }
         working = {pid: stat for pid, stat in living.items() if not stat.is_waiting}
         return Usage(
             list(working),
             sum(stat.threads for stat in working.values()),
-            percent if working or not percent else math.nan,  # else it is of what only helped the run
+            percent
+            if working or not percent
+            else math.nan,  # else it is of what only helped the run
             sum(stat.rss_bytes for stat in working.values()),
             self._uss(working),
             sum(stat.rss_bytes for stat in living.values() if stat.is_waiting),
@@ -78,10 +82,14 @@ class Tree:
         """
         for _ in range(5):
             top, ourselves = _stat(self._top), {os.getpid(), *presence.descendants(os.getpid())}
-            read = {pid: _stat(pid) for pid in presence.descendants(self._top) if pid not in ourselves}
+            read = {
+                pid: _stat(pid) for pid in presence.descendants(self._top) if pid not in ourselves
+            }
             stats = {pid: stat for pid, stat in read.items() if stat is not None}
             if len(stats) == len(read) and top is not None:
-                return stats, top.waited_cpu_s + sum(stat.cpu_s + stat.waited_cpu_s for stat in stats.values())
+                return stats, top.waited_cpu_s + sum(
+                    stat.cpu_s + stat.waited_cpu_s for stat in stats.values()
+                )
         return stats, math.nan
 
     def _uss(self, pids: Collection[int]) -> int | None:
@@ -104,7 +112,9 @@ def _now() -> float:
 
 def _percent(cpu_s: float, wall_s: float) -> float:
     """Return the share of a core; nan when it is impossible, as after a child whose parent did not wait for it."""
-    possible_s = (wall_s + 0.1) * (os.cpu_count() or 1)  # CPU time is counted in ticks, and a little late
+    possible_s = (wall_s + 0.1) * (
+        os.cpu_count() or 1
+    )  # CPU time is counted in ticks, and a little late
     return 100 * cpu_s / wall_s if 0 <= cpu_s <= possible_s and wall_s > 0 else math.nan
 
 
@@ -113,13 +123,17 @@ def _stat(pid: int) -> _Stat | None:
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
         try:
-            before, _, after = os.read(file, 4096).rpartition(b") ")  # the name may hold anything, brackets too
+            before, _, after = os.read(file, 4096).rpartition(
+                b") "
+            )  # the name may hold anything, brackets too
         finally:
             os.close(file)
     except OSError:
         return None
     fields = after.split()
-    user, system, waited_user, waited_system = (int(field) / _TICKS_PER_S for field in fields[11:15])
+    user, system, waited_user, waited_system = (
+        int(field) / _TICKS_PER_S for field in fields[11:15]
+    )
     is_alive = fields[0] not in (b"Z", b"X")
     is_waiting = before == f"{pid} ({WAITING}".encode()
     return _Stat(

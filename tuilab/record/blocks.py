@@ -19,7 +19,9 @@ def first_counted(blocks: Iterable[Block]) -> list[Block]:
     The second one ran warm, right after the first, against a block of the other arm that did not, and takes an arm's own
     waiting away: it says nothing.
     """
-    return list({block.round: block for block in reversed([*blocks]) if not block.is_warmup}.values())[::-1]
+    return list(
+        {block.round: block for block in reversed([*blocks]) if not block.is_warmup}.values()
+    )[::-1]
 
 
 def tick_ns(times_ns: Iterable[int]) -> int:
@@ -36,7 +38,11 @@ def tick_ns(times_ns: Iterable[int]) -> int:
 def in_order(summary: RunSummary) -> dict[tuple[str, str], list[Block]]:
     """Return the blocks by worker and arm, in the order that the scenario has them in: they take turns in another one."""
     named = [(writer, arm) for writer, race in summary.races for arm in race.arms]
-    return {key: summary.blocks[key] for key in dict.fromkeys([*named, *summary.blocks]) if key in summary.blocks}
+    return {
+        key: summary.blocks[key]
+        for key in dict.fromkeys([*named, *summary.blocks])
+        if key in summary.blocks
+    }
 
 
 def has_times(summary: RunSummary) -> bool:
@@ -65,7 +71,9 @@ def measure_of(summary: RunSummary) -> Measure:
 
 def is_on_cpu(summary: RunSummary) -> bool:
     """Say whether a verdict of a run rests on CPU times."""
-    return any(claim.verdict and claim.verdict.measure == "cpu" for claim in summary.claims.values())
+    return any(
+        claim.verdict and claim.verdict.measure == "cpu" for claim in summary.claims.values()
+    )
 
 
 def scale_of(unit: str) -> float:
@@ -107,6 +115,10 @@ def noise_of(claim: Claim, summary: RunSummary) -> NoiseFloor | None:
     declared, reached = claim.declared, claim.verdict
     if declared is None or reached is None or reached.noise_floor is None:
         return None
-    raced = (race for _, race in summary.races if declared.over in race.arms and declared.under in race.arms)
+    raced = (
+        race
+        for _, race in summary.races
+        if declared.over in race.arms and declared.under in race.arms
+    )
     first, *others = dict.fromkeys(race.base for race in raced) or [""]
     return NoiseFloor(reached.noise_floor, first, tuple(others))

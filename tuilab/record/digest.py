@@ -30,7 +30,9 @@ def digest_of(run_dir: Path, state: str) -> str:
 
 def _digest(journal: Path) -> str:
     found = hashlib.sha256()
-    for name in sorted(os.fsencode(name) for name in os.listdir(journal) if name.endswith(".jsonl")):
+    for name in sorted(
+        os.fsencode(name) for name in os.listdir(journal) if name.endswith(".jsonl")
+    ):
         with open(open_regular(journal / os.fsdecode(name)), "rb") as stream:
             if os.fstat(stream.fileno()).st_size > _LIMIT:
                 raise OSError(errno.EFBIG, f"{os.fsdecode(name)} is too large to be one of ours")

@@ -15,8 +15,16 @@ from tuilab.text.display import clip
 
 LINE_LIMIT = 64 * 1024
 _BODY_LIMIT = LINE_LIMIT - 10  # beside the checksum, a space and the line feed
-_CUTS = ((4000, 400), (1000, 100), (100, 20))  # characters of a text and entries of a list that are kept, from try to try
-_ARGUMENTS = {"s": "step", "a": "arm", "v": "the names and values together"}  # what the short keys of the hot record stand for
+_CUTS = (
+    (4000, 400),
+    (1000, 100),
+    (100, 20),
+)  # characters of a text and entries of a list that are kept, from try to try
+_ARGUMENTS = {
+    "s": "step",
+    "a": "arm",
+    "v": "the names and values together",
+}  # what the short keys of the hot record stand for
 
 _encode_json = msgspec.json.Encoder().encode
 
@@ -59,9 +67,13 @@ def refusal(event: Event) -> ValueError:
         try:
             sizes[name] = len(_encode_json(spell_out(value)))
         except UnicodeEncodeError:
-            return ValueError(f"{name}: half a character (a lone surrogate) cannot be recorded, as in {ascii(value)[:60]}")
+            return ValueError(
+                f"{name}: half a character (a lone surrogate) cannot be recorded, as in {ascii(value)[:60]}"
+            )
     longest = max(sizes, key=lambda name: sizes[name])
-    return ValueError(f"{longest}: too long, {sizes[longest]} bytes; a record holds {LINE_LIMIT} bytes at most")
+    return ValueError(
+        f"{longest}: too long, {sizes[longest]} bytes; a record holds {LINE_LIMIT} bytes at most"
+    )
 
 
 def spell_out(value: Any) -> Any:
@@ -101,7 +113,11 @@ def _cut(value: Any, characters: int, entries: int) -> Any:
         more = [f"… {len(value) - len(kept)} more"] if len(kept) < len(value) else []
         return [_cut(part, characters, entries) for part in kept] + more
     if isinstance(value, dict):
-        keys = list(value)[: entries if all(isinstance(part, str) for part in value.values()) else None]
+        keys = list(value)[
+            : entries if all(isinstance(part, str) for part in value.values()) else None
+        ]
         rest = {"…": f"{len(value) - len(keys)} more"} if len(keys) < len(value) else {}
-        return {_cut(key, characters, entries): _cut(value[key], characters, entries) for key in keys} | rest
+        return {
+            _cut(key, characters, entries): _cut(value[key], characters, entries) for key in keys
+        } | rest
     return value

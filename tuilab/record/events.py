@@ -65,7 +65,9 @@ class Sweep(msgspec.Struct, frozen=True, omit_defaults=True):
     point: dict[str, Scalar]  # that this run is
     argv: list[str] = []  # the command line that makes the sweep
     folder: str = ""  # that it was given in
-    front: Identity | None = None  # who begins one point after another; nobody, where all were queued at once
+    front: Identity | None = (
+        None  # who begins one point after another; nobody, where all were queued at once
+    )
 
 
 class RunStarted(Event):
@@ -85,18 +87,24 @@ class RunStarted(Event):
     repeats: Count = 1
     looks: list[Count] = []  # numbers of repeats at which the verdicts may end the run
     rule: str = ""  # by which its claims are judged
-    luck: float | None = None  # of one process on this box, as `calibrate` measured it: a standard deviation of log ratios
+    luck: float | None = (
+        None  # of one process on this box, as `calibrate` measured it: a standard deviation of log ratios
+    )
     budget_s: float | None = None
     quick: bool = False
     timeout_s: float | None = None
-    prediction: float | None = None  # what the user expected the answer to the lesson's question to be
+    prediction: float | None = (
+        None  # what the user expected the answer to the lesson's question to be
+    )
     argv: list[str] = []
     command: list[str] = []  # of the user's, which was run instead of a scenario
     folder: str = ""  # that the command ran in
     sweep: Sweep | None = None
     retry_of: str = ""  # the run that was lost with its node, and is tried again by this one
     node: str = ""  # of a cluster, that it was carried out on
-    nodes: list[str] = []  # that its ranks are divided over, if they are not all on one; the run itself is on the first
+    nodes: list[
+        str
+    ] = []  # that its ranks are divided over, if they are not all on one; the run itself is on the first
 
 
 class RunDescribed(Event):
@@ -143,7 +151,9 @@ class WorkerExited(Event):
     reason: str = ""
     fault: str = ""  # where it was when it crashed
     lost: Count = 0  # records that it could not write, as it said itself
-    rss_peak_bytes: Count | None = None  # of the largest of its processes, by the kernel; samples are of moments
+    rss_peak_bytes: Count | None = (
+        None  # of the largest of its processes, by the kernel; samples are of moments
+    )
 
 
 class OutputCaptured(Event):
@@ -151,7 +161,9 @@ class OutputCaptured(Event):
     bytes_total: Count
     bytes_head: Count
     bytes_tail: Count
-    secrets: list[tuple[Count, Count]] = []  # from where to where values of secret variables stand: characters of the file
+    secrets: list[
+        tuple[Count, Count]
+    ] = []  # from where to where values of secret variables stand: characters of the file
 
 
 class StopRequested(Event):
@@ -204,8 +216,12 @@ class Logged(Event, gc=False):
     s: Whole
     v: dict[str, float]
     a: str = ""  # arm
-    at: Count = 0  # when it was logged, if it was written later because its values were still on a GPU
-    x: float | None = None  # where it stands on the axis, if that is no whole number; `s` counts such points then
+    at: Count = (
+        0  # when it was logged, if it was written later because its values were still on a GPU
+    )
+    x: float | None = (
+        None  # where it stands on the axis, if that is no whole number; `s` counts such points then
+    )
 
     @property
     def logged_at(self) -> int:
@@ -246,9 +262,15 @@ class Measured(msgspec.Struct, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Refuse a record that says two things."""
-        if self.exact and repr(plain_value.flat(plain_value.read(self.exact))) != repr((self.numbers, self.words)):
+        if self.exact and repr(plain_value.flat(plain_value.read(self.exact))) != repr(
+            (self.numbers, self.words)
+        ):
             raise ValueError("the numbers and words are not those of the exact value")
-        if self.shape and (math.prod(self.shape) != len(self.numbers) or not 1 < len(self.shape) <= DEEPEST or self.exact):
+        if self.shape and (
+            math.prod(self.shape) != len(self.numbers)
+            or not 1 < len(self.shape) <= DEEPEST
+            or self.exact
+        ):
             raise ValueError("the shape is not that of the numbers")
 
     @classmethod
@@ -418,7 +440,9 @@ class GpuHeld(Event):
     uuid: str  # torch's name of it, which ends NVML's
     allocated_bytes: Count  # given out to tensors
     reserved_bytes: Count  # taken from the GPU
-    allocated_peak_bytes: Count = 0  # given out at most since the process began, or since the scenario forgot what was before
+    allocated_peak_bytes: Count = (
+        0  # given out at most since the process began, or since the scenario forgot what was before
+    )
 
 
 class ArmFinished(Event):
@@ -438,10 +462,14 @@ class RaceStarted(Event):
     base: str = ""  # the arm that the controls use
     delay: Share = 0.0  # of the control with a known delay, as a share of a step
     seed: int | None = None  # of the order in which the arms take turns; None: it rotated
-    has_instances: bool = False  # the controls are instances of their own, not the arm itself once more
+    has_instances: bool = (
+        False  # the controls are instances of their own, not the arm itself once more
+    )
     uuid: str = ""  # torch's name of the GPU that it runs on, which ends NVML's
     device_index: Count | None = None  # of that GPU, as CUDA counts
-    luck: float | None = None  # of one process on that GPU, as `calibrate` measured it there; where one process is to judge
+    luck: float | None = (
+        None  # of one process on that GPU, as `calibrate` measured it there; where one process is to judge
+    )
     measure: str = ""  # what is told of each arm instead of the time of a call
     unit: Literal["", "bytes"] = ""  # of that: its blocks count bytes, or billionths
     guard: str = ""  # the curve that tells whether the arms learn the same, where they have to
@@ -469,20 +497,34 @@ class BlockTimed(Event):
     is_disturbed: bool = False  # by the sensors alone
     is_rerun: bool = False  # of versions that ran a disturbed block again at once
     switches: int = 0  # involuntary context switches
-    thread_ns: Count | None = None  # CPU time of the thread that made the calls; cpu_ns is that of the whole process
-    waits: int | None = None  # times that this thread gave its core away by itself: for a lock, a disk, a sleep
+    thread_ns: Count | None = (
+        None  # CPU time of the thread that made the calls; cpu_ns is that of the whole process
+    )
+    waits: int | None = (
+        None  # times that this thread gave its core away by itself: for a lock, a disk, a sleep
+    )
     pressure_us: int | None = None  # in which some process of the box waited for a core
-    run_delay_ns: int | None = None  # in which the thread that made the calls wanted a core and had none
-    others_share: float | None = None  # of the usable cores, used by other processes; asked only after a long delay
+    run_delay_ns: int | None = (
+        None  # in which the thread that made the calls wanted a core and had none
+    )
+    others_share: float | None = (
+        None  # of the usable cores, used by other processes; asked only after a long delay
+    )
     steal_ticks: int | None = None  # that the hypervisor took, of all cores
     core_steal_ticks: int | None = None  # of the core that the thread ran on
     throttled: int | None = None  # periods in which the cgroup's quota was used up
     records: int = 0  # written while the time ran
-    stream_ns: Count | None = None  # between the first and the last mark in the current stream of the GPU
-    submitted_ns: Count | None = None  # until the last call had returned: what it took to tell the GPU
+    stream_ns: Count | None = (
+        None  # between the first and the last mark in the current stream of the GPU
+    )
+    submitted_ns: Count | None = (
+        None  # until the last call had returned: what it took to tell the GPU
+    )
     # of a command, of which a block is the mean of the steady steps of one process; cpu_ns then counts its helpers, too
     steps: Count | None = None  # whose CPU time was read
-    disturbed_steps: Count | None = None  # of these: whose thread was kept from a core for more than a tenth of the time
+    disturbed_steps: Count | None = (
+        None  # of these: whose thread was kept from a core for more than a tenth of the time
+    )
     waited_ns: Count | None = None  # of a step: in which its thread wanted no core
     helped_by: str = ""  # other processes that take part in a step
 
@@ -492,9 +534,15 @@ class RaceFinished(Event):
     is_same: bool | None = None  # did the arms compute the same thing; None: not asked
     difference: str = ""
     record_ns: int = 0  # what writing a record cost, to judge the observer
-    is_settled: bool | None = None  # had the times stopped drifting before the first round that counts; None: not known
-    gpu_ns: dict[str, Count] = {}  # that the GPU works at a call of each arm at most: told ahead, before the race and after it
-    learned: dict[str, list[float]] = {}  # of arms that are commands: the first values of the curve that guards them
+    is_settled: bool | None = (
+        None  # had the times stopped drifting before the first round that counts; None: not known
+    )
+    gpu_ns: dict[
+        str, Count
+    ] = {}  # that the GPU works at a call of each arm at most: told ahead, before the race and after it
+    learned: dict[
+        str, list[float]
+    ] = {}  # of arms that are commands: the first values of the curve that guards them
     dtypes: dict[str, str] = {}  # and the coarsest that each computes in, where that was seen
     accounts: dict[
         str, dict[str, float]
@@ -545,9 +593,13 @@ class Sampled(Event):
     cpu_percent: float
     rss_bytes: Count
     uss_bytes: Count | None = None
-    waiting_bytes: Count = 0  # resident, of processes that wait for their repeat and count for nothing else here
+    waiting_bytes: Count = (
+        0  # resident, of processes that wait for their repeat and count for nothing else here
+    )
     gpus: dict[str, dict[str, float]] = {}  # uuid -> metric -> value; what is unknown is left out
-    gpus_asked: dict[str, Count] = {}  # uuid -> when it was asked; a GPU may answer long before the sample is written
+    gpus_asked: dict[
+        str, Count
+    ] = {}  # uuid -> when it was asked; a GPU may answer long before the sample is written
 
 
 class GpuFound(Event):
@@ -612,8 +664,12 @@ class VerdictReached(AboutClaim):
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
-    noise_floor: float | None = None  # the end of the A/A interval that is farther from 1, as a ratio minus 1
-    smallest_effect: float | None = None  # that would have been seen four times in five, as a ratio minus 1
+    noise_floor: float | None = (
+        None  # the end of the A/A interval that is farther from 1, as a ratio minus 1
+    )
+    smallest_effect: float | None = (
+        None  # that would have been seen four times in five, as a ratio minus 1
+    )
     more_repeats: int | None = None
     units: int = 0
     unit: str = ""  # "repeats", or "rounds" of one process
@@ -668,4 +724,6 @@ def newer_words(started: "RunStarted | Unknown") -> str:
     """Return by which newer tuilab a run was recorded, and what to do about it."""
     fields = started.fields if isinstance(started, Unknown) else msgspec.structs.asdict(started)
     which = f"{show(fields.get('tuilab', 'n/a'), 40)}, in format {show(fields['format'], 20)}"
-    return f"was recorded by a newer tuilab ({which}); upgrade this one, which reads format {FORMAT}"
+    return (
+        f"was recorded by a newer tuilab ({which}); upgrade this one, which reads format {FORMAT}"
+    )

@@ -29,12 +29,26 @@ Clean = Callable[[Any], Any]  # of plain data
 
 _NAMES_KEPT = 4096  # of curves, arms and units; a script that makes up new ones all the time is looked at again
 _STRUCTURE = frozenset(  # fields that say what a record is about: no free text, and a part of them is no name of anything
-    {"k", "run", "scenario", "topic", "source_sha256", "supervisor", "tuilab", "writer", "key", "claim_keys", "rule"}
+    {
+        "k",
+        "run",
+        "scenario",
+        "topic",
+        "source_sha256",
+        "supervisor",
+        "tuilab",
+        "writer",
+        "key",
+        "claim_keys",
+        "rule",
+    }
     | {"retry_of", "sha256", "uuid", "host", "cells"}
 )
 
 
-def cleaner(params: Mapping[str, Any], secrets: Sequence[str], words: Sequence[str] = ()) -> Clean | None:
+def cleaner(
+    params: Mapping[str, Any], secrets: Sequence[str], words: Sequence[str] = ()
+) -> Clean | None:
     """Return what takes the values of secret parameters, and the secrets in a command's words, out of plain data, if any."""
     if not (secrets or words):
         return None
@@ -54,13 +68,17 @@ class Hiding:
         """Hide what `values` takes out, too."""
         self._values = values
         self._plain_names = {""}  # names without a secret in them
-        self._curves: dict[str, str] = {}  # what the names of curves with a secret in them are recorded as
+        self._curves: dict[
+            str, str
+        ] = {}  # what the names of curves with a secret in them are recorded as
 
     def __call__(self, event: Event) -> Event:
         """Return a record as it may be written: itself if there is no secret in it."""
         if type(event) is Logged:
             plain = self._plain_names
-            return event if plain.issuperset(event.v) and event.a in plain else self._hide_names(event)
+            return (
+                event if plain.issuperset(event.v) and event.a in plain else self._hide_names(event)
+            )
         if isinstance(event, ScenarioFailed):
             _without_secrets.cache_clear()  # the scenario may have set variables since, as from a file of secrets
         names = _names_of(event)
@@ -101,7 +119,10 @@ class Hiding:
 
     def _clean(self, plain: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a record without secrets."""
-        return {name: value if name in _STRUCTURE else self._walk(value) for name, value in plain.items()}
+        return {
+            name: value if name in _STRUCTURE else self._walk(value)
+            for name, value in plain.items()
+        }
 
     def _walk(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -120,7 +141,9 @@ class Hiding:
 @lru_cache(1)
 def _without_secrets() -> Callable[[str], str]:
     """Return what takes the values of secret variables, and the forms of tokens, out of a text."""
-    from tuilab.scrub import cleaner_of_texts  # `tuilab list` does without it, and reads records as well
+    from tuilab.scrub import (
+        cleaner_of_texts,
+    )  # `tuilab list` does without it, and reads records as well
 
     return cleaner_of_texts()
 
@@ -139,7 +162,9 @@ def _names_of(event: Event) -> tuple[str, ...]:
 def without(record: Any, clean: Clean) -> Any:
     """Return a record without what `clean` takes out: itself where that is nothing, a note where its parts no longer fit."""
     plain = msgspec.to_builtins(record)
-    cells = plain.pop("cells", None) if isinstance(record, ImageShown) else None  # base64, which looks like a secret
+    cells = (
+        plain.pop("cells", None) if isinstance(record, ImageShown) else None
+    )  # base64, which looks like a secret
     cleaned = clean(plain)
     if cleaned == plain:
         return record
@@ -149,7 +174,9 @@ def without(record: Any, clean: Clean) -> Any:
         return msgspec.convert(cleaned, type(record), strict=False)
     except msgspec.ValidationError:
         what = name_of(record).replace("_", " ")
-        return Unavailable(n=record.n, t=record.t, what=what, reason="it held a secret, which was taken out")
+        return Unavailable(
+            n=record.n, t=record.t, what=what, reason="it held a secret, which was taken out"
+        )
 
 
 def name_of(record: Any) -> str:

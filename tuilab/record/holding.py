@@ -18,5 +18,9 @@ def is_as_claimed(got: Value, op: Operator, want: Value, tolerance: float = 0.0)
     values, bounds = [*leaves(got)], [*leaves(want)]
     if not values or not all(map(is_number, values + bounds)):
         return False
-    low, high = {"between": bounds, "at_most": [-math.inf, *bounds], "at_least": [*bounds, math.inf]}[op]
+    low, high = {
+        "between": bounds,
+        "at_most": [-math.inf, *bounds],
+        "at_least": [*bounds, math.inf],
+    }[op]
     return all(low <= value <= high for value in values)  # type: ignore[operator]

@@ -28,7 +28,11 @@ class Watch:
     """
 
     def __init__(
-        self, run_dir: Path, filtered: Callable[[Item], Item | None] | None = None, *, may_be_folded: bool = False
+        self,
+        run_dir: Path,
+        filtered: Callable[[Item], Item | None] | None = None,
+        *,
+        may_be_folded: bool = False,
     ) -> None:
         self.run_dir = run_dir
         self._filtered = filtered
@@ -55,7 +59,9 @@ class Watch:
 
     def _take_folded(self) -> bool:
         """Take what was folded before, if nothing was read yet."""
-        found = folded.read(self.run_dir) if self._may_be_folded and not self.summary.records else None
+        found = (
+            folded.read(self.run_dir) if self._may_be_folded and not self.summary.records else None
+        )
         if found is None:
             return False
         summary, self._folded_bytes = found
@@ -74,12 +80,15 @@ class Watch:
         except OSError as problem:
             self.close()
             raise _unreadable(self.run_dir, problem) from problem
-        if newer := next((record for _, items in portion.streams for record in _newer(items)), None):
+        if newer := next(
+            (record for _, items in portion.streams for record in _newer(items)), None
+        ):
             self.close()
             raise UsageError(f"{show(self.run_dir.name)} {newer_words(newer)}")
         if self._filtered:
             portion.streams = [
-                (name, [one for one in map(self._filtered, items) if one is not None]) for name, items in portion.streams
+                (name, [one for one in map(self._filtered, items) if one is not None])
+                for name, items in portion.streams
             ]
         for stream, items in portion.streams:
             fold_stream(self.summary, stream, items)
@@ -134,7 +143,11 @@ class Watch:
     @property
     def bytes_read(self) -> tuple[int, int]:
         """How many bytes of the record were read, of how many."""
-        return (self._folded_bytes, self._folded_bytes) if self._folded_bytes else self._follower.bytes_read
+        return (
+            (self._folded_bytes, self._folded_bytes)
+            if self._folded_bytes
+            else self._follower.bytes_read
+        )
 
     @property
     def unreadable(self) -> dict[str, str]:
@@ -164,7 +177,11 @@ def _unreadable(run_dir: Path, problem: OSError) -> UsageError:
 
 
 def _newer(items: list[Item]) -> list[RunStarted | Unknown]:
-    return [] if {RunStarted, Unknown}.isdisjoint(map(type, items)) else [item for item in items if is_newer(item)]
+    return (
+        []
+        if {RunStarted, Unknown}.isdisjoint(map(type, items))
+        else [item for item in items if is_newer(item)]
+    )
 
 
 def read_run(run_dir: Path) -> RunSummary:

@@ -17,7 +17,9 @@ BEFORE = -1  # the pair that stands for what happens before the first round
 def order(seed: int, pair: int, count: int) -> list[int]:
     """Return who takes which turn in the first round of a pair; the second one has them the other way round."""
     # sorted by digests, and so the same in every version of every library
-    return sorted(range(count), key=lambda number: sha256(f"{seed} {pair} {number}".encode()).digest())
+    return sorted(
+        range(count), key=lambda number: sha256(f"{seed} {pair} {number}".encode()).digest()
+    )
 
 
 def order_of_round(seed: int, turn: int, count: int) -> list[int]:

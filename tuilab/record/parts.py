@@ -56,10 +56,14 @@ class Claim:
     text: str
     key: str = ""
     declared: events.ClaimDeclared | None = None
-    others: list[events.ClaimDeclared] = field(default_factory=list)  # declarations that differ from the first one
+    others: list[events.ClaimDeclared] = field(
+        default_factory=list
+    )  # declarations that differ from the first one
     declared_in: set[str] = field(default_factory=set)  # streams
     is_late: bool = False  # a race of its arms had begun when it was declared
-    measured: list[events.ClaimMeasured] = field(default_factory=list)  # one a repeat, of very many the first
+    measured: list[events.ClaimMeasured] = field(
+        default_factory=list
+    )  # one a repeat, of very many the first
     last: events.ClaimMeasured | None = None  # of all
     missed: events.ClaimMeasured | None = None  # the first of all that is not as claimed
     measured_in: set[str] = field(default_factory=set)  # streams

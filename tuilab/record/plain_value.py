@@ -72,7 +72,9 @@ def read(text: str) -> Value:
         found: Value = json.loads(text)
         is_plain = _is_plain(found, DEEPEST)
     except (RecursionError, OverflowError) as problem:
-        raise ValueError("lists that are nested too deeply, or a number that fits no float") from problem
+        raise ValueError(
+            "lists that are nested too deeply, or a number that fits no float"
+        ) from problem
     if not is_plain:
         raise ValueError("no number, text or list of them")
     return found
@@ -80,7 +82,9 @@ def read(text: str) -> Value:
 
 def _is_same(one: Value, other: Value, tolerance: float) -> bool:
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(_is_same(a, b, tolerance) for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and all(
+            _is_same(a, b, tolerance) for a, b in zip(one, other, strict=True)
+        )
     if is_number(one) and is_number(other):
         return _is_near(one, other, tolerance)  # type: ignore[arg-type]
     return type(one) is type(other) and one == other
@@ -91,7 +95,9 @@ def _is_near(one: float, other: float, tolerance: float) -> bool:
         return True
     if not tolerance or not (math.isfinite(one) and math.isfinite(other)):
         return False
-    a, b = (int(number) if float(number).is_integer() else number for number in (one, other))  # no digit is lost
+    a, b = (
+        int(number) if float(number).is_integer() else number for number in (one, other)
+    )  # no digit is lost
     return abs(a - b) <= tolerance
 
 

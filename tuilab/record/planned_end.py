@@ -16,7 +16,9 @@ from tuilab.record.told import PROCESSES, RACING, is_whole
 _LATE_NS = 1_000_000_000  # that what was printed may be told after it was so
 
 
-def planned_end(summary: RunSummary, found: Sequence[Series], before: float | None = None) -> float | None:
+def planned_end(
+    summary: RunSummary, found: Sequence[Series], before: float | None = None
+) -> float | None:
     """Return the last step that will come; `before` is what it was said to be last, and stays until it is known to be wrong.
 
     A run may count several things in turn, as epochs and the steps in each.
@@ -37,7 +39,9 @@ def _fits(series: Series, told: Progressed, late_ns: int) -> bool | None:
     """Say whether a progress counts the steps of a series; None where that is not known."""
     if max(series.steps[0], series.last_step) > told.total:
         return False
-    at = bisect_right(series.times, told.t) - 1  # the point, or the bucket of points, that was logged last before it
+    at = (
+        bisect_right(series.times, told.t) - 1
+    )  # the point, or the bucket of points, that was logged last before it
     if at < 0:
         return told.done <= series.steps[0] + 1
     step, is_last = series.steps[at], at == len(series.steps) - 1

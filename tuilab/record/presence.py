@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tuilab.record.events import Identity
 
 MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
-GONE = (FileNotFoundError, ProcessLookupError)  # how /proc answers about a process that has ended, before and while it is read
+GONE = (
+    FileNotFoundError,
+    ProcessLookupError,
+)  # how /proc answers about a process that has ended, before and while it is read
 MOUNT = "mount -t proc proc /proc"
 LOOKS = 20  # at processes that are gone before they are looked at, until that is taken for all that can be known of them
 
@@ -28,10 +31,16 @@ Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 
 def identify(pid: int) -> "Identity | None":
     """Return who `pid` is now; None when there is no such process."""
-    from tuilab.record.events import Identity  # a supervisor that starts a worker ahead loads it meanwhile
+    from tuilab.record.events import (
+        Identity,
+    )  # a supervisor that starts a worker ahead loads it meanwhile
 
     start = start_time(pid)
-    return None if start is None else Identity(host_name(), boot_id(), pid, start, _namespace("pid"), _namespace("time"))
+    return (
+        None
+        if start is None
+        else Identity(host_name(), boot_id(), pid, start, _namespace("pid"), _namespace("time"))
+    )
 
 
 def why_not_shown(root: Path = Path("/")) -> str:
@@ -192,7 +201,9 @@ def stat_fields(pid: int) -> list[str] | None:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
     except GONE as problem:
         if _is_there(pid):
-            raise PermissionError(errno.EPERM, "/proc hides the processes of other users") from problem
+            raise PermissionError(
+                errno.EPERM, "/proc hides the processes of other users"
+            ) from problem
         return None
 
 

@@ -46,7 +46,9 @@ class Series:
     last: float = math.nan
     last_step: int | float = 0
     last_t: int = 0
-    gaps: list[int] = field(default_factory=list)  # when it was looked for and could not be told: the line is broken there
+    gaps: list[int] = field(
+        default_factory=list
+    )  # when it was looked for and could not be told: the line is broken there
     _stride: int = 1
     _room: int = 0  # points that the last bucket still takes
     _least: float = math.inf  # of all
@@ -71,7 +73,11 @@ class Series:
 
     def leave_gap(self, t: int) -> None:
         """Have the line broken behind its last point, once; before its first one there is nothing to break."""
-        if self.count and (not self.gaps or self.gaps[-1] <= self.last_t) and len(self.gaps) < BAD_LIMIT:
+        if (
+            self.count
+            and (not self.gaps or self.gaps[-1] <= self.last_t)
+            and len(self.gaps) < BAD_LIMIT
+        ):
             self.gaps.append(t)
 
     def add_many(self, points: Sequence[Logged], values: Sequence[float]) -> None:
@@ -91,7 +97,11 @@ class Series:
                 at += len(taken)
         if values:
             self.count += len(values)
-            self.last, self.last_step, self.last_t = values[-1], points[-1].place, points[-1].logged_at
+            self.last, self.last_step, self.last_t = (
+                values[-1],
+                points[-1].place,
+                points[-1].logged_at,
+            )
 
     @property
     def first_t(self) -> int:
@@ -203,8 +213,13 @@ def columns(records: Sequence[Logged]) -> dict[str, tuple[Sequence[Logged], list
             return {name: (records, [value[name] for value in values]) for name in names}
     except KeyError:
         pass
-    having = {name: [r for r in records if name in r.v] for name in dict.fromkeys(chain.from_iterable(values))}
-    return {name: (chosen, [record.v[name] for record in chosen]) for name, chosen in having.items()}
+    having = {
+        name: [r for r in records if name in r.v]
+        for name in dict.fromkeys(chain.from_iterable(values))
+    }
+    return {
+        name: (chosen, [record.v[name] for record in chosen]) for name, chosen in having.items()
+    }
 
 
 def first_of_each_arm(series: SeriesByKey, name: str) -> list[Series]:
@@ -235,7 +250,11 @@ def ends_of(found: Iterable[Series]) -> list[float]:
 def wants_log(values: Iterable[float], unit: str) -> bool:
     """Say whether values belong on a logarithmic axis: all above zero, and more than a factor of 50 from end to end."""
     known = list(values)
-    return unit not in _NEVER_LOG and min(known, default=0.0) > 0 and max(known) / min(known) > _LOG_FROM
+    return (
+        unit not in _NEVER_LOG
+        and min(known, default=0.0) > 0
+        and max(known) / min(known) > _LOG_FROM
+    )
 
 
 def spreads_of(found: Iterable[Series]) -> list[float]:
@@ -269,4 +288,6 @@ def is_log_x(axes: AxesNamed, series: Iterable[Series]) -> bool:
 
 def can_be_log_x(series: Iterable[Series]) -> bool:
     """Say whether any point stands where a logarithm can show it."""
-    return any(step > 0 for one in series for step in chain(one.steps, (bad.step for bad in one.bad)))
+    return any(
+        step > 0 for one in series for step in chain(one.steps, (bad.step for bad in one.bad))
+    )

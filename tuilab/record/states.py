@@ -23,6 +23,12 @@ class RunState(StrEnum):
     UNREADABLE = "unreadable"
 
 
-RUNNING_STATES = frozenset({RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.STOPPING})
-FINAL_STATES = frozenset({RunState.FAILED, RunState.KILLED, RunState.STOPPED, RunState.SUCCEEDED, RunState.UNKILLABLE})
-BROKEN_STATES = frozenset({RunState.FAILED, RunState.KILLED, RunState.UNKILLABLE, RunState.LOST, RunState.UNREADABLE})
+RUNNING_STATES = frozenset(
+    {RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.STOPPING}
+)
+FINAL_STATES = frozenset(
+    {RunState.FAILED, RunState.KILLED, RunState.STOPPED, RunState.SUCCEEDED, RunState.UNKILLABLE}
+)
+BROKEN_STATES = frozenset(
+    {RunState.FAILED, RunState.KILLED, RunState.UNKILLABLE, RunState.LOST, RunState.UNREADABLE}
+)

@@ -7,11 +7,22 @@ from typing import Any, TypeVar
 
 from tuilab.record import events
 from tuilab.record.journal.lines import Corrupt
-from tuilab.record.parts import Block, Claim, Few, GivenDevice, GpuState, Neighbours, RacedSetting, Worker
+from tuilab.record.parts import (
+    Block,
+    Claim,
+    Few,
+    GivenDevice,
+    GpuState,
+    Neighbours,
+    RacedSetting,
+    Worker,
+)
 from tuilab.record.series import Series
 from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RunState
 
-RANK = "-rank-"  # between the name of a worker and the number of a rank of it, in the name of a stream
+RANK = (
+    "-rank-"  # between the name of a worker and the number of a rank of it, in the name of a stream
+)
 ARM_FAILED = "ArmFailed"  # what an arm that failed raises in the scenario
 
 T = TypeVar("T")
@@ -41,43 +52,77 @@ class RunSummary:
     reason: str = ""
     states: list[events.StateChanged] = field(default_factory=list)
     workers: dict[str, Worker] = field(default_factory=Few)
-    ranks: dict[str, events.RankPlaced] = field(default_factory=Few)  # by stream, of a run on several nodes
+    ranks: dict[str, events.RankPlaced] = field(
+        default_factory=Few
+    )  # by stream, of a run on several nodes
     stages: list[events.StageEntered] = field(default_factory=list)
     progress: events.Progressed | None = None
-    first_progress: events.Progressed | None = None  # of the same total: the rate is measured from here
-    progress_told: list[events.Progressed] = field(default_factory=list)  # the last of each total and unit; of a few
+    first_progress: events.Progressed | None = (
+        None  # of the same total: the rate is measured from here
+    )
+    progress_told: list[events.Progressed] = field(
+        default_factory=list
+    )  # the last of each total and unit; of a few
     series: dict[tuple[str, str, str], Series] = field(default_factory=Few)  # name, arm, writer
     axes: dict[str, events.AxesNamed] = field(default_factory=Few)  # by metric
-    resources: dict[str, Series] = field(default_factory=Few)  # what the sampler saw, and what torch held on GPUs
-    gpus_held: dict[str, dict[str, None]] = field(default_factory=Few)  # by torch's UUID: writers that told what they hold
+    resources: dict[str, Series] = field(
+        default_factory=Few
+    )  # what the sampler saw, and what torch held on GPUs
+    gpus_held: dict[str, dict[str, None]] = field(
+        default_factory=Few
+    )  # by torch's UUID: writers that told what they hold
     gpu_states: list[GpuState] = field(default_factory=list)
-    claims: dict[str, Claim] = field(default_factory=Few)  # by key; in early records, without keys, by text
-    settings: dict[tuple[str, int], RacedSetting] = field(default_factory=Few)  # by variable and number of ranks
+    claims: dict[str, Claim] = field(
+        default_factory=Few
+    )  # by key; in early records, without keys, by text
+    settings: dict[tuple[str, int], RacedSetting] = field(
+        default_factory=Few
+    )  # by variable and number of ranks
     blocks: dict[tuple[str, str], list[Block]] = field(default_factory=Few)  # writer, arm
-    controls: dict[tuple[str, str, str], list[Block]] = field(default_factory=Few)  # writer, arm, control
+    controls: dict[tuple[str, str, str], list[Block]] = field(
+        default_factory=Few
+    )  # writer, arm, control
     first_calls: dict[str, list[float]] = field(default_factory=Few)  # arm: seconds, one a repeat
-    cores: dict[int, list[float]] = field(default_factory=Few)  # busy processes: cores that they got
+    cores: dict[int, list[float]] = field(
+        default_factory=Few
+    )  # busy processes: cores that they got
     core_waits: events.CoresAwaited | None = None  # of a watched command; None: not known
     races: list[tuple[str, events.RaceStarted]] = field(default_factory=list)
-    differences: list[tuple[str, events.RaceFinished]] = field(default_factory=list)  # races whose arms were compared
+    differences: list[tuple[str, events.RaceFinished]] = field(
+        default_factory=list
+    )  # races whose arms were compared
     memory: list[events.MemoryMeasured] = field(default_factory=list)
     texts: list[events.TextShown] = field(default_factory=list)
-    images: dict[tuple[str, str], events.ImageShown] = field(default_factory=Few)  # title, arm: the last one
-    figures: dict[str, events.BarsShown | events.TableShown] = field(default_factory=Few)  # by title: the last one
+    images: dict[tuple[str, str], events.ImageShown] = field(
+        default_factory=Few
+    )  # title, arm: the last one
+    figures: dict[str, events.BarsShown | events.TableShown] = field(
+        default_factory=Few
+    )  # by title: the last one
     spans: dict[tuple[str, str], list[events.SpanShown]] = field(default_factory=Few)  # arm, writer
     artifacts: list[events.ArtifactSaved] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=Few)
-    devices: dict[GivenDevice, None] = field(default_factory=Few)  # that the scenario was given, in this order
-    cuda: dict[str, dict[str, Any]] = field(default_factory=Few)  # writer: the CUDA devices that its torch sees
-    xids: dict[tuple[str, int], int] = field(default_factory=Few)  # GPU and error: how often the driver reported it
+    devices: dict[GivenDevice, None] = field(
+        default_factory=Few
+    )  # that the scenario was given, in this order
+    cuda: dict[str, dict[str, Any]] = field(
+        default_factory=Few
+    )  # writer: the CUDA devices that its torch sees
+    xids: dict[tuple[str, int], int] = field(
+        default_factory=Few
+    )  # GPU and error: how often the driver reported it
     gpus: dict[str, events.GpuFound] = field(default_factory=Few)
     neighbours: dict[str, Neighbours] = field(default_factory=Few)  # by NVML's UUID of the GPU
     unavailable: dict[str, str] = field(default_factory=Few)
-    alerts: list[events.Alerted] = field(default_factory=list)  # in the order in which they were seen
+    alerts: list[events.Alerted] = field(
+        default_factory=list
+    )  # in the order in which they were seen
     leftovers: list[str] = field(default_factory=list)
     leftover_count: int = 0
     faults: list[str] = field(default_factory=list)  # where crashed workers were
-    failures: dict[str, events.ScenarioFailed] = field(default_factory=Few)  # by stream; a scenario may catch those of arms
+    failures: dict[str, events.ScenarioFailed] = field(
+        default_factory=Few
+    )  # by stream; a scenario may catch those of arms
     lacks: dict[str, str] = field(default_factory=Few)  # by stream: what the box has not
     outputs: dict[str, events.OutputCaptured] = field(default_factory=Few)
     counted: dict[str, int] = field(default_factory=Few)  # streams: records, when the run had ended
@@ -111,7 +156,9 @@ class RunSummary:
         failed, _ = self._apart(self.failures)
         return of_arms[-1] if of_arms and failed and failed[-1].type == ARM_FAILED else ""
 
-    def _first_of_ranks(self, failures: Mapping[str, events.ScenarioFailed]) -> dict[str, events.ScenarioFailed]:
+    def _first_of_ranks(
+        self, failures: Mapping[str, events.ScenarioFailed]
+    ) -> dict[str, events.ScenarioFailed]:
         """Return, of the ranks of each worker, what failed first: the others failed for want of that one."""
         found: dict[str, events.ScenarioFailed] = {}
         for stream, failed in failures.items():
@@ -154,7 +201,11 @@ class RunSummary:
 
     def finished_repeats(self) -> list[str]:
         """Return the workers of whole repeats that have ended, well or not."""
-        return [name for name, one in self.workers.items() if one.exited and one.started and not one.started.arm]
+        return [
+            name
+            for name, one in self.workers.items()
+            if one.exited and one.started and not one.started.arm
+        ]
 
     def repeat_of(self, writer: str) -> int:
         """Return the number of the repeat that a stream belongs to, counted from 1."""
@@ -175,12 +226,18 @@ class RunSummary:
 
     def _owner_of(self, writer: str, *, has_ranks: bool) -> str:
         top, _, rank = writer.partition(RANK)
-        repeat = f"repeat {self.repeat_of(writer)}" if self.planned_repeats > 1 and top in self.workers else ""
+        repeat = (
+            f"repeat {self.repeat_of(writer)}"
+            if self.planned_repeats > 1 and top in self.workers
+            else ""
+        )
         return ", ".join(filter(None, (repeat, f"rank {rank or 0}" if has_ranks else ""))) or writer
 
     def repeats_with(self, name: str = "") -> list[int]:
         """Return the numbers of the repeats that logged a name, or anything."""
-        return sorted({self.repeat_of(one.writer) for one in self.series.values() if name in ("", one.name)})
+        return sorted(
+            {self.repeat_of(one.writer) for one in self.series.values() if name in ("", one.name)}
+        )
 
     def repeats_of(self) -> dict[str, int]:
         """Return the number of the repeat that each worker belongs to, those of arms too, where that repeat has ended."""

@@ -17,7 +17,9 @@ from tuilab.text.display import join, join_first, percent, plural, shorten, show
 from tuilab.text.words import clock, extent, number, size, unit_of
 
 RACING = "ms of racing"  # what a race counts
-PROCESSES = "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
+PROCESSES = (
+    "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
+)
 _NEIGHBOURS = 5  # on a GPU, that are told of one by one
 _ENDS = 12  # of curves
 _NAMED = 3  # arms that noise is of
@@ -45,7 +47,11 @@ _XIDS = {
 def lost_words(summary: RunSummary) -> str:
     """Return why a run is lost, as far as that can be told: one of a cluster is brought here by somebody."""
     node = summary.run.node if summary.run else ""
-    who = f"its node ({show(node, 60)}), or the process that copied it from there," if node else "its supervisor"
+    who = (
+        f"its node ({show(node, 60)}), or the process that copied it from there,"
+        if node
+        else "its supervisor"
+    )
     return f"{who} is gone, and nothing is known after the last record"
 
 
@@ -85,7 +91,9 @@ def reason_words(verdict: str, why: str) -> str:
 
 def for_how_long(lasted: str, state: str) -> str:
     """Return `in 3 s` of a run that is over, `for 3 s` of one that goes on; nothing while it waits."""
-    return "" if state == RunState.QUEUED else f"{'in' if state in FINAL_STATES else 'for'} {lasted}"
+    return (
+        "" if state == RunState.QUEUED else f"{'in' if state in FINAL_STATES else 'for'} {lasted}"
+    )
 
 
 def progress_words(summary: RunSummary) -> str:
@@ -99,7 +107,13 @@ def rate_words(summary: RunSummary) -> str:
     When the run will be over, its steps tell only where all of them are of its one repeat, and not of a round of several.
     """
     now, first = summary.progress, summary.first_progress
-    if not (now and first and now.unit not in (RACING, PROCESSES) and now.t > first.t and now.done > first.done):
+    if not (
+        now
+        and first
+        and now.unit not in (RACING, PROCESSES)
+        and now.t > first.t
+        and now.done > first.done
+    ):
         return ""
     rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
     tells_end = summary.planned_repeats <= 1 and is_whole(now)
@@ -117,9 +131,15 @@ def done_words(summary: RunSummary) -> str:
     if now is None:
         return ""
     if now.unit == RACING:
-        return f"timing {min(now.done / now.total, 1.0):.0%}".replace("%", " %") if now.total else "timing"
+        return (
+            f"timing {min(now.done / now.total, 1.0):.0%}".replace("%", " %")
+            if now.total
+            else "timing"
+        )
     unit = show(now.unit, 24)
-    return f"{now.done}/{now.total} {unit}" if now.total else plural(now.done, unit.removesuffix("s"))
+    return (
+        f"{now.done}/{now.total} {unit}" if now.total else plural(now.done, unit.removesuffix("s"))
+    )
 
 
 def cut_words(summary: RunSummary) -> str:
@@ -130,14 +150,22 @@ def cut_words(summary: RunSummary) -> str:
     """
     now = summary.progress
     has_more = now and is_whole(now) and now.done < now.total - 1  # or it counts from 0
-    is_cut = summary.run and summary.run.command and summary.state != RunState.SUCCEEDED and has_more
+    is_cut = (
+        summary.run and summary.run.command and summary.state != RunState.SUCCEEDED and has_more
+    )
     return done_words(summary) if is_cut else ""
 
 
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
     """Return how long a run will take yet, by the repeats that are done; None where that is not known."""
-    ended = [worker.t for name in summary.finished_repeats() if (worker := summary.workers[name].exited)]
-    if summary.run is None or summary.run.budget_s is not None or not 0 < len(ended) < summary.planned_repeats:
+    ended = [
+        worker.t for name in summary.finished_repeats() if (worker := summary.workers[name].exited)
+    ]
+    if (
+        summary.run is None
+        or summary.run.budget_s is not None
+        or not 0 < len(ended) < summary.planned_repeats
+    ):
         return None
     whole_s = (max(ended) - summary.first_t) / 1e9 / len(ended) * summary.planned_repeats
     return max(whole_s - elapsed_s, 0.0)
@@ -145,11 +173,17 @@ def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
 
 def repeat_words(summary: RunSummary) -> str:
     """Return which repeat runs, or was the last: `repeat 2 of 6`, or how long there may be more; nothing where there is one."""
-    repeats = [worker.started.repeat for worker in summary.workers.values() if worker.started and not worker.started.arm]
+    repeats = [
+        worker.started.repeat
+        for worker in summary.workers.values()
+        if worker.started and not worker.started.arm
+    ]
     if summary.run is None or summary.planned_repeats <= 1 or not repeats:
         return ""
     budget = summary.run.budget_s
-    return f"repeat {max(repeats) + 1}" + (f" of {summary.planned_repeats}" if budget is None else f", budget {budget:g} s")
+    return f"repeat {max(repeats) + 1}" + (
+        f" of {summary.planned_repeats}" if budget is None else f", budget {budget:g} s"
+    )
 
 
 def last_values(summary: RunSummary) -> list[str]:
@@ -177,7 +211,9 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
     lasts: dict[str, str] = {}
     for (name, arm), found in list(ends.items())[:_ENDS]:
         owners = [show(owner, 40) for owner in summary.owners_of([one.writer for one in found])]
-        lasts[f"last {show(name, 60)} {show(arm, 60)}".strip()] = extent((one.last for one in found), unit_of(name), 4, owners)
+        lasts[f"last {show(name, 60)} {show(arm, 60)}".strip()] = extent(
+            (one.last for one in found), unit_of(name), 4, owners
+        )
     return lasts
 
 
@@ -193,7 +229,11 @@ def node_words(summary: RunSummary) -> str:
 def device_words(summary: RunSummary) -> str:
     """Return which GPU the scenario was given first, and why that one; nothing where it asked for none, or got the CPU."""
     first = next(iter(summary.devices), None)
-    return "" if first is None or first.chosen == "cpu" else f"{show(first.chosen, 20)}, {show(first.why, 200)}"
+    return (
+        ""
+        if first is None or first.chosen == "cpu"
+        else f"{show(first.chosen, 20)}, {show(first.why, 200)}"
+    )
 
 
 def ranks_words(summary: RunSummary) -> str:
@@ -201,7 +241,11 @@ def ranks_words(summary: RunSummary) -> str:
     nodes = summary.run.nodes if summary.run else []
     where = dict(sorted((one.rank, one.node) for one in summary.ranks.values()))
     if not where:
-        return f"none yet; they will run on {join([show(node, 60) for node in nodes])}" if nodes else ""
+        return (
+            f"none yet; they will run on {join([show(node, 60) for node in nodes])}"
+            if nodes
+            else ""
+        )
     told = ", ".join(f"{rank} on {show(node, 60)}" for rank, node in where.items())
     error_ms = max(one.clock_error_ns for one in summary.ranks.values()) / 1e6
     return f"{told}; clock error between the nodes: at most {number(error_ms, digits=2)} ms"
@@ -209,10 +253,18 @@ def ranks_words(summary: RunSummary) -> str:
 
 def device_notices(summary: RunSummary) -> list[str]:
     """Return what is to be known of the device before anything that was measured on it is read."""
-    found = [show(notice, 1000) for notice in dict.fromkeys(given.notice for given in summary.devices) if notice]
-    left_to_us = {given.chosen: None for given in summary.devices if given.wanted == "auto" and not given.rank}
+    found = [
+        show(notice, 1000)
+        for notice in dict.fromkeys(given.notice for given in summary.devices)
+        if notice
+    ]
+    left_to_us = {
+        given.chosen: None for given in summary.devices if given.wanted == "auto" and not given.rank
+    }
     if len(left_to_us) > 1:
-        found.append(f"the run used more than one device: {', '.join(show(chosen, 20) for chosen in left_to_us)}")
+        found.append(
+            f"the run used more than one device: {', '.join(show(chosen, 20) for chosen in left_to_us)}"
+        )
     return found
 
 
@@ -221,7 +273,9 @@ def dropped_words(summary: RunSummary) -> dict[str, str]:
     found = {}
     for stream, output in summary.outputs.items():
         if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
-            found[stream] = f"{show(stream)}: {dropped} of {output.bytes_total} bytes in the middle were dropped"
+            found[stream] = (
+                f"{show(stream)}: {dropped} of {output.bytes_total} bytes in the middle were dropped"
+            )
     return found
 
 
@@ -232,7 +286,9 @@ def gpu_errors(summary: RunSummary) -> list[str]:
         gpu = summary.gpus.get(uuid)
         meaning = f" ({_XIDS[xid]})" if xid in _XIDS else ""
         often = f", {count} times" if count > 1 else ""
-        found.append(f"{show(gpu.label) if gpu else show(uuid, 60)} reported Xid {xid}{meaning}{often}")
+        found.append(
+            f"{show(gpu.label) if gpu else show(uuid, 60)} reported Xid {xid}{meaning}{often}"
+        )
     return found
 
 
@@ -254,7 +310,10 @@ def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:
         uuid, _, metric = what.partition(" ")
         gpu = summary.gpus.get(uuid)
         found.append((f"{gpu.label} {metric}".strip() if gpu else what, why))
-    found += [(f"processes on {node}", "only those of the first node are watched") for node in _other_nodes(summary)]
+    found += [
+        (f"processes on {node}", "only those of the first node are watched")
+        for node in _other_nodes(summary)
+    ]
     return [(show(what), show(why)) for what, why in found]
 
 
@@ -268,7 +327,14 @@ def gpu_rows(summary: RunSummary) -> list[tuple[str, str]]:
     for gpu in own_gpus(summary):
         name, model = label_of(gpu, summary), f", {show(gpu.found.name)}" if gpu.found else ""
         used = summary.resources.get(f"{gpu.nvmls} memory_used_bytes")
-        rows.append((name, f"at most {size(used.high or 0)} used, by all processes{model}" if used else f"memory n/a{model}"))
+        rows.append(
+            (
+                name,
+                f"at most {size(used.high or 0)} used, by all processes{model}"
+                if used
+                else f"memory n/a{model}",
+            )
+        )
         rows.append(("  this run", _own_memory(summary, gpu)))
         rows.append(("  others", others_words(summary, gpu)))
     return rows
@@ -278,10 +344,24 @@ def _own_memory(summary: RunSummary, gpu: OwnGpu) -> str:
     """Return what the run had of a GPU: by the driver's word, and torch's own, which leaves out what CUDA itself takes."""
     seen = summary.resources.get(f"{gpu.nvmls} memory_tree_bytes")
     reserved, given = (
-        max((one.high or 0 for metric in metrics for one in held_lines(summary, gpu.torchs, metric)), default=None)
-        for metrics in (("reserved_bytes", *_GIVEN), _GIVEN)  # what was given out was reserved, of which there are only looks
+        max(
+            (
+                one.high or 0
+                for metric in metrics
+                for one in held_lines(summary, gpu.torchs, metric)
+            ),
+            default=None,
+        )
+        for metrics in (
+            ("reserved_bytes", *_GIVEN),
+            _GIVEN,
+        )  # what was given out was reserved, of which there are only looks
     )
-    torchs = f"torch reserved {size(reserved)}, allocated {size(given)}" if reserved is not None and given is not None else ""
+    torchs = (
+        f"torch reserved {size(reserved)}, allocated {size(given)}"
+        if reserved is not None and given is not None
+        else ""
+    )
     if seen and torchs and (seen.high or 0) < (reserved or 0):  # the driver is asked now and then
         return f"at most: {torchs}; the driver reported {size(seen.high or 0)}"
     if seen:
@@ -295,8 +375,12 @@ def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
     found = summary.neighbours.get(gpu.nvmls)
     if found is None or not found.known:
         is_known = f"{gpu.nvmls} foreign_processes" in summary.resources
-        return "no other process was seen" if is_known else f"n/a: {_why_no_processes(summary, gpu)}"
-    known = sorted(found.known.values(), key=lambda one: (one.seen_t != found.told_t, -(one.most_bytes or 0)))
+        return (
+            "no other process was seen" if is_known else f"n/a: {_why_no_processes(summary, gpu)}"
+        )
+    known = sorted(
+        found.known.values(), key=lambda one: (one.seen_t != found.told_t, -(one.most_bytes or 0))
+    )
     words = [_neighbour(one, is_there=one.seen_t == found.told_t) for one in known[:_NEIGHBOURS]]
     hidden = max(len(known), found.most) - len(words)
     return ", ".join([*words, *([f"and {hidden} more"] if hidden > 0 else [])])
@@ -304,7 +388,11 @@ def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
 
 def neighbour_notes(summary: RunSummary) -> list[str]:
     """Return a sentence for each GPU of the run that others were on, too."""
-    shared = [gpu for gpu in own_gpus(summary) if gpu.nvmls in summary.neighbours and summary.neighbours[gpu.nvmls].known]
+    shared = [
+        gpu
+        for gpu in own_gpus(summary)
+        if gpu.nvmls in summary.neighbours and summary.neighbours[gpu.nvmls].known
+    ]
     return [f"others on {label_of(gpu, summary)}: {others_words(summary, gpu)}" for gpu in shared]
 
 
@@ -313,7 +401,9 @@ def company_words(summary: RunSummary) -> str:
     parts = []
     for gpu in own_gpus(summary):
         if found := summary.neighbours.get(gpu.nvmls):
-            there = [one for one in found.known.values() if summary.is_over or one.seen_t == found.told_t]
+            there = [
+                one for one in found.known.values() if summary.is_over or one.seen_t == found.told_t
+            ]
             several = f", at most {found.most} at a time" if len(there) > found.most else ""
             parts += [f"{words} on {label_of(gpu, summary)}{several}" for words in _by_user(there)]
     return ", ".join(parts)
@@ -323,7 +413,10 @@ def _by_user(there: Sequence[Neighbour]) -> list[str]:
     by_user: dict[str, list[Neighbour]] = {}
     for one in there:
         by_user.setdefault(show(one.tenant.user, 60) or "user n/a", []).append(one)
-    return [f"{user} {plural(len(found), 'process', 'processes')} {_memory(found)}" for user, found in by_user.items()]
+    return [
+        f"{user} {plural(len(found), 'process', 'processes')} {_memory(found)}"
+        for user, found in by_user.items()
+    ]
 
 
 def _memory(found: Sequence[Neighbour]) -> str:

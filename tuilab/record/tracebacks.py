@@ -36,8 +36,14 @@ def own_frame(summary: RunSummary) -> Frame | None:
         return None
     lines = failure.traceback.splitlines()[1:]
     end = _end(failure, lines)
-    begin = max((at + 1 for at in range(end) if lines[at] and not lines[at].startswith(" ")), default=0)
-    found = [part for part in _parts(summary, failure, lines[begin:end]) if isinstance(part, Frame) and part.is_own]
+    begin = max(
+        (at + 1 for at in range(end) if lines[at] and not lines[at].startswith(" ")), default=0
+    )
+    found = [
+        part
+        for part in _parts(summary, failure, lines[begin:end])
+        if isinstance(part, Frame) and part.is_own
+    ]
     return found[-1] if found else None
 
 
@@ -50,7 +56,12 @@ def parts_of(summary: RunSummary) -> list[Frame | str]:
 def file_of(summary: RunSummary, run_dir: Path) -> str:
     """Return the path of the author's file that failed, where it still is; nothing where that is not known on this box."""
     failure, run, frame = summary.failure, summary.run, own_frame(summary)
-    if failure is None or run is None or is_imported(run_dir) or not os.path.isabs(failure.source_dir):
+    if (
+        failure is None
+        or run is None
+        or is_imported(run_dir)
+        or not os.path.isabs(failure.source_dir)
+    ):
         return ""
     path = os.path.join(failure.source_dir, frame.file if frame else f"{run.scenario}.py")
     return path if os.path.isfile(path) else ""
@@ -66,7 +77,9 @@ def frames(failure: ScenarioFailed) -> str:
 def as_named(text: str, summary: RunSummary) -> str:
     """Return a traceback with the file of the scenario as its author calls it."""
     run = summary.run
-    return text.replace(f'File "{_COPY}", line ', f'File "{run.scenario}.py", line ') if run else text
+    return (
+        text.replace(f'File "{_COPY}", line ', f'File "{run.scenario}.py", line ') if run else text
+    )
 
 
 def _end(failure: ScenarioFailed, lines: Sequence[str]) -> int:
@@ -97,4 +110,6 @@ def _frame(summary: RunSummary, failure: ScenarioFailed, seen: re.Match[str]) ->
         return Frame(name, line, function, (), True)
     folder = failure.source_dir.rstrip("/") + "/"
     is_own = len(folder) > 1 and path.startswith(folder) and not _LIBRARY.match(path)
-    return Frame(path.removeprefix(folder) if is_own else _LIBRARY.sub("", path), line, function, (), is_own)
+    return Frame(
+        path.removeprefix(folder) if is_own else _LIBRARY.sub("", path), line, function, (), is_own
+    )

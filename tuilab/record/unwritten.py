@@ -33,7 +33,9 @@ class Unwritten:
             return
         self._told = self.count
         with contextlib.suppress(OSError):
-            if os.lseek(self._fd, 0, os.SEEK_CUR) == _PLACE:  # else the scenario closed it, and opened another
+            if (
+                os.lseek(self._fd, 0, os.SEEK_CUR) == _PLACE
+            ):  # else the scenario closed it, and opened another
                 os.pwrite(self._fd, b"%020d" % self.count, 0)
 
     def disown(self) -> None:
@@ -49,7 +51,11 @@ def forget(run_dir: Path, writer: str) -> None:
 
 def take(run_dir: Path, writer: str) -> int:
     """Return what a worker and its ranks held back when they were killed, and remove their counts."""
-    found = {name: count for name, count in left(run_dir).items() if name == writer or name.startswith(f"{writer}-rank-")}
+    found = {
+        name: count
+        for name, count in left(run_dir).items()
+        if name == writer or name.startswith(f"{writer}-rank-")
+    }
     for name in found:
         forget(run_dir, name)
     return sum(found.values())
@@ -61,7 +67,10 @@ def left(run_dir: Path) -> dict[str, int]:
     Nothing where no file can be opened any more: a run comes to its end all the same.
     """
     with contextlib.suppress(OSError):
-        return {path.name.removeprefix(_PREFIX): _count(path) for path in sorted(run_dir.glob(f"{_PREFIX}*"))}
+        return {
+            path.name.removeprefix(_PREFIX): _count(path)
+            for path in sorted(run_dir.glob(f"{_PREFIX}*"))
+        }
     return {}
 
 

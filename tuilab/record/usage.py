@@ -10,9 +10,17 @@ UNCOUNTED = "what a process that went had taken was counted nowhere"
 
 def usage_of(sample: Sampled) -> dict[str, float]:
     """Return the numbers of a sample by their names; where nothing is at work there is no memory to tell, and no 0 either."""
-    found: dict[str, float] = {"processes": sample.processes, "threads": sample.threads, "cpu_percent": sample.cpu_percent}
+    found: dict[str, float] = {
+        "processes": sample.processes,
+        "threads": sample.threads,
+        "cpu_percent": sample.cpu_percent,
+    }
     memory = {"rss_bytes": sample.rss_bytes, "uss_bytes": sample.uss_bytes}
-    return found | {name: value if sample.processes else math.nan for name, value in memory.items() if value is not None}
+    return found | {
+        name: value if sample.processes else math.nan
+        for name, value in memory.items()
+        if value is not None
+    }
 
 
 def why_untold(sample: Sampled) -> str:

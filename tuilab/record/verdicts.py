@@ -2,9 +2,18 @@
 
 from enum import StrEnum
 
-RULE = "tuilab-7"  # changes whenever the same measurements could get another verdict or other numbers
-NOT_JUDGED, NOT_DECIDED = "not judged", "not decided yet"  # of a claim; the latter while its run goes on
-FAILED, RUNNING, QUEUED = "FAILED", "running", "queued"  # of a run that is told in one word, as the catalogue does
+RULE = (
+    "tuilab-7"  # changes whenever the same measurements could get another verdict or other numbers
+)
+NOT_JUDGED, NOT_DECIDED = (
+    "not judged",
+    "not decided yet",
+)  # of a claim; the latter while its run goes on
+FAILED, RUNNING, QUEUED = (
+    "FAILED",
+    "running",
+    "queued",
+)  # of a run that is told in one word, as the catalogue does
 
 
 class Verdict(StrEnum):
@@ -19,7 +28,9 @@ class Verdict(StrEnum):
     NOT_TESTABLE = "NOT TESTABLE HERE"
 
 
-CLAIMED_FOR = "claimed for "  # begins the reason of a claim that is about other values than the run has
+CLAIMED_FOR = (
+    "claimed for "  # begins the reason of a claim that is about other values than the run has
+)
 
 DECISIONS = frozenset({Verdict.SUPPORTED, Verdict.WEAKER, Verdict.REFUTED, Verdict.NO_DIFFERENCE})
 WORST_FIRST = (

@@ -109,24 +109,33 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
     """Return the opening of a report; `known` are scenarios that are told as never run when they have no run here."""
     boxes = boxes_of(subjects)
     hosts = list(boxes)
-    where = {id(one): name for name, group in boxes.items() for one in group} if len(hosts) > 1 else {}
+    where = (
+        {id(one): name for name, group in boxes.items() for one in group} if len(hosts) > 1 else {}
+    )
     gpus = {gpu for subject in subjects for gpu in _gpus(subject)}
     found = [
-        finding for subject in subjects for finding in _findings(subject, where.get(id(subject), ""), has_gpu=len(gpus) > 1)
+        finding
+        for subject in subjects
+        for finding in _findings(subject, where.get(id(subject), ""), has_gpu=len(gpus) > 1)
     ]
     findings = sorted(found, key=lambda finding: not finding.details)
     advice = advise(subjects, _facts_now(boxes[hosts[0]]) if hosts else {}, known=known)
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
     groups = [
-        Group(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT) for name, about, place in _GROUPS
+        Group(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT)
+        for name, about, place in _GROUPS
     ]
     supported = sum(finding.verdict == Verdict.SUPPORTED for finding in findings)
-    newest = max((subject.summary.run.wall_ns for subject in subjects if subject.summary.run), default=0)
+    newest = max(
+        (subject.summary.run.wall_ns for subject in subjects if subject.summary.run), default=0
+    )
     claims = sum(len(subject.summary.claims) for subject in subjects)
     return Opening(
         host=show(", ".join(hosts), 200) or "n/a",
         when=time.strftime("%Y-%m-%d", time.gmtime(newest / 1e9)) if 0 < newest < 2**62 else "n/a",
-        title="What holds on this machine" if len(hosts) < 2 else f"What holds on {len(hosts)} machines",
+        title="What holds on this machine"
+        if len(hosts) < 2
+        else f"What holds on {len(hosts)} machines",
         box=_box_words(boxes[hosts[0]][0]) if len(hosts) == 1 else "",
         counts=f"{plural(len(subjects), 'run')}; {supported} of {plural(claims, 'claim')} supported",
         parts=tuple(_parts(findings)),
@@ -134,7 +143,9 @@ def opening_of(subjects: Sequence[Subject], known: Sequence[Scenario] = ()) -> O
         settings=tuple(map(_followed, advice.settings)),
         env=env_file(advice),
         has_env=bool(advice.settings or advice.stays or advice.conflicts or advice.unused),
-        not_run=tuple((f"{s.topic}/{s.id}", s.title) for s in known if not s.error and s.id not in ran),
+        not_run=tuple(
+            (f"{s.topic}/{s.id}", s.title) for s in known if not s.error and s.id not in ran
+        ),
     )
 
 
@@ -145,7 +156,9 @@ def boxes_of(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
     cluster is known by the boot.
     """
     starts = [
-        (subject, run, run.supervisor.boot) for subject in subjects if (run := subject.summary.run) and run.supervisor.host
+        (subject, run, run.supervisor.boot)
+        for subject in subjects
+        if (run := subject.summary.run) and run.supervisor.host
     ]
     nodes = {(run.supervisor.host, boot): run.node for _, run, boot in starts if run.node}
     named = Counter(host for host, _ in {(host, node) for (host, _), node in nodes.items()})
@@ -165,7 +178,10 @@ def _box_words(subject: Subject) -> str:
     cpu = cpu if isinstance(cpu, dict) else {}
     model, cores = cpu.get("model"), cpu.get("usable_cores")
     gpus = [gpu.name for gpu in summary.gpus.values()]
-    parts = [f"{count}x {name}" if (count := gpus.count(name)) > 1 else name for name in dict.fromkeys(gpus)] or ["no GPU"]
+    parts = [
+        f"{count}x {name}" if (count := gpus.count(name)) > 1 else name
+        for name in dict.fromkeys(gpus)
+    ] or ["no GPU"]
     parts.append(str(model) if model else "")
     parts.append(plural(cores, "core") if isinstance(cores, int) else "")
     torch = summary.environment.get("torch", {}).get("version")
@@ -188,7 +204,14 @@ def _parts(findings: Sequence[Finding]) -> list[Part]:
 
 def _followed(one: Advised) -> Followed:
     setting = f"{one.name}={one.choice.value}"
-    return Followed(setting, show(one.said.about), compared(one), show(one.raced.against), one.subject.id, one.subject.name)
+    return Followed(
+        setting,
+        show(one.said.about),
+        compared(one),
+        show(one.raced.against),
+        one.subject.id,
+        one.subject.name,
+    )
 
 
 def _facts_now(subjects: Sequence[Subject]) -> Facts:
@@ -205,8 +228,16 @@ def _gpus(subject: Subject) -> list[str]:
 def _findings(subject: Subject, box: str, *, has_gpu: bool) -> list[Finding]:
     """Return a run's claims; of one that ended badly, what was judged until then, and how it ended."""
     run = subject.summary.run
-    rows = [claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims]
-    asked = ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()) if run else ""
+    rows = [
+        claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims
+    ]
+    asked = (
+        ", ".join(
+            f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()
+        )
+        if run
+        else ""
+    )
     gpus = show(", ".join(_gpus(subject)), 120) if has_gpu else ""
     name = ", ".join(filter(None, [subject.name, asked, show(box, 60), gpus]))
     if subject.state == RunState.SUCCEEDED:
@@ -215,7 +246,9 @@ def _findings(subject: Subject, box: str, *, has_gpu: bool) -> list[Finding]:
     open = len(rows) - len(judged)
     left = f"; {plural(open, 'claim')} not judged" if open else ""
     goes_on = subject.state in RUNNING_STATES
-    why = (show(subject.summary.reason) or f"it has no {'end yet' if goes_on else 'recorded end'}") + left
+    why = (
+        show(subject.summary.reason) or f"it has no {'end yet' if goes_on else 'recorded end'}"
+    ) + left
     text = f"{subject.title}: the run {'is' if goes_on else 'ended:'} {show(subject.state)}"
     ended = Finding(subject.id, name, text, NOT_JUDGED, "!", "bad", why, claims=open)
     return [*(_finding(subject, name, row) for row in judged), ended]
@@ -223,7 +256,11 @@ def _findings(subject: Subject, box: str, *, has_gpu: bool) -> list[Finding]:
 
 def _place(finding: Finding) -> str:
     """Return the group that a finding belongs to: what is supported by counting needs nobody's attention."""
-    return "exactly" if finding.verdict == Verdict.SUPPORTED and not finding.details else _part(finding)
+    return (
+        "exactly"
+        if finding.verdict == Verdict.SUPPORTED and not finding.details
+        else _part(finding)
+    )
 
 
 def _part(finding: Finding) -> str:
@@ -238,4 +275,6 @@ def _part(finding: Finding) -> str:
 def _finding(subject: Subject, name: str, row: ClaimRow) -> Finding:
     details = f"{row.claimed}; {row.why}" if row.estimate else ""
     measured = row.estimate or row.why
-    return Finding(subject.id, name, row.text, row.verdict, row.mark, row.kind, measured, details, row.interval)
+    return Finding(
+        subject.id, name, row.text, row.verdict, row.mark, row.kind, measured, details, row.interval
+    )

@@ -21,7 +21,9 @@ def render(history: ClaimHistory, style: Style, width: int) -> str:
     """Return the history for people: the claim, its estimates along the runs, and a line about each run."""
     name = f"{show(history.scenario, 60)}  {show(keyed(history.key, history.text), 300)}"
     lines = [style.bold(style.dim_key(history.key, name))]
-    if chart := line_chart(_lines(history), min(width, 100), _HEIGHT, axes=_axes(history), is_utf8=style.is_utf8):
+    if chart := line_chart(
+        _lines(history), min(width, 100), _HEIGHT, axes=_axes(history), is_utf8=style.is_utf8
+    ):
         lines += ["", chart, ""]
     for at, moment in enumerate(history.moments, 1):
         lines += _moment(at, moment, style)
@@ -32,10 +34,15 @@ def _moment(at: int, moment: Moment, style: Style) -> list[str]:
     name = RunName(moment.run_dir.name)
     line = f"{at:>3}  {show(name.id, 20)}  {name.started:17}  {style.mark(moment.side.verdict)} {side_words(moment.side)}"
     left = len(moment.changes) - _CHANGES
-    changes = [_change(row) for row in moment.changes[:_CHANGES]] + ([f"and {left} more"] if left > 0 else [])
+    changes = [_change(row) for row in moment.changes[:_CHANGES]] + (
+        [f"and {left} more"] if left > 0 else []
+    )
     return [
         line,
-        *(style.dim(f"     {'since the previous run: ' if not at else ''}{words}") for at, words in enumerate(changes)),
+        *(
+            style.dim(f"     {'since the previous run: ' if not at else ''}{words}")
+            for at, words in enumerate(changes)
+        ),
     ]
 
 
@@ -54,7 +61,9 @@ def _lines(history: ClaimHistory) -> list[Series]:
     found = {name: Series("estimate", arm=name) for name in names}
     for at, moment in enumerate(history.moments, 1):
         side = moment.side
-        for name, value in zip(names, (side.estimate, side.low, side.high, history.bound), strict=True):
+        for name, value in zip(
+            names, (side.estimate, side.low, side.high, history.bound), strict=True
+        ):
             if value is not None:
                 found[name].add(at, 0, value)
     return [line for line in found.values() if line.count]
@@ -64,6 +73,8 @@ def summed_up(history: ClaimHistory) -> str:
     """Return how often it was judged, and the range of its estimates, in a line."""
     estimates = [one.side.estimate for one in history.moments if one.side.estimate is not None]
     verdicts = [one.side.verdict for one in history.moments]
-    told = ", ".join(f"{verdicts.count(one)} {show(one or NOT_JUDGED, 40)}" for one in dict.fromkeys(verdicts))
+    told = ", ".join(
+        f"{verdicts.count(one)} {show(one or NOT_JUDGED, 40)}" for one in dict.fromkeys(verdicts)
+    )
     reach = f"; from {brief(min(estimates))} to {brief(max(estimates))}" if estimates else ""
     return f"{told}{reach}"

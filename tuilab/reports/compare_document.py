@@ -15,7 +15,9 @@ from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, verdict_words
 from tuilab.runs.comparing.differences import Difference
 
-Shifts = Annotated[list[Shift | None], Meta(description="change of each further run from the first run")]
+Shifts = Annotated[
+    list[Shift | None], Meta(description="change of each further run from the first run")
+]
 Values = Annotated[list[float | None], Meta(description="value in each run")]
 
 
@@ -159,7 +161,9 @@ def compared_runs(subjects: Sequence[Subject], found: Comparison) -> ComparedRun
         judged_on_cpu=sorted(found.judged_on_cpu),
         memory=_lists(found.sizes),
         commands=[ComparedCommand(row.name, list(row.values), list(row.shifts)) for row in rows],
-        curves=[ComparedCurve(name, _lines(subjects, name)) for name in shared_names(subjects, found)],
+        curves=[
+            ComparedCurve(name, _lines(subjects, name)) for name in shared_names(subjects, found)
+        ],
         regressions=comparison.regressions(found),
     )
 
@@ -169,8 +173,12 @@ def history_document(history: ClaimHistory) -> HistoryDocument:
     moments = []
     for moment in history.moments:
         run_dir = moment.run_dir
-        moments.append(HistoryMoment(run_dir.name, str(run_dir), _side(moment.side), list(moment.changes)))
-    return HistoryDocument(history.scenario, history.key or None, history.text, history.bound, moments)
+        moments.append(
+            HistoryMoment(run_dir.name, str(run_dir), _side(moment.side), list(moment.changes))
+        )
+    return HistoryDocument(
+        history.scenario, history.key or None, history.text, history.bound, moments
+    )
 
 
 def _lists(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> dict[str, list[float | None]]:
@@ -180,12 +188,26 @@ def _lists(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> dict[str, l
 def _run(subject: Subject) -> ComparedRun:
     run = subject.summary.run
     scenario, host = (run.scenario, run.supervisor.host) if run else (None, None)
-    return ComparedRun(subject.run_dir.name, str(subject.run_dir), subject.state, subject.summary.elapsed_s, scenario, host)
+    return ComparedRun(
+        subject.run_dir.name,
+        str(subject.run_dir),
+        subject.state,
+        subject.summary.elapsed_s,
+        scenario,
+        host,
+    )
 
 
 def _claim(pair: ClaimPair) -> ComparedClaim:
     sides = [_side(side) if side else None for side in pair.sides]
-    return ComparedClaim(pair.key or None, list(pair.former_keys), pair.text, verdict_words(pair), sides, list(pair.shifts))
+    return ComparedClaim(
+        pair.key or None,
+        list(pair.former_keys),
+        pair.text,
+        verdict_words(pair),
+        sides,
+        list(pair.shifts),
+    )
 
 
 def _side(side: Side) -> ComparedSide:

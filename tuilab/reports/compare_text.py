@@ -34,14 +34,19 @@ _NAME, _MEASURED = 30, 20  # characters, in the table of claims by machine
 _CHANGED = {"+": 32, "-": 31}
 
 
-def render(subjects: Sequence[Subject], found: Comparison, style: Style, width: int, *, has_chart: bool) -> str:
+def render(
+    subjects: Sequence[Subject], found: Comparison, style: Style, width: int, *, has_chart: bool
+) -> str:
     """Return a comparison as text for people."""
     parts = [
         _runs(subjects, found, style),
         _differences(found, source_changes(subjects), style, width),
         claims_on_boxes(found, style, width),
         _claims(found, style, width),
-        *(_table(table, style, width) for table in [*number_tables(found), *command_tables(subjects, found)]),
+        *(
+            _table(table, style, width)
+            for table in [*number_tables(found), *command_tables(subjects, found)]
+        ),
     ]
     if has_chart:
         parts += _curves(subjects, found, style, min(width, 100))
@@ -51,7 +56,9 @@ def render(subjects: Sequence[Subject], found: Comparison, style: Style, width: 
 def render_boxes(found: Comparison, style: Style, width: int) -> str:
     """Return which claims hold on which machine, and in what the machines differ."""
     table = claims_on_boxes(found, style, width) or style.dim(no_claims(found))
-    return "\n".join([style.bold(show(found.names[0])), table, _differences(found, [], style, width)])
+    return "\n".join(
+        [style.bold(show(found.names[0])), table, _differences(found, [], style, width)]
+    )
 
 
 def width_here() -> int:
@@ -67,7 +74,12 @@ def _runs(subjects: Sequence[Subject], found: Comparison, style: Style) -> str:
         end = f"{subject.state} {for_how_long(f'{subject.summary.elapsed_s:.1f} s', subject.state)}"
         lines.append(f"  {number}  {show(name.id, 20)}  {when}{where}  {end}".rstrip())
     if len(set(found.names)) > 1:
-        lines.append(style.paint("  These are different scenarios, so most claims, times and curves cannot be compared.", 33))
+        lines.append(
+            style.paint(
+                "  These are different scenarios, so most claims, times and curves cannot be compared.",
+                33,
+            )
+        )
     return "\n".join(lines)
 
 
@@ -76,12 +88,21 @@ def _differences(found: Comparison, changes: Sequence[str], style: Style, width:
     pad = min(max((len(f"{row.part} {row.name}") for row in rows), default=0), 40)
     lines = [style.bold("What differs")]
     for row in rows[:_ROWS]:
-        lines += _row(show(f"{row.part} {row.name}", 60).ljust(pad), [show(value, 120) for value in row.values], width)
+        lines += _row(
+            show(f"{row.part} {row.name}", 60).ljust(pad),
+            [show(value, 120) for value in row.values],
+            width,
+        )
         if row.part == "source":
-            lines += [style.paint(f"      {show(line, 160)}", _CHANGED.get(line[:1], 2)) for line in changes]
+            lines += [
+                style.paint(f"      {show(line, 160)}", _CHANGED.get(line[:1], 2))
+                for line in changes
+            ]
     if len(rows) > _ROWS:
         lines.append(f"  … and {len(rows) - _ROWS} more")
-    lines.append(style.dim(f"  {plural(found.same, 'fact')} (parameters, source, environment) are the same"))
+    lines.append(
+        style.dim(f"  {plural(found.same, 'fact')} (parameters, source, environment) are the same")
+    )
     return "\n".join(lines)
 
 
@@ -92,7 +113,9 @@ def _row(name: str, values: Sequence[str], width: int) -> list[str]:
         return [line.rstrip()]
     lines = [f"  {name}".rstrip()]
     for number, value in enumerate(values, 1):
-        lines += [f"      {part}" for part in wrap(f"{number}  {value}", max(width - 6, 30), hang="   ")]
+        lines += [
+            f"      {part}" for part in wrap(f"{number}  {value}", max(width - 6, 30), hang="   ")
+        ]
     return lines
 
 
@@ -107,14 +130,24 @@ def claims_on_boxes(found: Comparison, style: Style, width: int) -> str:
         marks = [_mark(side, style) for side in sides]
         columns.append((show(box, _NAME), marks, [_brief_side(side) for side in sides]))
     label = max(map(cells, names)) + 2
-    column_width = max(cells(words) for box, _, measured in columns for words in (box, *measured)) + 2
+    column_width = (
+        max(cells(words) for box, _, measured in columns for words in (box, *measured)) + 2
+    )
     count = max((width - 2 - label) // (column_width + 2), 1)
-    lines = [style.bold(f"{plural(len(names), 'claim')} in {len(columns)} runs on {len(set(found.boxes))} machines")]
+    lines = [
+        style.bold(
+            f"{plural(len(names), 'claim')} in {len(columns)} runs on {len(set(found.boxes))} machines"
+        )
+    ]
     for begin in range(0, len(columns), count):
         some = columns[begin : begin + count]
-        lines.append(f"  {'':{label}}{''.join(style.bold(_padded(box, column_width + 2)) for box, _, _ in some)}".rstrip())
+        lines.append(
+            f"  {'':{label}}{''.join(style.bold(_padded(box, column_width + 2)) for box, _, _ in some)}".rstrip()
+        )
         for at, name in enumerate(names):
-            row = "".join(f"{marks[at]} {_padded(measured[at], column_width)}" for _, marks, measured in some)
+            row = "".join(
+                f"{marks[at]} {_padded(measured[at], column_width)}" for _, marks, measured in some
+            )
             lines.append(f"  {_padded(name, label)}{row}".rstrip())
     return "\n".join(lines)
 
@@ -184,7 +217,9 @@ def _curves(subjects: Sequence[Subject], found: Comparison, style: Style, width:
     for name in names[:_CURVES]:
         lines = overlaid(summaries, name)
         axes = axes_of(summaries, name)
-        charts.append(line_chart(lines[:_LINES], width, 14, whole=lines, axes=axes, is_utf8=style.is_utf8))
+        charts.append(
+            line_chart(lines[:_LINES], width, 14, whole=lines, axes=axes, is_utf8=style.is_utf8)
+        )
         if len(lines) > _LINES:
             charts[-1] += style.dim(f"\n{_LINES} of {len(lines)} lines")
     if len(names) > _CURVES:

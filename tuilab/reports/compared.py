@@ -82,11 +82,18 @@ def side_by_side(group: Sequence[Subject], room: Room) -> SideBySide:
         more_differences=max(len(differences) - _MOST_ROWS, 0),
         same=found.same,
         changes=tuple(source_changes(group)),
-        claims=tuple(_claimed(pair) for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))[: room.claims]),
+        claims=tuple(
+            _claimed(pair)
+            for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))[
+                : room.claims
+            ]
+        ),
         numbers=tuple(_numbers(group, found)[: room.claims]),
         same_numbers=sum(len(set(values)) == 1 for _, values in found.sizes),
         overview=_overview(found.claims),
-        charts=tuple(_chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]),
+        charts=tuple(
+            _chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]
+        ),
     )
 
 
@@ -109,7 +116,9 @@ def _run(at: int, subject: Subject) -> tuple[str, ...]:
 
 
 def _claimed(pair: ClaimPair) -> Claimed:
-    return Claimed(pair.text, tuple(_told(side) for side in pair.sides), "; ".join(pair_words(pair)))
+    return Claimed(
+        pair.text, tuple(_told(side) for side in pair.sides), "; ".join(pair_words(pair))
+    )
 
 
 def _told(side: Side | None) -> Told:

@@ -46,7 +46,9 @@ def source_changes(subjects: Sequence[Subject]) -> list[str]:
 
 def in_order(differences: Sequence[Difference]) -> list[Difference]:
     """Return the differences: parameters first, how busy the machine was last."""
-    return sorted(differences, key=lambda row: _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS))
+    return sorted(
+        differences, key=lambda row: _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS)
+    )
 
 
 def shared_names(subjects: Sequence[Subject], found: Comparison) -> list[str]:
@@ -60,7 +62,9 @@ def overlaid(summaries: Sequence[RunSummary], name: str) -> list[Series]:
     by_arm: dict[str, list[Series]] = {}
     for number, summary in enumerate(summaries, 1):
         for line in first_of_each_arm(summary.series, name):
-            by_arm.setdefault(line.arm, []).append(replace(line, arm=f"{number} {line.arm}".strip()))
+            by_arm.setdefault(line.arm, []).append(
+                replace(line, arm=f"{number} {line.arm}".strip())
+            )
     return [line for lines in by_arm.values() for line in lines]
 
 
@@ -100,23 +104,46 @@ def number_tables(found: Comparison) -> list[NumberTable]:
     lacks = found.lacks
     tables = []
     if found.times:
-        rows = [_cells(row.label, row.values, seconds, lacks, row.shifts) for row in time_rows(found)]
+        rows = [
+            _cells(row.label, row.values, seconds, lacks, row.shifts) for row in time_rows(found)
+        ]
         tables.append(NumberTable(f"Median time of a {found.of}", rows))
     if found.sizes:
-        rows = [_cells(name, values, spell_of(name), lacks) for name, values in found.sizes if len(set(values)) > 1]
+        rows = [
+            _cells(name, values, spell_of(name), lacks)
+            for name, values in found.sizes
+            if len(set(values)) > 1
+        ]
         same = len(found.sizes) - len(rows)
-        tables.append(NumberTable("Measured with lab.memory", rows, f"{plural(same, 'value')} are the same" if same else ""))
+        tables.append(
+            NumberTable(
+                "Measured with lab.memory",
+                rows,
+                f"{plural(same, 'value')} are the same" if same else "",
+            )
+        )
     return tables
 
 
 def command_tables(subjects: Sequence[Subject], found: Comparison) -> list[NumberTable]:
     """Return what watched commands took, and what can be said of the difference."""
-    rows = [_cells(row.name, row.values, row.spell, found.lacks, row.shifts) for row in rows_of_commands(subjects)]
-    return [NumberTable("Measured in one process each", rows, about_one_process(subjects))] if rows else []
+    rows = [
+        _cells(row.name, row.values, row.spell, found.lacks, row.shifts)
+        for row in rows_of_commands(subjects)
+    ]
+    return (
+        [NumberTable("Measured in one process each", rows, about_one_process(subjects))]
+        if rows
+        else []
+    )
 
 
 def _cells(
-    name: str, values: Values, spell: Callable[[float], str], lacks: Sequence[str], shifts: Sequence[Shift | None] = ()
+    name: str,
+    values: Values,
+    spell: Callable[[float], str],
+    lacks: Sequence[str],
+    shifts: Sequence[Shift | None] = (),
 ) -> list[str]:
     """Return a row: the name, the first run's value, and the others' with their ratio to it, and its interval if it has one."""
     first = values[0]

@@ -122,16 +122,23 @@ def _table(table: TableShown) -> Table:
     rows = tuple(tuple(map(told_cell, row)) for row in table.rows)
     columns = max(map(len, [*rows, table.head]), default=0)
     are_numbers = tuple(is_number_column(table, at) for at in range(columns))
-    return Table("table", show(table.title), tuple(show(name) for name in table.head), rows, are_numbers)
+    return Table(
+        "table", show(table.title), tuple(show(name) for name in table.head), rows, are_numbers
+    )
 
 
 def _lanes(lanes: Lanes) -> LanesPicture:
     names = [show(name) for name in lanes.names]
-    title, about = show(lanes.title) or "lanes", "time since the first span began" if lanes.unit == "s" else lanes.x_name
+    title, about = (
+        show(lanes.title) or "lanes",
+        "time since the first span began" if lanes.unit == "s" else lanes.x_name,
+    )
     legend = tuple((look, letter(look), name) for look, name in enumerate(names) if name)
     bottom = _TOP + _ROW * len(lanes.lanes)
     labels = told_apart(lanes.lanes, _LANE_WIDTH)
-    rows = tuple((_TOP + _ROW * (at + 0.5), show(lane), labels[lane]) for at, lane in enumerate(lanes.lanes))
+    rows = tuple(
+        (_TOP + _ROW * (at + 0.5), show(lane), labels[lane]) for at, lane in enumerate(lanes.lanes)
+    )
     if not lanes.spans:
         return LanesPicture("lanes", title, about, legend, rows, (), (), bottom + _FOOT, bottom)
     axis, start = lanes.axis(8), lanes.start
@@ -148,9 +155,23 @@ def _lanes(lanes: Lanes) -> LanesPicture:
             wide = round(max(right - left, 1.0), 1)
             fits = bool(span.name) and len(legend) > 1 and wide >= 2 * _LETTER_PX
             y = float(_TOP + _ROW * levels[span.lane])
-            spans.append(Span(left, y, wide, look, letter(look) if fits else "", show(span.lane), words.strip()))
-    ticks = tuple(Tick(place(share), label) for share, label in axis.ticks if -1e-9 <= share <= 1 + 1e-9)
-    return LanesPicture("lanes", title, about, legend, rows, tuple(spans), ticks, bottom + _FOOT, bottom)
+            spans.append(
+                Span(
+                    left,
+                    y,
+                    wide,
+                    look,
+                    letter(look) if fits else "",
+                    show(span.lane),
+                    words.strip(),
+                )
+            )
+    ticks = tuple(
+        Tick(place(share), label) for share, label in axis.ticks if -1e-9 <= share <= 1 + 1e-9
+    )
+    return LanesPicture(
+        "lanes", title, about, legend, rows, tuple(spans), ticks, bottom + _FOOT, bottom
+    )
 
 
 def _told(at: float, lanes: Lanes) -> str:

@@ -58,7 +58,9 @@ def write(
         from tuilab.reports.formats.tensorboard import export
 
         if target == STDOUT:
-            raise UsageError("a TensorBoard report is a folder and cannot go to stdout; name a folder with -o")
+            raise UsageError(
+                "a TensorBoard report is a folder and cannot go to stdout; name a folder with -o"
+            )
         export(subjects, target)
         return
     options: dict[str, Any] = {}
@@ -85,7 +87,9 @@ def check_target(target: str, wanted: str = "") -> str:
     kind = format_of(target, wanted)
     folder = os.path.dirname(os.path.abspath(target))
     is_wrong_kind = os.path.isdir(target) and kind != "tensorboard"
-    if target != STDOUT and (is_wrong_kind or not os.path.isdir(folder) or not os.access(folder, os.W_OK)):
+    if target != STDOUT and (
+        is_wrong_kind or not os.path.isdir(folder) or not os.access(folder, os.W_OK)
+    ):
         if is_wrong_kind:
             what = "it is a folder"
         elif os.path.isdir(folder):
@@ -105,7 +109,9 @@ def tell_lack(kind: str) -> None:
 
 def read_subjects(runs: Sequence[Path], *, keeps_private: bool = False) -> list[Subject]:
     """Read runs; of several, one that cannot be read is named and left out."""
-    return read_each(runs, lambda words: print(f"tuilab: {words}", file=sys.stderr), keeps_private=keeps_private)
+    return read_each(
+        runs, lambda words: print(f"tuilab: {words}", file=sys.stderr), keeps_private=keeps_private
+    )
 
 
 def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> None:
@@ -122,7 +128,9 @@ def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> No
         why = problem.strerror or str(problem)
         if isinstance(problem, FileNotFoundError):
             why = f"there is no folder {show(os.path.dirname(os.path.abspath(target)), 300)}"
-        raise CannotRecord(f"cannot write {show(target, 300)}: {why}; name another file with -o") from problem
+        raise CannotRecord(
+            f"cannot write {show(target, 300)}: {why}; name another file with -o"
+        ) from problem
 
 
 def _pieces(kind: str, subjects: Sequence[Subject], **options: Any) -> Iterable[str]:
@@ -141,7 +149,9 @@ def _replace(target: str, pieces: Iterable[str]) -> None:
 
 
 def _append(target: str, pieces: Iterable[str]) -> None:
-    _write_all(os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666), pieces)
+    _write_all(
+        os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666), pieces
+    )
 
 
 def _write_all(fd: int, pieces: Iterable[str]) -> None:

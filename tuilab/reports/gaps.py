@@ -13,7 +13,12 @@ def gaps(subject: Subject) -> list[str]:
     ending = ending_of(subject.summary, subject.state)
     clauses = [ending] if ending else []
     clauses += subject.result.notices
-    return [*map(as_sentence, clauses), *subject.reading_gaps, *_unmeasured(subject), *_taken_out(subject)]
+    return [
+        *map(as_sentence, clauses),
+        *subject.reading_gaps,
+        *_unmeasured(subject),
+        *_taken_out(subject),
+    ]
 
 
 def damage(subject: Subject) -> list[str]:
@@ -26,10 +31,17 @@ def damage(subject: Subject) -> list[str]:
 def _unmeasured(subject: Subject) -> list[str]:
     summary = subject.summary
     sentences = [f"Not measured: {what} ({why})." for what, why in unmeasured(summary)]
-    blocks = [block for arm in summary.blocks.values() for block in arm if not (block.is_warmup or block.is_rerun)]
+    blocks = [
+        block
+        for arm in summary.blocks.values()
+        for block in arm
+        if not (block.is_warmup or block.is_rerun)
+    ]
     disturbed = sum(block.is_disturbed for block in blocks)
     if disturbed:
-        sentences.append(f"{disturbed} of {plural(len(blocks), 'timed block')} were disturbed, according to the sensors.")
+        sentences.append(
+            f"{disturbed} of {plural(len(blocks), 'timed block')} were disturbed, according to the sensors."
+        )
     if subject.source_note:
         sentences.append(f"Source: {subject.source_note}.")
     return sentences
@@ -40,7 +52,9 @@ def _taken_out(subject: Subject) -> list[str]:
     earlier = taken_out(subject.run_dir)
     if earlier is not None:
         digest = f"the digest was {show(earlier.digest, 40)}"
-        sentences.append(f"Before this run was packed: {words_of_packed(earlier.places)}; {digest}.")
+        sentences.append(
+            f"Before this run was packed: {words_of_packed(earlier.places)}; {digest}."
+        )
     removed = words_of(subject.private.places) if subject.private else ""
     if removed:
         sentences.append(as_sentence(f"{removed}; --keep-private keeps them"))

@@ -18,7 +18,11 @@ _MOST_ROWS = 12  # arms, and measurements of memory
 
 def key_numbers(summary: RunSummary) -> list[Row]:
     """Return where it was, the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
-    where = ("node", node_words(summary)), ("device", device_words(summary)), ("ranks", ranks_words(summary))
+    where = (
+        ("node", node_words(summary)),
+        ("device", device_words(summary)),
+        ("ranks", ranks_words(summary)),
+    )
     places = [(name, words) for name, words in where if words]
     races = [*_race_rows(summary), *_setting_rows(summary)]
     ends = [] if races else [*ends_of_curves(summary).items()]
@@ -35,11 +39,18 @@ def _race_rows(summary: RunSummary) -> list[Row]:
     samples = (measure.sample, "processes" if measure.sample == "process" else "")
     names = told_apart([arm for arm, _ in times], NAME_LIMIT)
     for arm, one in times:
-        first = median(summary.first_calls.get(arm, [0.0]))  # which is timed on the wall clock alone
+        first = median(
+            summary.first_calls.get(arm, [0.0])
+        )  # which is timed on the wall clock alone
         once = ""
         if first > 3 * median(one.on(WALL)):
             once = f", the first one {seconds(first)}{' on the wall clock' if one.clock != WALL else ''}"
-        rows.append((names[arm], f"{time_words(one, measure)}, median of {plural(len(one.times), *samples)}{once}"))
+        rows.append(
+            (
+                names[arm],
+                f"{time_words(one, measure)}, median of {plural(len(one.times), *samples)}{once}",
+            )
+        )
     return rows
 
 
@@ -55,7 +66,10 @@ def _setting_rows(summary: RunSummary) -> list[Row]:
 def _memory_rows(summary: RunSummary) -> list[Row]:
     rows: dict[str, str] = {}
     for memory in summary.memory:
-        values = [f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}" for name, value in memory.values.items()]
+        values = [
+            f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}"
+            for name, value in memory.values.items()
+        ]
         rows[f"{memory.name} {memory.arm}".strip()] = ", ".join(values)
     names = told_apart(list(rows)[:_MOST_ROWS], NAME_LIMIT)
     return [(shown, rows[name]) for name, shown in names.items()]
@@ -65,9 +79,13 @@ def _resource_rows(summary: RunSummary) -> list[Row]:
     rows = []
     if peak := rss_peak_bytes(summary):
         waiting = summary.resources.get("waiting_bytes")
-        beside = f"; processes that wait for their repeat: {size(waiting.high or 0)}" if waiting else ""
+        beside = (
+            f"; processes that wait for their repeat: {size(waiting.high or 0)}" if waiting else ""
+        )
         counted = "RSS"
-        is_command = bool(summary.run and summary.run.command)  # which a process of ours starts, and stays beside
+        is_command = bool(
+            summary.run and summary.run.command
+        )  # which a process of ours starts, and stays beside
         name = "peak memory, with tuilab" if is_command else "peak memory"
         processes = summary.resources.get("processes")
         are_several = processes is not None and (processes.high or 0) > (2 if is_command else 1)
@@ -82,7 +100,10 @@ def _held_rows(summary: RunSummary) -> list[Row]:
     gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found]
     if not gpus:
         return []
-    from tuilab.drawings.gpu_strips import held_down, held_words  # which a run without a GPU need not wait for
+    from tuilab.drawings.gpu_strips import (
+        held_down,
+        held_words,
+    )  # which a run without a GPU need not wait for
 
     words = held_words(held_down(summary, gpus, Throttling()))
     return [("  clocks", words)] if words else []

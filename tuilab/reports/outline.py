@@ -22,14 +22,18 @@ class Outline:
 
 
 def outline_of(
-    subjects: Sequence[Subject], known: Sequence[Scenario] = (), groups: Sequence[Sequence[Subject]] = ()
+    subjects: Sequence[Subject],
+    known: Sequence[Scenario] = (),
+    groups: Sequence[Sequence[Subject]] = (),
 ) -> Outline:
     """Return the parts of a report on some runs; `groups` are shown side by side instead of those that are found."""
     sweeps = [] if groups else sweeps_of(subjects)
     in_parts = {id(subject) for sweep in sweeps for subject in sweep}
     chosen = groups or _groups([subject for subject in subjects if id(subject) not in in_parts])
     in_parts |= {id(subject) for group in chosen for subject in group}
-    has_one_story = bool(in_parts) and all(id(subject) in in_parts for subject in subjects if subject.summary.run)
+    has_one_story = bool(in_parts) and all(
+        id(subject) in in_parts for subject in subjects if subject.summary.run
+    )
     is_many = len(subjects) != 1
     opening = opening_of(subjects, known) if is_many and not has_one_story else None
     return Outline(is_many, opening, [swept(sweep) for sweep in sweeps], chosen)

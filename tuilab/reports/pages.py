@@ -17,7 +17,15 @@ from tuilab.record.told import noise_words
 from tuilab.record.tracebacks import as_named, frames
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.charts.geometry import Chart, draw
-from tuilab.reports.charts.panels import MOST_LINES, MOST_PANELS, machine_panels, names_of, series_panels, spreads, times_title
+from tuilab.reports.charts.panels import (
+    MOST_LINES,
+    MOST_PANELS,
+    machine_panels,
+    names_of,
+    series_panels,
+    spreads,
+    times_title,
+)
 from tuilab.reports.charts.spreads import Interval, Timings, draw_interval, draw_spreads
 from tuilab.reports.figures import Shapes, shapes_of, that_fit
 from tuilab.reports.gaps import gaps
@@ -107,7 +115,9 @@ class Page:
     elapsed: str
     repeats: str
     command: str
-    why_not_again: str  # as where a secret was taken out of the command; nothing where it repeats the run
+    why_not_again: (
+        str  # as where a secret was taken out of the command; nothing where it repeats the run
+    )
     deciding: str  # what likely decides what is open
     counts: str
     arms: tuple[str, ...]  # of a race of commands: what each is
@@ -140,7 +150,9 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
     summary, run = subject.summary, subject.summary.run
     panels = series_panels(summary, room.panels, room.lines)
     machine = [] if is_brief else machine_panels(summary)
-    rows = tuple(claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims)
+    rows = tuple(
+        claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims
+    )
     share = min(room.points / max(len(panels) + len(machine), 1), 1.0)
     return Page(
         id=subject.id,
@@ -163,7 +175,9 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         timings=_timings(summary),
         pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
         has_arms=ARMS in summary.figures,
-        figures=() if is_brief else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
+        figures=()
+        if is_brief
+        else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
         texts=() if is_brief else tuple(_texts(subject, room)),
         numbers=tuple((number.name, number.words) for number in subject.result.numbers),
         params=tuple(_params(subject, room)),
@@ -185,7 +199,11 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
 def cut(text: str, room: Room) -> str:
     """Return a text that fits; one that is cut says so."""
     left = len(text) - room.characters
-    return text if left <= 0 else f"{text[: room.characters]}\n… {plural(left, 'character')} more: see the .json report"
+    return (
+        text
+        if left <= 0
+        else f"{text[: room.characters]}\n… {plural(left, 'character')} more: see the .json report"
+    )
 
 
 def look_of(verdict: str) -> tuple[str, str]:
@@ -200,7 +218,9 @@ def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
         kind = "bad" if claim.is_contradicted else "good"
     look = {"verdict": claim.outcome, "mark": mark, "kind": kind}
     if not claim.is_ratio or claim.claimed is None:
-        return ClaimRow(claim.text, **look, estimate="", claimed="", why=claim.evidence, interval=None)
+        return ClaimRow(
+            claim.text, **look, estimate="", claimed="", why=claim.evidence, interval=None
+        )
     floor = noise_words(claim.noise) or "no noise floor"
     why = "; ".join(filter(None, (claim.why, before)))
     return ClaimRow(
@@ -218,7 +238,9 @@ def _interval(claim: ResultClaim, claimed: ResultRatio) -> Interval | None:
     if claim.estimate is None or claim.low is None or claim.high is None:
         return None
     is_own = set(claim.noise_arms or [""]) <= {claimed.over, claimed.under}
-    return draw_interval(claim.estimate, claim.low, claim.high, claimed.bound, claim.noise_floor if is_own else None)
+    return draw_interval(
+        claim.estimate, claim.low, claim.high, claimed.bound, claim.noise_floor if is_own else None
+    )
 
 
 def _timings(summary: RunSummary) -> Timings:
@@ -229,7 +251,10 @@ def _timings(summary: RunSummary) -> Timings:
 
 def environment_of(subject: Subject) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
     """Return the recorded environment as (part, rows)."""
-    return tuple((show(part), tuple(_flat("", facts))[:_MOST_FACTS]) for part, facts in subject.summary.environment.items())
+    return tuple(
+        (show(part), tuple(_flat("", facts))[:_MOST_FACTS])
+        for part, facts in subject.summary.environment.items()
+    )
 
 
 def when_of(subject: Subject) -> str:
@@ -245,7 +270,9 @@ def _repeats(subject: Subject) -> str:
     if run is None:
         return "n/a"
     ended, planned = len(subject.summary.finished_repeats()), subject.summary.planned_repeats
-    words = f"{ended} of {plural(planned, 'repeat')}" if ended != planned else plural(planned, "repeat")
+    words = (
+        f"{ended} of {plural(planned, 'repeat')}" if ended != planned else plural(planned, "repeat")
+    )
     return "" if _is_watched(subject.summary) else words + (", with --quick" if run.quick else "")
 
 
@@ -264,12 +291,21 @@ def _counts(rows: tuple[ClaimRow, ...]) -> str:
     counts: dict[str, int] = {}
     for row in rows:
         counts[row.verdict] = counts.get(row.verdict, 0) + 1
-    return ", ".join(f"{count} {verdict.lower()}" for verdict, count in counts.items()) or "no claims"
+    return (
+        ", ".join(f"{count} {verdict.lower()}" for verdict, count in counts.items()) or "no claims"
+    )
 
 
 def _pictures(images: list[ImageShown]) -> list[Picture]:
     return [
-        Picture(show(f"{i.title} {i.arm}".strip()), data_address(i), i.rows, i.cols, f"{i.low:.4g}", f"{i.high:.4g}")
+        Picture(
+            show(f"{i.title} {i.arm}".strip()),
+            data_address(i),
+            i.rows,
+            i.cols,
+            f"{i.low:.4g}",
+            f"{i.high:.4g}",
+        )
         for i in images
     ]
 
@@ -284,13 +320,18 @@ def _params(subject: Subject, room: Room) -> list[Param]:
     labels = {param.name: param.label for param in subject.scenario.params}
     found = list(run.params.items())[: room.claims] if run else []
     changed = run.changed if run else []
-    return [Param(name, cut(spell(value), room), labels.get(name, ""), name in changed) for name, value in found]
+    return [
+        Param(name, cut(spell(value), room), labels.get(name, ""), name in changed)
+        for name, value in found
+    ]
 
 
 def _lesson(subject: Subject, room: Room) -> list[tuple[str, tuple[Block, ...]]]:
     """Return the lesson as (heading, blocks), its introduction first."""
     scenario = subject.scenario
-    parts = [("", scenario.lesson.partition("\n## ")[0] if not scenario.lesson.startswith("## ") else "")]
+    parts = [
+        ("", scenario.lesson.partition("\n## ")[0] if not scenario.lesson.startswith("## ") else "")
+    ]
     parts += scenario.sections.items()
     return [(show(heading, 100), tuple(blocks(cut(text, room)))) for heading, text in parts if text]
 
@@ -299,7 +340,11 @@ def _failure(subject: Subject, room: Room) -> tuple[str, str, str] | None:
     failure = subject.summary.failure
     if failure is None:
         return None
-    return show(f"{failure.type}: {failure.message}", 2000), cut(as_named(frames(failure), subject.summary), room), failure.hint
+    return (
+        show(f"{failure.type}: {failure.message}", 2000),
+        cut(as_named(frames(failure), subject.summary), room),
+        failure.hint,
+    )
 
 
 def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> list[str]:
@@ -315,7 +360,9 @@ def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> 
     if is_brief:
         return found
     if hidden:
-        found.append(f"{plural(len(hidden), 'series', 'series')} without a chart here: {names}: the .json and .csv have them.")
+        found.append(
+            f"{plural(len(hidden), 'series', 'series')} without a chart here: {names}: the .json and .csv have them."
+        )
     if left_out > 0:
         found.append(f"{plural(left_out, 'figure')} more: see the .json report.")
     if pictures > 0:
@@ -326,8 +373,18 @@ def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> 
 def _flat(prefix: str, facts: Any) -> list[tuple[str, str]]:
     """Return nested facts as rows of (name, value)."""
     if isinstance(facts, dict):
-        return [row for name, inner in facts.items() for row in _flat(f"{prefix} {name}".strip(), inner)]
+        return [
+            row for name, inner in facts.items() for row in _flat(f"{prefix} {name}".strip(), inner)
+        ]
     if isinstance(facts, list) and any(isinstance(inner, dict | list) for inner in facts):
-        return [row for at, inner in enumerate(facts) for row in _flat(f"{prefix} {at}".strip(), inner)]
-    value = ", ".join(map(str, facts)) if isinstance(facts, list) else "n/a" if facts is None else str(facts)
+        return [
+            row for at, inner in enumerate(facts) for row in _flat(f"{prefix} {at}".strip(), inner)
+        ]
+    value = (
+        ", ".join(map(str, facts))
+        if isinstance(facts, list)
+        else "n/a"
+        if facts is None
+        else str(facts)
+    )
     return [(show(prefix, 100), show(value, 400))]

@@ -57,7 +57,9 @@ def _heading(result: Result, summary: RunSummary, style: Style) -> str:
     run = summary.run
     if run is None:
         return "a run without recorded data"
-    params = ", ".join(f"{show(name)}={show(run.params[name])}" for name in run.changed if name in run.params)
+    params = ", ".join(
+        f"{show(name)}={show(run.params[name])}" for name in run.changed if name in run.params
+    )
     words = [
         f"{style.bold(show(run.topic) + '/' + show(run.scenario))}  {result.state} in {result.elapsed_s:.1f} s",
         style.tally(claim.outcome for claim in result.claims),
@@ -103,11 +105,15 @@ def _trouble(result: Result, summary: RunSummary, style: Style) -> Iterator[str]
             yield f"  {show(frame.place)}"
             yield from (f"    {show(line)}" for line in frame.code)
         if parts_of(summary) != [frame]:  # more than that frame, which has been shown
-            yield from _last_frames(show_lines(as_named(frames(summary.failure), summary)).splitlines(), style)
+            yield from _last_frames(
+                show_lines(as_named(frames(summary.failure), summary)).splitlines(), style
+            )
         if summary.failure.hint:
             yield f"hint: {show(summary.failure.hint)}"
     for fault in summary.faults:
-        yield from (style.dim("  " + line) for line in show_lines(fault).splitlines()[:_FRAME_LINES])
+        yield from (
+            style.dim("  " + line) for line in show_lines(fault).splitlines()[:_FRAME_LINES]
+        )
     above = device_notices(summary)
     yield from (f"notice: {notice}" for notice in result.notices if notice not in above)
 
@@ -128,13 +134,19 @@ def _last_frames(lines: list[str], style: Style) -> list[str]:
 
 def _numbers(result: Result, summary: RunSummary, style: Style, width: int, trust: str) -> str:
     """Return the numbers beside the claims, and what was not measured."""
-    long = told_apart([number.name for number in result.numbers if cells(number.name) > _NAME_WIDTH], _NAME_WIDTH)
+    long = told_apart(
+        [number.name for number in result.numbers if cells(number.name) > _NAME_WIDTH], _NAME_WIDTH
+    )
     rows = [(long.get(number.name, number.name), number.words) for number in result.numbers]
     if trust:
         rows.append(("calibration", trust))
     rows += [("not measured", f"{what}: {why}") for what, why in unmeasured(summary)]
     label = max((cells(name) for name, _ in rows), default=0)
-    return "\n".join(line for name, value in rows for line in _row(name + " " * (label - cells(name)), value, style, width))
+    return "\n".join(
+        line
+        for name, value in rows
+        for line in _row(name + " " * (label - cells(name)), value, style, width)
+    )
 
 
 def _row(name: str, value: str, style: Style, width: int) -> list[str]:
@@ -167,12 +179,19 @@ def place_words(step: float, axes: AxesNamed) -> str:
 def _texts(result: Result, style: Style, width: int) -> list[str]:
     """Return the short texts that the scenario showed, the last of each title."""
     latest = {text.title: text.text for text in result.texts}
-    return ["\n".join([*filter(None, [style.bold(show(title))]), *_fold_lines(text, width)]) for title, text in latest.items()]
+    return [
+        "\n".join([*filter(None, [style.bold(show(title))]), *_fold_lines(text, width)])
+        for title, text in latest.items()
+    ]
 
 
 def _fold_lines(text: str, width: int) -> list[str]:
     """Return the first lines of a text, long ones folded; the spaces of a table stay."""
-    lines = [part for line in show_lines(text).splitlines() for part in _folded(line, max(width - 2, 30)) or [""]]
+    lines = [
+        part
+        for line in show_lines(text).splitlines()
+        for part in _folded(line, max(width - 2, 30)) or [""]
+    ]
     return [f"  {line}" for line in lines[:_TEXT_LINES]]
 
 
@@ -199,14 +218,21 @@ def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) 
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
-    return [shade(image, min(width, 32), is_utf8=style.is_utf8) for image in list(summary.images.values())[:4]]
+    return [
+        shade(image, min(width, 32), is_utf8=style.is_utf8)
+        for image in list(summary.images.values())[:4]
+    ]
 
 
 def _is_unjudged(summary: RunSummary, state: str) -> bool:
     """Say whether what a run has measured for its claims was never judged: its supervisor was killed, or the disk was full."""
     claims = summary.claims.values()
     is_measured = any(claim.measured or (claim.declared and has_times(summary)) for claim in claims)
-    return is_measured and state in {*FINAL_STATES, RunState.LOST} and not any(claim.verdict for claim in claims)
+    return (
+        is_measured
+        and state in {*FINAL_STATES, RunState.LOST}
+        and not any(claim.verdict for claim in claims)
+    )
 
 
 def _where(summary: RunSummary, result: Result, run_dir: Path, style: Style) -> str:

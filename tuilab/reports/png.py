@@ -7,7 +7,13 @@ import zlib
 
 from tuilab.record.events import ImageShown
 
-_ANCHORS = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37))  # dark to light, for every kind of eye
+_ANCHORS = (
+    (68, 1, 84),
+    (59, 82, 139),
+    (33, 145, 140),
+    (94, 201, 98),
+    (253, 231, 37),
+)  # dark to light, for every kind of eye
 _NOT_FINITE = (230, 40, 60)
 _LIMIT = 512  # rows and columns; a recorded picture has at most 128
 
@@ -22,7 +28,12 @@ def png(image: ImageShown) -> bytes:
         return b""
     rows = b"".join(b"\0" + cells[at : at + image.cols] for at in range(0, len(cells), image.cols))
     header = struct.pack(">IIBBBBB", image.cols, image.rows, 8, 3, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"PLTE", _palette()), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
+    parts = (
+        (b"IHDR", header),
+        (b"PLTE", _palette()),
+        (b"IDAT", zlib.compress(rows, 9)),
+        (b"IEND", b""),
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(_part(kind, data) for kind, data in parts)
 
 

@@ -11,7 +11,15 @@ import msgspec
 from msgspec import Meta, field
 
 from tuilab.judging.prediction import Nearness, find_answer, rate_prediction
-from tuilab.record.blocks import Measure, NoiseFloor, counted, in_order, measure_of, noise_of, scale_of
+from tuilab.record.blocks import (
+    Measure,
+    NoiseFloor,
+    counted,
+    in_order,
+    measure_of,
+    noise_of,
+    scale_of,
+)
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import CLAIM_LIMIT, BarsShown, Cell, TableShown, VerdictReached
@@ -33,7 +41,10 @@ _CLAIM_WIDTH = 600  # characters of a claim that is printed: reports have what i
 
 
 Key = Annotated[
-    str | None, Meta(description="key of the claim, the same in every run of the scenario; null in old records without keys")
+    str | None,
+    Meta(
+        description="key of the claim, the same in every run of the scenario; null in old records without keys"
+    ),
 ]
 StateWord = Annotated[str, Meta(extra_json_schema={"enum": list(RunState)})]
 VerdictWord = Annotated[str, Meta(extra_json_schema={"enum": list(Verdict)})]
@@ -55,7 +66,9 @@ class ResultRatio(DocumentPart, frozen=True):
     over: str
     """arm in the numerator of the ratio"""
     under: str
-    op: Annotated[str, Meta(extra_json_schema={"enum": ["equals", "at_most", "at_least", "between"]})]
+    op: Annotated[
+        str, Meta(extra_json_schema={"enum": ["equals", "at_most", "at_least", "between"]})
+    ]
     bound: float
     margin: float
     confidence: float
@@ -145,7 +158,9 @@ class ResultClaim(ResultVerdict, frozen=True):
     @property
     def is_contradicted(self) -> bool:
         """Whether the verdict stands against the claim."""
-        return self.verdict is not None and is_against(self.verdict, self.claimed.bound if self.claimed else None)
+        return self.verdict is not None and is_against(
+            self.verdict, self.claimed.bound if self.claimed else None
+        )
 
     @property
     def is_ratio(self) -> bool:
@@ -399,7 +414,9 @@ def document(part: DocumentPart) -> dict[str, Any]:
 
 def results_of(runs: Sequence[tuple[RunSummary, str, Path]], exit_code: int) -> Results:
     """Return the document about runs that are given as summary, state and folder."""
-    return Results(int(exit_code), [result_of(summary, state, run_dir) for summary, state, run_dir in runs])
+    return Results(
+        int(exit_code), [result_of(summary, state, run_dir) for summary, state, run_dir in runs]
+    )
 
 
 def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") -> Result:
@@ -463,7 +480,10 @@ def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
     if reached:
         fields = _fields_of(reached)
     else:
-        fields = {**dict.fromkeys(ResultVerdict.__struct_fields__), "why": why_not_judged(claim, summary)}
+        fields = {
+            **dict.fromkeys(ResultVerdict.__struct_fields__),
+            "why": why_not_judged(claim, summary),
+        }
     fields["key"] = claim.key or None
     fields["text"] = claim.text
     fields["measure"] = reached.measure if reached and claim.declared else None
@@ -502,7 +522,9 @@ def _answer(summary: RunSummary) -> ResultAnswer:
 
 def _races(summary: RunSummary) -> list[ResultRace]:
     measure = measure_of(summary)
-    return [_race(writer, arm, blocks, measure) for (writer, arm), blocks in in_order(summary).items()]
+    return [
+        _race(writer, arm, blocks, measure) for (writer, arm), blocks in in_order(summary).items()
+    ]
 
 
 def _race(writer: str, arm: str, blocks: Sequence[Block], measure: Measure) -> ResultRace:
@@ -523,7 +545,9 @@ def _gpus(summary: RunSummary) -> list[ResultDevice]:
             ResultTenant(other.tenant.pid, other.tenant.user or None, other.most_bytes)
             for other in summary.neighbours.get(gpu.uuid, Neighbours()).known.values()
         ]
-        devices.append(ResultDevice(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.uuid in own, tenants))
+        devices.append(
+            ResultDevice(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.uuid in own, tenants)
+        )
     return devices
 
 

@@ -27,11 +27,17 @@ class Piece(NamedTuple):
     name: str
     arm: str
     writer: str
-    places: list[float]  # the step of a logged value or where else it stands, the round of a block, the number of a sample
-    steps: list[int]  # the same in whole numbers: of values that stand at none, how many came before
+    places: list[
+        float
+    ]  # the step of a logged value or where else it stands, the round of a block, the number of a sample
+    steps: list[
+        int
+    ]  # the same in whole numbers: of values that stand at none, how many came before
     times: list[int]
     values: list[Any]  # numbers; None: looked for, and not to be told; the note says why
-    notes: list[str]  # of a timed block: warm-up, disturbed, rerun, which control; of a throttle mask what it means; or none
+    notes: list[
+        str
+    ]  # of a timed block: warm-up, disturbed, rerun, which control; of a throttle mask what it means; or none
 
 
 def pieces(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[Piece]:
@@ -66,7 +72,9 @@ def _portions(run_dir: Path) -> Iterator[Portion]:
             yield portion
         follower.close()
     except OSError as problem:
-        raise UsageError(f"cannot read the run {show(run_dir.name)}: {problem.strerror}") from problem
+        raise UsageError(
+            f"cannot read the run {show(run_dir.name)}: {problem.strerror}"
+        ) from problem
 
 
 def _pieces(
@@ -86,9 +94,19 @@ def _pieces(
             yield from _sampled(stream, item, counters["sampler"])
             counters["sampler"] += 1
         elif isinstance(item, events.GpuHeld):
-            peak = ["allocated_peak_bytes"] if item.allocated_peak_bytes else []  # which older runs have not told
+            peak = (
+                ["allocated_peak_bytes"] if item.allocated_peak_bytes else []
+            )  # which older runs have not told
             for name in ("allocated_bytes", "reserved_bytes", *peak):
-                yield _one("sampled", name, item.uuid, stream, counters[stream], item.t, float(getattr(item, name)))
+                yield _one(
+                    "sampled",
+                    name,
+                    item.uuid,
+                    stream,
+                    counters[stream],
+                    item.t,
+                    float(getattr(item, name)),
+                )
             counters[stream] += 1
 
 
@@ -97,34 +115,70 @@ def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[Piece]:
         for name, (chosen, values) in columns(records).items():
             steps = [record.s for record in chosen]
             places = [record.s if record.x is None else record.x for record in chosen]
-            yield Piece("logged", name, arm, stream, places, steps, [record.at or record.t for record in chosen], values, [])
+            yield Piece(
+                "logged",
+                name,
+                arm,
+                stream,
+                places,
+                steps,
+                [record.at or record.t for record in chosen],
+                values,
+                [],
+            )
 
 
-def _timed(stream: str, item: events.BlockTimed, race: events.RaceStarted | None) -> Iterator[Piece]:
+def _timed(
+    stream: str, item: events.BlockTimed, race: events.RaceStarted | None
+) -> Iterator[Piece]:
     """Yield a block: the time of a call, or what commands are held against each other by instead.
 
     The CPU time of the thread that called follows where a verdict may go by it.
     """
     marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
-    notes = [*(word for word, holds in marks if holds), *([f"control {item.control}"] if item.control else [])]
+    notes = [
+        *(word for word, holds in marks if holds),
+        *([f"control {item.control}"] if item.control else []),
+    ]
     seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
     name, scale = (race.measure, scale_of(race.unit)) if race and race.measure else ("step_s", 1.0)
-    yield _one("timed", name, item.arm, stream, item.round, item.t, scale * seconds, " ".join(notes))
+    yield _one(
+        "timed", name, item.arm, stream, item.round, item.t, scale * seconds, " ".join(notes)
+    )
     if race and race.device in ("cpu", "process") and item.thread_ns is not None:
         thread_s = item.thread_ns / item.loops / 1e9
-        yield _one("timed", "thread_s", item.arm, stream, item.round, item.t, thread_s, " ".join(notes))
+        yield _one(
+            "timed", "thread_s", item.arm, stream, item.round, item.t, thread_s, " ".join(notes)
+        )
 
 
 def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:
     for name, value in usage_of(item).items():
         is_told = math.isfinite(value)
         why = "" if is_told else f"n/a: {why_untold(item)}"
-        yield _one("sampled", name, "", stream, number, item.t, float(value) if is_told else None, why)
+        yield _one(
+            "sampled", name, "", stream, number, item.t, float(value) if is_told else None, why
+        )
     for uuid, metrics in item.gpus.items():
         for name, value in metrics.items():
-            why = ", ".join(throttle_names(int(value))) if name == "throttle_mask" and 0 <= value < MASKS else ""
-            yield _one("sampled", name, uuid, stream, number, item.gpus_asked.get(uuid, item.t), value, why)
+            why = (
+                ", ".join(throttle_names(int(value)))
+                if name == "throttle_mask" and 0 <= value < MASKS
+                else ""
+            )
+            yield _one(
+                "sampled", name, uuid, stream, number, item.gpus_asked.get(uuid, item.t), value, why
+            )
 
 
-def _one(kind: str, name: str, arm: str, writer: str, number: int, t: int, value: float | None, note: str = "") -> Piece:
+def _one(
+    kind: str,
+    name: str,
+    arm: str,
+    writer: str,
+    number: int,
+    t: int,
+    value: float | None,
+    note: str = "",
+) -> Piece:
     return Piece(kind, name, arm, writer, [number], [number], [t], [value], [note])

@@ -80,7 +80,9 @@ def _list_runs(runs: Sequence[Finished], style: Style) -> list[str]:
     width = max(len(run.name) for run in runs)
     lines = []
     for run in runs:
-        lines.append(f"{run.name.ljust(width)}  {store.short_id(run.run_dir.name)}  {line_of(run, style)}")
+        lines.append(
+            f"{run.name.ljust(width)}  {store.short_id(run.run_dir.name)}  {line_of(run, style)}"
+        )
     return lines
 
 
@@ -113,14 +115,28 @@ def _list_surprises(runs: Sequence[Finished], style: Style, width: int, room: in
     entries = []
     for run in runs:
         if run.state != RunState.SUCCEEDED:
-            entries.append([f"{style.mark(Verdict.INVALID)} {run.name} {run.state}: {_reason(run)}"])
-    for verdict in (Verdict.INVALID, Verdict.REFUTED, Verdict.WEAKER, Verdict.NO_DIFFERENCE, Verdict.INCONCLUSIVE):
+            entries.append(
+                [f"{style.mark(Verdict.INVALID)} {run.name} {run.state}: {_reason(run)}"]
+            )
+    for verdict in (
+        Verdict.INVALID,
+        Verdict.REFUTED,
+        Verdict.WEAKER,
+        Verdict.NO_DIFFERENCE,
+        Verdict.INCONCLUSIVE,
+    ):
         for run in runs:
-            entries += [_entry(run, claim, style, width) for claim in run.claims if _is_surprising(claim, verdict)]
+            entries += [
+                _entry(run, claim, style, width)
+                for claim in run.claims
+                if _is_surprising(claim, verdict)
+            ]
     lines: list[str] = []
     for number, entry in enumerate(entries):
         left = len(entries) - number
-        needed = len(entry) + (1 if left > 1 else 0)  # keep a line for the number of the entries left out
+        needed = len(entry) + (
+            1 if left > 1 else 0
+        )  # keep a line for the number of the entries left out
         if len(lines) + needed > room:
             lines.append(f"and {left} more; --verbose shows them")
             break

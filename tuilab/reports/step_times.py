@@ -30,7 +30,11 @@ from tuilab.text.words import seconds, size, unit_of
 
 LEAST = 20  # steps, from which on there is an interval
 _STRETCHES = 10
-_LABELS = {STEP: "a step", CPU: "CPU time of a step", **{curve: part for part, curve in CURVES.items()}}
+_LABELS = {
+    STEP: "a step",
+    CPU: "CPU time of a step",
+    **{curve: part for part, curve in CURVES.items()},
+}
 _MOST_CURVES = 12
 _MOST_LOST = 0.99  # of the time of the steps: nothing is known of the rest, either
 _NOTABLE_LOST = 0.05  # of the time of the steps, from which on a sentence names it
@@ -58,7 +62,11 @@ def times_of_steps(subject: Subject) -> dict[str, StepTimes]:
     curves: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for piece in pieces(subject.run_dir, subject.word):
         if piece.kind == "logged" and piece.name in _LABELS:
-            finite = {at: value for at, value in zip(piece.steps, piece.values, strict=True) if math.isfinite(value)}
+            finite = {
+                at: value
+                for at, value in zip(piece.steps, piece.values, strict=True)
+                if math.isfinite(value)
+            }
             curves[piece.arm][piece.name].update(finite)
     return {arm: _step_times(found) for arm, found in curves.items() if found.get(STEP)}
 
@@ -95,7 +103,9 @@ def shift_of_steps(subjects: Sequence[Subject], first: StepTimes, other: StepTim
     ratio = other.means[STEP] / first.means[STEP]
     off = math.hypot(_variation(subjects[0], first).sd, _variation(subjects[1], other).sd)
     by_processes = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * off
-    shift = Shift.of_logs(math.log(ratio), math.hypot(math.log(by_steps.high / by_steps.ratio), by_processes))
+    shift = Shift.of_logs(
+        math.log(ratio), math.hypot(math.log(by_steps.high / by_steps.ratio), by_processes)
+    )
     lost_by_first, lost_by_other = (lost_to_others(subject) or 0.0 for subject in subjects)
     return Shift(shift.ratio, shift.low * (1 - lost_by_other), shift.high / (1 - lost_by_first))
 
@@ -137,7 +147,11 @@ def lost_to_others(subject: Subject) -> float | None:
 def is_beside_others(subject: Subject) -> bool:
     """Return whether other processes used many of the cores while a command trained."""
     waits = core_waits(subject)
-    return waits is not None and waits.others is not None and waits.others >= OTHERS_SHARE * waits.usable
+    return (
+        waits is not None
+        and waits.others is not None
+        and waits.others >= OTHERS_SHARE * waits.usable
+    )
 
 
 def core_waits(subject: Subject) -> CoresAwaited | None:
@@ -197,21 +211,33 @@ def rows_of_commands(subjects: Sequence[Subject]) -> list[CommandRow]:
             rows.append(CommandRow(f"{label} {arm}".strip(), means, _spell_ms, shifts))
     peaks = tuple(rss_peak_bytes(subject.summary) or None for subject in subjects)
     rows.append(CommandRow("peak memory of all processes", peaks, size))
-    return [row for row in [*rows, *_ends(subjects)] if any(value is not None for value in row.values)]
+    return [
+        row for row in [*rows, *_ends(subjects)] if any(value is not None for value in row.values)
+    ]
 
 
-def shifts_of_steps(subjects: Sequence[Subject], every: Sequence[dict[str, StepTimes]], arm: str) -> tuple[Shift | None, ...]:
+def shifts_of_steps(
+    subjects: Sequence[Subject], every: Sequence[dict[str, StepTimes]], arm: str
+) -> tuple[Shift | None, ...]:
     """Return for each run after the first how the steps of a process differ from those of the first run."""
     shifts = []
     for subject, times in zip(subjects[1:], every[1:], strict=True):
         is_in_both = arm in every[0] and arm in times
-        shifts.append(shift_of_steps([subjects[0], subject], every[0][arm], times[arm]) if is_in_both else None)
+        shifts.append(
+            shift_of_steps([subjects[0], subject], every[0][arm], times[arm])
+            if is_in_both
+            else None
+        )
     return tuple(shifts)
 
 
 def about_one_process(subjects: Sequence[Subject]) -> str:
     """Return what the intervals of the steps cover, and how to be sure, in sentences."""
-    variations = [_variation(subject, times) for subject in subjects for times in times_of_steps(subject).values()]
+    variations = [
+        _variation(subject, times)
+        for subject in subjects
+        for times in times_of_steps(subject).values()
+    ]
     largest = max(variations, key=lambda variation: variation.sd)
     sentences = [
         f"One process of each is not enough to decide. The intervals cover how the steps vary, and a variation of "
@@ -237,7 +263,10 @@ def _ends(subjects: Sequence[Subject]) -> list[CommandRow]:
                 lasts.setdefault(f"last {name} {arm}".strip(), series.last)
         columns.append(lasts)
     names = dict.fromkeys(name for column in columns for name in column)
-    return [CommandRow(name, tuple(column.get(name) for column in columns), _spell_end) for name in list(names)[:_MOST_CURVES]]
+    return [
+        CommandRow(name, tuple(column.get(name) for column in columns), _spell_end)
+        for name in list(names)[:_MOST_CURVES]
+    ]
 
 
 def _spell_end(value: float) -> str:

@@ -35,10 +35,14 @@ class Subject:
     source_note: str = ""  # why there is no source, or why it may be another one
     reading_gaps: tuple[str, ...] = ()  # what could not be read
     notes: Notes = field(default_factory=Notes)  # what people wrote about it
-    before: Mapping[str, str] = field(default_factory=dict)  # by claim: how often it was judged on this box before
+    before: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by claim: how often it was judged on this box before
     path: str = ""  # of its folder, as it may be handed on
     private: Private | None = None  # what takes out what is private; None: that is kept
-    of_sweep: RunEntry | None = None  # what lists know of it, where what is told is its sweep: its point, whatever can be read
+    of_sweep: RunEntry | None = (
+        None  # what lists know of it, where what is told is its sweep: its point, whatever can be read
+    )
 
     @property
     def name(self) -> str:
@@ -72,7 +76,9 @@ class Subject:
         return show(store.short_id(self.run_dir.name))
 
 
-def read_subject(run_dir: Path, cache: Index | None = None, *, keeps_private: bool = False) -> Subject:
+def read_subject(
+    run_dir: Path, cache: Index | None = None, *, keeps_private: bool = False
+) -> Subject:
     """Read a run as it is now, without what nobody should hand on unless that is asked for."""
     private = None if keeps_private else Private()
     watch = Watch(run_dir, private.item if private else None)
@@ -83,7 +89,11 @@ def read_subject(run_dir: Path, cache: Index | None = None, *, keeps_private: bo
 
 
 def read_each(
-    runs: Sequence[Path], tell: Callable[[str], object], cache: Index | None = None, *, keeps_private: bool = False
+    runs: Sequence[Path],
+    tell: Callable[[str], object],
+    cache: Index | None = None,
+    *,
+    keeps_private: bool = False,
 ) -> list[Subject]:
     """Read runs; of several, one that cannot be read is left out, which is said in a sentence."""
     found = []
@@ -101,9 +111,13 @@ def _subject_of(watch: Watch, state: str, private: Private | None, cache: Index 
     run_dir, summary = watch.run_dir, watch.summary
     run = summary.run
     handed_on = private.of if private else _as_it_is
-    scenario, data = read_recorded(run_dir / "scenario.py", run.topic if run else "", run.scenario if run else "")
+    scenario, data = read_recorded(
+        run_dir / "scenario.py", run.topic if run else "", run.scenario if run else ""
+    )
     if run and run.command:
-        scenario = Scenario(run.scenario, run.topic, scenario.path)  # its source is no scenario, and need be none
+        scenario = Scenario(
+            run.scenario, run.topic, scenario.path
+        )  # its source is no scenario, and need be none
     noted = notes.read(run_dir)
     source = data.decode(errors="replace")
     return Subject(
@@ -114,7 +128,10 @@ def _subject_of(watch: Watch, state: str, private: Private | None, cache: Index 
         private.source(source) if private else source,
         _source_note(run, data) or show(scenario.error),
         tuple(_reading_gaps(watch, state)),
-        Notes([(when, handed_on(text, notes.FILE)) for when, text in noted.texts], handed_on(noted.tags, notes.FILE)),
+        Notes(
+            [(when, handed_on(text, notes.FILE)) for when, text in noted.texts],
+            handed_on(noted.tags, notes.FILE),
+        ),
         earlier.tell(run_dir, summary, cache),
         handed_on(str(run_dir), "path"),
         private,

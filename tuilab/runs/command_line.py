@@ -41,16 +41,38 @@ def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
 
     Nothing where none is known to, as where the box was too busy or the run failed. With a folder of runs the line finds it.
     """
-    run, left = summary.run, [claim.verdict for claim in summary.claims.values() if claim.outcome == Verdict.INCONCLUSIVE]
-    needed = [verdict.units + verdict.more_repeats for verdict in left if verdict and verdict.more_repeats]
+    run, left = (
+        summary.run,
+        [
+            claim.verdict
+            for claim in summary.claims.values()
+            if claim.outcome == Verdict.INCONCLUSIVE
+        ],
+    )
+    needed = [
+        verdict.units + verdict.more_repeats for verdict in left if verdict and verdict.more_repeats
+    ]
     repeats = max((count for count in needed if count <= _MOST_REPEATS), default=0)
-    if run is None or summary.state != RunState.SUCCEEDED or run.sweep or any(GONE in word for word in run.argv):
+    if (
+        run is None
+        or summary.state != RunState.SUCCEEDED
+        or run.sweep
+        or any(GONE in word for word in run.argv)
+    ):
         return ""
     if not (repeats or (run.quick and left and "--quick" in run.argv)):
         return ""
     where = root_option(root) if root else []
     if run.command:
-        words = [*verb_of(run, _PLANNED), "--repeat", str(repeats), *where, "--headless", "--", *run.command]
+        words = [
+            *verb_of(run, _PLANNED),
+            "--repeat",
+            str(repeats),
+            *where,
+            "--headless",
+            "--",
+            *run.command,
+        ]
         return _where_it_ran(run, words)
     return line([*rerun_words(_whole(run), repeats), *where])
 
@@ -62,15 +84,25 @@ def _whole(run: "RunStarted") -> "RunStarted":
     from tuilab.catalogue.params import option_of
 
     typed = {word.partition("=")[0] for word in run.argv}
-    kept = [name for name in run.changed if not run.quick or typed & {option_of(name), f"--no-{option_of(name)[2:]}"}]
+    kept = [
+        name
+        for name in run.changed
+        if not run.quick or typed & {option_of(name), f"--no-{option_of(name)[2:]}"}
+    ]
     return replace(run, quick=False, budget_s=None, looks=[], timeout_s=None, changed=kept)
 
 
 def why_not_again(run: "RunStarted") -> str:
     """Return why the line that makes a run again does not do so as it stands; nothing where it does."""
-    values = [] if run.command else [value for value in changes(run).values() if isinstance(value, str)]
+    values = (
+        [] if run.command else [value for value in changes(run).values() if isinstance(value, str)]
+    )
     has_gone = any(GONE in word for word in [*run.command, *values])
-    return f"the command contains a secret, which tuilab does not store: replace {GONE} with it" if has_gone else ""
+    return (
+        f"the command contains a secret, which tuilab does not store: replace {GONE} with it"
+        if has_gone
+        else ""
+    )
 
 
 def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
@@ -86,7 +118,9 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
     words += ["--budget", f"{run.budget_s:g}s"] if run.budget_s else []
     words += ["--repeat", str(repeats)] if repeats > 1 and not run.looks else []
     words += ["--timeout", f"{run.timeout_s:g}"] if run.timeout_s else []
-    words += [word for folder in _given(run.argv, _FOLDER_OPTION) for word in (_FOLDER_OPTION, folder)]
+    words += [
+        word for folder in _given(run.argv, _FOLDER_OPTION) for word in (_FOLDER_OPTION, folder)
+    ]
     return [*words, *_cluster_options(run), "--headless"]
 
 
@@ -138,7 +172,11 @@ def root_option(root: PathLike) -> list[str]:
 def hint(root: PathLike | Sequence[PathLike], *words: str) -> str:
     """Return a command of tuilab as it is told to people: it finds the runs that it is about, wherever they are."""
     roots = [root] if isinstance(root, str | os.PathLike) else [*dict.fromkeys(root)]
-    where = root_option(roots[0]) if len(roots) == 1 else [word for one in roots for word in ("--root", str(one))]
+    where = (
+        root_option(roots[0])
+        if len(roots) == 1
+        else [word for one in roots for word in ("--root", str(one))]
+    )
     return show(line(["tuilab", *words, *where]))
 
 
@@ -155,7 +193,9 @@ def file_of(run: "RunStarted") -> str:
 def verb_of(run: "RunStarted", but: Collection[str] = ()) -> list[str]:
     """Return how a command of the user's was run: the verb, and its options but for these and those about what is shown."""
     verb = next((word for word in run.argv if word in _COMMAND_VERBS), "")
-    options = iter(run.argv[run.argv.index(verb) + 1 : len(run.argv) - len(run.command)] if verb else [])
+    options = iter(
+        run.argv[run.argv.index(verb) + 1 : len(run.argv) - len(run.command)] if verb else []
+    )
     kept = []
     for word in options:
         name = word.partition("=")[0]

@@ -41,7 +41,11 @@ def _why_not_while_some_are_left(run_dir: Path) -> str:
         is_any_left = bool(presence.marked(run_dir.name))
     except OSError as problem:
         return f"{name} is lost, and tuilab cannot tell whether it left processes behind: {problem.strerror}; try {step}"
-    return f"{name} is lost, and some of its processes are still running; end them first: {step}" if is_any_left else ""
+    return (
+        f"{name} is lost, and some of its processes are still running; end them first: {step}"
+        if is_any_left
+        else ""
+    )
 
 
 def _why_not_yet(run_dir: Path, entry: RunEntry, is_given_up: bool) -> str:

@@ -9,7 +9,9 @@ from tuilab.record.live_run import Watch
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
 
-_RECORD_BYTES = 4096  # as much as a worker writes at once, mostly; where there is less, some of it is lost
+_RECORD_BYTES = (
+    4096  # as much as a worker writes at once, mostly; where there is less, some of it is lost
+)
 _PERIOD_S = 1.0
 
 

@@ -39,7 +39,9 @@ def tell(run_dir: Path, summary: RunSummary, index: Index | None = None) -> dict
     for claim in claims:
         gpu = show(claim.gpu, 200)
         if verdicts := _verdicts(claim, same):
-            told[claim.claim_id] = in_words(verdicts, is_all=is_all, where=f"this GPU, {gpu}" if gpu else "this machine")
+            told[claim.claim_id] = in_words(
+                verdicts, is_all=is_all, where=f"this GPU, {gpu}" if gpu else "this machine"
+            )
     return told
 
 
@@ -47,19 +49,29 @@ def in_words(verdicts: Sequence[str], *, is_all: bool = True, where: str = "this
     """Return which run of a claim this is, as `3rd run of this claim on this machine; the others: ...`."""
     which = f"{'' if is_all else 'at least the '}{_ordinal(len(verdicts) + 1)} run of this claim on {where}"
     if len(verdicts) > _NAMED:
-        others = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())
+        others = ", ".join(
+            f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common()
+        )
     else:
         others = ", ".join(verdicts)
     return f"{which}; the other{'s' * (len(verdicts) > 1)}: {others}"
 
 
 def _is_judged_ratio(claim: Claim) -> bool:
-    return claim.declared is not None and claim.verdict is not None and claim.outcome != Verdict.NOT_TESTABLE
+    return (
+        claim.declared is not None
+        and claim.verdict is not None
+        and claim.outcome != Verdict.NOT_TESTABLE
+    )
 
 
 def _is_same_measurement(entry: RunEntry, run: RunStarted) -> bool:
     """Return whether a run measured the same as another one: scenario, source, parameters and machine."""
-    if (entry.scenario, entry.source_sha256, entry.host) != (run.scenario, run.source_sha256, run.supervisor.host):
+    if (entry.scenario, entry.source_sha256, entry.host) != (
+        run.scenario,
+        run.source_sha256,
+        run.supervisor.host,
+    ):
         return False
     return entry.changed == {name: run.params[name] for name in run.changed if name in run.params}
 
@@ -67,7 +79,11 @@ def _is_same_measurement(entry: RunEntry, run: RunStarted) -> bool:
 def _earlier_runs(run_dir: Path, index: Index) -> tuple[list[RunEntry], bool]:
     """Return the finished runs of the scenario before a run, oldest first, and whether none of them is left to be read."""
     scenario = RunName(run_dir.name).scenario
-    earlier = [name for name in run_names(index.root) if name < run_dir.name and RunName(name).scenario == scenario]
+    earlier = [
+        name
+        for name in run_names(index.root)
+        if name < run_dir.name and RunName(name).scenario == scenario
+    ]
     entries = []
     left = MOST_READ
     is_all = True
@@ -86,7 +102,9 @@ def _earlier_runs(run_dir: Path, index: Index) -> tuple[list[RunEntry], bool]:
 def _verdicts(claim: Claim, entries: Sequence[RunEntry]) -> list[str]:
     """Return the verdicts of runs on a claim, oldest first, if it was measured on the same GPU."""
     gpu = claim.verdict.gpu[:300] if claim.verdict else ""
-    found = [verdict for one in entries if (verdict := _verdicts_on(gpu, one).get(claim.claim_id[:300]))]
+    found = [
+        verdict for one in entries if (verdict := _verdicts_on(gpu, one).get(claim.claim_id[:300]))
+    ]
     return [verdict for verdict in found if verdict != Verdict.NOT_TESTABLE]
 
 
@@ -96,5 +114,7 @@ def _verdicts_on(gpu: str, entry: RunEntry) -> Mapping[str, str]:
 
 
 def _ordinal(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    ending = (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
     return f"{number}{ending}"

@@ -23,7 +23,9 @@ def told(run_dir: Path, supervisor: Identity) -> str:
         return f"{name} runs {place}; stop it there"
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(_written_at(run_dir)))
     step = f"stop it there, or if you know that it has ended, delete it: {hint(run_dir.parent, 'rm', name, '--yes')}"
-    return f"{name} ran {place} and has no recorded end; it has written nothing since {since}; {step}"
+    return (
+        f"{name} ran {place} and has no recorded end; it has written nothing since {since}; {step}"
+    )
 
 
 def is_silent(run_dir: Path) -> bool:

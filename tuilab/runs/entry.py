@@ -23,18 +23,26 @@ class RunEntry(NamedTuple):
     title: str = ""
     state: str = ""
     reason: str = ""
-    changed: dict[str, bool | int | float | str] = {}  # the parameters that differ from the defaults of the scenario
+    changed: dict[
+        str, bool | int | float | str
+    ] = {}  # the parameters that differ from the defaults of the scenario
     claims: list[tuple[str, str]] = []  # text and verdict; the verdict is empty while there is none
     elapsed_s: float | None = None
     bytes_total: int | None = None
     claim_keys: list[str] = []  # of the claims, in their order; empty for a claim without a key
     source_sha256: str = ""
-    claim_gpus: list[str] = []  # UUIDs in torch's form: where the claims were measured, in their order
-    gpu_names: dict[str, str] = {}  # names of these GPUs by UUID; of a command: of the GPUs where it held memory
+    claim_gpus: list[
+        str
+    ] = []  # UUIDs in torch's form: where the claims were measured, in their order
+    gpu_names: dict[
+        str, str
+    ] = {}  # names of these GPUs by UUID; of a command: of the GPUs where it held memory
     quick: bool = False
     waited_s: float = 0.0  # in the queue before it started; only of a running run
     sweep: str = ""  # the sweep that it is a point of
-    host: str = ""  # the machine that it ran on; empty for a run from an archive, which may claim any
+    host: str = (
+        ""  # the machine that it ran on; empty for a run from an archive, which may claim any
+    )
     point: dict[str, bool | int | float | str] = {}  # its values in that sweep
 
     @property
@@ -117,7 +125,9 @@ def is_newborn(run: str) -> bool:
 
 def may_change(entry: RunEntry, now_s: float) -> bool:
     """Return whether a run may differ when it is read again. A new run that looks lost may have written nothing yet."""
-    return entry.is_running or (entry.is_read and not entry.is_over and _is_young(entry.run, now_s, 2 * NEWBORN_S))
+    return entry.is_running or (
+        entry.is_read and not entry.is_over and _is_young(entry.run, now_s, 2 * NEWBORN_S)
+    )
 
 
 def _is_young(run: str, now_s: float, age_s: float) -> bool:

@@ -55,7 +55,9 @@ class Filter(NamedTuple):
     @property
     def odd(self) -> str:
         """The first word that looks as if it had a key, and has none: it is looked for as it stands."""
-        return next((one.value for one in self.asked if not one.key and re.match(_KEYED, one.value)), "")
+        return next(
+            (one.value for one in self.asked if not one.key and re.match(_KEYED, one.value)), ""
+        )
 
     def matches(self, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
         """Say whether a run is wanted; `words` are those that are told of it, asked for only where they matter."""
@@ -98,7 +100,11 @@ def moment(text: str, now_s: float) -> float | None:
             return datetime.strptime(text.lower(), form).replace(tzinfo=UTC).timestamp()
     unit = _UNITS.get(text[-1:])
     number = text[:-1].replace(".", "", 1)
-    return now_s - float(text[:-1]) * unit if unit and number.isascii() and number.isdigit() and len(number) < 10 else None
+    return (
+        now_s - float(text[:-1]) * unit
+        if unit and number.isascii() and number.isdigit() and len(number) < 10
+        else None
+    )
 
 
 def completed(text: str, there: Mapping[str, Sequence[str]]) -> str | None:
@@ -107,7 +113,10 @@ def completed(text: str, there: Mapping[str, Sequence[str]]) -> str | None:
     known = [f"{key}:{value}" for key in _KEYS for value in there.get(key, ())]
     keys = [f"{key}:" for key in _KEYS if there.get(key) or key == "since"]
     whole = [*keys, *known, "since:1d", "since:today", "since:yesterday", "since:2026-11-21"]
-    found = next((one for one in whole if bare and one.startswith(bare.lower()) and one != bare.lower()), None)
+    found = next(
+        (one for one in whole if bare and one.startswith(bare.lower()) and one != bare.lower()),
+        None,
+    )
     return text + found[len(bare) :] if found else None
 
 
@@ -128,7 +137,17 @@ def words_of(entry: RunEntry, notes: Notes) -> str:
     written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
     words = f"{own_words(entry)} {changed_words(entry)}"
     machine = f"@{entry.host}" if entry.host else ""
-    parts = [entry.name, entry.state, verdicts, words, entry.run, exactly(entry.started_s), written, entry.sweep, machine]
+    parts = [
+        entry.name,
+        entry.state,
+        verdicts,
+        words,
+        entry.run,
+        exactly(entry.started_s),
+        written,
+        entry.sweep,
+        machine,
+    ]
     return " ".join([*parts, *entry.gpus]).lower()
 
 

@@ -31,11 +31,15 @@ def look(root: str, known: Container[str] = ()) -> tuple[list[str], list[str]]:
         return [], []
     except OSError as problem:
         step = "name another with --root DIR or TUILAB_ROOT"
-        raise UsageError(f"cannot read the folder of runs {show(root)}: {problem.strerror}; {step}") from problem
+        raise UsageError(
+            f"cannot read the folder of runs {show(root)}: {problem.strerror}; {step}"
+        ) from problem
     runs = [name for name in _shown(names) if name in known or has_journal(root, name)]
     passed_over = []
     if len(runs) < len(names):
-        passed_over = [name for name in sorted({*names} - {*runs}) if RunName(name).started_s is not None]
+        passed_over = [
+            name for name in sorted({*names} - {*runs}) if RunName(name).started_s is not None
+        ]
     return sorted(runs, key=by_time, reverse=True), passed_over
 
 
@@ -71,7 +75,9 @@ def why_not_listed(folders: Sequence[str], roots: Sequence[str]) -> list[str]:
         if len(spoilt) > 3:
             names.append(f"{len(spoilt) - 3} more")
         step = "restore the journal, or delete the folder"
-        sentences.append(f"no longer a run, as its journal is not a folder: {' and '.join(names)}; {step}")
+        sentences.append(
+            f"no longer a run, as its journal is not a folder: {' and '.join(names)}; {step}"
+        )
     return sentences
 
 

@@ -131,7 +131,9 @@ class Index:
             if entry.is_over:
                 size = "" if entry.bytes_total is None else str(entry.bytes_total)
                 rows[entry.run] = b"%b\t%b" % (size.encode(), msgspec.json.encode(entry))
-        lines = [b"%b\t%b" % (run.encode(), rows[run]) for run in run_names(self.root) if run in rows]
+        lines = [
+            b"%b\t%b" % (run.encode(), rows[run]) for run in run_names(self.root) if run in rows
+        ]
         replace(f"{self.root}/{FILE}", sealed(b"\n".join(lines)))
 
 

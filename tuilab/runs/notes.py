@@ -32,11 +32,18 @@ class Notes(NamedTuple):
 def read(run_dir: str | os.PathLike[str]) -> Notes:
     """Return the notes of a run, as far as they can be read."""
     notes = Notes([], [])
-    user_data.read_lines(f"{os.fspath(run_dir)}/{FILE}", lambda fields: _fold(notes, fields), _LIMIT)
+    user_data.read_lines(
+        f"{os.fspath(run_dir)}/{FILE}", lambda fields: _fold(notes, fields), _LIMIT
+    )
     return notes
 
 
-def add(run_dir: str | os.PathLike[str], text: str = "", tags: Sequence[str] = (), untags: Sequence[str] = ()) -> None:
+def add(
+    run_dir: str | os.PathLike[str],
+    text: str = "",
+    tags: Sequence[str] = (),
+    untags: Sequence[str] = (),
+) -> None:
     """Write a note, put tags on a run, or take them off."""
     check(text, tags, untags)
     fields: dict[str, Any] = {"wall_s": round(time.time(), 3), "text": show(text, _LONGEST)}
@@ -45,15 +52,21 @@ def add(run_dir: str | os.PathLike[str], text: str = "", tags: Sequence[str] = (
         user_data.append_line(f"{os.fspath(run_dir)}/{FILE}", fields, _LIMIT)
     except OSError as problem:
         if problem.errno == errno.EFBIG:
-            raise UsageError(f"cannot write the note: the disk is full ({problem.strerror})") from problem
-        raise CannotRecord(f"cannot write the note into {show(run_dir)}: {problem.strerror}") from problem
+            raise UsageError(
+                f"cannot write the note: the disk is full ({problem.strerror})"
+            ) from problem
+        raise CannotRecord(
+            f"cannot write the note into {show(run_dir)}: {problem.strerror}"
+        ) from problem
 
 
 def check(text: str, tags: Sequence[str], untags: Sequence[str]) -> None:
     """Raise UsageError for words that cannot be written."""
     for tag in (*tags, *untags):
         if not is_tag(tag):
-            raise UsageError(f"{show(tag, 60)} cannot be a tag; use one word of up to 40 letters, digits and ._+-")
+            raise UsageError(
+                f"{show(tag, 60)} cannot be a tag; use one word of up to 40 letters, digits and ._+-"
+            )
     if len(text) > _LONGEST:
         raise UsageError(f"the note has {len(text)} characters; shorten it to at most {_LONGEST}")
 
@@ -75,9 +88,18 @@ def _fold(notes: Notes, fields: dict[str, Any]) -> None:
         notes.texts.append((when if is_time else None, show(text, _LONGEST)))
     put, taken_off = (_tags(fields.get(name, [])) for name in ("tags", "untags"))
     notes.tags[:] = dict.fromkeys(tag for tag in [*notes.tags, *put] if tag not in taken_off)
-    if not (is_time and isinstance(text, str) and put == fields.get("tags", []) and taken_off == fields.get("untags", [])):
+    if not (
+        is_time
+        and isinstance(text, str)
+        and put == fields.get("tags", [])
+        and taken_off == fields.get("untags", [])
+    ):
         raise ValueError("part of the line is of another kind")
 
 
 def _tags(words: object) -> list[str]:
-    return [word for word in words if isinstance(word, str) and is_tag(word)] if isinstance(words, list) else []
+    return (
+        [word for word in words if isinstance(word, str) and is_tag(word)]
+        if isinstance(words, list)
+        else []
+    )

@@ -83,7 +83,13 @@ def read_past_run(run_dir: Path) -> PastRun:
         lacks = _lacks(run_dir, summary)
     except (OSError, TuilabError):
         return PastRun(run_dir, reading.read_entry(run_dir))
-    return PastRun(run_dir, reading.entry_of(run_dir, summary, state), summary.run, tuple(summary.claims.values()), lacks)
+    return PastRun(
+        run_dir,
+        reading.entry_of(run_dir, summary, state),
+        summary.run,
+        tuple(summary.claims.values()),
+        lacks,
+    )
 
 
 def _lacks(run_dir: Path, summary: "RunSummary") -> str:

@@ -44,8 +44,12 @@ class Private:
     def __init__(self) -> None:
         self.places: Counter[str] = Counter()
         self._scrub = scrubber(keeps_numbers=True)
-        self._printed: dict[str, list[tuple[int, int]]] = {}  # by log: where secrets stand that this shell does not know
-        self._plain: set[tuple[str, ...]] = set()  # arms and names of logged values that hold nothing private
+        self._printed: dict[
+            str, list[tuple[int, int]]
+        ] = {}  # by log: where secrets stand that this shell does not know
+        self._plain: set[tuple[str, ...]] = (
+            set()
+        )  # arms and names of logged values that hold nothing private
 
     def of(self, value: Any, place: str) -> Any:
         """Return plain data, as from a file of that name, without what is private."""
@@ -70,7 +74,10 @@ class Private:
 
     def scenario(self, scenario: Scenario) -> Scenario:
         """Return what a source says of itself without what is private, which is counted where it stands in the source."""
-        params = [param._replace(default=self._scrub({param.name: param.default})[param.name]) for param in scenario.params]
+        params = [
+            param._replace(default=self._scrub({param.name: param.default})[param.name])
+            for param in scenario.params
+        ]
         plain = msgspec.to_builtins(scenario._replace(params=tuple(params)))
         return msgspec.convert(self._scrub(plain), Scenario)
 

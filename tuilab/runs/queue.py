@@ -45,7 +45,9 @@ class Standing(NamedTuple):
     @property
     def rows(self) -> list[tuple[RunState, int | None, "Ticket"]]:
         """The runs, each with its state and, of one that waits, its place."""
-        rows: list[tuple[RunState, int | None, Ticket]] = [(RunState.RUNNING, None, one) for one in self.running]
+        rows: list[tuple[RunState, int | None, Ticket]] = [
+            (RunState.RUNNING, None, one) for one in self.running
+        ]
         rows += [(RunState.QUEUED, place, one) for place, one in enumerate(self.waiting, 1)]
         return rows + [(RunState.LOST, None, one) for one in self.lost]
 
@@ -93,7 +95,10 @@ def begin(root: Path, run: str) -> bool:
 def leave(root: Path, run: str) -> None:
     """Take the ticket of a run away, if there is one."""
     if os.path.lexists(_path(root, run)):  # most runs time nothing, and have none
-        with contextlib.suppress(OSError, CannotRecord), _lock(root):  # else it could be moved, and so be there again
+        with (
+            contextlib.suppress(OSError, CannotRecord),
+            _lock(root),
+        ):  # else it could be moved, and so be there again
             _take_away(root, run)
 
 
@@ -118,7 +123,9 @@ def look(root: Path) -> Standing:
     every = tickets(root)
     living = [one for one in every if _lives(one)]
     dead = [one for one in every if one.is_waiting and presence.presence(one.supervisor) == "dead"]
-    begun, waits = ([one for one in living if one.is_waiting == is_waiting] for is_waiting in (False, True))
+    begun, waits = (
+        [one for one in living if one.is_waiting == is_waiting] for is_waiting in (False, True)
+    )
     return Standing(begun, waits, dead, is_paused(root))
 
 
@@ -149,15 +156,25 @@ def own_order(root: Path, run: str) -> dict[str, Any] | None:
 
 def ahead(ticket: Ticket, every: Sequence[Ticket]) -> list[Ticket]:
     """Return the runs that one has to wait for."""
-    before = [one for one in every if one.has_begun or (one.place, one.run) < (ticket.place, ticket.run)]
-    return [one for one in before if one.run != ticket.run and share(one.devices, ticket.devices) and _lives(one)]
+    before = [
+        one for one in every if one.has_begun or (one.place, one.run) < (ticket.place, ticket.run)
+    ]
+    return [
+        one
+        for one in before
+        if one.run != ticket.run and share(one.devices, ticket.devices) and _lives(one)
+    ]
 
 
 def share(some: Sequence[str], others: Sequence[str]) -> bool:
     """Say whether two runs use a device both; `cuda` is any GPU, and so may be each. What is not known may be any."""
     if _ANY in (*some, *others):
         return True
-    return any(one == other or ("cuda" in (one, other) and one[:4] == other[:4]) for one in some for other in others)
+    return any(
+        one == other or ("cuda" in (one, other) and one[:4] == other[:4])
+        for one in some
+        for other in others
+    )
 
 
 def move(root: Path, run: str, place: int) -> None:
@@ -182,7 +199,9 @@ def _waiting_one(root: Path, run: str, line: Sequence[Ticket]) -> Ticket:
     id = show(store.short_id(run))
     ticket = _read(root, run)
     if ticket and ticket.has_begun:
-        raise UsageError(f"{id} has started and is no longer in the queue; stop it: {hint(root, 'stop', id)}")
+        raise UsageError(
+            f"{id} has started and is no longer in the queue; stop it: {hint(root, 'stop', id)}"
+        )
     raise UsageError(f"{id} is not in the queue; list the queued runs: {hint(root, 'queue')}")
 
 
@@ -244,7 +263,15 @@ def _read(root: Path, run: str) -> Ticket | None:
 
 def _without_ticket(root: Path, run: str) -> Ticket | None:
     """Return what is known of a run that goes on: it waits behind all others, or has begun, and may have any device."""
-    ticket = Ticket(run=run, name="n/a", devices=[_ANY], supervisor=_NOBODY, place=_LAST, since_ns=0, has_begun=True)
+    ticket = Ticket(
+        run=run,
+        name="n/a",
+        devices=[_ANY],
+        supervisor=_NOBODY,
+        place=_LAST,
+        since_ns=0,
+        has_begun=True,
+    )
     try:
         summary, state = reading.read_summary(root / run)
     except (OSError, TuilabError):  # its record cannot be read either
@@ -253,7 +280,10 @@ def _without_ticket(root: Path, run: str) -> Ticket | None:
     if summary.run is None or state not in RUNNING_STATES:
         return None
     ticket.supervisor, ticket.since_ns = summary.run.supervisor, summary.run.wall_ns
-    ticket.name, ticket.has_begun = f"{summary.run.topic}/{summary.run.scenario}", state != RunState.QUEUED
+    ticket.name, ticket.has_begun = (
+        f"{summary.run.topic}/{summary.run.scenario}",
+        state != RunState.QUEUED,
+    )
     return ticket
 
 
@@ -277,7 +307,9 @@ def _tell_problem(root: Path, change: Callable[[], object]) -> None:
     except FileNotFoundError:
         raise
     except OSError as problem:
-        raise CannotRecord(f"cannot write to {show(root / FOLDER)}: {problem.strerror}") from problem
+        raise CannotRecord(
+            f"cannot write to {show(root / FOLDER)}: {problem.strerror}"
+        ) from problem
 
 
 @contextlib.contextmanager

@@ -24,7 +24,9 @@ from tuilab.storage import filetree
 
 _STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
 _PORTION = 1024 * 1024
-_HEAD = 256 * 1024  # bytes of a stream in which the GPUs of a command are searched: it holds memory from its first step on
+_HEAD = (
+    256 * 1024
+)  # bytes of a stream in which the GPUs of a command are searched: it holds memory from its first step on
 _CLAIMS = 100  # of one run that are kept
 
 PathLike = str | os.PathLike[str]
@@ -72,7 +74,9 @@ def _read_short_streams(run_dir: PathLike) -> RunSummary:
                     break
         finally:
             reader.close()
-    if summary.is_over and summary.run and summary.run.command and not summary.claims:  # a running run is read again and again
+    if (
+        summary.is_over and summary.run and summary.run.command and not summary.claims
+    ):  # a running run is read again and again
         _add_gpus(summary, run_dir)
     return summary
 
@@ -80,8 +84,15 @@ def _read_short_streams(run_dir: PathLike) -> RunSummary:
 def _add_gpus(summary: RunSummary, run_dir: PathLike) -> None:
     """Add the GPUs of the machine to a summary, and on which of them a command held memory."""
     for stream in ("sampler", "worker-0"):
-        with suppress(OSError, TuilabError), closing(Reader(f"{os.fspath(run_dir)}/journal/{stream}.jsonl")) as reader:
-            fold_stream(summary, stream, [item for item in reader.read(_HEAD) if isinstance(item, GpuFound | GpuHeld)])
+        with (
+            suppress(OSError, TuilabError),
+            closing(Reader(f"{os.fspath(run_dir)}/journal/{stream}.jsonl")) as reader,
+        ):
+            fold_stream(
+                summary,
+                stream,
+                [item for item in reader.read(_HEAD) if isinstance(item, GpuFound | GpuHeld)],
+            )
 
 
 def _is_abandoned(summary: RunSummary, run_dir: PathLike) -> bool:
@@ -96,15 +107,24 @@ def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> RunEntry:
     name, run = os.path.basename(run_dir), summary.run
     every = list(summary.claims.values())[:_CLAIMS]
     claims = [(claim.text[:300], claim.verdict.verdict if claim.verdict else "") for claim in every]
-    bytes_total = filetree.size(run_dir, but=folded.FILE)  # this file comes and goes when a run is opened
+    bytes_total = filetree.size(
+        run_dir, but=folded.FILE
+    )  # this file comes and goes when a run is opened
     if run is None:
         reason = summary.reason[:300]
-        return from_name(name)._replace(state=state, reason=reason, claims=claims, bytes_total=bytes_total)
+        return from_name(name)._replace(
+            state=state, reason=reason, claims=claims, bytes_total=bytes_total
+        )
     verdicts = [claim.verdict for claim in every]
     claim_gpus = [verdict.gpu[:300] if verdict else "" for verdict in verdicts]
-    gpu_names = {verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in verdicts if verdict and verdict.gpu}
+    gpu_names = {
+        verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in verdicts if verdict and verdict.gpu
+    }
     if not gpu_names:
-        gpu_names = {uuid[:300]: name_of_gpu(uuid, summary)[:300] for uuid in islice(summary.gpus_held, _CLAIMS)}
+        gpu_names = {
+            uuid[:300]: name_of_gpu(uuid, summary)[:300]
+            for uuid in islice(summary.gpus_held, _CLAIMS)
+        }
     return RunEntry(
         run=name,
         scenario=run.scenario,

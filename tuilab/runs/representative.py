@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 TAG = "baseline"
 _MOST = 100  # runs of a scenario that are looked at, newest first; points of a sweep with other values are not counted
 _BEFORE = 300  # earlier runs of a scenario among which a comparable one is searched
-_FAILED_STATES = BROKEN_STATES - {RunState.UNREADABLE}  # a run that cannot be read may have succeeded
+_FAILED_STATES = BROKEN_STATES - {
+    RunState.UNREADABLE
+}  # a run that cannot be read may have succeeded
 _NOT_TESTABLE, _STOPPED, _OTHER_PARAMETERS, _QUICK, _WITH_DEFAULTS = range(1, 6)
 
 
@@ -126,10 +128,14 @@ def representative_runs(index: Index) -> dict[str, str]:
 
 def runs_to_report(index: Index) -> list[str]:
     """Return the run that represents each scenario, in the order of the catalogue; other runs come last."""
-    from tuilab.catalogue import catalog  # imported here: `tuilab list` has its own list of scenarios
+    from tuilab.catalogue import (
+        catalog,
+    )  # imported here: `tuilab list` has its own list of scenarios
 
     found = representative_runs(index)
-    runs = {scenario: run for scenario, run in found.items() if not is_watched(run)}  # watched commands claim nothing
+    runs = {
+        scenario: run for scenario, run in found.items() if not is_watched(run)
+    }  # watched commands claim nothing
     runs = runs or found
     listed = [scenario.id for scenario in catalog.load() if scenario.id in runs]
     return [runs[scenario] for scenario in [*listed, *sorted(runs.keys() - set(listed))]]
@@ -192,7 +198,9 @@ def unpin(run_dir: "Path") -> str:
 
 def _rank(entry: RunEntry) -> int:
     """Return how well a run represents its scenario; 0: not at all."""
-    has_ended = entry.state in (RunState.SUCCEEDED, RunState.STOPPED) or entry.state in _FAILED_STATES
+    has_ended = (
+        entry.state in (RunState.SUCCEEDED, RunState.STOPPED) or entry.state in _FAILED_STATES
+    )
     if not has_ended or has_other_values(entry.point, entry.changed):
         return 0
     if verdict_of(entry) == Verdict.NOT_TESTABLE:
@@ -223,7 +231,9 @@ def _differs_by(entry: RunEntry) -> str:
     elif not is_with_defaults(entry):
         from tuilab.catalogue.params import spell  # imported here: most runs have the defaults
 
-        words += [f"{name}={spell(value)}" for name, value in entry.changed.items() if name != "device"]
+        words += [
+            f"{name}={spell(value)}" for name, value in entry.changed.items() if name != "device"
+        ]
     if entry.state == RunState.STOPPED:
         words.append(entry.state)
     return show(", ".join(words), 100)
@@ -241,7 +251,9 @@ def _by_scenario(runs: Iterable[str]) -> Mapping[str, list[str]]:
 def _same_scenario(run_dir: "Path") -> list[str]:
     """Return the runs of the scenario of a run, newest first."""
     scenario = RunName(run_dir.name).scenario
-    return [run for run in folders.run_names(str(run_dir.parent)) if RunName(run).scenario == scenario]
+    return [
+        run for run in folders.run_names(str(run_dir.parent)) if RunName(run).scenario == scenario
+    ]
 
 
 def _tagged(run_dir: "Path") -> Iterator[str]:

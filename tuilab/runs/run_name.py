@@ -27,10 +27,15 @@ class RunName:
         digits = _digits(self.text)
         if not digits:
             return None
-        from datetime import datetime  # strptime takes ten times as long, and longer to load than a list
+        from datetime import (
+            datetime,
+        )  # strptime takes ten times as long, and longer to load than a list
 
         try:
-            return datetime.fromisoformat(f"{digits[:8]}T{digits[8:14]}Z").timestamp() + int(digits[14:]) / 1000
+            return (
+                datetime.fromisoformat(f"{digits[:8]}T{digits[8:14]}Z").timestamp()
+                + int(digits[14:]) / 1000
+            )
         except ValueError:
             return None
 
@@ -41,13 +46,19 @@ class RunName:
             day, clock = self.text[:8], self.text[9:13]
             return f"{day[:4]}-{day[4:6]}-{day[6:]} {clock[:2]}:{clock[2:]}Z"
         started_s = self.started_s
-        return "n/a" if started_s is None else time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(started_s))
+        return (
+            "n/a" if started_s is None else time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(started_s))
+        )
 
 
 def _digits(text: str) -> str:
     """Return the digits of the time that a name begins with; none of a name that tuilab did not give."""
     digits = text[:8] + text[9:18]
-    return digits if len(digits) == 17 and text[8] == "T" and digits.isascii() and digits.isdigit() else ""
+    return (
+        digits
+        if len(digits) == 17 and text[8] == "T" and digits.isascii() and digits.isdigit()
+        else ""
+    )
 
 
 def _is_plain_time(digits: str) -> bool:
@@ -55,7 +66,14 @@ def _is_plain_time(digits: str) -> bool:
     if not digits:
         return False
     month, day, hour, minute, second = (int(digits[at : at + 2]) for at in range(4, 14, 2))
-    return digits > "1" and 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and hour < 24 and minute < 60 and second < 60
+    return (
+        digits > "1"
+        and 1 <= month <= 12
+        and 1 <= day <= _DAYS[month - 1]
+        and hour < 24
+        and minute < 60
+        and second < 60
+    )
 
 
 def kind_of_run(scenario: str, verb: str) -> str:

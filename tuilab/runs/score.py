@@ -13,7 +13,13 @@ from typing import Any
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
-from tuilab.judging.prediction import NEARNESS_TEXTS, Nearness, describe_unscored, find_answer, rate_prediction
+from tuilab.judging.prediction import (
+    NEARNESS_TEXTS,
+    Nearness,
+    describe_unscored,
+    find_answer,
+    rate_prediction,
+)
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.representative import has_other_values
@@ -36,7 +42,11 @@ class Learned:
     @property
     def nearness(self) -> Nearness | None:
         """How near the prediction came."""
-        return None if self.predicted is None or self.measured is None else rate_prediction(self.predicted, self.measured)
+        return (
+            None
+            if self.predicted is None or self.measured is None
+            else rate_prediction(self.predicted, self.measured)
+        )
 
 
 def read() -> dict[str, Learned]:
@@ -44,7 +54,9 @@ def read() -> dict[str, Learned]:
     found: dict[str, Learned] = {}
 
     def take(line: dict[str, Any]) -> None:
-        one = Learned(**{field.name: line[field.name] for field in fields(Learned) if field.name in line})
+        one = Learned(
+            **{field.name: line[field.name] for field in fields(Learned) if field.name in line}
+        )
         if not _is_plain(one):
             raise ValueError("it names another lesson")
         if _is_news(one, found):
@@ -57,11 +69,19 @@ def read() -> dict[str, Learned]:
 def note(summary: RunSummary, run_dir: Path) -> str:
     """Note what a judged run says of its lesson, if that is new; return why it cannot be kept: the run is none the worse."""
     run = summary.run
-    if run is None or _was_in_vain(summary) or (run.sweep and has_other_values(run.sweep.point, run.changed)):
+    if (
+        run is None
+        or _was_in_vain(summary)
+        or (run.sweep and has_other_values(run.sweep.point, run.changed))
+    ):
         return ""
     answer = find_answer(summary.claims.values())
     is_scored = run.prediction is not None and answer is not None and not describe_unscored(run)
-    one = Learned(run.scenario, run_dir.name, *((run.prediction, answer.value) if is_scored and answer else ()))
+    one = Learned(
+        run.scenario,
+        run_dir.name,
+        *((run.prediction, answer.value) if is_scored and answer else ()),
+    )
     try:
         if _is_news(one, read()):
             os.makedirs(os.path.dirname(places.score_file()), mode=0o700, exist_ok=True)
@@ -84,16 +104,25 @@ def _is_news(one: Learned, known: dict[str, Learned]) -> bool:
 
 def _is_plain(one: Learned) -> bool:
     """Say whether a line holds what we write."""
-    return isinstance(one.lesson, str) and isinstance(one.run, str) and _is_number(one.predicted) and _is_number(one.measured)
+    return (
+        isinstance(one.lesson, str)
+        and isinstance(one.run, str)
+        and _is_number(one.predicted)
+        and _is_number(one.measured)
+    )
 
 
 def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and abs(value) < _MOST)  # not NaN, nor Inf
+    return value is None or (
+        isinstance(value, int | float) and abs(value) < _MOST
+    )  # not NaN, nor Inf
 
 
 def upcoming(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> Scenario | None:
     """Return the first lesson of the course that was not done."""
-    return next((lesson for lesson in lessons if lesson.id not in learned and not lesson.error), None)
+    return next(
+        (lesson for lesson in lessons if lesson.id not in learned and not lesson.error), None
+    )
 
 
 def done(lessons: Sequence[Scenario], learned: Mapping[str, Learned]) -> list[Learned]:

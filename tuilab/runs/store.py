@@ -42,7 +42,9 @@ def create(scenario: str, under: Path) -> Path:
 
 def cannot_write(folder: Path, why: str) -> CannotRecord:
     """Return the error that says why nothing can be recorded in a folder, and what to do."""
-    return CannotRecord(f"cannot write to {show(folder)}: {why}; name another folder with --root DIR or TUILAB_ROOT")
+    return CannotRecord(
+        f"cannot write to {show(folder)}: {why}; name another folder with --root DIR or TUILAB_ROOT"
+    )
 
 
 def list_runs(under: Path) -> list[Path]:
@@ -60,7 +62,11 @@ def changed_at(under: Path) -> float | None:
 
 def newest(roots: Sequence[Path]) -> list[Path]:
     """Return the runs of several folders, newest first."""
-    return sorted((run for root in roots for run in list_runs(root)), key=lambda run: by_time(run.name), reverse=True)
+    return sorted(
+        (run for root in roots for run in list_runs(root)),
+        key=lambda run: by_time(run.name),
+        reverse=True,
+    )
 
 
 def not_listed(roots: Sequence[Path]) -> list[str]:
@@ -85,7 +91,9 @@ def find(reference: str, under: Path) -> Path:
 def find_among(reference: str, roots: Sequence[Path]) -> Path:
     """Return the run that a reference means in several folders of runs."""
     if not reference.strip():
-        raise UsageError(f"the name of a run is empty; use an id, or last; list the runs: {hint(roots, 'runs')}")
+        raise UsageError(
+            f"the name of a run is empty; use an id, or last; list the runs: {hint(roots, 'runs')}"
+        )
     runs = newest(roots)
     if not runs:
         where = " and ".join(map(show, roots))
@@ -106,7 +114,9 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
         raise UsageError(
             f"{show(reference)} could be any of {len(near)} runs; add characters, or list the runs: {hint(roots, 'runs')}"
         )
-    passed_over = [folder for folder in _passed_over(roots) if _may_mean(reference, os.path.basename(folder))]
+    passed_over = [
+        folder for folder in _passed_over(roots) if _may_mean(reference, os.path.basename(folder))
+    ]
     unknown = f"no run named {show(reference)}; list all runs: {hint(roots, 'runs')}"
     if reference.startswith("sweep-"):
         unknown = f"{show(reference)} is a sweep, not a run; report, attach and stop take a sweep, other subcommands take a run"
@@ -122,7 +132,9 @@ def find_surely(reference: str, roots: Sequence[Path]) -> Path:
     found = find_among(reference, roots)
     needed = _SURE if short_id(found.name).startswith(reference) else _SURE_BY_TIME
     if len(reference) < needed and not (_LAST.fullmatch(reference) or reference == found.name):
-        raise UsageError(f"{show(reference)} is too short to name {show(found.name)} safely; give {needed} characters or more")
+        raise UsageError(
+            f"{show(reference)} is too short to name {show(found.name)} safely; give {needed} characters or more"
+        )
     return found
 
 
@@ -141,5 +153,11 @@ def remove(run_dir: Path) -> None:
         if not os.path.lexists(run_dir):
             raise UsageError(f"{show(short_id(run_dir.name))} is already deleted") from problem
         at = f" at {show(problem.filename, 100)}" if isinstance(problem.filename, str) else ""
-        step = f"; give yourself the right to it: chmod -R u+rwX {show(run_dir)}" if problem.errno == errno.EACCES else ""
-        raise CannotRecord(f"cannot delete {show(run_dir)}: {problem.strerror}{at}{step}") from problem
+        step = (
+            f"; give yourself the right to it: chmod -R u+rwX {show(run_dir)}"
+            if problem.errno == errno.EACCES
+            else ""
+        )
+        raise CannotRecord(
+            f"cannot delete {show(run_dir)}: {problem.strerror}{at}{step}"
+        ) from problem

@@ -58,7 +58,9 @@ class Begun:
         states: dict[str, str] = {}
         for entry in self.entries:
             point = repr(sorted(entry.point.items()))
-            states[point] = RunState.SUCCEEDED if states.get(point) == RunState.SUCCEEDED else entry.state
+            states[point] = (
+                RunState.SUCCEEDED if states.get(point) == RunState.SUCCEEDED else entry.state
+            )
         left = prod(map(len, self.sweep.values.values())) - len(states)
         return Counter(states.values()) + Counter({LEFT: left})
 
@@ -68,14 +70,24 @@ def find(reference: str, root: Path) -> Begun:
     entries = members(root)
     known = sweeps_among(reversed(entries))
     back = _LAST.fullmatch(reference)
-    wanted = [one for one in known if _is_meant(one, reference)] if back is None else known[(at := int(back[1] or 0)) : at + 1]
+    wanted = (
+        [one for one in known if _is_meant(one, reference)]
+        if back is None
+        else known[(at := int(back[1] or 0)) : at + 1]
+    )
     if len(wanted) != 1:
-        what = f"could be {len(wanted)} sweeps; add characters" if wanted else f"is not a sweep in {show(root)}"
+        what = (
+            f"could be {len(wanted)} sweeps; add characters"
+            if wanted
+            else f"is not a sweep in {show(root)}"
+        )
         raise UsageError(
             f"{show(reference, 40)} {what}{did_you_mean(reference, known)}; list all sweeps: {hint(root, 'sweep')}"
         )
     if (found := _begun([entry for entry in entries if entry.sweep in wanted], root)) is None:
-        raise UsageError(f"the runs of {show(reference, 40)} can no longer be read; start the sweep again")
+        raise UsageError(
+            f"the runs of {show(reference, 40)} can no longer be read; start the sweep again"
+        )
     return found
 
 
@@ -83,7 +95,10 @@ def newest(root: Path, most: int) -> tuple[list[Begun], int]:
     """Return the newest sweeps of a folder, and how many there are."""
     runs: dict[str, list[RunEntry]] = {}
     for entry in members(root):
-        runs[entry.sweep] = [*runs.pop(entry.sweep, []), entry]  # so that the one with the newest run comes last
+        runs[entry.sweep] = [
+            *runs.pop(entry.sweep, []),
+            entry,
+        ]  # so that the one with the newest run comes last
     found = (_begun(entries, root) for entries in list(runs.values())[: -most - 1 : -1])
     return [one for one in found if one], len(runs)
 
@@ -91,7 +106,9 @@ def newest(root: Path, most: int) -> tuple[list[Begun], int]:
 def told(counts: Counter[str]) -> str:
     """Return how many points are in which state: `2 of 5 done, 1 running, 2 queued`."""
     others = [f"{count} {state}" for state, count in counts.items() if state != RunState.SUCCEEDED]
-    return ", ".join([f"{counts[RunState.SUCCEEDED]} of {plural(counts.total(), 'point')} done", *others])
+    return ", ".join(
+        [f"{counts[RunState.SUCCEEDED]} of {plural(counts.total(), 'point')} done", *others]
+    )
 
 
 def members(root: Path) -> list[RunEntry]:
@@ -107,7 +124,9 @@ def as_begun(begun: Begun) -> Iterator[None]:
     """Stand where a sweep was begun; UsageError where it cannot be begun again from what is recorded."""
     sweep = begun.sweep
     if begun.is_imported:
-        raise UsageError(f"{sweep.id} comes from an archive, and commands from archives are never run; start your own sweep")
+        raise UsageError(
+            f"{sweep.id} comes from an archive, and commands from archives are never run; start your own sweep"
+        )
     if _distrust(begun.source):
         raise UsageError(
             f"{sweep.id}: another user may have written {show(str(begun.source))}, so its command is not run; "
@@ -121,15 +140,23 @@ def as_begun(begun: Begun) -> Iterator[None]:
         with contextlib.chdir(sweep.folder or os.curdir):
             yield
     except (FileNotFoundError, NotADirectoryError, PermissionError) as problem:
-        raise UsageError(f"{sweep.id} was started in {show(sweep.folder)}: {problem.strerror}; start it again") from problem
+        raise UsageError(
+            f"{sweep.id} was started in {show(sweep.folder)}: {problem.strerror}; start it again"
+        ) from problem
 
 
 def missing(begun: Begun, points: Sequence[Sweep]) -> list[int]:
     """Return at which places of the points of a sweep, as it would be begun now, there is no result yet."""
     if points[0].values != begun.sweep.values:
-        raise UsageError(f"{begun.sweep.id} would use other values now, because its scenario has changed; start a new sweep")
-    last = [entry for entry in begun.entries if entry.state == RunState.SUCCEEDED or entry.is_running]
-    settled = [one.point for entry in last if (one := _sweep_of(begun.root / entry.run))]  # what is known may be damaged since
+        raise UsageError(
+            f"{begun.sweep.id} would use other values now, because its scenario has changed; start a new sweep"
+        )
+    last = [
+        entry for entry in begun.entries if entry.state == RunState.SUCCEEDED or entry.is_running
+    ]
+    settled = [
+        one.point for entry in last if (one := _sweep_of(begun.root / entry.run))
+    ]  # what is known may be damaged since
     return [at for at, point in enumerate(points) if point.point not in settled]
 
 

@@ -37,7 +37,9 @@ def scrub(value: Any, environ: Mapping[str, str] | None = None) -> Any:
     return scrubber(environ)(value)
 
 
-def scrubber(environ: Mapping[str, str] | None = None, *, keeps_numbers: bool = False) -> Callable[[Any], Any]:
+def scrubber(
+    environ: Mapping[str, str] | None = None, *, keeps_numbers: bool = False
+) -> Callable[[Any], Any]:
     """Return what `scrub` is for much data; it may keep numbers, whatever they are called."""
     known = os.environ if environ is None else environ
     remove = remover(known)
@@ -46,7 +48,11 @@ def scrubber(environ: Mapping[str, str] | None = None, *, keeps_numbers: bool = 
 
     def clean(text: str) -> str:
         text = remove_random_words(remove_fields(remove_forms(remove(text))))
-        return is_home.sub(lambda at: "~" if _begins_path(text, at.start()) else at[0], text) if len(home) > 1 else text
+        return (
+            is_home.sub(lambda at: "~" if _begins_path(text, at.start()) else at[0], text)
+            if len(home) > 1
+            else text
+        )
 
     clean = lru_cache(_REMEMBERED)(clean)  # the same few words stand in every record
     return lambda value: _walk(value, clean, str if keeps_numbers else str | int | float)
@@ -77,7 +83,11 @@ def words_for_record(words: Sequence[str], secrets: Sequence[str] = ()) -> list[
     """Return a command line as it may be recorded; `secrets` are words, or what stands behind their `=`, that are known."""
     kept = []
     for at, word in enumerate(words):
-        is_script = at > 0 and _RUNS_SCRIPT.fullmatch(words[at - 1]) is not None and _IS_LINE.search(word) is not None
+        is_script = (
+            at > 0
+            and _RUNS_SCRIPT.fullmatch(words[at - 1]) is not None
+            and _IS_LINE.search(word) is not None
+        )
         kept.append(word if is_script and word not in secrets else _without(word, secrets))
     cleaned: list[str] = _walk(kept, _clean_for_record())
     return cleaned
@@ -97,7 +107,10 @@ def environment_for_record(given: Mapping[str, str], base: Mapping[str, str]) ->
     """Return what of an environment differs from the one that it is added to, as it may be recorded."""
     clean = _clean_for_record()
     new = {name: value for name, value in given.items() if base.get(name) != value}
-    return {clean(name): GONE if _is_secret_variable(name, value) else clean(value) for name, value in new.items()}
+    return {
+        clean(name): GONE if _is_secret_variable(name, value) else clean(value)
+        for name, value in new.items()
+    }
 
 
 def _is_secret_variable(name: str, value: str) -> bool:
@@ -116,9 +129,13 @@ def _without(word: str, secrets: Sequence[str]) -> str:
     option, is_given, value = word.partition("=")
     if not is_given:
         return word
-    is_name = _NAME.fullmatch(option) is not None  # in `export A=...` or `one: A=...` the value ends at a blank
+    is_name = (
+        _NAME.fullmatch(option) is not None
+    )  # in `export A=...` or `one: A=...` the value ends at a blank
     is_secret = value in secrets or (is_name and hides_option(option.lstrip("-"), value))
-    return f"{option}={GONE}" if is_secret else word  # a word of a list is one value, with its blanks
+    return (
+        f"{option}={GONE}" if is_secret else word
+    )  # a word of a list is one value, with its blanks
 
 
 def _clean_for_record() -> Clean:
@@ -130,7 +147,9 @@ def _walk(value: Any, clean: Clean, hidden: Any = str | int | float) -> Any:
     """Return plain data with clean texts, and without the values of `hidden` kinds that have the name of a secret."""
     if isinstance(value, dict):
         return {
-            clean(str(name)): GONE if _is_hidden(str(name), inner, hidden) else _walk(inner, clean, hidden)
+            clean(str(name)): GONE
+            if _is_hidden(str(name), inner, hidden)
+            else _walk(inner, clean, hidden)
             for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
@@ -158,5 +177,10 @@ def _list(words: list[Any]) -> list[Any]:
 
 
 def _is_secret_option(option: Any, word: Any) -> bool:
-    is_option = isinstance(option, str) and option.startswith("-") and "=" not in option and isinstance(word, str)
+    is_option = (
+        isinstance(option, str)
+        and option.startswith("-")
+        and "=" not in option
+        and isinstance(word, str)
+    )
     return is_option and not word.startswith("-") and hides_option(option.lstrip("-"), word)

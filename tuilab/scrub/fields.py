@@ -10,13 +10,17 @@ from tuilab.text.display import GONE
 
 _QUOTE = r"\\?['\"]"  # with a backslash before it within another quoted text
 _KIND = r"(?:[bBfFrRuU]{1,2}(?=['\"]))?"  # of a string in Python
-_QUOTED = rf"(?P<quote>'''|\"\"\"|{_QUOTE})(?:(?!(?P=quote))(?:[^\\\n]|\\.))*+(?:(?P=quote)|(?=\n|\Z))"
+_QUOTED = (
+    rf"(?P<quote>'''|\"\"\"|{_QUOTE})(?:(?!(?P=quote))(?:[^\\\n]|\\.))*+(?:(?P=quote)|(?=\n|\Z))"
+)
 _HEADER = (
     r"(?im)(?P<name>(?:\b(?:proxy-)?authorization|\b(?:set-)?cookie)"
     rf"(?:{_QUOTE})?\s*:\s*(?:\[\s*)?{_KIND})(?P<value>{_QUOTED}|[^\s'\"][^'\"\n]*)"
 )
 _IS_HEADER = re.compile(r"(?i)\b(?:authorization|cookie)\Z")
-_PROSE = re.compile(r"(?!(?:basic|bearer|digest|token|key|apikey|negotiate|ntlm|hawk)\b)[a-z]+(?: [a-z]+)+[.!]?")
+_PROSE = re.compile(
+    r"(?!(?:basic|bearer|digest|token|key|apikey|negotiate|ntlm|hawk)\b)[a-z]+(?: [a-z]+)+[.!]?"
+)
 _ANNOTATION = r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,40}\])?(?:\s{0,3}\|\s{0,3}[A-Za-z_][\w.]{0,40}){0,3}"  # str | None
 _QUOTED_AHEAD = rf"(?=(?:[\[({{]\s{{0,20}}{_KIND})?{_QUOTE}|{re.escape(GONE)})"
 _TYPE = rf"\s{{0,3}}{_ANNOTATION}\s{{0,3}}=\s{{0,3}}{_KIND}{_QUOTED_AHEAD}"  # what stands between a name and its default

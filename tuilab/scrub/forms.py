@@ -54,7 +54,9 @@ def remove_forms(text: str) -> str:
 
 def remove_random_words(text: str) -> str:
     """Return a text without long words that look drawn by lot; digests, ids, names in code and pictures stay."""
-    return _compiled(f"{_IMAGE}|{_WORD}").sub(lambda found: GONE if is_random(found[0]) else found[0], text)
+    return _compiled(f"{_IMAGE}|{_WORD}").sub(
+        lambda found: GONE if is_random(found[0]) else found[0], text
+    )
 
 
 def is_random(word: str) -> bool:
@@ -62,16 +64,22 @@ def is_random(word: str) -> bool:
 
     A digest or a uuid has no capitals beside small letters; a name in code changes its case where a word begins.
     """
-    if word.startswith(("data:image/", "_Z", "__Z", "0x")):  # our pictures; names as a C++ compiler writes them; numbers
+    if word.startswith(
+        ("data:image/", "_Z", "__Z", "0x")
+    ):  # our pictures; names as a C++ compiler writes them; numbers
         return False
     is_path = word.startswith("/")
-    parts = re.split(r"[/_.~=-]+" if is_path else r"[_.~=-]+|/(?=[a-z]+/)|(?<![^/])[0-9a-f]{32,64}(?![^/])", word)
+    parts = re.split(
+        r"[/_.~=-]+" if is_path else r"[_.~=-]+|/(?=[a-z]+/)|(?<![^/])[0-9a-f]{32,64}(?![^/])", word
+    )
     return any(_is_drawn(part, 20, 0.35) and _share_of_words(part) < 0.6 for part in parts)
 
 
 def is_opaque(value: str) -> bool:
     """Say whether what is called a token or a key looks like one that opens a door, and not like one of a model."""
-    return _is_drawn(value, 8, 0.3) or (len(value) >= 16 and _changes(value) >= 4 and not value.startswith("0x"))
+    return _is_drawn(value, 8, 0.3) or (
+        len(value) >= 16 and _changes(value) >= 4 and not value.startswith("0x")
+    )
 
 
 @cache

@@ -7,8 +7,18 @@ from itertools import pairwise
 
 from tuilab.scrub.secrecy import hides, hides_option
 
-_WRAPPERS = ("str", "bytes", "SecretStr", "SecretBytes", "Secret")  # calls that hold the value that they are given
-_GIVEN = ("default", "value", "const")  # to the argument or variable that a call names: add_argument("--password", default=...)
+_WRAPPERS = (
+    "str",
+    "bytes",
+    "SecretStr",
+    "SecretBytes",
+    "Secret",
+)  # calls that hold the value that they are given
+_GIVEN = (
+    "default",
+    "value",
+    "const",
+)  # to the argument or variable that a call names: add_argument("--password", default=...)
 _KEY = "-----"  # around a private key, which may be a text of several pieces
 
 Named = tuple[str, ast.expr]  # what something is called, and its value
@@ -22,9 +32,16 @@ def named_values(source: str) -> list[tuple[int, int]]:
     for node in ast.walk(ast.parse(source)):
         for name, value in _named_in(node):
             found += [constant for constant in _constants(value) if _is_secret(name, constant)]
-        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and _holds_key(node.value):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str | bytes)
+            and _holds_key(node.value)
+        ):
             found.append(node)
-    return [(_offset(starts, lines, one.lineno, one.col_offset), _end(starts, lines, one)) for one in found]
+    return [
+        (_offset(starts, lines, one.lineno, one.col_offset), _end(starts, lines, one))
+        for one in found
+    ]
 
 
 def starts_of_lines(source: str) -> list[int]:
@@ -36,7 +53,9 @@ def starts_of_lines(source: str) -> list[int]:
 
 
 def _end(starts: Sequence[int], lines: Sequence[str], node: ast.expr) -> int:
-    return _offset(starts, lines, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+    return _offset(
+        starts, lines, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    )
 
 
 def _offset(starts: Sequence[int], lines: Sequence[str], line: int, column: int) -> int:

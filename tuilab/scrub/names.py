@@ -6,37 +6,210 @@ from itertools import pairwise
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|APIKEY|WEBHOOK|COOKIE|HTPASS")
-_ENDS = re.compile(r".(?:PASS|PWD|KEY|TOKEN|AUTH|CREDS?|DSN|JWT)\Z")  # of words run together: PGPASS, AUTHKEY
-_CERTAIN = frozenset({"BEARER", "CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT", "PFX", "PSK", "CONNSTR", "AUTHORIZATION"})
+_ENDS = re.compile(
+    r".(?:PASS|PWD|KEY|TOKEN|AUTH|CREDS?|DSN|JWT)\Z"
+)  # of words run together: PGPASS, AUTHKEY
+_CERTAIN = frozenset(
+    {
+        "BEARER",
+        "CRED",
+        "CREDS",
+        "DSN",
+        "JWT",
+        "OAUTH",
+        "PAT",
+        "PFX",
+        "PSK",
+        "CONNSTR",
+        "AUTHORIZATION",
+    }
+)
 _DOUBTFUL = frozenset(
-    {"AUTH", "CONN", "KEY", "KEYS", "LOGIN", "OTP", "PASS", "PIN", "SIGNATURE", "PW", "PWD", "SAS", "TOKEN", "TOKENS"}
+    {
+        "AUTH",
+        "CONN",
+        "KEY",
+        "KEYS",
+        "LOGIN",
+        "OTP",
+        "PASS",
+        "PIN",
+        "SIGNATURE",
+        "PW",
+        "PWD",
+        "SAS",
+        "TOKEN",
+        "TOKENS",
+    }
 )
 _QUALIFIERS = frozenset(  # what makes a token or a key one that opens a door: a model has tokens and keys, too
-    {"ACCESS", "ACCOUNT", "API", "AUTH", "BEARER", "BOT", "DEPLOY", "ENCRYPTION", "GITHUB", "GITLAB", "HF", "LICENSE", "MASTER"}
-    | {"OAUTH", "PRIVATE", "REFRESH", "SECURITY", "SESSION", "SHARED", "SIGNING", "SLACK", "SSH", "SUBSCRIPTION", "WANDB"}
+    {
+        "ACCESS",
+        "ACCOUNT",
+        "API",
+        "AUTH",
+        "BEARER",
+        "BOT",
+        "DEPLOY",
+        "ENCRYPTION",
+        "GITHUB",
+        "GITLAB",
+        "HF",
+        "LICENSE",
+        "MASTER",
+    }
+    | {
+        "OAUTH",
+        "PRIVATE",
+        "REFRESH",
+        "SECURITY",
+        "SESSION",
+        "SHARED",
+        "SIGNING",
+        "SLACK",
+        "SSH",
+        "SUBSCRIPTION",
+        "WANDB",
+    }
 )
 _PAIRS = frozenset(  # a code alone is one of errors, and a certificate is public: its key is told by name or form
-    {(word, "CODE") for word in ("ACCESS", "AUTH", "MFA", "OTP", "PASS", "PIN", "RECOVERY", "SECURITY", "VERIFICATION")}
+    {
+        (word, "CODE")
+        for word in (
+            "ACCESS",
+            "AUTH",
+            "MFA",
+            "OTP",
+            "PASS",
+            "PIN",
+            "RECOVERY",
+            "SECURITY",
+            "VERIFICATION",
+        )
+    }
     | {("PRIVATE", "CERT"), ("PRIVATE", "CERTIFICATE")}
 )
 _COUNTED = frozenset({"KEYS", "TOKENS"})
-_TYPED = frozenset({"CODE", "CRED", "CREDS", "LOGIN", "OTP", "PASS", "PASSCODE", "PIN", "PSK", "PW", "PWD"})
+_TYPED = frozenset(
+    {"CODE", "CRED", "CREDS", "LOGIN", "OTP", "PASS", "PASSCODE", "PIN", "PSK", "PW", "PWD"}
+)
 _TYPED_PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|HTPASS|.(?:PASS|PWD)\Z")
-_FRIENDS = frozenset({"BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", "SURPASS", "TURKEY", "UNPASS"})
+_FRIENDS = frozenset(
+    {"BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", "SURPASS", "TURKEY", "UNPASS"}
+)
 _ABOUT = frozenset(  # what is said about a key or a password and is none: KeyError, password_length, key_name, token_type
-    {"ERROR", "EXCEPTION", "WARNING", "LENGTH", "LEN", "COUNT", "SIZE", "NAME", "NAMES", "TYPE", "TYPES"}
+    {
+        "ERROR",
+        "EXCEPTION",
+        "WARNING",
+        "LENGTH",
+        "LEN",
+        "COUNT",
+        "SIZE",
+        "NAME",
+        "NAMES",
+        "TYPE",
+        "TYPES",
+    }
 )
 _KEYS = frozenset({"KEY", "KEYS"})
 _OF_MODELS = _KEYS | {"TOKEN", "TOKENS"}
-_MODEL_WORDS = frozenset(  # in front of a token of a vocabulary, or a key of a batch, a table or a schedule
-    {"ADDED", "AUDIO", "BATCH", "BEGIN", "BLANK", "BOS", "BOUNDARY", "CACHE", "CAPTION", "CHAT", "CHECKPOINT"}
-    | {"CLASS", "CLS", "COLUMN", "DATA", "DATASET", "DECODER", "DICT", "ENCODER", "END", "EOS", "EOT", "EXTRA"}
-    | {"FEATURE", "FIELD", "FILL", "FIM", "FORCED", "FOREIGN", "GROUP", "IMAGE", "IMG", "INDEX", "INPUT", "JSON"}
-    | {"LABEL", "LABELS", "LOOKUP", "LOSS", "LR", "MASK", "METRIC", "METRICS", "MIDDLE", "MONITOR", "NESTED"}
-    | {"NEWLINE", "OPTIMIZER", "OUTPUT", "PAD", "PADDING", "PARTITION", "PLACEHOLDER", "POSITION", "PREFIX"}
-    | {"PRIMARY", "PROMPT", "QUERY", "ROW", "SAMPLE", "SCHEDULE", "SCHEDULER", "SCORE", "SEP", "SEQ", "SEQUENCE"}
-    | {"SHARD", "SORT", "SOT", "SPACE", "SPECIAL", "SRC", "START", "STATE", "STOP", "SUFFIX", "TARGET", "TEXT"}
-    | {"TGT", "UNK", "VALUE", "VIDEO", "VOCAB", "WEIGHT", "WEIGHTS", "WORD"}
+_MODEL_WORDS = (
+    frozenset(  # in front of a token of a vocabulary, or a key of a batch, a table or a schedule
+        {
+            "ADDED",
+            "AUDIO",
+            "BATCH",
+            "BEGIN",
+            "BLANK",
+            "BOS",
+            "BOUNDARY",
+            "CACHE",
+            "CAPTION",
+            "CHAT",
+            "CHECKPOINT",
+        }
+        | {
+            "CLASS",
+            "CLS",
+            "COLUMN",
+            "DATA",
+            "DATASET",
+            "DECODER",
+            "DICT",
+            "ENCODER",
+            "END",
+            "EOS",
+            "EOT",
+            "EXTRA",
+        }
+        | {
+            "FEATURE",
+            "FIELD",
+            "FILL",
+            "FIM",
+            "FORCED",
+            "FOREIGN",
+            "GROUP",
+            "IMAGE",
+            "IMG",
+            "INDEX",
+            "INPUT",
+            "JSON",
+        }
+        | {
+            "LABEL",
+            "LABELS",
+            "LOOKUP",
+            "LOSS",
+            "LR",
+            "MASK",
+            "METRIC",
+            "METRICS",
+            "MIDDLE",
+            "MONITOR",
+            "NESTED",
+        }
+        | {
+            "NEWLINE",
+            "OPTIMIZER",
+            "OUTPUT",
+            "PAD",
+            "PADDING",
+            "PARTITION",
+            "PLACEHOLDER",
+            "POSITION",
+            "PREFIX",
+        }
+        | {
+            "PRIMARY",
+            "PROMPT",
+            "QUERY",
+            "ROW",
+            "SAMPLE",
+            "SCHEDULE",
+            "SCHEDULER",
+            "SCORE",
+            "SEP",
+            "SEQ",
+            "SEQUENCE",
+        }
+        | {
+            "SHARD",
+            "SORT",
+            "SOT",
+            "SPACE",
+            "SPECIAL",
+            "SRC",
+            "START",
+            "STATE",
+            "STOP",
+            "SUFFIX",
+            "TARGET",
+            "TEXT",
+        }
+        | {"TGT", "UNK", "VALUE", "VIDEO", "VOCAB", "WEIGHT", "WEIGHTS", "WORD"}
+    )
 )
 _KNOWN = 4096  # a log says the same few names over and over
 _PLACES = ("FILE", "PATH", "DIR", "SOCK", "HOME", "FOLDER", "ROOT")
@@ -55,7 +228,9 @@ def is_certain(name: str) -> bool:
     words = _words(name)
     if _is_friend(name, words):
         return False
-    is_qualified = any(before in _QUALIFIERS and _is_doubtful(word) for before, word in pairwise(words))
+    is_qualified = any(
+        before in _QUALIFIERS and _is_doubtful(word) for before, word in pairwise(words)
+    )
     return is_qualified or _is_certain(words)
 
 
@@ -72,7 +247,9 @@ def may_be_of_model(name: str) -> bool:
     doubtful = {word for word in _words(name) if _is_doubtful(word)}
     if not doubtful or is_certain(name):
         return False
-    return doubtful <= (_KEYS if is_variable(name) else _OF_MODELS)  # a variable with `TOKEN` mostly opens a door
+    return doubtful <= (
+        _KEYS if is_variable(name) else _OF_MODELS
+    )  # a variable with `TOKEN` mostly opens a door
 
 
 @lru_cache(_KNOWN)
@@ -118,7 +295,9 @@ def _is_friend(name: str, words: list[str]) -> bool:
 
 
 def _is_certain(words: list[str]) -> bool:
-    return any(word in _CERTAIN or _PARTS.search(word) for word in words) or not _PAIRS.isdisjoint(pairwise(words))
+    return any(word in _CERTAIN or _PARTS.search(word) for word in words) or not _PAIRS.isdisjoint(
+        pairwise(words)
+    )
 
 
 def _is_doubtful(word: str) -> bool:

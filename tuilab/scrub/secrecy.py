@@ -3,18 +3,68 @@
 import re
 
 from tuilab.scrub.forms import is_opaque
-from tuilab.scrub.names import is_certain, is_counted, is_of_model, is_secret, is_token, is_typed, is_variable, may_be_of_model
+from tuilab.scrub.names import (
+    is_certain,
+    is_counted,
+    is_of_model,
+    is_secret,
+    is_token,
+    is_typed,
+    is_variable,
+    may_be_of_model,
+)
 
 _DULL = frozenset(  # what is no secret whatever its name
-    {"true", "false", "none", "null", "yes", "no", "on", "off", "auto", "default", "enable", "enabled", "disable", "disabled"}
-    | {"required", "optional", "always", "never", "unset", "empty", "unknown", "missing", "localhost"}
-    | {"ok", "failed", "failure", "denied", "granted", "expired", "invalid", "rejected", "accepted", "nil", "nan", "inf", "n/a"}
+    {
+        "true",
+        "false",
+        "none",
+        "null",
+        "yes",
+        "no",
+        "on",
+        "off",
+        "auto",
+        "default",
+        "enable",
+        "enabled",
+        "disable",
+        "disabled",
+    }
+    | {
+        "required",
+        "optional",
+        "always",
+        "never",
+        "unset",
+        "empty",
+        "unknown",
+        "missing",
+        "localhost",
+    }
+    | {
+        "ok",
+        "failed",
+        "failure",
+        "denied",
+        "granted",
+        "expired",
+        "invalid",
+        "rejected",
+        "accepted",
+        "nil",
+        "nan",
+        "inf",
+        "n/a",
+    }
     | {"str", "int", "bytes"}
 )
 _NUMBER = re.compile(r"[+-]?(?P<whole>[\d_,]{0,30})(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?[kKMGTB%]?")
 _TO_BE_FILLED_IN = re.compile(r"\{\w{1,80}\}")
 _ENDS = "`'\").:;,"  # of a quotation, behind a number
-_BRACKETED = re.compile(r"</?[\w.-]{1,20}>|<\|[\w.-]{1,24}\|>|\[[A-Za-z_]{1,20}\]")  # <pad>, </s>, <|endoftext|>, [CLS]
+_BRACKETED = re.compile(
+    r"</?[\w.-]{1,20}>|<\|[\w.-]{1,24}\|>|\[[A-Za-z_]{1,20}\]"
+)  # <pad>, </s>, <|endoftext|>, [CLS]
 _PLAIN_WORD = re.compile(r"(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)(?:[_.-](?:[a-z]+|[A-Z]+|[A-Z][a-z]+))?")
 _VOWEL = re.compile(r"(?i)[aeiouy]")
 _LONGEST_WORD = 16  # characters
@@ -27,7 +77,9 @@ _FEW_LETTERS = 4
 
 def is_harmless(name: str, value: str) -> bool:
     """Say whether a value is a switch, or a number that no secret of this name is: a log is full of counted tokens."""
-    return value.casefold() in _DULL or _is_number(value, _FEW_DIGITS if is_typed(name) else _COUNT_DIGITS)
+    return value.casefold() in _DULL or _is_number(
+        value, _FEW_DIGITS if is_typed(name) else _COUNT_DIGITS
+    )
 
 
 def is_word_of_model(name: str, value: str) -> bool:
@@ -40,20 +92,26 @@ def is_word_of_model(name: str, value: str) -> bool:
     if not may_be_of_model(name):
         return False
     has_model_word = is_of_model(name)
-    return all(_BRACKETED.fullmatch(word) or (has_model_word and _is_plain_word(word)) for word in words)
+    return all(
+        _BRACKETED.fullmatch(word) or (has_model_word and _is_plain_word(word)) for word in words
+    )
 
 
 def _is_plain_word(word: str) -> bool:
     """Say whether a word is one, or two, that people pronounce, or the few letters of an abbreviation."""
     if len(word) > _LONGEST_WORD or not _PLAIN_WORD.fullmatch(word):
         return False
-    return all(len(part) <= _ABBREVIATED or _VOWEL.search(part) for part in re.split(r"[_.-]", word))
+    return all(
+        len(part) <= _ABBREVIATED or _VOWEL.search(part) for part in re.split(r"[_.-]", word)
+    )
 
 
 def is_count(value: str) -> bool:
     """Say whether a value counts, or is to be filled in: 8192, 128,256, {tokens}, and that with the end of a quotation."""
     value = value.rstrip(_ENDS)
-    return _TO_BE_FILLED_IN.fullmatch(value) is not None or (value != "" and _is_number(value, _COUNT_DIGITS))
+    return _TO_BE_FILLED_IN.fullmatch(value) is not None or (
+        value != "" and _is_number(value, _COUNT_DIGITS)
+    )
 
 
 def _is_number(value: str, most: int) -> bool:
@@ -73,7 +131,9 @@ def hides(name: str, value: str) -> bool:
 def _is_made_up(value: str) -> bool:
     """Say whether a value has letters and digits, as people choose them for a token: no word, and no number with its unit."""
     letters = sum(map(str.isalpha, value))
-    return bool(_MADE_UP.fullmatch(value)) and letters >= _FEW_LETTERS and any(map(str.isdigit, value))
+    return (
+        bool(_MADE_UP.fullmatch(value)) and letters >= _FEW_LETTERS and any(map(str.isdigit, value))
+    )
 
 
 def hides_option(name: str, value: str) -> bool:

@@ -16,7 +16,9 @@ Clean = Callable[[str], str]
 
 _SHORTEST = 4  # characters of a part of an f-string that may be a part of a secret
 _SCHEMES = frozenset({"basic", "bearer", "token"})  # words in front of what a header holds
-_FSTRING_START = getattr(tokenize, "FSTRING_START", -1)  # from Python 3.12 on an f-string is several tokens
+_FSTRING_START = getattr(
+    tokenize, "FSTRING_START", -1
+)  # from Python 3.12 on an f-string is several tokens
 _FSTRING_END = getattr(tokenize, "FSTRING_END", -1)
 
 
@@ -41,7 +43,9 @@ def clean_source(source: str, clean: Clean) -> str | None:
     for piece in _pieces(source):
         kept.append(source[at : piece.begin])
         is_named = any(begin <= piece.begin and piece.end <= end for begin, end in named)
-        kept.append(_clean_piece(source[piece.begin : piece.end], piece.kind, clean, is_named=is_named))
+        kept.append(
+            _clean_piece(source[piece.begin : piece.end], piece.kind, clean, is_named=is_named)
+        )
         at = piece.end
     cleaned = "".join([*kept, source[at:]])
     return cleaned if cleaned == source or _parses(cleaned) else None
@@ -113,7 +117,9 @@ def _clean_text(text: str, clean: Clean, *, is_named: bool) -> str:
     if whole == inner:
         return text
     written = f"{opening}{whole}{quote}"
-    return written if _parses(f"({written})") else f"{opening}{GONE}{quote}"  # it was cut within an escape
+    return (
+        written if _parses(f"({written})") else f"{opening}{GONE}{quote}"
+    )  # it was cut within an escape
 
 
 def _may_be_secret(part: str) -> bool:

@@ -72,7 +72,12 @@ def pieces(value: str) -> Iterator[str]:
 def _is_hiding(name: str, value: str) -> bool:
     text = value.strip()
     is_path = is_place(name) and text.startswith(("/", "~", "."))
-    return is_secret(name) and not is_path and not is_harmless(name, text) and not is_word_of_model(name, text)
+    return (
+        is_secret(name)
+        and not is_path
+        and not is_harmless(name, text)
+        and not is_word_of_model(name, text)
+    )
 
 
 def _logins(value: str) -> Iterator[str]:
@@ -87,7 +92,10 @@ def _logins(value: str) -> Iterator[str]:
 def _patterns(values: Collection[str]) -> list[tuple[str, re.Pattern[str]]]:
     """Return each spelling of some values with its pattern, the longest first."""
     spellings = {spelling for value in values for spelling in _spellings(value)}
-    return [(spelling, re.compile(_pattern(spelling))) for spelling in sorted(spellings, key=len, reverse=True)]
+    return [
+        (spelling, re.compile(_pattern(spelling)))
+        for spelling in sorted(spellings, key=len, reverse=True)
+    ]
 
 
 def _spellings(value: str) -> Iterator[str]:

@@ -26,7 +26,9 @@ class Fault(Enum):
     CLOSED = auto()  # no permission, or no regular file: a folder, a FIFO, a link
     LARGE = auto()  # more than we ever write
     BROKEN = auto()  # cut, garbled, or values of another kind
-    FOREIGN = auto()  # written by a newer or an older tuilab, which reads and writes it in another way
+    FOREIGN = (
+        auto()
+    )  # written by a newer or an older tuilab, which reads and writes it in another way
 
 
 class Unusable(Exception):
@@ -42,7 +44,9 @@ def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> 
     return open_seen(path, may_be_link=may_be_link)[0]
 
 
-def open_seen(path: str | os.PathLike[str], *, may_be_link: bool = False) -> tuple[int, os.stat_result]:
+def open_seen(
+    path: str | os.PathLike[str], *, may_be_link: bool = False
+) -> tuple[int, os.stat_result]:
     """Open a regular file in the same way, and return also what it is.
 
     It is looked at first: to open a FIFO lets who writes there go on, and to open a device may do something.
@@ -50,7 +54,9 @@ def open_seen(path: str | os.PathLike[str], *, may_be_link: bool = False) -> tup
     mode = os.stat(path, follow_symlinks=may_be_link).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
         raise OSError(errno.EINVAL, "it is not a regular file")
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if may_be_link else os.O_NOFOLLOW))
+    fd = os.open(
+        path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if may_be_link else os.O_NOFOLLOW)
+    )
     seen = os.fstat(fd)
     if not stat.S_ISREG(seen.st_mode):
         os.close(fd)
@@ -58,7 +64,9 @@ def open_seen(path: str | os.PathLike[str], *, may_be_link: bool = False) -> tup
     return fd, seen
 
 
-def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False, is_ours: bool = False) -> bytes:
+def read_regular(
+    path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False, is_ours: bool = False
+) -> bytes:
     """Return what is in a regular file of at most `limit` bytes; with `is_ours` only of one that no other can have written."""
     fd, seen = open_seen(path, may_be_link=may_be_link)
     with open(fd, "rb") as file:
@@ -70,12 +78,20 @@ def read_regular(path: str | os.PathLike[str], limit: int, *, may_be_link: bool 
     return data
 
 
-def read_small(path: str | os.PathLike[str], decode: Callable[[bytes], T], limit: int, *, may_be_link: bool = False) -> T:
+def read_small(
+    path: str | os.PathLike[str],
+    decode: Callable[[bytes], T],
+    limit: int,
+    *,
+    may_be_link: bool = False,
+) -> T:
     """Return what a small file of ours says, or raise Unusable; `decode` raises ValueError for what we never wrote."""
     try:
         return decode(read_regular(path, limit, may_be_link=may_be_link))
     except OSError as problem:
-        fault = {errno.ENOENT: Fault.ABSENT, errno.EFBIG: Fault.LARGE}.get(problem.errno or 0, Fault.CLOSED)
+        fault = {errno.ENOENT: Fault.ABSENT, errno.EFBIG: Fault.LARGE}.get(
+            problem.errno or 0, Fault.CLOSED
+        )
         raise Unusable(fault, problem.strerror or str(problem)) from problem
     except (ValueError, RecursionError) as problem:
         raise Unusable(Fault.BROKEN, str(problem)) from problem
@@ -146,7 +162,9 @@ def _unfinished(path: str | os.PathLike[str], mode: int) -> Iterator[tuple[Binar
         os.stat("/proc/self/fd")  # which names a file that has none
         fd = os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode)
     except OSError:
-        fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        fd = os.open(
+            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode
+        )
     try:
         with open(fd, "wb") as file:
             yield file, hidden
@@ -160,7 +178,9 @@ def _name(file: BinaryIO, path: str | os.PathLike[str]) -> None:
     file.flush()
     fd = file.fileno()
     if os.fstat(fd).st_nlink == 0:
-        os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd)  # with the descriptor of anything: else the link is not followed
+        os.link(
+            f"/proc/self/fd/{fd}", path, src_dir_fd=fd
+        )  # with the descriptor of anything: else the link is not followed
 
 
 @contextmanager

@@ -64,7 +64,9 @@ def remove(folder: Path, last: str = "") -> None:
 def walk(folder: str | os.PathLike[str], last: str = "", most: int = _NO_LIMIT) -> Iterator[Entry]:
     """Yield everything below a folder, a folder after all that is in it; OSError where that are more than `most` entries."""
     here = os.open(folder, _OPEN)
-    way: list[tuple[tuple[int, int], list[str]]] = []  # from the top to above here: who each is, and its folders still to come
+    way: list[
+        tuple[tuple[int, int], list[str]]
+    ] = []  # from the top to above here: who each is, and its folders still to come
     try:
         files, rest = _list(here, last, most)
         most -= len(files) + len(rest)
@@ -97,11 +99,15 @@ def walk(folder: str | os.PathLike[str], last: str = "", most: int = _NO_LIMIT) 
 def _list(here: int, last: str, most: int) -> tuple[list[str], list[str]]:
     """Return the names of the files and of the folders in an open folder; the folder that is to go last comes first."""
     with os.scandir(here) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, most + 1)]
+        found = [
+            (entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, most + 1)
+        ]
     if len(found) > most:
         raise OSError(errno.EFBIG, "there is too much in it")
     folders = [name for name, is_folder in found if is_folder]
-    return [name for name, is_folder in found if not is_folder], sorted(folders, key=lambda name: name != last)
+    return [name for name, is_folder in found if not is_folder], sorted(
+        folders, key=lambda name: name != last
+    )
 
 
 def _step(here: int, name: str) -> int:

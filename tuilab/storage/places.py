@@ -46,5 +46,7 @@ def _base(variable: str, default: str) -> str:
         return given
     home = os.path.expanduser("~")
     if not os.path.isabs(home):
-        raise CannotRecord("no home folder to keep runs in; name a folder with --root DIR or TUILAB_ROOT")
+        raise CannotRecord(
+            "no home folder to keep runs in; name a folder with --root DIR or TUILAB_ROOT"
+        )
     return f"{home}/{default}"

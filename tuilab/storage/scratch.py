@@ -64,7 +64,11 @@ class _Ended(BaseException):
 @contextmanager
 def _ending_in_order() -> Iterator[None]:
     """Within, SIGTERM and SIGHUP end this process when all is cleared away; where others see to them, these do."""
-    both = (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ()
+    both = (
+        (signal.SIGTERM, signal.SIGHUP)
+        if threading.current_thread() is threading.main_thread()
+        else ()
+    )
     mine = [number for number in both if signal.getsignal(number) is signal.SIG_DFL]
     for number in mine:
         signal.signal(number, _end)

@@ -32,7 +32,10 @@ def fields_of(data: bytes) -> dict[str, Any]:
         raise ValueError("its content is not a table of fields")
     version = found.get("format", FORMAT)
     if isinstance(version, int) and version > FORMAT:
-        raise Unusable(Fault.FOREIGN, f"it was written by a newer tuilab (format {show(version, 20)}); upgrade tuilab")
+        raise Unusable(
+            Fault.FOREIGN,
+            f"it was written by a newer tuilab (format {show(version, 20)}); upgrade tuilab",
+        )
     return found
 
 
@@ -81,7 +84,11 @@ def append_line(path: PathLike, fields: Mapping[str, Any], limit: int) -> None:
 
     OSError where it cannot be added, EFBIG where there is no room; no link is followed.
     """
-    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    fd = os.open(
+        path,
+        os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK,
+        0o600,
+    )
     try:
         seen = os.fstat(fd)
         if not stat.S_ISREG(seen.st_mode):
@@ -96,7 +103,9 @@ def append_line(path: PathLike, fields: Mapping[str, Any], limit: int) -> None:
         os.close(fd)
 
 
-def update(path: PathLike, changes: Mapping[str, Any], limit: int, *, indent: int | None = None) -> None:
+def update(
+    path: PathLike, changes: Mapping[str, Any], limit: int, *, indent: int | None = None
+) -> None:
     """Write these fields of a file, and leave what else it holds; what is of no use there is set aside.
 
     CannotRecord where a newer tuilab keeps it in another way.

@@ -127,7 +127,14 @@ def _first_ctype() -> str:
             variables = file.read().split(b"\0")
     except OSError:
         return os.environ.get("LC_CTYPE", "")
-    return next((one.partition(b"=")[2].decode(errors="replace") for one in variables if one.startswith(b"LC_CTYPE=")), "")
+    return next(
+        (
+            one.partition(b"=")[2].decode(errors="replace")
+            for one in variables
+            if one.startswith(b"LC_CTYPE=")
+        ),
+        "",
+    )
 
 
 def brief(value: float) -> str:
@@ -141,7 +148,9 @@ def brief_beside(bound: float, value: float) -> str:
     return next((words for words in spelled if float(words) != bound), spelled[0])
 
 
-def interval_words(estimate: float, low: float | None, high: float | None, bound: float | None = None) -> str:
+def interval_words(
+    estimate: float, low: float | None, high: float | None, bound: float | None = None
+) -> str:
     """Return an estimate with its interval, as `1.9 [1.8, 2]`; `bound` is what a claim sets for it."""
     ends = []
     for end in (low, high):

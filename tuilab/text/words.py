@@ -64,7 +64,9 @@ def number(value: float, unit: str = "", digits: int = 4) -> str:
     return short_exponent(f"{value / divisor:.{digits}g}") + suffix
 
 
-def extent(values: Iterable[float], unit: str = "", digits: int = 4, owners: Sequence[str] = ()) -> str:
+def extent(
+    values: Iterable[float], unit: str = "", digits: int = 4, owners: Sequence[str] = ()
+) -> str:
     """Return the one value that all have, or the least and the greatest: several lines of one name have each its own.
 
     Where any is NaN, that is what is said; where there is none, nothing. With `owners`, of each value one, whose they are; not
@@ -122,7 +124,10 @@ def scale_of(greatest: float, unit: str) -> tuple[float, str]:
         divisor, suffix = scale_of(greatest / 1e3, "s")
         return divisor * 1e3, suffix
     if unit == "s":
-        return next((pair for pair in _SECONDS if greatest >= pair[0] * 0.9999), _SECONDS[0 if greatest == 0 else -1])
+        return next(
+            (pair for pair in _SECONDS if greatest >= pair[0] * 0.9999),
+            _SECONDS[0 if greatest == 0 else -1],
+        )
     return 1.0, f" {unit}" if unit else ""
 
 

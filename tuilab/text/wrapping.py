@@ -21,7 +21,11 @@ def columns() -> int:
     if given.isascii() and given.isdigit() and int(given) > 0:
         return int(given)
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS if sys.__stdout__ else _COLUMNS
+        return (
+            os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS
+            if sys.__stdout__
+            else _COLUMNS
+        )
     except (OSError, ValueError):
         return _COLUMNS
 
@@ -39,7 +43,13 @@ def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) ->
         import textwrap  # most lines do not need it
 
         is_free = not keeps_words
-        plain = textwrap.wrap(tied(text), width, subsequent_indent=hang, break_long_words=is_free, break_on_hyphens=is_free)
+        plain = textwrap.wrap(
+            tied(text),
+            width,
+            subsequent_indent=hang,
+            break_long_words=is_free,
+            break_on_hyphens=is_free,
+        )
         return [line.replace(TIE, " ") for line in plain]
     joined = flow(text) if "\n" in text else text
     lines = spans(joined, width, len(hang), keeps_words=keeps_words)
@@ -68,7 +78,9 @@ def has_units(text: str) -> bool:
     return re.search(_UNIT, text) is not None
 
 
-def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) -> list[tuple[int, int]]:
+def spans(
+    text: str, width: int, hang: int = 0, *, keeps_words: bool = False
+) -> list[tuple[int, int]]:
     """Return where the lines of a text begin and end; those after the first have `hang` cells less."""
     found: list[tuple[int, int]] = []
     start = at = used = 0  # of the line; cells that it has
@@ -77,7 +89,9 @@ def spans(text: str, width: int, hang: int = 0, *, keeps_words: bool = False) ->
             found.append((start, at))
             start, used = at, hang
         if found and start == at:
-            blanks = len(piece) - len(piece.lstrip(" "))  # are not shown, however many a line would begin with
+            blanks = len(piece) - len(
+                piece.lstrip(" ")
+            )  # are not shown, however many a line would begin with
             start, used = at + blanks, used - blanks
         at += len(piece)
         used += cells(piece)
@@ -97,7 +111,9 @@ def flow(text: str) -> str:
 def _needs_no_blank(before: str, character: str) -> bool:
     if _is_korean(before) or _is_korean(character):
         return False
-    return _cells_of(before) == 2 and (_cells_of(character) == 2 or before in _NOT_FIRST or before in _NOT_LAST)
+    return _cells_of(before) == 2 and (
+        _cells_of(character) == 2 or before in _NOT_FIRST or before in _NOT_LAST
+    )
 
 
 def _is_korean(character: str) -> bool:
@@ -130,6 +146,9 @@ def _stays(before: str, character: str) -> bool:
 def _cells_of(character: str) -> int:
     import unicodedata  # is not needed for ASCII
 
-    if unicodedata.category(character) in ("Mn", "Me"):  # accents, and the vowels that Thai sets above and below
+    if unicodedata.category(character) in (
+        "Mn",
+        "Me",
+    ):  # accents, and the vowels that Thai sets above and below
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -51,7 +51,9 @@ def start(
     """
     if os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto") not in _COLOURS:
         del os.environ["TEXTUAL_COLOR_SYSTEM"]  # a word that rich does not know ends textual
-    os.environ.pop("TEXTUAL_LOG", None)  # and so does a file that cannot be written, as soon as there is a word for it
+    os.environ.pop(
+        "TEXTUAL_LOG", None
+    )  # and so does a file that cannot be written, as soon as there is a word for it
     from tuilab import config
     from tuilab.catalogue import catalog
     from tuilab.tui.terminal import alerts
@@ -59,7 +61,9 @@ def start(
     catalog.scenario_dirs(folders)  # UsageError while there is no screen yet
     config.device()
     alerts.chosen()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the screens can leave in order
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT}
+    )  # until the screens can leave in order
     from tuilab.tui.terminal.guardian import Guardian
 
     guardian = Guardian(sys.stdout.fileno())
@@ -67,7 +71,9 @@ def start(
     from tuilab.tui.state import settings
     from tuilab.tui.state.session import Desk
 
-    desk = Desk(root, folders, settings.load(is_read_only=is_read_only), fps, is_read_only=is_read_only)
+    desk = Desk(
+        root, folders, settings.load(is_read_only=is_read_only), fps, is_read_only=is_read_only
+    )
     desk.is_learning = is_learning
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
     app.on_terminal_taken = guardian.note

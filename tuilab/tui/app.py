@@ -58,14 +58,21 @@ class TuilabApp(TerminalApp[int]):
     ENABLE_COMMAND_PALETTE = True
 
     def __init__(
-        self, desk: Desk, orders: "Sequence[RunOrder]" = (), show: Path | None = None, *, is_replay: bool = False
+        self,
+        desk: Desk,
+        orders: "Sequence[RunOrder]" = (),
+        show: Path | None = None,
+        *,
+        is_replay: bool = False,
     ) -> None:
         super().__init__()
         self.desk = desk
         self._first_orders = list(orders)
         self._first_run = show
         self._is_first_replay = is_replay
-        self._shown_in_turn: list[Path] = []  # the runs that were started from here, until they are over
+        self._shown_in_turn: list[
+            Path
+        ] = []  # the runs that were started from here, until they are over
         kind = RunName(show.name).scenario if show else ""
         is_command = kind.endswith((".exec", ".ab")) or any(order.command for order in orders)
         self._goes_to_command = is_command  # once: the Lab, when it is gone back to
@@ -129,7 +136,11 @@ class TuilabApp(TerminalApp[int]):
         if started and was_busy:
             from tuilab.runs import queue  # the first picture does not wait for what reads it
 
-            step = "the queue is paused (press Q)" if queue.is_paused(self.desk.root) else "Q shows the queue"
+            step = (
+                "the queue is paused (press Q)"
+                if queue.is_paused(self.desk.root)
+                else "Q shows the queue"
+            )
             self.tell(f"{plural(len(started), 'run')} queued; {step}", is_problem=False)
         elif started:
             self.open_run(started[0])
@@ -139,7 +150,10 @@ class TuilabApp(TerminalApp[int]):
         """Show the next of the runs that were queued here, when the one before is over and is still looked at."""
         if self._shown_in_turn and not self.desk.is_going_on(self._shown_in_turn[0]):
             ended = self._shown_in_turn.pop(0)
-            is_looked_at = getattr(self.screen, "is_live", False) and getattr(self.screen, "run_dir", None) == ended
+            is_looked_at = (
+                getattr(self.screen, "is_live", False)
+                and getattr(self.screen, "run_dir", None) == ended
+            )
             if self._shown_in_turn and is_looked_at:
                 self.show_instead(self._shown_in_turn[0])
         if self._shown_in_turn:
@@ -163,7 +177,9 @@ class TuilabApp(TerminalApp[int]):
             self.pop_screen()
             self.open_run(run_dir)
 
-    def open_form(self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False) -> None:
+    def open_form(
+        self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False
+    ) -> None:
         """Go back to the Lab screen, with the form of a scenario filled in."""
         self.action_open_lab()
         if isinstance(self.screen, LabPage):
@@ -249,7 +265,9 @@ class TuilabApp(TerminalApp[int]):
         self._told_on = self.screen
         if not self.is_telling(show(text)):
             severity: SeverityLevel = "error" if is_problem else "information"
-            self.untell(severity)  # one of a kind at a time: more would stand on what the screen is for
+            self.untell(
+                severity
+            )  # one of a kind at a time: more would stand on what the screen is for
             self.notify(show(text), severity=severity, markup=False)
 
     def leave_told(self, page: Screen[None]) -> None:
@@ -260,7 +278,9 @@ class TuilabApp(TerminalApp[int]):
     def alert(self, text: str) -> None:
         """Call the user, who may look elsewhere, once about the same."""
         if text not in self._alerted:
-            self.write_to_terminal(("" if self._alerted else alerts.SAVE_TITLE) + alerts.alert(text))
+            self.write_to_terminal(
+                ("" if self._alerted else alerts.SAVE_TITLE) + alerts.alert(text)
+            )
             self._alerted.add(text)
 
     def _look_for_ends(self) -> None:
@@ -282,7 +302,11 @@ class TuilabApp(TerminalApp[int]):
             with self.suspend():
                 code = editor.run(words)
         except (TuilabError, SuspendNotSupported, OSError) as problem:
-            self.tell(f"cannot open the editor: {problem}" if not isinstance(problem, TuilabError) else str(problem))
+            self.tell(
+                f"cannot open the editor: {problem}"
+                if not isinstance(problem, TuilabError)
+                else str(problem)
+            )
             return False
         if code:
             self.tell(f"{Path(words[0]).name} exited with code {code}")
@@ -296,7 +320,11 @@ class TuilabApp(TerminalApp[int]):
     def action_help_quit(self) -> None:
         """Ctrl-C ends nothing here: say what does."""
         key = "^q" if isinstance(self.focused, Input) else "q"
-        told = self.screen.how_to_leave(key) if isinstance(self.screen, Page) else f"esc closes this; then {key} quits"
+        told = (
+            self.screen.how_to_leave(key)
+            if isinstance(self.screen, Page)
+            else f"esc closes this; then {key} quits"
+        )
         self.tell(told, is_problem=False)
 
     def action_command_palette(self) -> None:
@@ -315,7 +343,12 @@ class TuilabApp(TerminalApp[int]):
 
             names = [f"{entry.name} {store.short_id(entry.run)}" for entry in running]
             self.push_screen(
-                Question("Quit and stop these runs?", names, "This container stops when the screens close."), self._leave_if
+                Question(
+                    "Quit and stop these runs?",
+                    names,
+                    "This container stops when the screens close.",
+                ),
+                self._leave_if,
             )
         else:
             self.exit(0)
@@ -346,7 +379,9 @@ class TuilabApp(TerminalApp[int]):
         self.tell(f"drawn with {self.desk.settings.symbols} characters", is_problem=False)
 
     def action_reset_layout(self) -> None:
-        self.desk.settings = settings.Settings(has_seen_hint=True, scenario=self.desk.settings.scenario)
+        self.desk.settings = settings.Settings(
+            has_seen_hint=True, scenario=self.desk.settings.scenario
+        )
         self.theme = self.desk.settings.theme
         reset = getattr(self.screen, "reset_layout", None)
         if reset is not None:

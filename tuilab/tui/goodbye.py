@@ -27,7 +27,10 @@ def say_goodbye(desk: Desk) -> None:
     words = farewell(desk)
     if words:
         with contextlib.suppress(OSError):
-            os.write(open_again(1), f"{words}\n".encode("utf-8" if is_utf8_terminal() else "ascii", "replace"))
+            os.write(
+                open_again(1),
+                f"{words}\n".encode("utf-8" if is_utf8_terminal() else "ascii", "replace"),
+            )
 
 
 def farewell(desk: Desk) -> str:
@@ -69,5 +72,7 @@ def stop_all(desk: Desk) -> None:
     for entry in reversed(desk.going_on()):
         with contextlib.suppress(TuilabError):  # it has just ended
             launch.stop(desk.root / entry.run)
-    while time.monotonic() < deadline and (desk.is_running() or (desk.calibration and desk.calibration.is_running)):
+    while time.monotonic() < deadline and (
+        desk.is_running() or (desk.calibration and desk.calibration.is_running)
+    ):
         time.sleep(0.05)

@@ -19,7 +19,20 @@ from tuilab.tui.looks import themes
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.shown_keys import changes, shown
 
-_MOVES = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "shift+tab", "shift+left", "shift+right"}
+_MOVES = {
+    "up",
+    "down",
+    "left",
+    "right",
+    "pageup",
+    "pagedown",
+    "home",
+    "end",
+    "tab",
+    "shift+tab",
+    "shift+left",
+    "shift+right",
+}
 _NO_COMMANDS = ("app.command_palette", "app.press(")
 # How to name the places of keys that the open screen does not have; dialogs show their own keys.
 _WHERE = {
@@ -60,22 +73,35 @@ class Commands(Provider):
             told = Content.assemble(name, (f"  {more} works for every other scenario", "dim"))
             yield DiscoveryHit(told, self._guarded(partial(self._open, scenario)), name)
         for key, command in self.commands():
-            yield DiscoveryHit(Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")), command, key.help)
+            yield DiscoveryHit(
+                Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")),
+                command,
+                key.help,
+            )
 
     async def search(self, query: str) -> Hits:
         words = query.lower().split()
-        hits = [*self._keys_meant(words), *self._themes_meant(words), *self._scenarios_meant(words), *self._elsewhere(words)]
+        hits = [
+            *self._keys_meant(words),
+            *self._themes_meant(words),
+            *self._scenarios_meant(words),
+            *self._elsewhere(words),
+        ]
         for hit in sorted(hits, reverse=True):
             yield hit
         if not hits:
-            told = Content.assemble(f"no command matches {show(query, 60)}", ("  esc closes, ? shows the keys", "dim"))
+            told = Content.assemble(
+                f"no command matches {show(query, 60)}", ("  esc closes, ? shows the keys", "dim")
+            )
             yield Hit(1.0, told, _do_nothing, "no command matches")
 
     def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for key, command in self.commands():
             text = f"{key.word}: {key.help}" if key.word else key.help
             if score := _score(words, key.word) or _score(words, text) * 0.9:
-                told = Content.assemble(_marked(words, text), "  ", (shown(key), "bold $text-accent"))
+                told = Content.assemble(
+                    _marked(words, text), "  ", (shown(key), "bold $text-accent")
+                )
                 yield Hit(score, told, command, text)
 
     def _themes_meant(self, words: Sequence[str]) -> Iterator[Hit]:
@@ -89,7 +115,9 @@ class Commands(Provider):
             for verb, act in self._verbs:
                 name, title = f"{verb} {show(scenario.id, 60)}", show(scenario.title, 200)
                 score = _score(words, name)
-                if verb == "open":  # found by its text it is opened, and not run: nobody has named it
+                if (
+                    verb == "open"
+                ):  # found by its text it is opened, and not run: nobody has named it
                     score = score or _score(words, f"{name} {scenario.topic} {title}") / 4
                 if score:
                     told = Content.assemble(_marked(words, name), "  ", (title, "dim"))
@@ -98,19 +126,35 @@ class Commands(Provider):
     def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
         """Tell where a command is that this screen has not, or the command line that does it."""
         here = {key.word for key, _ in self.commands()}
-        told = {name: where for name, where in _elsewhere(self._lab.desk.is_read_only).items() if name not in here}
-        told |= {verb: f"on the command line: {hint(self._lab.desk.root, verb, 'RUN')}" for verb in _ON_THE_COMMAND_LINE}
+        told = {
+            name: where
+            for name, where in _elsewhere(self._lab.desk.is_read_only).items()
+            if name not in here
+        }
+        told |= {
+            verb: f"on the command line: {hint(self._lab.desk.root, verb, 'RUN')}"
+            for verb in _ON_THE_COMMAND_LINE
+        }
         for name, where in told.items():
             if score := _score(words, name) / 2:
-                yield Hit(score, Content.assemble(_marked(words, name), (f": {where}", "dim")), _do_nothing, f"{name}: {where}")
+                yield Hit(
+                    score,
+                    Content.assemble(_marked(words, name), (f": {where}", "dim")),
+                    _do_nothing,
+                    f"{name}: {where}",
+                )
 
     def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         """Yield the keys that may be used where the user is, each with what it does; and what has a name alone."""
         places: list[str] = getattr(self.screen, "places", list)()
-        every = [key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action]
+        every = [
+            key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action
+        ]
         taken = {key.key for place in places for key in KEYS[place] if key.action}
         own = {key.action for place in places for key in KEYS[place]}
-        usable = [key for key in every if key.action in own or key.key not in taken]  # such a key does something else here
+        usable = [
+            key for key in every if key.action in own or key.key not in taken
+        ]  # such a key does something else here
         keys = {key.action: _named(key) for key in usable}
         keys |= {key.action: key for key in BY_NAME if key.action not in keys}
         is_read_only = self._lab.desk.is_read_only
@@ -119,7 +163,12 @@ class Commands(Provider):
             if is_command and not (is_read_only and changes(key, places)):
                 yield key, self._guarded(partial(self._do, key.action))
         told = {(key.key, key.word) for key in keys.values()} | {(key.key, "") for key in every}
-        for key in (key for place in places for key in KEYS[place] if not key.action and key.key not in _MOVES):
+        for key in (
+            key
+            for place in places
+            for key in KEYS[place]
+            if not key.action and key.key not in _MOVES
+        ):
             if (key.key, key.word) not in told and not (is_read_only and changes(key, places)):
                 told.add((key.key, key.word))
                 yield key, self._guarded(partial(self._press, key.key))

@@ -24,10 +24,20 @@ _SHOWN = {
     "shift+right": "shift →",
     "shift+tab": "shift tab",
 }
-_IN_A_TEXT = {"space", "left", "right", "shift+left", "shift+right", "home", "end"}  # keys that a line of text takes itself
+_IN_A_TEXT = {
+    "space",
+    "left",
+    "right",
+    "shift+left",
+    "shift+right",
+    "home",
+    "end",
+}  # keys that a line of text takes itself
 
 
-def keys_at(places: Sequence[str], *, is_typing: bool = False, is_read_only: bool = False) -> list[Key]:
+def keys_at(
+    places: Sequence[str], *, is_typing: bool = False, is_read_only: bool = False
+) -> list[Key]:
     """Return the keys of some places and those that work everywhere; of a key, what the first place says.
 
     While something is typed, the keys that would be typed, too, are none; where one may only look, those that change something.
@@ -43,7 +53,10 @@ def keys_at(places: Sequence[str], *, is_typing: bool = False, is_read_only: boo
 def changes(key: Key, places: Sequence[str]) -> bool:
     """Say whether a key changes something; one that is only told does what the same key does in a place after it."""
     every = (other for place in (*places, "everywhere") for other in KEYS[place])
-    return is_change(key.action or next((other.action for other in every if other.key == key.key and other.action), ""))
+    return is_change(
+        key.action
+        or next((other.action for other in every if other.key == key.key and other.action), "")
+    )
 
 
 def is_change(action: str) -> bool:

@@ -29,7 +29,9 @@ def check_leftovers(place: Place) -> None:
     """No process with the mark of the place, no temporary file, no socket, no shared memory."""
     until(lambda: not place.site.living())
     until(lambda: not temporary(place), patience_s=10)
-    strangers = [path for path in place.site.folder.rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]
+    strangers = [
+        path for path in place.site.folder.rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)
+    ]
     assert strangers == []
 
 
@@ -45,7 +47,9 @@ def check_list(place: Place) -> None:
     told = {run["run"]: run["state"] for run in json.loads(text)["runs"]}
     there = {run.name: look(run).state for run in store.list_runs(place.site.root)}
     assert code == 0 and told == there, set(told.items()) ^ set(there.items())
-    strangers = {entry.name for entry in place.site.root.iterdir() if entry.name[0] != "."} - set(told)
+    strangers = {entry.name for entry in place.site.root.iterdir() if entry.name[0] != "."} - set(
+        told
+    )
     assert strangers == set()
 
 

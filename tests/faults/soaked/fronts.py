@@ -16,12 +16,21 @@ from tests.faults.soaked.place import HOLDS, Left, Place
 from tests.tui.terminals import Terminal as Screens
 from tuilab.runs import store
 
-DEAF = ['"$@" | head -1', '"$@" >/dev/full', '"$@" >&-', '"$@" 2>&-', '"$@" <&- >&- 2>&-', '"$@" 2>/dev/full']
+DEAF = [
+    '"$@" | head -1',
+    '"$@" >/dev/full',
+    '"$@" >&-',
+    '"$@" 2>&-',
+    '"$@" <&- >&- 2>&-',
+    '"$@" 2>/dev/full',
+]
 
 
 def new_run(place: Place, before: list[Path]) -> Path:
     """Wait for a run that was not there before and return its folder."""
-    return until(lambda: next((run for run in store.list_runs(place.site.root) if run not in before), None))
+    return until(
+        lambda: next((run for run in store.list_runs(place.site.root) if run not in before), None)
+    )
 
 
 def signal_front(place: Place) -> list[Left]:
@@ -30,19 +39,32 @@ def signal_front(place: Place) -> list[Left]:
     front = place.site.start("run", str(place.scenario()), "--headless")
     run_dir = new_run(place, before)
     place.wait_for_moment(run_dir)
-    number = place.chance.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGQUIT])
+    number = place.chance.choice(
+        [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGQUIT]
+    )
     front.send_signal(number)
     out, err = front.communicate(timeout=60)
-    assert number == signal.SIGKILL or is_well(done(front, out, err)) or front.returncode < 0, (front.returncode, out, err)
+    assert number == signal.SIGKILL or is_well(done(front, out, err)) or front.returncode < 0, (
+        front.returncode,
+        out,
+        err,
+    )
     assert "Traceback" not in err, err
-    return [Left(run_dir, ("stopped", "succeeded") if number == signal.SIGINT else ("succeeded", "stopped"))]
+    return [
+        Left(
+            run_dir,
+            ("stopped", "succeeded") if number == signal.SIGINT else ("succeeded", "stopped"),
+        )
+    ]
 
 
 def signal_front_twice(place: Place) -> list[Left]:
     """Whose scenario does not hear Ctrl-C."""
     before = store.list_runs(place.site.root)
     front = place.site.start(
-        "run", str(place.scenario(f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{HOLDS}")), "--headless"
+        "run",
+        str(place.scenario(f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{HOLDS}")),
+        "--headless",
     )
     run_dir = new_run(place, before)
     place.wait_at_gate(run_dir)
@@ -72,7 +94,9 @@ def close_terminal(place: Place) -> list[Left]:
     """The terminal of a front goes away; the run goes on."""
     before = store.list_runs(place.site.root)
     opened: list[Terminal] = []
-    terminal = open_terminal(place.site, opened, "run", str(place.scenario(HOLDS)), "--headless", is_read=False)
+    terminal = open_terminal(
+        place.site, opened, "run", str(place.scenario(HOLDS)), "--headless", is_read=False
+    )
     run_dir = new_run(place, before)
     place.wait_at_gate(run_dir)
     os.close(terminal.ours)
@@ -90,7 +114,11 @@ def end_screens(place: Place) -> list[Left]:
     screens.wait_for("running")
     match place.chance.randrange(3):
         case 0:
-            screens.process.send_signal(place.chance.choice([signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGUSR1]))
+            screens.process.send_signal(
+                place.chance.choice(
+                    [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGUSR1]
+                )
+            )
         case 1:
             screens.hang_up()
         case _:
@@ -106,9 +134,21 @@ def move_clock(place: Place) -> list[Left]:
     folder = place.folder("clock")
     library, wall = folder / "wall.so", folder / "wall"
     if not library.exists():
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, CHECKOUT / "tests" / "fakes" / "wall_clock.c"], check=True)
+        subprocess.run(
+            [
+                "gcc",
+                "-shared",
+                "-fPIC",
+                "-o",
+                library,
+                CHECKOUT / "tests" / "fakes" / "wall_clock.c",
+            ],
+            check=True,
+        )
     wall.write_text(place.chance.choice(["0", "-86400", "3600"]))
-    run_dir = place.site.detach(place.scenario(HOLDS), env={"LD_PRELOAD": str(library), "TUILAB_WALL": str(wall)})
+    run_dir = place.site.detach(
+        place.scenario(HOLDS), env={"LD_PRELOAD": str(library), "TUILAB_WALL": str(wall)}
+    )
     place.wait_at_gate(run_dir)
     wall.write_text(place.chance.choice(["-3600", "86400", "not a number"]))
     place.open_gate()
@@ -122,7 +162,9 @@ def attach_again(place: Place) -> list[Left]:
     first = place.site.start("attach", run_dir.name, "--jsonl")
     assert first.stdout is not None
     first.stdout.readline()  # it follows by now
-    first.send_signal(place.chance.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
+    first.send_signal(
+        place.chance.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    )
     _, err = first.communicate(timeout=60)
     assert "Traceback" not in err, err
     place.open_gate()
@@ -134,7 +176,10 @@ def attach_again(place: Place) -> list[Left]:
 def start_at_once(place: Place) -> list[Left]:
     """Two fronts on one folder, of which one may be killed."""
     before = store.list_runs(place.site.root)
-    fronts = [place.site.start("run", str(place.scenario(name=f"at_once_{number}")), "--headless") for number in (1, 2)]
+    fronts = [
+        place.site.start("run", str(place.scenario(name=f"at_once_{number}")), "--headless")
+        for number in (1, 2)
+    ]
     until(lambda: len(store.list_runs(place.site.root)) == len(before) + 2)
     runs = [run for run in store.list_runs(place.site.root) if run not in before]
     if place.chance.random() < 0.5:
@@ -153,7 +198,9 @@ def export_meanwhile(place: Place) -> list[Left]:
     imported, why = view("import", str(folder / "half.tgz"), "--root", str(folder / "runs"))
     place.open_gate()
     assert exported == 0, text
-    assert imported == 2 and "an unfinished run" in why and not store.list_runs(folder / "runs"), why
+    assert imported == 2 and "an unfinished run" in why and not store.list_runs(folder / "runs"), (
+        why
+    )
     shutil.rmtree(folder)
     return [Left(run_dir, ("succeeded",))]
 

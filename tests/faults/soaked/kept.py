@@ -45,7 +45,11 @@ class Meter:
 
     def kinds_of_fds(self) -> Counter[str]:
         """Return what its descriptors are, to be told when there are too many."""
-        links = [os.readlink(entry) for entry in Path(f"/proc/{self.pid}/fd").iterdir() if entry.is_symlink()]
+        links = [
+            os.readlink(entry)
+            for entry in Path(f"/proc/{self.pid}/fd").iterdir()
+            if entry.is_symlink()
+        ]
         return Counter(links)
 
 
@@ -62,7 +66,9 @@ class Screens:
     def look_on(self, newest: Path | None) -> None:
         """Look at the list of runs and at the newest of them, and go back to the scenarios."""
         self.terminal.forget()
-        run = [("\r", f"· {RunName(newest.name).id}"), ("\x1b", "tuilab  history")] if newest else []
+        run = (
+            [("\r", f"· {RunName(newest.name).id}"), ("\x1b", "tuilab  history")] if newest else []
+        )
         for keys, shown in [("h", "tuilab  history"), *run, ("\x1b", "tuilab  lab")]:
             self.terminal.type(keys)
             self.terminal.wait_for(shown)

@@ -55,11 +55,23 @@ class Place:
         found.mkdir(exist_ok=True, mode=0o700)
         return found
 
-    def scenario(self, act: str = "pass", more: str = "", end: str = "", name: str = "soaked", at: int | None = None) -> Path:
+    def scenario(
+        self,
+        act: str = "pass",
+        more: str = "",
+        end: str = "",
+        name: str = "soaked",
+        at: int | None = None,
+    ) -> Path:
         """Write a scenario that does something at one of its steps."""
         where = self.chance.randrange(STEPS) if at is None else at
         lines = "\n".join("        " + line for line in act.strip().splitlines())
-        made = {"notes": str(self.folder("notes")), "gates": str(self.folder("gates")), "steps": STEPS, "at": where}
+        made = {
+            "notes": str(self.folder("notes")),
+            "gates": str(self.folder("gates")),
+            "steps": STEPS,
+            "at": where,
+        }
         body = BODY.format(**made, act=lines, end=end or CLAIM.format(last=STEPS - 1))
         return write_scenario(self.folder("mine"), body, more, name)
 
@@ -82,7 +94,9 @@ class Place:
 
     def wait_for_moment(self, run_dir: Path) -> None:
         """Wait for a moment of a run, drawn from all of its life: when it is made, starts, logs, or is being judged."""
-        count = self.chance.choice([-1, 0, 1, self.chance.randrange(STEPS), self.chance.randrange(STEPS), STEPS])
+        count = self.chance.choice(
+            [-1, 0, 1, self.chance.randrange(STEPS), self.chance.randrange(STEPS), STEPS]
+        )
         if count == 0:
             until(lambda: look(run_dir).summary.workers or look(run_dir).summary.is_over)
         elif count > 0:

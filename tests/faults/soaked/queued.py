@@ -11,13 +11,18 @@ from tuilab.engine import processes
 from tuilab.record.presence import presence
 from tuilab.runs import queue
 
-TIMED = 'if False: lab.claim_ratio("r", "a/b", at_least=1)'  # what times something waits for its device
+TIMED = (
+    'if False: lab.claim_ratio("r", "a/b", at_least=1)'  # what times something waits for its device
+)
 Allowed = dict[Path, set[str]]  # the states that a run may end in
 
 
 def change_queue(place: Place) -> list[Left]:
     """Pause, move, cancel, kill and queue again, in any order; all that was not taken out comes to its end."""
-    paths = [place.scenario(HOLDS, end=TIMED, name=f"in_turn_{number}") for number in range(place.chance.randint(2, 3))]
+    paths = [
+        place.scenario(HOLDS, end=TIMED, name=f"in_turn_{number}")
+        for number in range(place.chance.randint(2, 3))
+    ]
     runs = place.begin_all(*paths, words=("--quick",))
     place.wait_at_gate(runs[0])
     until(lambda: all(look(run).state == "queued" for run in runs[1:]))
@@ -41,7 +46,12 @@ def pause(place: Place, allowed: Allowed) -> None:
 
 def move(place: Place, allowed: Allowed) -> None:
     if waiting := queue.waiting(place.site.root):
-        code, text = view("queue", "move", place.chance.choice(waiting).run, str(place.chance.randint(1, len(waiting))))
+        code, text = view(
+            "queue",
+            "move",
+            place.chance.choice(waiting).run,
+            str(place.chance.randint(1, len(waiting))),
+        )
         assert code == 0, text
 
 

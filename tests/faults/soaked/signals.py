@@ -36,7 +36,10 @@ def bother_supervisor(place: Place) -> list[Left]:
     """What is no request does not touch the run."""
     run_dir = place.begin(place.scenario())
     place.wait_for_moment(run_dir)
-    place.signal_supervisor(run_dir, place.chance.choice([signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGPIPE]))
+    place.signal_supervisor(
+        run_dir,
+        place.chance.choice([signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGPIPE]),
+    )
     return [Left(run_dir, ("succeeded",))]
 
 
@@ -86,7 +89,15 @@ def kill_judge(place: Place) -> list[Left]:
 def kill_worker(place: Place) -> list[Left]:
     run_dir = place.begin(place.scenario(CHILDREN))
     place.wait_for_moment(run_dir)
-    fatal = [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU]
+    fatal = [
+        signal.SIGKILL,
+        signal.SIGSEGV,
+        signal.SIGABRT,
+        signal.SIGTERM,
+        signal.SIGINT,
+        signal.SIGHUP,
+        signal.SIGXCPU,
+    ]
     place.signal_children(run_dir, "tuilab.lab.worker", place.chance.choice(fatal))
     return [Left(run_dir, ("killed", "failed", "succeeded"))]
 

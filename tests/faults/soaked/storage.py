@@ -50,7 +50,9 @@ def seal_disk(place: Place) -> list[Left]:
     """The file system turns read-only in the middle, where that can be: no traceback, and what was written is there."""
     with small_disk(place) as disk:
         run_dir = begin_there(place, disk)
-        subprocess.run(["mount", "-o", "remount,ro", disk], capture_output=True)  # refused while files are open to be written
+        subprocess.run(
+            ["mount", "-o", "remount,ro", disk], capture_output=True
+        )  # refused while files are open to be written
         place.open_gate()
         until(lambda: not place.site.living())
         subprocess.run(["mount", "-o", "remount,rw", disk], capture_output=True)
@@ -94,11 +96,17 @@ def garble_journal(place: Place) -> list[Left]:
     until(lambda: not place.site.living())
     stream = place.chance.choice(sorted((run_dir / "journal").iterdir()))
     garble(place, stream)
-    for words in (("attach", run_dir.name, "--quiet"), ("runs",), ("report", run_dir.name, "-o", "-", "--as", "md")):
+    for words in (
+        ("attach", run_dir.name, "--quiet"),
+        ("runs",),
+        ("report", run_dir.name, "-o", "-", "--as", "md"),
+    ):
         view(*words)
     code, text = view("verify", run_dir.name)
     assert code != 0, (stream, text)
-    until(lambda: is_deleted(run_dir))  # without a first record it is taken for one that begins, for some seconds
+    until(
+        lambda: is_deleted(run_dir)
+    )  # without a first record it is taken for one that begins, for some seconds
     return []
 
 
@@ -144,7 +152,9 @@ def delete_others(place: Place) -> list[Left]:
     code, text = view("rm", "--keep", str(kept), "--yes")
     assert code == 0, text
     others = [run for run in store.list_runs(place.site.root) if run != run_dir]
-    assert len(others) <= kept  # beside the one that goes on: a clock may have made others newer than that
+    assert (
+        len(others) <= kept
+    )  # beside the one that goes on: a clock may have made others newer than that
     code, text = view("rm", run_dir.name)
     assert code == 2 and "stop it first" in text, text
     place.open_gate()

@@ -65,12 +65,19 @@ def leave_processes(place: Place) -> list[Left]:
     leaves = place.chance.choice(LEAVES)
     if place.chance.random() < 0.5:
         return [Left(place.begin(place.scenario(leaves)), ("succeeded",))]
-    return [Left(place.begin(place.scenario(f"{leaves}\nos.kill(os.getpid(), signal.SIGKILL)")), ("killed",))]
+    return [
+        Left(
+            place.begin(place.scenario(f"{leaves}\nos.kill(os.getpid(), signal.SIGKILL)")),
+            ("killed",),
+        )
+    ]
 
 
 def go_on_for_ever(place: Place) -> list[Left]:
     run_dir = place.begin(place.scenario(f"{HOLDS}\n{place.chance.choice(ENDLESS)}"))
-    place.wait_at_gate(run_dir)  # its record is not to be looked at: what never ends is not read to its end
+    place.wait_at_gate(
+        run_dir
+    )  # its record is not to be looked at: what never ends is not read to its end
     place.open_gate()
     view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
     return [Left(run_dir, ("stopped",))]

@@ -9,7 +9,9 @@ MISTAKES = [
     Mistake("autocast-rules", "a.prod()", "a.sum()", "widened"),
     Mistake("autocast-rules", "a.exp()", "a.float().exp()", "cpu-list"),
     Mistake("autocast-rules", '"inside": F.mse_loss', '"inside": by_hand', "inside"),
-    Mistake("autocast-rules", "torch.autocast(other,", "torch.autocast(device.type,", "other-device"),
+    Mistake(
+        "autocast-rules", "torch.autocast(other,", "torch.autocast(device.type,", "other-device"
+    ),
     Mistake("autocast-rules", "lab.warns(torch.cpu.amp.autocast)[0]", '"none"', "deprecated"),
     Mistake(
         "layer-precision",
@@ -19,25 +21,58 @@ MISTAKES = [
     ),
     Mistake("layer-precision", "found**2 for", "2 * found**2 for", "squares"),
     Mistake("layer-precision", "error(every[:-1])", "error(every)", "keep-last"),
-    Mistake("layer-precision", 'lab.claim("classes", (y', 'lab.claim("classes", (y.roll(1)', "classes"),
-    Mistake("layer-precision", "net = cut(device, every, half)", "net = cut(device, every[:-1], half)", "bytes, autocast"),
+    Mistake(
+        "layer-precision", 'lab.claim("classes", (y', 'lab.claim("classes", (y.roll(1)', "classes"
+    ),
+    Mistake(
+        "layer-precision",
+        "net = cut(device, every, half)",
+        "net = cut(device, every[:-1], half)",
+        "bytes, autocast",
+    ),
     Mistake("layer-precision", "raises(net[0], x)", "raises(net[0], x.to(half))", "refused"),
-    Mistake("layer-precision", "torch.cat([weight.flatten()", "torch.cat([1e-6 * weight.flatten()", "fits"),
+    Mistake(
+        "layer-precision",
+        "torch.cat([weight.flatten()",
+        "torch.cat([1e-6 * weight.flatten()",
+        "fits",
+    ),
     Mistake("layer-precision", "torch.tensor([0.5, 2])", "torch.tensor([5, 2])", "default"),
     Mistake("grad-underflow", "loss, 2.0**power", "loss, 1", "rescued, restored"),
-    Mistake("grad-underflow", '"bfloat16": torch.bfloat16}', '"bfloat16": torch.float16}', "bfloat16, no-overflow"),
+    Mistake(
+        "grad-underflow",
+        '"bfloat16": torch.bfloat16}',
+        '"bfloat16": torch.float16}',
+        "bfloat16, no-overflow",
+    ),
     Mistake("grad-underflow", "dtype, 1, 2.0**24", "dtype, 1, 1", "overflow"),
     Mistake("grad-underflow", "enabled=is_scaled", "enabled=False", "learns"),
     Mistake("grad-underflow", "(torch.float16, 1e-4, 1)", "(torch.bfloat16, 1e-4, 1)", "epsilon"),
     Mistake("grad-underflow", "(torch.float16, 1e-6, 1)", "(torch.bfloat16, 1e-6, 1)", "subnormal"),
-    Mistake("grad-underflow", 'trained["float32"][1].half()', '(1e-6 * trained["float32"][1]).half()', "weights"),
+    Mistake(
+        "grad-underflow",
+        'trained["float32"][1].half()',
+        '(1e-6 * trained["float32"][1]).half()',
+        "weights",
+    ),
     Mistake("gradscaler", "is_changed for change", "not is_changed for change", "skipped"),
     Mistake("gradscaler", "returned = trial", "returned = not trial", "none"),
     Mistake("gradscaler", "torch.bfloat16, growth", "torch.float16, growth", "bfloat16"),
-    Mistake("gradscaler", "Trial(device).scaler.get", "Trial(device, growth_interval=1000).scaler.get", "defaults"),
-    Mistake("gradscaler", "(Trial.clip, Trial.unscale)", "(Trial.unscale, Trial.clip)", "clip-early"),
-    Mistake("gradscaler", "(Trial.unscale, Trial.clip)", "(Trial.clip, Trial.unscale)", "clip-late"),
-    Mistake("gradscaler", "trial.net.weight.grad.dtype", "trial.net.weight.grad.half().dtype", "float32"),
+    Mistake(
+        "gradscaler",
+        "Trial(device).scaler.get",
+        "Trial(device, growth_interval=1000).scaler.get",
+        "defaults",
+    ),
+    Mistake(
+        "gradscaler", "(Trial.clip, Trial.unscale)", "(Trial.unscale, Trial.clip)", "clip-early"
+    ),
+    Mistake(
+        "gradscaler", "(Trial.unscale, Trial.clip)", "(Trial.clip, Trial.unscale)", "clip-late"
+    ),
+    Mistake(
+        "gradscaler", "trial.net.weight.grad.dtype", "trial.net.weight.grad.half().dtype", "float32"
+    ),
     Mistake("gradscaler", "closure=lambda: 0", "", "refused"),
     Mistake("gradscaler", "enabled=False).scaler", "enabled=True).scaler", "disabled"),
     Mistake(
@@ -55,8 +90,18 @@ MISTAKES = [
     Mistake("linear-amp", "(rounded - exact)", "(rounded - exact.roll(1, 0))", "rounded"),
     Mistake("amp-vgg", "nn.MaxPool2d(2), x)", "nn.AvgPool2d(2), x)", "indices"),
     Mistake("amp-vgg", 'if arm == "cast" else', 'if arm != "float32" else', "weights"),
-    Mistake("amp-vgg", "self.optimizer.step()", "self.dtype is torch.bfloat16 or self.optimizer.step()", "learn, same"),
-    Mistake("matmul-dtypes", '"bfloat16", "float16")}', '"bfloat16")} | {"float16": torch.bfloat16}', "eight"),
+    Mistake(
+        "amp-vgg",
+        "self.optimizer.step()",
+        "self.dtype is torch.bfloat16 or self.optimizer.step()",
+        "learn, same",
+    ),
+    Mistake(
+        "matmul-dtypes",
+        '"bfloat16", "float16")}',
+        '"bfloat16")} | {"float16": torch.bfloat16}',
+        "eight",
+    ),
     Mistake(
         "matmul-dtypes",
         "error(a.to(dtype) @ b.to(dtype), right)",

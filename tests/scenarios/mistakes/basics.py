@@ -10,18 +10,37 @@ MISTAKES = [
     Mistake("tensor-basics", "torch.add, x, y", "torch.add, x, x", "sum"),
     Mistake("tensor-basics", "requires_grad=True).numpy", "requires_grad=False).numpy", "gradient"),
     Mistake("tensor-basics", "torch.tensor(0.5)", "torch.tensor(np.float64(0.5))", "default"),
-    Mistake("autograd-chain", "torch.equal(gradients, -2 * curve)", "torch.equal(gradients, 2 * curve)", "everywhere"),
+    Mistake(
+        "autograd-chain",
+        "torch.equal(gradients, -2 * curve)",
+        "torch.equal(gradients, 2 * curve)",
+        "everywhere",
+    ),
     Mistake("autograd-chain", "return -(x * x)", "return -(x * x) * 1", "nodes, one-pass"),
     Mistake("module-registry", "nn.Linear(64, 32)", "nn.Linear(63, 32)", "sequential"),
-    Mistake("module-registry", "self.first(x).tanh()", "self.first(x).detach().tanh()", "gradients, moved"),
+    Mistake(
+        "module-registry",
+        "self.first(x).tanh()",
+        "self.first(x).detach().tanh()",
+        "gradients, moved",
+    ),
     Mistake("module-registry", "(net, net.forward)", "(net, net)", "hooks"),
-    Mistake("linear-fit", "torch.eye(2).to(steepness) -", "torch.eye(2).to(steepness) - 2 *", "foretold"),
+    Mistake(
+        "linear-fit", "torch.eye(2).to(steepness) -", "torch.eye(2).to(steepness) - 2 *", "foretold"
+    ),
     Mistake("linear-fit", "nn.init.zeros_(weight)", "nn.init.normal_(weight)", "layer"),
     Mistake("same-code", "first, x, weight)", "first, *meta)", "cpu"),
-    Mistake("same-code", "device=x.device)\n    return", "device=x.device) * 2\n    return", "values"),
+    Mistake(
+        "same-code", "device=x.device)\n    return", "device=x.device) * 2\n    return", "values"
+    ),
     Mistake("same-code", "asked(*meta), asked", "asked(*meta).half(), asked", "same"),
     Mistake("same-code", "*tensors(64, arm)", "*tensors(64 + (arm == 'meta'), arm)", "flops"),
-    Mistake("same-code", "scores.softmax(-1) @ x", "scores.softmax(-1) @ (x + 0 if x.is_meta else x)", "operators"),
+    Mistake(
+        "same-code",
+        "scores.softmax(-1) @ x",
+        "scores.softmax(-1) @ (x + 0 if x.is_meta else x)",
+        "operators",
+    ),
     Mistake("same-code", "[there.data_ptr()", "[here.data_ptr()", "no-memory"),
     Mistake("same-code", "there.sum().item", "here.sum().item", "value"),
     Mistake("same-code", "there[there > 0]", "here[here > 0]", "mask"),

@@ -5,12 +5,23 @@ from tests.scenarios.mistakes.mistake import Mistake
 MISTAKES = [
     Mistake("broadcast-basics", "torch.ones(3, 1,", "torch.ones(2, 3, 1,", "valid"),
     Mistake("broadcast-basics", "plain.value, with", "plain.value, -with", "equal"),
-    Mistake("broadcast-basics", "return a + b", "return a + 2 * b", "operators, bytes, peak, gradient"),
-    Mistake("broadcast-basics", "b.detach().expand(rows,", "b.detach().repeat(1,", "stride, written"),
+    Mistake(
+        "broadcast-basics", "return a + b", "return a + 2 * b", "operators, bytes, peak, gradient"
+    ),
+    Mistake(
+        "broadcast-basics", "b.detach().expand(rows,", "b.detach().repeat(1,", "stride, written"
+    ),
     Mistake("broadcast-basics", "by_shape[1][shape])", "-by_shape[1][shape])", "gradients"),
-    Mistake("broadcast-trap", "torch.tensor([[1.0], [2.0]]", "torch.tensor([1.0, 2.0]", "twelve, given-away"),
+    Mistake(
+        "broadcast-trap",
+        "torch.tensor([[1.0], [2.0]]",
+        "torch.tensor([1.0, 2.0]",
+        "twelve, given-away",
+    ),
     Mistake("broadcast-trap", "torch.ones(3, 4)", "torch.ones(3, 1)", "refused"),
-    Mistake("broadcast-trap", "prediction - target.view_as", "prediction + target.view_as", "slope-3"),
+    Mistake(
+        "broadcast-trap", "prediction - target.view_as", "prediction + target.view_as", "slope-3"
+    ),
     Mistake("squeeze-dim", "torch.zeros(1, 1,", "torch.zeros(2, 1,", "number"),
     Mistake("squeeze-dim", "torch.zeros(3, 2,", "torch.zeros(3, 1,", "silent"),
     Mistake("squeeze-dim", "torch.ones(1, 4,", "torch.ones(2, 4,", "reduced"),

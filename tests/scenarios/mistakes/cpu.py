@@ -3,12 +3,20 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
-    Mistake("embedding-bound", '"no-flops", dense.flops', '"no-flops", lab.count(conv, image).flops', "no-flops"),
+    Mistake(
+        "embedding-bound",
+        '"no-flops", dense.flops',
+        '"no-flops", lab.count(conv, image).flops',
+        "no-flops",
+    ),
     Mistake("embedding-bound", "64, 64, 3, padding=1", "64, 64, 1", "conv"),
     Mistake("embedding-bound", "sparse=sparse) for", "sparse=True) for", "dense"),
     Mistake("embedding-bound", "part.to_dense()", "2 * part.to_dense()", "same"),
     Mistake(
-        "cpu-ddp", "build_net(seed=rank))", "build_net(seed=rank), init_sync=False)", "same-start, mean, sum, uneven, weighed"
+        "cpu-ddp",
+        "build_net(seed=rank))",
+        "build_net(seed=rank), init_sync=False)",
+        "same-start, mean, sum, uneven, weighed",
     ),
     Mistake("cpu-ddp", '2 if case == "sum" else 1', "1", "sum"),
     Mistake("cpu-ddp", "* 2 * len(y) / 64", "* len(y) / 64", "weighed"),

@@ -3,15 +3,30 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
-    Mistake("dp-vs-ddp", "DistributedDataParallel(Net())", "DistributedDataParallel(Net(), init_sync=False)", "ddp"),
+    Mistake(
+        "dp-vs-ddp",
+        "DistributedDataParallel(Net())",
+        "DistributedDataParallel(Net(), init_sync=False)",
+        "ddp",
+    ),
     Mistake("dp-vs-ddp", "[net.calls,", "[len(net.seen) // replicas,", "lost"),
     Mistake("dp-vs-ddp", "else x.view_as(x)", "else x", "parameters"),
     Mistake("dp-vs-ddp", "            copied.clear()\n", "", "pass"),
     Mistake("no-sync", ".mean() / total", ".mean()", "right"),
-    Mistake("no-sync", 'inside in ("forward", "both")', 'inside in ("backward", "both")', "backward, forward"),
+    Mistake(
+        "no-sync",
+        'inside in ("forward", "both")',
+        'inside in ("backward", "both")',
+        "backward, forward",
+    ),
     Mistake("no-sync", "lr=0.1", "lr=0.1 + dist.get_rank()", "together"),
     Mistake("no-sync", "micro, micro + 1, 1)", "micro, micro, 1)", "apart"),
-    Mistake("bucket-order", '"default": (built, {', '"default": (built, {"find_unused_parameters": True, ', "first, again"),
+    Mistake(
+        "bucket-order",
+        '"default": (built, {',
+        '"default": (built, {"find_unused_parameters": True, ',
+        "first, again",
+    ),
     Mistake(
         "bucket-order",
         "nn.Linear(WIDTH, WIDTH, bias=False)  #",
@@ -27,10 +42,30 @@ MISTAKES = [
     ),
     Mistake("load-balance", '"neighbours": alike', '"neighbours": mixed', "neighbours"),
     Mistake("load-balance", "range(3 - dist.get_rank())", "range(2)", "raises, join, half"),
-    Mistake("load-balance", "Join(nets[:1])", "Join(nets[:1], divide_by_initial_world_size=False)", "half"),
+    Mistake(
+        "load-balance",
+        "Join(nets[:1])",
+        "Join(nets[:1], divide_by_initial_world_size=False)",
+        "half",
+    ),
     Mistake("fsdp-vs-ddp", 'others = found["DDP"]', 'others = found["late"]', "same"),
     Mistake("fsdp-vs-ddp", "net], False)", "net], True)", "kept"),
-    Mistake("fsdp-vs-ddp", "net := build_net(), [net], frees)", "net := build_net(), [*net[::2], net], frees)", "kept, unit"),
-    Mistake("fsdp-vs-ddp", 'nets["late"] = shard(net, [net])', 'nets["late"] = DistributedDataParallel(net)', "late"),
-    Mistake("fsdp-vs-ddp", "torch.optim.Adam(net.parameters()) for", "torch.optim.SGD(net.parameters(), 0.1) for", "ddp, late"),
+    Mistake(
+        "fsdp-vs-ddp",
+        "net := build_net(), [net], frees)",
+        "net := build_net(), [*net[::2], net], frees)",
+        "kept, unit",
+    ),
+    Mistake(
+        "fsdp-vs-ddp",
+        'nets["late"] = shard(net, [net])',
+        'nets["late"] = DistributedDataParallel(net)',
+        "late",
+    ),
+    Mistake(
+        "fsdp-vs-ddp",
+        "torch.optim.Adam(net.parameters()) for",
+        "torch.optim.SGD(net.parameters(), 0.1) for",
+        "ddp, late",
+    ),
 ]

@@ -11,15 +11,29 @@ MISTAKES = [
     Mistake("sync-count", "assert not loss.isnan()", "assert loss.shape == ()", "step, epoch"),
     Mistake("sync-count", "/ mask.sum()", "/ len(x)", "same"),
     Mistake("sync-count", "return loss\n", "return loss.detach()\n", "graph"),
-    Mistake("create-on-device", "torch.zeros_like(x), lambda", "torch.zeros(ROWS).to(x), lambda", "like"),
+    Mistake(
+        "create-on-device", "torch.zeros_like(x), lambda", "torch.zeros(ROWS).to(x), lambda", "like"
+    ),
     Mistake("create-on-device", "device=x.device).tril()", "dtype=x.dtype).tril()", "mask"),
     Mistake("create-on-device", "with torch.device(device):", 'with torch.device("cpu"):', "model"),
-    Mistake("create-on-device", "(torch.zeros(ROWS), torch.tensor", "(torch.tensor(0.0), torch.tensor", "forgotten"),
+    Mistake(
+        "create-on-device",
+        "(torch.zeros(ROWS), torch.tensor",
+        "(torch.tensor(0.0), torch.tensor",
+        "forgotten",
+    ),
     Mistake("conv-algos", "w.flip(2, 3)", "w", "agree"),
     Mistake("conv-algos", "for form in (fft, winograd)]", "for form in (fft, library)]", "bits"),
     Mistake("conv-algos", "@ into.t()", "@ into.t() @ torch.eye(4).to(x)", "winograd"),
-    Mistake("cuda-graphs", "x = batches[number]", "x = recorded.copy_(batches[number])", "assigned"),
-    Mistake("cuda-graphs", "graph.replay(), y)[1]", "graph.replay(), step(x))[1]", "python, result, number, weights"),
+    Mistake(
+        "cuda-graphs", "x = batches[number]", "x = recorded.copy_(batches[number])", "assigned"
+    ),
+    Mistake(
+        "cuda-graphs",
+        "graph.replay(), y)[1]",
+        "graph.replay(), step(x))[1]",
+        "python, result, number, weights",
+    ),
     Mistake("cuda-graphs", "step.rate = 2.0", "step.rate = 1.0", "number"),
     Mistake("cuda-graphs", "assign=how", "assign=False", "weights"),
     Mistake("cuda-graphs", "batch), replay())", "batch), replay().clone())", "result"),

@@ -3,21 +3,42 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
-    Mistake("saved-tensors", "total.backward(), total", "total.backward(retain_graph=True), total", "once"),
-    Mistake("saved-tensors", "torch.relu_(layer(rows))", "torch.relu(layer(rows))", "relu-in-place"),
+    Mistake(
+        "saved-tensors",
+        "total.backward(), total",
+        "total.backward(retain_graph=True), total",
+        "once",
+    ),
+    Mistake(
+        "saved-tensors", "torch.relu_(layer(rows))", "torch.relu(layer(rows))", "relu-in-place"
+    ),
     Mistake("saved-tensors", '"mean": torch.mean', '"mean": torch.cos', "nothing, input"),
     Mistake("saved-tensors", '"x-2": lambda x: x - 2', '"x-2": torch.rsqrt', "nothing, output"),
-    Mistake("saved-tensors", 'chain(x, last)["p"], back', "list(chain(x, last).values()), back", "live, after"),
+    Mistake(
+        "saved-tensors",
+        'chain(x, last)["p"], back',
+        "list(chain(x, last).values()), back",
+        "live, after",
+    ),
     Mistake("no-grad", "torch.no_grad()(recorded)", "recorded", "forms"),
     Mistake("no-grad", "net.eval()(x)", "in_block(net.eval(), x)", "substitutes"),
-    Mistake("no-grad", "torch.clone, torch.Tensor.item", "torch.Tensor.detach, torch.Tensor.item", "losses"),
+    Mistake(
+        "no-grad",
+        "torch.clone, torch.Tensor.item",
+        "torch.Tensor.detach, torch.Tensor.item",
+        "losses",
+    ),
     Mistake("no-grad", "        yield\n", "        pass\n    yield\n", "generator"),
-    Mistake("no-grad", "torch.inference_mode()(recorded)", "torch.no_grad()(recorded)", "inference"),
+    Mistake(
+        "no-grad", "torch.inference_mode()(recorded)", "torch.no_grad()(recorded)", "inference"
+    ),
     Mistake("no-grad", "made = nn.Parameter", "made = torch.Tensor", "parameter"),
     Mistake("no-grad", "[1], requires_grad", "[1.0], requires_grad", "integer"),
     Mistake("zero-grad", "owner.zero_grad()", "owner.zero_grad(set_to_none=False)", "default"),
     Mistake("zero-grad", "torch.manual_seed(1)", "torch.manual_seed(len(weights))", "same"),
-    Mistake("zero-grad", "gradient_as_bucket_view=is_view", "gradient_as_bucket_view=False", "buckets"),
+    Mistake(
+        "zero-grad", "gradient_as_bucket_view=is_view", "gradient_as_bucket_view=False", "buckets"
+    ),
     Mistake("zero-grad", "weight_decay=0.1", "weight_decay=0.0", "zeros-move"),
     Mistake("grad-accum", "[1] * number)", "shares)", "forgotten"),
     Mistake("grad-accum", 'build_net("batch", device)', 'build_net("layer", device)', "batch-norm"),
@@ -30,7 +51,12 @@ MISTAKES = [
     Mistake("ckpt-targets", '"with-linear": (1, 3)', '"with-linear": (2, 3)', "with-linear"),
     Mistake("ckpt-targets", '"block": (0, 3)', '"block": (1, 3)', "block, free"),
     Mistake("ckpt-targets", "layers[last:](y)", "layers[last:](y) * (1 + first)", "gradients"),
-    Mistake("selective-ckpt", '"products": [ADDMM]', '"products": [ADDMM, torch.ops.aten.gelu.default]', "products, cheap"),
+    Mistake(
+        "selective-ckpt",
+        '"products": [ADDMM]',
+        '"products": [ADDMM, torch.ops.aten.gelu.default]',
+        "products, cheap",
+    ),
     Mistake(
         "selective-ckpt",
         "block, x, use_reentrant",
@@ -39,7 +65,12 @@ MISTAKES = [
     ),
     Mistake("selective-ckpt", "> args[2].shape[0]", ">= 0", "first"),
     Mistake("selective-ckpt", '"wrong name": [MM]', '"wrong name": [ADDMM]', "wrong-name"),
-    Mistake("selective-ckpt", "        return net(x)\n", "        return net(2 * x)\n", "plain, gradients"),
+    Mistake(
+        "selective-ckpt",
+        "        return net(x)\n",
+        "        return net(2 * x)\n",
+        "plain, gradients",
+    ),
     Mistake("selective-ckpt", "counted.saved_bytes)", "counted.live_bytes)", "hooks"),
     Mistake("sdpa-backends", ".softmax(-1) @ v", ".softmax(-1).exp() @ v", "written, math, same"),
     Mistake("sdpa-backends", "dropout_p=0.1)\n", "dropout_p=0.0)\n", "asked"),
@@ -47,6 +78,16 @@ MISTAKES = [
     Mistake("sdpa-backends", "need_weights=weights", "need_weights=False", "module"),
     Mistake("prealloc", '"rising": rising,', '"rising": rising[::-1],', "rising, segments"),
     Mistake("prealloc", "[first, *lengths]", "[2 * first, *lengths]", "longest, random, peak"),
-    Mistake("expandable-segments", '"segments": (False, growing)', '"segments": (False, growing[::-1])', "segments, order"),
-    Mistake("expandable-segments", 'shrinking": (not fixed, growing[::-1]', 'shrinking": (not fixed, [256]', "peak"),
+    Mistake(
+        "expandable-segments",
+        '"segments": (False, growing)',
+        '"segments": (False, growing[::-1])',
+        "segments, order",
+    ),
+    Mistake(
+        "expandable-segments",
+        'shrinking": (not fixed, growing[::-1]',
+        'shrinking": (not fixed, [256]',
+        "peak",
+    ),
 ]

@@ -5,17 +5,34 @@ from tests.scenarios.mistakes.mistake import Mistake
 LARGEST = "logits - logits.max(-1, keepdim=True).values"
 
 MISTAKES = [
-    Mistake("dtype-ranges", '"float16": torch.float16', '"float16": torch.bfloat16', "bits, smallest, counting, patterns"),
+    Mistake(
+        "dtype-ranges",
+        '"float16": torch.float16',
+        '"float16": torch.bfloat16',
+        "bits, smallest, counting, patterns",
+    ),
     Mistake("dtype-ranges", "pattern(x) + 1", "pattern(x) + 2", "eps"),
-    Mistake("dtype-ranges", "pattern(one * math.inf) - 1", "pattern(one * math.inf) - 2", "largest"),
+    Mistake(
+        "dtype-ranges", "pattern(one * math.inf) - 1", "pattern(one * math.inf) - 2", "largest"
+    ),
     Mistake("dtype-ranges", "number(1 << bits", "number(1 | bits", "normal"),
     Mistake("xyy", "x * y / y  #", "x * (y / y)  #", "product, last-decade"),
     Mistake("xyy", '"float16": torch.float16', '"float16": torch.bfloat16', "f16, digits"),
     Mistake("xyy", "[1e-50, 1e39]", "[1e-30, 1e30]", "source"),
     Mistake("softmax", LARGEST, "logits", "agrees, stable"),
     Mistake("softmax", "return exps / exps.sum()", "return stable(logits)", "whole-batch"),
-    Mistake("softmax", "far_apart - far_apart.max()", "far_apart - far_apart.max(-1, keepdim=True).values", "far-row"),
-    Mistake("softmax", "exps = logits.exp()", "exps = (logits / 2).exp()", "limit-f32, limit-bf16, limit-f16"),
+    Mistake(
+        "softmax",
+        "far_apart - far_apart.max()",
+        "far_apart - far_apart.max(-1, keepdim=True).values",
+        "far-row",
+    ),
+    Mistake(
+        "softmax",
+        "exps = logits.exp()",
+        "exps = (logits / 2).exp()",
+        "limit-f32, limit-bf16, limit-f16",
+    ),
     Mistake("softmax", "pair = torch.tensor([1000.0", "pair = torch.tensor([80.0", "naive, stable"),
     Mistake("xent", LARGEST, "logits", "stable-500, stable-gradient, cross-entropy"),
     Mistake(
@@ -30,28 +47,55 @@ MISTAKES = [
     Mistake("where-nan", "x[x > 0].sqrt()", "x.sqrt()[x > 0]", "selected"),
     Mistake("where-nan", "lambda x: x.square().sum().sqrt()", "torch.linalg.vector_norm", "norm"),
     Mistake("accumulate-lowp", "terms[name].sum().item()", "found[name][-1]", "sum"),
-    Mistake("accumulate-lowp", "torch.zeros((), device=device)", "torch.zeros((), dtype=torch.float16)", "wide"),
-    Mistake("accumulate-lowp", "a.new_zeros(len(a), b.shape[1])", "torch.zeros(len(a), b.shape[1])", "ones, error"),
     Mistake(
-        "accumulate-lowp", "total + a[:, i : i + 1] * b[i : i + 1]", "total.addmm(a[:, i : i + 1], b[i : i + 1])", "cancel"
+        "accumulate-lowp",
+        "torch.zeros((), device=device)",
+        "torch.zeros((), dtype=torch.float16)",
+        "wide",
+    ),
+    Mistake(
+        "accumulate-lowp",
+        "a.new_zeros(len(a), b.shape[1])",
+        "torch.zeros(len(a), b.shape[1])",
+        "ones, error",
+    ),
+    Mistake(
+        "accumulate-lowp",
+        "total + a[:, i : i + 1] * b[i : i + 1]",
+        "total.addmm(a[:, i : i + 1], b[i : i + 1])",
+        "cancel",
     ),
     Mistake("accumulate-lowp", "many.sum()", "many.sum(dtype=torch.float32)", "mean"),
-    Mistake("bf16-vs-fp16", "torch.ones((), device=device), rate", "torch.ones((), dtype=torch.bfloat16), rate", "master"),
+    Mistake(
+        "bf16-vs-fp16",
+        "torch.ones((), device=device), rate",
+        "torch.ones((), dtype=torch.bfloat16), rate",
+        "master",
+    ),
     Mistake("bf16-vs-fp16", "+ noise", "+ 2**15", "random"),
     Mistake("bf16-vs-fp16", "(nearest - 0.0001)", "(nearest - 0.01)", "nearest"),
     Mistake("bf16-vs-fp16", "edges.half()", "edges.float()", "overflow"),
     Mistake("bf16-vs-fp16", ".square().tolist()", ".abs().tolist()", "squares"),
-    Mistake("bf16-vs-fp16", "torch.full_like(weight, 0.0001)", "torch.full_like(weight, 0.1)", "adam"),
+    Mistake(
+        "bf16-vs-fp16", "torch.full_like(weight, 0.0001)", "torch.full_like(weight, 0.1)", "adam"
+    ),
     Mistake("tf32", "[1e38, 1e-38]", "[1e39, 1e-38]", "range"),
     Mistake("tf32", '"float32": error(a @ b', '"float32": error(a.half() @ b.half()', "float32"),
     Mistake("tf32", "(a_high @ b_low + a_low @ b_high)", "a_high @ b_low", "split"),
     Mistake("tf32", "allowed = [CONVOLUTIONS.fp32", "allowed = [PRODUCTS.fp32", "default"),
-    Mistake("tf32", 'PRODUCTS.fp32_precision = "ieee"', 'PRODUCTS.fp32_precision = "tf32"', "inherits"),
+    Mistake(
+        "tf32", 'PRODUCTS.fp32_precision = "ieee"', 'PRODUCTS.fp32_precision = "tf32"', "inherits"
+    ),
     Mistake("tf32", "return PRODUCTS.allow_tf32", "return PRODUCTS.fp32_precision", "mixed"),
     Mistake("tf32", "PRODUCTS.allow_tf32 = value", "PRODUCTS.allow_tf32 = True", "together"),
     Mistake("tf32", "distances(points, near, 23)", "distances(points, near, bits)", "distance-f32"),
     Mistake("fp8", '"e4m3": torch.float8_e4m3fn', '"e4m3": torch.float8_e4m3fnuz', "e4m3"),
-    Mistake("fp8", '"e5m2": torch.float8_e5m2', '"e5m2": torch.float8_e5m2fnuz', "e5m2, too-large, unscaled"),
+    Mistake(
+        "fp8",
+        '"e5m2": torch.float8_e5m2',
+        '"e5m2": torch.float8_e5m2fnuz',
+        "e5m2, too-large, unscaled",
+    ),
     Mistake("fp8", "torch.tensor([17.0, 9.0,", "torch.tensor([18.0, 10.0,", "counting"),
     Mistake("fp8", "1e-6 * torch.randn", "0.01 * torch.randn", "unscaled"),
     Mistake("fp8", "torch.finfo(dtype).max / x", "0.01 / x", "scaled, backward, per-row, wide"),

@@ -15,8 +15,19 @@ from tuilab.reports.formats import json as report
 from tuilab.reports.sweeps import document
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]}  # as documents spell a float
-_MODULES = (result, advice_document, compare_document, report, document, shared, box, runs)  # a base class comes first
+_NUMBER = {
+    "anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]
+}  # as documents spell a float
+_MODULES = (
+    result,
+    advice_document,
+    compare_document,
+    report,
+    document,
+    shared,
+    box,
+    runs,
+)  # a base class comes first
 
 
 def names() -> list[str]:
@@ -55,7 +66,9 @@ def _describe(definitions: dict[str, Any]) -> None:
         for node in ast.parse(inspect.getsource(module)).body:
             if isinstance(node, ast.ClassDef):
                 inherited = [texts.get(ast.unparse(base), {}) for base in node.bases]
-                texts[node.name] = {name: text for base in inherited for name, text in base.items()} | _texts_of(node)
+                texts[node.name] = {
+                    name: text for base in inherited for name, text in base.items()
+                } | _texts_of(node)
     for type_name, definition in definitions.items():
         for name, field in definition.get("properties", {}).items():
             if name in texts.get(type_name, {}):
@@ -67,7 +80,9 @@ def _texts_of(node: ast.ClassDef) -> dict[str, str]:
     texts = {}
     for field, below in pairwise(node.body):
         match field, below:
-            case ast.AnnAssign(target=ast.Name(name), value=value), ast.Expr(ast.Constant(str(text))):
+            case ast.AnnAssign(target=ast.Name(name), value=value), ast.Expr(
+                ast.Constant(str(text))
+            ):
                 for keyword in getattr(value, "keywords", []):
                     if keyword.arg == "name":
                         name = keyword.value.value
@@ -85,7 +100,9 @@ def _strict(schema: Any) -> Any:
         return _NUMBER
     strict = {name: _strict(inner) for name, inner in schema.items()}
     if isinstance(schema.get("properties"), dict):
-        strict = {name: inner for name, inner in strict.items() if name not in ("title", "description")}
+        strict = {
+            name: inner for name, inner in strict.items() if name not in ("title", "description")
+        }
         strict["properties"] = {name: _plain(inner) for name, inner in strict["properties"].items()}
         strict["additionalProperties"] = False
     return strict

@@ -22,7 +22,9 @@ from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.text.display import show
 
 _OPTIONS: list[click.Parameter] = [
-    click.Argument(["command"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED),
+    click.Argument(
+        ["command"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED
+    ),
     click.Option(
         ["--arm", "given_arms"],
         multiple=True,
@@ -45,7 +47,9 @@ _OPTIONS: list[click.Parameter] = [
         help="Compare memory, or the last value of a curve such as acc (default: the time of a step).",
     ),
     options.shared("--metric"),
-    click.Option(["--different-learning"], is_flag=True, help="Do not check that all arms learn the same."),
+    click.Option(
+        ["--different-learning"], is_flag=True, help="Do not check that all arms learn the same."
+    ),
     options.shared("--name"),
     options.shared("--headless"),
     options.shared("--detach", "Queue the run, print its id and return at once."),

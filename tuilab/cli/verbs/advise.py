@@ -45,7 +45,12 @@ if TYPE_CHECKING:
     ],
 )  # fmt: skip
 def command(
-    runs: Sequence[str], target: str, ranks: int | None, as_json: bool, scenarios: Sequence[str], root: str | None
+    runs: Sequence[str],
+    target: str,
+    ranks: int | None,
+    as_json: bool,
+    scenarios: Sequence[str],
+    root: str | None,
 ) -> None:
     from tuilab.catalogue import catalog
     from tuilab.cli.verbs.report import chosen
@@ -61,5 +66,9 @@ def command(
         print(f"tuilab: {note}", file=sys.stderr)
     write_text(target, f"{for_programs(advice_document(found))}\n" if as_json else env_file(found))
     if target != "-":
-        what = plural(len(found.settings), "setting") if found.settings else "no setting is recommended"
+        what = (
+            plural(len(found.settings), "setting")
+            if found.settings
+            else "no setting is recommended"
+        )
         print(f"{what}: {show(Path(target), 500)}", file=sys.stderr)

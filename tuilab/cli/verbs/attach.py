@@ -18,10 +18,21 @@ from tuilab.errors import UsageError
         click.Argument(["run"], default="last", shell_complete=completion.runs_or_sweeps),
         options.shared("--headless"),
         options.shared("--json"),
-        options.shared("--jsonl", "Print every record as one line of JSON, from the first one. Implies --headless."),
+        options.shared(
+            "--jsonl",
+            "Print every record as one line of JSON, from the first one. Implies --headless.",
+        ),
         options.shared("--strict"),
-        click.Option(["--plot"], is_flag=True, help="Print the chart even if stdout is not a terminal. Implies --headless."),
-        click.Option(["--quiet"], is_flag=True, help="Print no progress, and no chart without --plot. Implies --headless."),
+        click.Option(
+            ["--plot"],
+            is_flag=True,
+            help="Print the chart even if stdout is not a terminal. Implies --headless.",
+        ),
+        click.Option(
+            ["--quiet"],
+            is_flag=True,
+            help="Print no progress, and no chart without --plot. Implies --headless.",
+        ),
         options.READ_ONLY,
         options.FPS,
         options.ROOT,
@@ -54,12 +65,16 @@ def command(
     if plot:
         options.refuse_without_effect("--plot", {"--json": as_json, "--jsonl": as_jsonl})
     has_chart = options.has_chart(plot=plot, quiet=quiet)
-    outcome = Outcome(as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart)
+    outcome = Outcome(
+        as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart
+    )
     if run_dir is None:
         from tuilab.cli.sweeping import follow
 
         if as_jsonl:
-            raise UsageError("--jsonl follows one run, not a sweep; drop it, or name one run of the sweep")
+            raise UsageError(
+                "--jsonl follows one run, not a sweep; drop it, or name one run of the sweep"
+            )
         return follow(run, folder, outcome)
     follow_one(run_dir, outcome, is_ours=False)
     return outcome.finish()

@@ -36,15 +36,25 @@ _UNBOUNDED = 10_000  # columns, where there is no terminal
             metavar="N",
             help="Time limit in minutes (default: 2 for the CPU, 5 for a GPU).",
         ),
-        click.Option(["--device"], metavar="DEVICE", default="cpu", show_default=True, help="Calibrate cpu, cuda or cuda:N."),
         click.Option(
-            ["--show"], is_flag=True, help="Print the latest calibrations of this machine and its GPUs; measure nothing."
+            ["--device"],
+            metavar="DEVICE",
+            default="cpu",
+            show_default=True,
+            help="Calibrate cpu, cuda or cuda:N.",
+        ),
+        click.Option(
+            ["--show"],
+            is_flag=True,
+            help="Print the latest calibrations of this machine and its GPUs; measure nothing.",
         ),
         options.AS_JSON,
         options.ROOT,
     ],
 )
-def command(minutes: float | None, device: str, show: bool, as_json: bool, root: str | None) -> None:
+def command(
+    minutes: float | None, device: str, show: bool, as_json: bool, root: str | None
+) -> None:
     where = options.root(root)
     if device == "auto":
         raise UsageError(
@@ -54,7 +64,11 @@ def command(minutes: float | None, device: str, show: bool, as_json: bool, root:
     if minutes:
         options.refuse_without_effect("--minutes", {"--show": show})
     if not show:
-        summary = _run(minutes or calibration.USUAL_MINUTES["cpu" if device == "cpu" else "cuda"], device, where)
+        summary = _run(
+            minutes or calibration.USUAL_MINUTES["cpu" if device == "cpu" else "cuda"],
+            device,
+            where,
+        )
         found = calibration.assess(summary)
         calibration_file.save(found.trials_of_method, found.process_sd, *gpu_of(summary))
     if as_json:
@@ -69,7 +83,14 @@ def _run(minutes: float, device: str, root: Path) -> RunSummary:
     """Run the trials and return what was recorded."""
     source = read(Path(lab.__file__).with_name("calibration_scenario.py"))
     scenario = source._replace(id="calibration", topic="box")  # what lists and banners call it
-    order = launch.order(scenario, {"device": device}, root=root, repeats=1000, budget_s=60 * minutes, argv=sys.argv[1:])
+    order = launch.order(
+        scenario,
+        {"device": device},
+        root=root,
+        repeats=1000,
+        budget_s=60 * minutes,
+        argv=sys.argv[1:],
+    )
     order.has_usual_repeats = True  # where the first times nothing, as without a GPU, it is enough
     run_dir, _ = launch.start(order)
     outcome = Outcome(is_strict=False, is_silent=True)
@@ -78,7 +99,9 @@ def _run(minutes: float, device: str, root: Path) -> RunSummary:
     if summary.box_lacks:
         raise BoxLacks(summary.box_lacks)
     if outcome.codes[-1]:
-        raise ScenarioError(f"the calibration failed; see why: {hint(root, 'attach', run_dir.name)}")
+        raise ScenarioError(
+            f"the calibration failed; see why: {hint(root, 'attach', run_dir.name)}"
+        )
     return summary
 
 
@@ -89,8 +112,14 @@ def gpu_of(summary: RunSummary) -> tuple[str, str]:
         return "", ""
     uuids = {race.uuid for race in races}
     if "" in uuids:
-        raise BoxLacks("a GPU calibration needs the UUID of the GPU, which this torch does not report; install a newer torch")
+        raise BoxLacks(
+            "a GPU calibration needs the UUID of the GPU, which this torch does not report; install a newer torch"
+        )
     if len(uuids) > 1:
-        raise ScenarioError("the processes of the calibration ran on several GPUs; name one GPU: --device cuda:0")
+        raise ScenarioError(
+            "the processes of the calibration ran on several GPUs; name one GPU: --device cuda:0"
+        )
     devices = [device for facts in summary.cuda.values() for device in facts.get("devices", [])]
-    return races[0].uuid, next((shown(one.get("name", ""), 100) for one in devices if one.get("uuid") in uuids), "")
+    return races[0].uuid, next(
+        (shown(one.get("name", ""), 100) for one in devices if one.get("uuid") in uuids), ""
+    )

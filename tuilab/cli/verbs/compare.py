@@ -43,13 +43,21 @@ from tuilab.runs.index import Index
 from tuilab.runs.representative import needed_reference, representative_runs
 from tuilab.text.display import plural, show
 
-Chosen = Path | dict[str, Path]  # a run, or the run that represents each scenario in a folder of runs
+Chosen = (
+    Path | dict[str, Path]
+)  # a run, or the run that represents each scenario in a folder of runs
 
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, required=True, metavar="A B...", shell_complete=completion.runs_or_folders),
+        click.Argument(
+            ["runs"],
+            nargs=-1,
+            required=True,
+            metavar="A B...",
+            shell_complete=completion.runs_or_folders,
+        ),
         options.AS_JSON,
         click.Option(
             ["-o", "--output", "target"],
@@ -65,7 +73,9 @@ Chosen = Path | dict[str, Path]  # a run, or the run that represents each scenar
             help="Exit with 1 for a regression, a difference, or slower:5% (see above); may be repeated.",
         ),
         options.KEEP_PRIVATE,
-        click.Option(["--plot"], is_flag=True, help="Print the curves even if stdout is not a terminal."),
+        click.Option(
+            ["--plot"], is_flag=True, help="Print the curves even if stdout is not a terminal."
+        ),
         options.ROOTS,
     ],
 )
@@ -84,21 +94,37 @@ def command(
     if as_json and kind != "json":
         options.refuse_without_effect("--json", {f"-o {show(target or '', 200)}": target})
     folders = options.roots(roots)
-    groups, only = _groups(_with_reference([_choose(reference, folders) for reference in runs], folders))
+    groups, only = _groups(
+        _with_reference([_choose(reference, folders) for reference in runs], folders)
+    )
     if not groups:
         raise UsageError("nothing to compare: no scenario has a run in each of these folders")
     compared = []
     for group in groups:
         looks = [_look(run_dir, keeps_private=keep_private or not target) for run_dir in group]
-        compared.append((looks, comparison.compare([look.summary for look in looks], going_on(looks))))
-    stopped = [(gate, words) for gate in gates for looks, result in compared for words in stopped_by(gate, looks, result)]
+        compared.append(
+            (looks, comparison.compare([look.summary for look in looks], going_on(looks)))
+        )
+    stopped = [
+        (gate, words)
+        for gate in gates
+        for looks, result in compared
+        for words in stopped_by(gate, looks, result)
+    ]
     found = [sentence for _, sentence in stopped]
-    undecided = [(gate, words) for gate in gates for looks, _ in compared for words in undecided_by(gate, looks)]
+    undecided = [
+        (gate, words)
+        for gate in gates
+        for looks, _ in compared
+        for words in undecided_by(gate, looks)
+    ]
     code = ExitCode.REFUTED if found else ExitCode.DONE
     document = ""
     if as_json or kind == "json":
         comparisons = [compared_runs(looks, result) for looks, result in compared]
-        document = for_programs(CompareDocument(int(code), comparisons, only, found, [words for _, words in undecided]))
+        document = for_programs(
+            CompareDocument(int(code), comparisons, only, found, [words for _, words in undecided])
+        )
     if target:
         from tuilab.reports import files
 
@@ -127,7 +153,9 @@ def _format(target: str) -> str:
     except UsageError:  # it lists the extensions of reports, and a comparison takes fewer
         kind = ""
     if kind not in ("html", "md", "json"):
-        raise UsageError(f"a comparison cannot be written to {show(target, 200)}; use the extension .html, .md or .json")
+        raise UsageError(
+            f"a comparison cannot be written to {show(target, 200)}; use the extension .html, .md or .json"
+        )
     return kind
 
 
@@ -136,7 +164,10 @@ Compared = Sequence[tuple[Sequence[Subject], comparison.Comparison]]
 
 def _print(compared: Compared, only: Sequence[str], *, has_chart: bool) -> None:
     style = style_of(sys.stdout)
-    shown = [render(looks, result, style, width_here(), has_chart=has_chart) for looks, result in compared]
+    shown = [
+        render(looks, result, style, width_here(), has_chart=has_chart)
+        for looks, result in compared
+    ]
     if only:
         shown.append(f"not in all folders: {', '.join(map(show, only))}")
     click.echo(style.fit("\n\n".join(shown)), color=True)
@@ -152,7 +183,9 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
             if not reference.strip() or not os.path.isdir(path):
                 raise
     if not os.path.isdir(path):  # a path that is too long or closed raises in pathlib
-        raise UsageError(f"{show(reference)} is not a folder; name a run, its folder, or a folder of runs")
+        raise UsageError(
+            f"{show(reference)} is not a folder; name a run, its folder, or a folder of runs"
+        )
     path = path.absolute()
     if os.path.isdir(path / "journal"):
         return path
@@ -168,22 +201,30 @@ def _with_reference(chosen: Sequence[Chosen], roots: Sequence[Path]) -> Sequence
         case [Path() as run_dir]:
             return [needed_reference(run_dir, Index(run_dir.parent)), run_dir]
         case [_]:
-            raise UsageError(f"nothing to compare with: name a second run or folder; list the runs: {hint(roots, 'runs')}")
+            raise UsageError(
+                f"nothing to compare with: name a second run or folder; list the runs: {hint(roots, 'runs')}"
+            )
     return chosen
 
 
 def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
     """Return the runs that are compared with each other, and the scenarios that not every folder has."""
-    boxes = [one if isinstance(one, dict) else {from_name(one.name).scenario: one} for one in chosen]
+    boxes = [
+        one if isinstance(one, dict) else {from_name(one.name).scenario: one} for one in chosen
+    ]
     if not any(isinstance(one, dict) for one in chosen):
         return [[one for one in chosen if isinstance(one, Path)]], []
     names = dict.fromkeys(name for box in boxes for name in box)
     shared = [name for name in names if all(name in box for box in boxes)]
-    return [[box[name] for box in boxes] for name in shared], [name for name in names if name not in shared]
+    return [[box[name] for box in boxes] for name in shared], [
+        name for name in names if name not in shared
+    ]
 
 
 def _look(run_dir: Path, *, keeps_private: bool) -> Subject:
     found = read_subject(run_dir, keeps_private=keeps_private)
     if found.summary.run is None:
-        raise TuilabError(f"cannot compare {show(found.id)}: its start was not recorded; name another run")
+        raise TuilabError(
+            f"cannot compare {show(found.id)}: its start was not recorded; name another run"
+        )
     return found

@@ -33,7 +33,10 @@ from tuilab.text.display import plural, show
 
 @click.command(
     help=__doc__,
-    params=[click.Argument(["what"], type=click.Choice(["print", "path", "validate"]), default="print"), options.AS_JSON],
+    params=[
+        click.Argument(["what"], type=click.Choice(["print", "path", "validate"]), default="print"),
+        options.AS_JSON,
+    ],
 )
 def command(what: str, as_json: bool) -> None:
     if what == "print" and as_json:
@@ -42,7 +45,9 @@ def command(what: str, as_json: bool) -> None:
             key: {"value": json.loads(_toml(key, value)), "origin": value.origin}
             for key, value in config.effective(os.environ).items()
         }
-        options.print_document("tuilab.config/1", path=path, is_there=os.path.exists(path), settings=settings)
+        options.print_document(
+            "tuilab.config/1", path=path, is_there=os.path.exists(path), settings=settings
+        )
     elif as_json:
         raise UsageError(f"--json works only with `tuilab config print`, not with {what}; drop it")
     elif what == "path":
@@ -55,7 +60,9 @@ def command(what: str, as_json: bool) -> None:
         rows = [f"{key} = {_toml(key, value)}" for key, value in found.items()]
         width = max(map(len, rows))
         origins = [value.origin for value in found.values()]
-        lines = [f"{row.ljust(width)}  # {origin}" for row, origin in zip(rows, origins, strict=True)]
+        lines = [
+            f"{row.ljust(width)}  # {origin}" for row, origin in zip(rows, origins, strict=True)
+        ]
         click.echo("\n".join([f"# {show(places.config_file())}{is_there}", *lines]))
 
 
@@ -69,9 +76,18 @@ def _validate() -> str:
 def _toml(key: str, value: Value) -> str:
     """Return a setting as the file would have it."""
     if key == "fps":
-        return str(config.fps() if value.origin == SETTINGS[key].variable else float(value.text or config.FPS))
+        return str(
+            config.fps()
+            if value.origin == SETTINGS[key].variable
+            else float(value.text or config.FPS)
+        )
     if key == "device":
-        return json.dumps((config.device() if value.origin == SETTINGS[key].variable else value.text) or config.DEVICE)
+        return json.dumps(
+            (config.device() if value.origin == SETTINGS[key].variable else value.text)
+            or config.DEVICE
+        )
     if key == "scenarios":
-        return show(json.dumps([part for part in value.text.split(os.pathsep) if part], ensure_ascii=False))
+        return show(
+            json.dumps([part for part in value.text.split(os.pathsep) if part], ensure_ascii=False)
+        )
     return show(json.dumps(value.text or places.runs_folder(), ensure_ascii=False))

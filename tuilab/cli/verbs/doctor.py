@@ -35,7 +35,9 @@ from tuilab.text.display import show
     params=[
         options.AS_JSON,
         click.Option(
-            ["--all", "is_all"], is_flag=True, help="Print the facts about the machine and every check, passed ones included."
+            ["--all", "is_all"],
+            is_flag=True,
+            help="Print the facts about the machine and every check, passed ones included.",
         ),
         click.Option(
             ["--bundle"],
@@ -53,12 +55,18 @@ from tuilab.text.display import show
         options.ROOT,
     ],
 )
-def command(as_json: bool, is_all: bool, bundle: Path | None, gpu: str | None, root: str | None) -> int:
+def command(
+    as_json: bool, is_all: bool, bundle: Path | None, gpu: str | None, root: str | None
+) -> int:
     if bundle is not None and not bundle.name.endswith((".json", ".tar.gz", ".tgz")):
-        raise UsageError(f"--bundle cannot write {show(bundle.name, 100)}; use the extension .json or .tar.gz")
+        raise UsageError(
+            f"--bundle cannot write {show(bundle.name, 100)}; use the extension .json or .tar.gz"
+        )
     if root:
         os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
-    asked = ask_all(has_facts=as_json or is_all or bundle is not None) if gpu is None else _ask_gpu(gpu)
+    asked = (
+        ask_all(has_facts=as_json or is_all or bundle is not None) if gpu is None else _ask_gpu(gpu)
+    )
     if not as_json:
         _show(asked, is_all=is_all or gpu is not None)
     code = exit_code(asked.found())
@@ -68,7 +76,10 @@ def command(as_json: bool, is_all: bool, bundle: Path | None, gpu: str | None, r
         from tuilab.doctor import bundle as bundles
 
         bundles.write(bundle, document(asked, code, __version__))
-        click.echo(f"wrote {show(bundle)}; read it before you share it: it names this machine and its packages", err=True)
+        click.echo(
+            f"wrote {show(bundle)}; read it before you share it: it names this machine and its packages",
+            err=True,
+        )
     return code
 
 
@@ -78,7 +89,9 @@ def _ask_gpu(wanted: str) -> Asked:
 
     if wanted != "cuda" and not is_gpu(wanted):
         hint = config.hint_by_name(wanted) or "; `tuilab doctor --all` lists the GPUs"
-        raise UsageError(f'--gpu takes cuda or cuda:N, for example cuda:1, not "{show(wanted, 60)}"{hint}')
+        raise UsageError(
+            f'--gpu takes cuda or cuda:N, for example cuda:1, not "{show(wanted, 60)}"{hint}'
+        )
     if sys.stderr.isatty():
         click.echo(f"measuring {wanted}: about 10 s", err=True)
     return ask_about(wanted)
@@ -93,6 +106,8 @@ def _show(asked: Asked, *, is_all: bool) -> None:
         click.echo(style.fit(render_facts(asked.facts.result(), style, width)), color=True)
     for group in asked.groups.values():
         if found := group.result() if is_all else problems(group.result()):
-            click.echo(f"{chr(10) * is_all}{style.fit(render(found, style, width, pad))}", color=True)
+            click.echo(
+                f"{chr(10) * is_all}{style.fit(render(found, style, width, pad))}", color=True
+            )
     more = "" if is_all else " (details: tuilab doctor --all)"
     click.echo(f"{chr(10) * is_all}{counts(asked.found())}{more}")

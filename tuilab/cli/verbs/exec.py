@@ -72,14 +72,18 @@ _OPTIONS: list[click.Parameter] = [
         "Print every record as one line of JSON on stdout, and the output of the command on stderr. Implies --headless.",
     ),
     options.shared("--report"),
-    options.shared("--quiet", "Print only the output of the command: no alerts, no result. Implies --headless."),
+    options.shared(
+        "--quiet", "Print only the output of the command: no alerts, no result. Implies --headless."
+    ),
     options.FPS,
     options.ROOT,
 ]
 
 
 @click.command(
-    params=_OPTIONS, help=__doc__, context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False}
+    params=_OPTIONS,
+    help=__doc__,
+    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
 )
 def command(**given: Any) -> int:
     others = _given_by_the_shell()
@@ -99,7 +103,9 @@ def command(**given: Any) -> int:
 
         why = tui.why_not()
         if not why:
-            return tui.start(options.root(given["root"]), (), [order], fps=given["fps"], code_of=code_of)
+            return tui.start(
+                options.root(given["root"]), (), [order], fps=given["fps"], code_of=code_of
+            )
         print(f"tuilab: {why}; printing the result instead (same as --headless)", file=sys.stderr)
     try:
         return _follow(order, outcome)
@@ -113,7 +119,10 @@ def _order(given: dict[str, Any]) -> RunOrder:
         options.refuse_without_effect("--step-of", {"--watch nothing": given["watch"] == "nothing"})
     return orders.order(
         CommandOrder(
-            words=list(given["command"]), watch=given["watch"], metrics=list(given["metrics"]), step_of=given["step_of"] or ""
+            words=list(given["command"]),
+            watch=given["watch"],
+            metrics=list(given["metrics"]),
+            step_of=given["step_of"] or "",
         ),
         root=options.root(given["root"]),
         name=given["name"] or "",
@@ -168,13 +177,19 @@ def _follow(order: RunOrder, outcome: "Outcome") -> int:
 def _has_ended_itself(summary: RunSummary) -> bool:
     """Say whether the command was started and ended, so that its exit code is its own."""
     worker = summary.workers.get("worker-0")
-    return worker is not None and worker.exited is not None and not summary.reason.startswith(NOT_STARTED)
+    return (
+        worker is not None
+        and worker.exited is not None
+        and not summary.reason.startswith(NOT_STARTED)
+    )
 
 
 def _is_one_file(one: int, other: int) -> bool:
     """Say whether two descriptors lead to one file, terminal or pipe, in which what is written to both has an order."""
     seen = os.fstat(one)
-    return os.path.samestat(seen, os.fstat(other)) and (os.isatty(one) or not stat.S_ISCHR(seen.st_mode))
+    return os.path.samestat(seen, os.fstat(other)) and (
+        os.isatty(one) or not stat.S_ISCHR(seen.st_mode)
+    )
 
 
 def _hand_over_stdin() -> int | None:
@@ -194,7 +209,9 @@ def _given_by_the_shell() -> list[int]:
 
 def _is_given(descriptor: int) -> bool:
     try:
-        return os.get_inheritable(descriptor) and not os.isatty(descriptor)  # what Python opens itself is not inheritable
+        return os.get_inheritable(descriptor) and not os.isatty(
+            descriptor
+        )  # what Python opens itself is not inheritable
     except OSError:  # that of the folder that was listed
         return False
 

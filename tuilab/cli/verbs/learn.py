@@ -23,13 +23,19 @@ from tuilab.text.wrapping import flow, wrap
 @click.command(
     help=__doc__,
     params=[
-        click.Option(["--headless"], is_flag=True, help="Do not open the screens; print your score and the next lesson."),
+        click.Option(
+            ["--headless"],
+            is_flag=True,
+            help="Do not open the screens; print your score and the next lesson.",
+        ),
         options.AS_JSON,
         options.FPS,
         *options.FOLDERS,
     ],
 )
-def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str], root: str | None) -> int:
+def command(
+    headless: bool, as_json: bool, fps: float, scenarios: Sequence[str], root: str | None
+) -> int:
     lessons = [scenario for scenario in catalog.load(scenarios) if not scenario.error]
     learned = score.read()
     upcoming = score.upcoming(lessons, learned)
@@ -50,7 +56,11 @@ def command(headless: bool, as_json: bool, fps: float, scenarios: Sequence[str],
 
 
 def render(
-    lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None, folders: str = "", width: int = 100
+    lessons: Sequence[Scenario],
+    learned: dict[str, Learned],
+    upcoming: Scenario | None,
+    folders: str = "",
+    width: int = 100,
 ) -> str:
     """Return the lessons that were done with what was predicted of them, the score, and the next lesson."""
     done = score.done(lessons, learned)
@@ -87,14 +97,27 @@ def _command(lesson: Scenario, folders: str) -> str:
     return f"tuilab run {show(lesson.id)}{folders} --headless{' --predict NUMBER' if _question(lesson) else ''}"
 
 
-def fields(lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None) -> dict[str, object]:
+def fields(
+    lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None
+) -> dict[str, object]:
     """Return the score for `--json`."""
     done = [
-        {"scenario": one.lesson, "run": one.run, "predicted": one.predicted, "measured": one.measured, "nearness": one.nearness}
+        {
+            "scenario": one.lesson,
+            "run": one.run,
+            "predicted": one.predicted,
+            "measured": one.measured,
+            "nearness": one.nearness,
+        }
         for one in score.done(lessons, learned)
     ]
     return {"lessons": len(lessons), "next": _fields(upcoming) if upcoming else None, "done": done}
 
 
 def _fields(lesson: Scenario) -> dict[str, str]:
-    return {"scenario": lesson.id, "topic": lesson.topic, "title": lesson.title, "question": _question(lesson)}
+    return {
+        "scenario": lesson.id,
+        "topic": lesson.topic,
+        "title": lesson.title,
+        "question": _question(lesson),
+    }

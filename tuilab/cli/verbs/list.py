@@ -31,7 +31,9 @@ def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
 
 def listed(scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> list[dict[str, object]]:
     """Return the scenarios for `--json`, with the last verdict of each."""
-    return [{**fields_of(scenario), "last_verdict": verdicts.get(scenario.id)} for scenario in scenarios]
+    return [
+        {**fields_of(scenario), "last_verdict": verdicts.get(scenario.id)} for scenario in scenarios
+    ]
 
 
 def fields_of(scenario: Scenario) -> dict[str, object]:
@@ -39,4 +41,10 @@ def fields_of(scenario: Scenario) -> dict[str, object]:
     fields = {name: value for name, value in scenario._asdict().items() if name not in _UNTOLD}
     params = [param._asdict() for param in scenario.params]
     claims = [{"key": claim.key or None, "text": claim.text} for claim in scenario.claims]
-    return {"scenario": scenario.id, **fields, "claims": claims, "path": str(scenario.path), "params": params}
+    return {
+        "scenario": scenario.id,
+        **fields,
+        "claims": claims,
+        "path": str(scenario.path),
+        "params": params,
+    }

@@ -26,7 +26,12 @@ from tuilab.text.display import show
     ],
 )
 def command(
-    run: str, text: Sequence[str], tags: Sequence[str], untags: Sequence[str], as_json: bool, roots: Sequence[str]
+    run: str,
+    text: Sequence[str],
+    tags: Sequence[str],
+    untags: Sequence[str],
+    as_json: bool,
+    roots: Sequence[str],
 ) -> None:
     if text:
         options.refuse_empty("TEXT", " ".join(text))
@@ -38,7 +43,9 @@ def command(
     found = notes.read(run_dir)
     if as_json:
         told = [{"wall_s": when, "text": words} for when, words in found.texts]
-        options.print_document("tuilab.note/1", **store.fields(run_dir), tags=found.tags, notes=told)
+        options.print_document(
+            "tuilab.note/1", **store.fields(run_dir), tags=found.tags, notes=told
+        )
         return
     tagged = f"  {' '.join('#' + tag for tag in found.tags)}" if found.tags else ""
     if not found.tags and not found.texts:

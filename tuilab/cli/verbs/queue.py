@@ -43,7 +43,12 @@ class _Queue(Subcommands):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Subcommands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit=60)) for name, one in sorted(self.commands.items())])
+            formatter.write_dl(
+                [
+                    (name, one.get_short_help_str(limit=60))
+                    for name, one in sorted(self.commands.items())
+                ]
+            )
 
 
 @click.group(
@@ -59,7 +64,9 @@ def command(ctx: click.Context, as_json: bool, root: str | None) -> None:
     if ctx.invoked_subcommand is None:
         _show(options.root(root), as_json=as_json)
     elif as_json:
-        raise UsageError(f"--json belongs behind {ctx.invoked_subcommand}: tuilab queue {ctx.invoked_subcommand} --json")
+        raise UsageError(
+            f"--json belongs behind {ctx.invoked_subcommand}: tuilab queue {ctx.invoked_subcommand} --json"
+        )
 
 
 @command.command(params=[_RUN, click.Argument(["place"], type=int), options.AS_JSON, options.ROOT])
@@ -93,7 +100,9 @@ def pause(root: Path, as_json: bool) -> None:
     queue.pause(root)
     _tell(
         root,
-        [f"the queue is paused, {len(queue.waiting(root))} queued; resume it: {hint(root, 'queue', 'resume')}"],
+        [
+            f"the queue is paused, {len(queue.waiting(root))} queued; resume it: {hint(root, 'queue', 'resume')}"
+        ],
         as_json=as_json,
     )
 
@@ -106,7 +115,13 @@ def resume(root: Path, as_json: bool) -> None:
     _tell(root, [f"the queue is resumed, {len(queue.waiting(root))} queued"], as_json=as_json)
 
 
-@command.command(params=[click.Argument(["runs"], nargs=-1, shell_complete=completion.over), options.AS_JSON, options.ROOT])
+@command.command(
+    params=[
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.over),
+        options.AS_JSON,
+        options.ROOT,
+    ]
+)
 @_with_root
 def again(root: Path, runs: Sequence[str], as_json: bool) -> None:
     """Queue lost runs again, for example after a reboot.
@@ -118,7 +133,10 @@ def again(root: Path, runs: Sequence[str], as_json: bool) -> None:
 
     check_outlived()
     chosen = {store.find_surely(run, [root]).name for run in runs}
-    told = (f"{store.short_id(old)} is queued again as {store.short_id(new.name)}" for old, new in queue_again(root, chosen))
+    told = (
+        f"{store.short_id(old)} is queued again as {store.short_id(new.name)}"
+        for old, new in queue_again(root, chosen)
+    )
     first = next(told, "no queued run was lost")
     _tell(root, chain([first], told), as_json=as_json)
 
@@ -143,14 +161,18 @@ def _show(root: Path, *, as_json: bool) -> None:
 def _page(root: Path, style: Style) -> str:
     now = queue.look(root)
     names = {RunState.RUNNING: "now"}
-    lines = [_line(str(place or names.get(state, state)), one, style) for state, place, one in now.rows]
+    lines = [
+        _line(str(place or names.get(state, state)), one, style) for state, place, one in now.rows
+    ]
     if not lines:
         lines = [f"the queue is empty; queue runs: {hint(root, 'run', 'TOPIC', '--detach')}"]
     if now.is_paused:
         lines.append(f"paused: no queued run starts; resume: {hint(root, 'queue', 'resume')}")
     if now.lost:
         again = hint(root, "queue", "again")
-        lines.append(f"lost: still queued when they were killed or the machine rebooted; queue them again: {again}")
+        lines.append(
+            f"lost: still queued when they were killed or the machine rebooted; queue them again: {again}"
+        )
     return style.fit("\n".join(lines))
 
 
@@ -162,7 +184,10 @@ def _line(place: str, one: queue.Ticket, style: Style) -> str:
 
 def _fields(root: Path) -> dict[str, Any]:
     now = queue.look(root)
-    return {"is_paused": now.is_paused, "runs": [_run(root, state, place, one) for state, place, one in now.rows]}
+    return {
+        "is_paused": now.is_paused,
+        "runs": [_run(root, state, place, one) for state, place, one in now.rows],
+    }
 
 
 def _run(root: Path, state: str, place: int | None, one: queue.Ticket) -> dict[str, Any]:

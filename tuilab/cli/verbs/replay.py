@@ -28,5 +28,7 @@ def command(run: str, fps: float, read_only: bool, root: str | None) -> int:
     run_dir = store.find(run, folder)
     if why := tui.why_not():
         name = store.short_id(run_dir.name)
-        raise UsageError(f"cannot open the screens: {why}; print the result instead: {hint(folder, 'attach', name)}")
+        raise UsageError(
+            f"cannot open the screens: {why}; print the result instead: {hint(folder, 'attach', name)}"
+        )
     return tui.start(folder, show=run_dir, is_replay=True, fps=fps, is_read_only=read_only)

@@ -99,10 +99,22 @@ def command(
     known = _known(scenarios) if "all" in runs else []
     subjects = files.read_subjects(folders, keeps_private=keep_private)
     wanted = options.root(root)
-    of_sweeps = {one.run: one for run in runs if run.startswith(sweeps.PREFIX) for one in sweeps.find(run, wanted).entries}
+    of_sweeps = {
+        one.run: one
+        for run in runs
+        if run.startswith(sweeps.PREFIX)
+        for one in sweeps.find(run, wanted).entries
+    }
     subjects = [replace(one, of_sweep=of_sweeps.get(one.run_dir.name)) for one in subjects]
     _tell_damage(subjects)
-    files.write(subjects, target, found, known=known, limit=files.GITHUB_LIMIT if github else 0, is_appended=is_appended)
+    files.write(
+        subjects,
+        target,
+        found,
+        known=known,
+        limit=files.GITHUB_LIMIT if github else 0,
+        is_appended=is_appended,
+    )
     if target != files.STDOUT:
         print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)
 
@@ -114,7 +126,9 @@ def _schema(wanted: str) -> str:
     found = {name.removeprefix("tuilab.").partition("/")[0]: name for name in schemas.names()}
     name = found.get(wanted, wanted)
     if name not in found.values():
-        raise UsageError(f"no schema is named {show(wanted, 60)}; --schema takes {', '.join(found)}")
+        raise UsageError(
+            f"no schema is named {show(wanted, 60)}; --schema takes {', '.join(found)}"
+        )
     return schemas.schema_of(name)
 
 
@@ -124,7 +138,10 @@ def _tell_damage(subjects: "Sequence[Subject]") -> None:
 
     for subject in subjects:
         if problems := damage(subject):
-            print(f"tuilab: the data of {subject.id} is incomplete: {' '.join(problems)}", file=sys.stderr)
+            print(
+                f"tuilab: the data of {subject.id} is incomplete: {' '.join(problems)}",
+                file=sys.stderr,
+            )
 
 
 def chosen(references: Sequence[str], root: Path) -> list[Path]:

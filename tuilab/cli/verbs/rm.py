@@ -34,7 +34,12 @@ from tuilab.text.words import size
             metavar="AGE",
             help="Delete runs that started longer ago than this: 12h, 30d, 2w.",
         ),
-        click.Option(["--keep"], type=options.Whole(0), metavar="N", help="Keep the newest N runs, whatever their age."),
+        click.Option(
+            ["--keep"],
+            type=options.Whole(0),
+            metavar="N",
+            help="Keep the newest N runs, whatever their age.",
+        ),
         click.Option(
             ["--yes"],
             is_flag=True,
@@ -45,13 +50,20 @@ from tuilab.text.words import size
     ],
 )
 def command(
-    runs: Sequence[str], older_than: float | None, keep: int | None, yes: bool, as_json: bool, roots: Sequence[str]
+    runs: Sequence[str],
+    older_than: float | None,
+    keep: int | None,
+    yes: bool,
+    as_json: bool,
+    roots: Sequence[str],
 ) -> None:
     is_sweep = older_than is not None or keep is not None
     if is_sweep and runs:
         raise UsageError("use either names of runs, or --older-than and --keep; drop one of them")
     if not (is_sweep or runs):
-        raise UsageError("no runs chosen; name the runs to delete, or use --older-than AGE or --keep N")
+        raise UsageError(
+            "no runs chosen; name the runs to delete, or use --older-than AGE or --keep N"
+        )
     if is_sweep:
         swept = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
         if as_json:
@@ -63,7 +75,11 @@ def command(
         if any(one.failed for one in swept):
             raise CannotRecord("some runs could not be deleted; the reasons are above")
         return
-    _delete([*dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs)], is_given_up=yes, as_json=as_json)
+    _delete(
+        [*dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs)],
+        is_given_up=yes,
+        as_json=as_json,
+    )
 
 
 def _delete(named: Sequence[Path], *, is_given_up: bool, as_json: bool) -> None:
@@ -117,7 +133,9 @@ def _tell(swept: _Swept, *, is_meant: bool) -> None:
     known = [entry.bytes_total for entry in gone if entry.bytes_total is not None]
     disk = f"{'' if len(known) == len(gone) else 'more than '}{size(sum(known))}"
     done = "deleted" if is_meant else "would delete"
-    click.echo(f"{done} {plural(len(gone), 'run')}, {disk}, in {show(swept.root)}{'' if is_meant else '; add --yes to do it'}")
+    click.echo(
+        f"{done} {plural(len(gone), 'run')}, {disk}, in {show(swept.root)}{'' if is_meant else '; add --yes to do it'}"
+    )
     _tell_kept([*swept.failed, *swept.spared])
 
 

@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from tuilab.record.events import Scalar
 
 _BASE: list[click.Parameter] = [
-    click.Argument(["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=completion.scenarios),
+    click.Argument(
+        ["names"], nargs=-1, required=True, metavar="NAME...", shell_complete=completion.scenarios
+    ),
     options.shared("--headless"),
     options.shared("--detach", "Queue the runs, print their ids and return at once."),
-    options.shared("--beside", "With --detach: start the runs immediately instead of queueing them."),
+    options.shared(
+        "--beside", "With --detach: start the runs immediately instead of queueing them."
+    ),
     options.shared("--json"),
     options.shared("--jsonl"),
     options.shared("--quick"),
@@ -49,14 +53,24 @@ _BASE: list[click.Parameter] = [
         is_flag=True,
         help="Print the whole result of each of several runs (default: a summary). Implies --headless.",
     ),
-    click.Option(["--plot"], is_flag=True, help="Print the chart even if stdout is not a terminal. Implies --headless."),
-    options.shared("--quiet", "Print no progress, and no chart without --plot. Implies --headless."),
+    click.Option(
+        ["--plot"],
+        is_flag=True,
+        help="Print the chart even if stdout is not a terminal. Implies --headless.",
+    ),
+    options.shared(
+        "--quiet", "Print no progress, and no chart without --plot. Implies --headless."
+    ),
     options.FPS,
     *options.engine_options(),
     *options.FOLDERS,
 ]
 
-_CHARTLESS = {"--json": "as_json", "--jsonl": "as_jsonl", "--detach": "detach"}  # no result is printed as text
+_CHARTLESS = {
+    "--json": "as_json",
+    "--jsonl": "as_jsonl",
+    "--detach": "detach",
+}  # no result is printed as text
 
 
 class _ScenarioOption(click.Option):
@@ -66,7 +80,11 @@ class _ScenarioOption(click.Option):
         self.param = param
         flag = params.option_of(param.name)
         names = [f"{flag}/--no-{flag[2:]}" if param.type == "bool" else flag, f"param_{param.name}"]
-        words = f"[{'|'.join(show(choice) for choice in param.choices)}]" if param.choices else param.type.upper()
+        words = (
+            f"[{'|'.join(show(choice) for choice in param.choices)}]"
+            if param.choices
+            else param.type.upper()
+        )
         super().__init__(
             names,
             default=None,
@@ -79,7 +97,9 @@ class _ScenarioOption(click.Option):
     def _complete(self, ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
         from tuilab.probes.gpu.there import gpu_names
 
-        return [word for word in (*map(str, self.param.choices), *gpu_names()) if word.startswith(typed)]
+        return [
+            word for word in (*map(str, self.param.choices), *gpu_names()) if word.startswith(typed)
+        ]
 
     def value(self, given: Any) -> "Scalar":
         return bool(given) if self.param.type == "bool" else parse(self.param, str(given))
@@ -88,7 +108,11 @@ class _ScenarioOption(click.Option):
 def _type(param: Param) -> Any:
     if param.type == "bool":
         return bool
-    return click.Choice([str(choice) for choice in param.choices]) if param.choices and not has_gpus(param) else str
+    return (
+        click.Choice([str(choice) for choice in param.choices])
+        if param.choices and not has_gpus(param)
+        else str
+    )
 
 
 class _RunCommand(click.Command):
@@ -113,11 +137,23 @@ class _RunCommand(click.Command):
 
 def _refuse_values_of_switches(args: list[str], chosen: list[click.Option]) -> None:
     both_ways = [
-        (yes, no) for option in chosen if option.is_flag for yes, no in zip(option.opts, option.secondary_opts, strict=False)
+        (yes, no)
+        for option in chosen
+        if option.is_flag
+        for yes, no in zip(option.opts, option.secondary_opts, strict=False)
     ]
     other = dict(both_ways) | {no: yes for yes, no in both_ways}
     for before, word in pairwise(args):
-        if before in other and word.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
+        if before in other and word.lower() in (
+            "true",
+            "false",
+            "yes",
+            "no",
+            "on",
+            "off",
+            "1",
+            "0",
+        ):
             raise UsageError(
                 f"{before} takes no value, and {show(word)} is not a scenario; for the opposite, use {other[before]}"
             )
@@ -128,8 +164,14 @@ def shared_params(scenarios: list[Scenario]) -> list[Param]:
     whole = [scenario for scenario in scenarios if not scenario.error]
     if not whole:
         return []
-    known = [{(param.name, param.type, param.choices) for param in scenario.params} for scenario in whole]
-    return [param for param in whole[0].params if all((param.name, param.type, param.choices) in names for names in known)]
+    known = [
+        {(param.name, param.type, param.choices) for param in scenario.params} for scenario in whole
+    ]
+    return [
+        param
+        for param in whole[0].params
+        if all((param.name, param.type, param.choices) in names for names in known)
+    ]
 
 
 def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], list[Scenario]]:
@@ -139,9 +181,16 @@ def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], lis
         options.refuse_empty("--scenarios", folder)  # it is read before the options are
     known = catalog.load(folders)
     if ctx.resilient_parsing:
-        return [], [one for word in sure if _is_known(known, word) for one in catalog.find(known, word, folders)]
+        return [], [
+            one
+            for word in sure
+            if _is_known(known, word)
+            for one in catalog.find(known, word, folders)
+        ]
     names = sure or [word for word in doubtful if _is_known(known, word)][:1] or doubtful[:1]
-    found = [one for name in names for one in catalog.find(known, name, folders)]  # which says what is wrong
+    found = [
+        one for name in names for one in catalog.find(known, name, folders)
+    ]  # which says what is wrong
     return names, list({scenario.path: scenario for scenario in found}.values())
 
 
@@ -160,7 +209,12 @@ def _values(args: list[str], option: str) -> list[str]:
 
 def _words(args: list[str]) -> tuple[list[str], list[str]]:
     """Return the words that are names, and those that may be one or an option's value."""
-    takes_value = {o for option in _BASE if isinstance(option, click.Option) and not option.is_flag for o in option.opts}
+    takes_value = {
+        o
+        for option in _BASE
+        if isinstance(option, click.Option) and not option.is_flag
+        for o in option.opts
+    }
     sure: list[str] = []
     doubtful: list[str] = []
     before = ""
@@ -169,14 +223,21 @@ def _words(args: list[str]) -> tuple[list[str], list[str]]:
         args, sure = args[:at], args[at + 1 :]
     for arg in args:
         if not arg.startswith("-") and before not in takes_value:
-            is_after_unknown = before.startswith("--") and "=" not in before and before not in _flags()
+            is_after_unknown = (
+                before.startswith("--") and "=" not in before and before not in _flags()
+            )
             (doubtful if is_after_unknown else sure).append(arg)
         before = arg
     return sure, doubtful
 
 
 def _flags() -> set[str]:
-    return {o for option in _BASE if isinstance(option, click.Option) and option.is_flag for o in option.opts}
+    return {
+        o
+        for option in _BASE
+        if isinstance(option, click.Option) and option.is_flag
+        for o in option.opts
+    }
 
 
 @click.command(cls=_RunCommand, params=_BASE, help=__doc__)
@@ -184,20 +245,33 @@ def _flags() -> set[str]:
 def command(ctx: click.Context, /, **given: Any) -> int:
     chosen: list[Scenario] = ctx.meta["tuilab.chosen"]
     if given["plot"]:
-        options.refuse_without_effect("--plot", {name: given[key] for name, key in _CHARTLESS.items()})
+        options.refuse_without_effect(
+            "--plot", {name: given[key] for name, key in _CHARTLESS.items()}
+        )
     engine = options.remote_engine(given)
     if engine is None:
         options.refuse_beside(given)
-    is_headless = any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "plot", "report", "verbose"))
-    spare = _prepare(chosen[0], given) if is_headless and not given["detach"] and engine is None else None
-    from tuilab.engine import launch  # this and what follows takes longer to load than a shell may wait for its words
+    is_headless = any(
+        given[name]
+        for name in ("headless", "as_json", "as_jsonl", "quiet", "plot", "report", "verbose")
+    )
+    spare = (
+        _prepare(chosen[0], given)
+        if is_headless and not given["detach"] and engine is None
+        else None
+    )
+    from tuilab.engine import (
+        launch,
+    )  # this and what follows takes longer to load than a shell may wait for its words
 
     values = values_of(ctx, given)
     if given["predict"] is not None and len(chosen) > 1:
         raise UsageError("--predict answers the question of one lesson; name only one scenario")
     if given["predict"] is not None and "Predict" not in chosen[0].sections:
         raise UsageError(f"{show(chosen[0].id)} has no question to predict; drop --predict")
-    runnable = [scenario for scenario in chosen if not scenario.error] if len(chosen) > 1 else chosen
+    runnable = (
+        [scenario for scenario in chosen if not scenario.error] if len(chosen) > 1 else chosen
+    )
     orders = [
         launch.order(
             scenario,
@@ -238,7 +312,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         why = tui.why_not()
         if not why:
-            return tui.start(options.root(given["root"]), given["scenarios"], orders, fps=given["fps"])
+            return tui.start(
+                options.root(given["root"]), given["scenarios"], orders, fps=given["fps"]
+            )
         print(f"tuilab: {why}; printing the result instead (same as --headless)", file=sys.stderr)
     return run_all(orders, outcome, spare)
 
@@ -246,7 +322,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 def _prepare(scenario: Scenario, given: Mapping[str, Any]) -> "Spare | None":
     """Have torch loaded meanwhile for a run that begins with that, if it is one process: several load side by side."""
     has_repeats = (
-        given["budget"] or (given["repeat"] or 1) > 1 or (scenario.is_timed and not (given["repeat"] or given["quick"]))
+        given["budget"]
+        or (given["repeat"] or 1) > 1
+        or (scenario.is_timed and not (given["repeat"] or given["quick"]))
     )
     if scenario.error or not scenario.imports or has_repeats:
         return None
@@ -263,7 +341,9 @@ def _run_remotely(engine: "Engine", orders: "list[RunOrder]", given: Mapping[str
     for name in ("detach", "beside", "as_jsonl", "predict"):
         if given[name]:
             flag = f"--{name.removeprefix('as_')}"
-            raise UsageError(f"{flag} works only on this machine; drop it, or drop --engine {given['engine']}")
+            raise UsageError(
+                f"{flag} works only on this machine; drop it, or drop --engine {given['engine']}"
+            )
     has_several = engine.has_several(given)
     outcome = Outcome(
         as_json=given["as_json"],
@@ -275,7 +355,9 @@ def _run_remotely(engine: "Engine", orders: "list[RunOrder]", given: Mapping[str
     )
     options.check_report(outcome.report)
     remote.run_remotely(engine, orders, given, outcome)
-    if outcome.is_silent and len(outcome.watched) == 1:  # of several that were wanted: it is told like one
+    if (
+        outcome.is_silent and len(outcome.watched) == 1
+    ):  # of several that were wanted: it is told like one
         outcome.is_silent = False
         outcome.take(*outcome.watched.pop())
     code = outcome.finish()
@@ -286,7 +368,11 @@ def _run_remotely(engine: "Engine", orders: "list[RunOrder]", given: Mapping[str
 
 def values_of(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that were given for parameters of the scenarios, by the names of these."""
-    return {o.param.name: o.value(given[o.name]) for o in ctx.meta["tuilab.options"] if given[o.name] is not None}
+    return {
+        o.param.name: o.value(given[o.name])
+        for o in ctx.meta["tuilab.options"]
+        if given[o.name] is not None
+    }
 
 
 def detach(orders: "list[RunOrder]", *, as_json: bool, sweep: str = "") -> int:
@@ -305,8 +391,15 @@ def detach(orders: "list[RunOrder]", *, as_json: bool, sweep: str = "") -> int:
                 print(store.short_id(run_dir.name), flush=True)
     finally:
         if as_json and started:
-            options.print_document("tuilab.started/1", runs=started, **({"sweep": sweep} if sweep else {}))
-    for root in dict.fromkeys(Path(order.root) for order in orders if order.waits and queue.is_paused(Path(order.root))):
+            options.print_document(
+                "tuilab.started/1", runs=started, **({"sweep": sweep} if sweep else {})
+            )
+    for root in dict.fromkeys(
+        Path(order.root) for order in orders if order.waits and queue.is_paused(Path(order.root))
+    ):
         step = hint(root, "queue", "resume")
-        print(f"tuilab: the queue is paused: runs that time something do not start; resume it: {step}", file=sys.stderr)
+        print(
+            f"tuilab: the queue is paused: runs that time something do not start; resume it: {step}",
+            file=sys.stderr,
+        )
     return ExitCode.DONE

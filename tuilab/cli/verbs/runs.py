@@ -42,7 +42,9 @@ class Wanted(NamedTuple):
     def may_match(self, run: str) -> bool:
         """Say whether a run may be wanted, by the name of its folder alone."""
         started = RunName(run).started_s if self.since_s is not None else None
-        return self.words.may_match(run) and (self.since_s is None or (started is not None and started >= self.since_s))
+        return self.words.may_match(run) and (
+            self.since_s is None or (started is not None and started >= self.since_s)
+        )
 
     def matches(self, entry: RunEntry) -> bool:
         """Say whether a run is wanted, but for its tags."""
@@ -50,7 +52,9 @@ class Wanted(NamedTuple):
             return False
         if self.states and entry.state not in self.states:
             return False
-        return not self.verdicts or bool({verdict for _, verdict in entry.claims} & {VERDICTS[word] for word in self.verdicts})
+        return not self.verdicts or bool(
+            {verdict for _, verdict in entry.claims} & {VERDICTS[word] for word in self.verdicts}
+        )
 
 
 @click.command(
@@ -58,7 +62,12 @@ class Wanted(NamedTuple):
     params=[
         click.Argument(["words"], nargs=-1, metavar="[FILTER]..."),
         click.Option(
-            ["--limit"], type=options.Whole(1), metavar="N", default=LIMIT, show_default=True, help="Show at most N runs."
+            ["--limit"],
+            type=options.Whole(1),
+            metavar="N",
+            default=LIMIT,
+            show_default=True,
+            help="Show at most N runs.",
         ),
         click.Option(
             ["--scenario"],
@@ -113,7 +122,9 @@ def command(
     for word in words:
         options.refuse_empty("FILTER", word)
     found = RunList(folders)
-    asked = parse(with_sweeps(" ".join(words), (found.entry(*run) for run in found.runs)), time.time())
+    asked = parse(
+        with_sweeps(" ".join(words), (found.entry(*run) for run in found.runs)), time.time()
+    )
     if asked.problem:
         raise UsageError(f"{asked.problem}; filters are: {HINT}")
     if idle := next((word for word in words if not parse(word, 0.0).asked), ""):
@@ -122,23 +133,39 @@ def command(
     rows = [*islice(_chosen(found, wanted), limit + 1)]
     if asked.odd and not rows:
         click.echo(
-            f"tuilab: {show(asked.odd, 60)} is not a known filter and was searched for as text; filters are: {HINT}", err=True
+            f"tuilab: {show(asked.odd, 60)} is not a known filter and was searched for as text; filters are: {HINT}",
+            err=True,
         )
     is_more, rows = len(rows) > limit, rows[:limit]
     if claim is not None:
         _show_claim([row.folder for row in reversed(rows)], claim, as_json=as_json)
     elif as_json:
-        options.print_document("tuilab.runs/1", **_document(found), runs=[_fields(row) for row in rows])
+        options.print_document(
+            "tuilab.runs/1", **_document(found), runs=[_fields(row) for row in rows]
+        )
     else:
-        count = found.count(limit) if wanted == Wanted() else _count(len(rows), len(found.runs), is_more=is_more)
+        count = (
+            found.count(limit)
+            if wanted == Wanted()
+            else _count(len(rows), len(found.runs), is_more=is_more)
+        )
         click.echo(told(found, rows, count), color=True)
 
 
 def _document(found: RunList) -> dict[str, Any]:
     used, is_all = found.used()
-    spoilt = [{"run": os.path.basename(folder), "path": folder} for folder in found.passed_over if has_spoilt_journal(folder)]
+    spoilt = [
+        {"run": os.path.basename(folder), "path": folder}
+        for folder in found.passed_over
+        if has_spoilt_journal(folder)
+    ]
     closed = count_closed(found.passed_over)
-    return {"total": len(found.runs), "closed": closed, "spoilt": spoilt, "bytes": used if is_all else None}
+    return {
+        "total": len(found.runs),
+        "closed": closed,
+        "spoilt": spoilt,
+        "bytes": used if is_all else None,
+    }
 
 
 def _show_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
@@ -146,7 +173,9 @@ def _show_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
     import shutil
     from pathlib import Path
 
-    from tuilab.record.encoding import for_programs  # imported here: msgspec takes a tenth of the time of `tuilab runs`
+    from tuilab.record.encoding import (
+        for_programs,
+    )  # imported here: msgspec takes a tenth of the time of `tuilab runs`
     from tuilab.reports import claim_history_text
     from tuilab.reports.compare_document import history_document
     from tuilab.runs.comparing.claim_history import history_of
@@ -158,7 +187,10 @@ def _show_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
     style = style_of(sys.stdout)
     width = shutil.get_terminal_size((100, 24)).columns
     click.echo(
-        style.fit(f"{claim_history_text.render(history, style, width)}\n{claim_history_text.summed_up(history)}"), color=True
+        style.fit(
+            f"{claim_history_text.render(history, style, width)}\n{claim_history_text.summed_up(history)}"
+        ),
+        color=True,
     )
 
 

@@ -36,7 +36,9 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
 def command(name: str, source: bool, as_json: bool, scenarios: Sequence[str]) -> None:
     found = catalog.find(catalog.load(scenarios), name, scenarios)
     if as_json:
-        options.print_document("tuilab.show/1", scenarios=[_fields(scenario, has_source=source) for scenario in found])
+        options.print_document(
+            "tuilab.show/1", scenarios=[_fields(scenario, has_source=source) for scenario in found]
+        )
         return
     shown = [translated(scenario) for scenario in found]
     if chosen() != ENGLISH and shown == found:
@@ -65,12 +67,16 @@ def render(scenario: Scenario, width: int) -> str:
     blocks = [
         "\n".join(wrapping.wrap(show(scenario.title), width)),
         "\n".join(
-            [where, *_hang(f"builds on {', '.join(map(show, scenario.builds_on))}", width)] if scenario.builds_on else [where]
+            [where, *_hang(f"builds on {', '.join(map(show, scenario.builds_on))}", width)]
+            if scenario.builds_on
+            else [where]
         ),
         wrap(show_lines(mechanism.strip()), width),
         _code(scenario),
         wrap(show_lines(notes_apart(scenario.lesson[len(mechanism) :])), width),
-        _block("Parameters", [line for param in scenario.params for line in _describe(param, width)]),
+        _block(
+            "Parameters", [line for param in scenario.params for line in _describe(param, width)]
+        ),
         _block("Arms", _hang(", ".join(map(show, scenario.arms)), width)),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -84,7 +90,11 @@ def wrap(text: str, width: int) -> str:
             paragraphs[-1].append(line.strip())
         else:
             paragraphs.append([line])
-    return "\n".join(line for words in paragraphs for line in (_hang("\n".join(words), width) if _flows(words[0]) else words))
+    return "\n".join(
+        line
+        for words in paragraphs
+        for line in (_hang("\n".join(words), width) if _flows(words[0]) else words)
+    )
 
 
 def _goes_on(words: Sequence[str], line: str) -> bool:
@@ -112,8 +122,13 @@ def _block(heading: str, lines: list[str]) -> str:
 
 def _describe(param: Param, width: int) -> list[str]:
     quick = "" if param.quick is None else f", with --quick {show(spell(param.quick))}"
-    takes = f"{option_of(param.name)}  {describe(param)} (default {show(spell(param.default))}{quick})"
-    return [*_hang(takes, width), *(f"    {line}" for line in wrapping.wrap(show(param.label), width - 4))]
+    takes = (
+        f"{option_of(param.name)}  {describe(param)} (default {show(spell(param.default))}{quick})"
+    )
+    return [
+        *_hang(takes, width),
+        *(f"    {line}" for line in wrapping.wrap(show(param.label), width - 4)),
+    ]
 
 
 def _code(scenario: Scenario) -> str:

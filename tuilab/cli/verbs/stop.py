@@ -50,17 +50,24 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
     found = sweeps.find(reference, root)
     front = found.front
     is_ended = front is not None and launch.interrupt(front, found.source)
-    done = [(root / one.run, _stop(root / one.run, at_once=at_once)) for one in reversed(found.going_on)]
+    done = [
+        (root / one.run, _stop(root / one.run, at_once=at_once)) for one in reversed(found.going_on)
+    ]
     if as_json:
         runs = [{**store.fields(run_dir), "done": words} for run_dir, words in done]
-        options.print_document("tuilab.stop-sweep/1", sweep=found.sweep.id, is_ended=is_ended, runs=runs)
+        options.print_document(
+            "tuilab.stop-sweep/1", sweep=found.sweep.id, is_ended=is_ended, runs=runs
+        )
         return
     told = [f"asked {found.sweep.id} to stop: no further point starts"] if is_ended else []
     told += [words for _, words in done]
-    click.echo("\n".join(told) or f"{found.sweep.id} has no running points: {sweeps.told(found.counts)}")
+    click.echo(
+        "\n".join(told) or f"{found.sweep.id} has no running points: {sweeps.told(found.counts)}"
+    )
     if done and not is_ended and (left := found.counts[sweeps.LEFT]):
         click.echo(
-            f"{plural(left, 'point')} not started: if its `tuilab sweep` is still running, stop that with Ctrl-C", err=True
+            f"{plural(left, 'point')} not started: if its `tuilab sweep` is still running, stop that with Ctrl-C",
+            err=True,
         )
 
 

@@ -46,11 +46,21 @@ _OPTIONS: list[click.Parameter] = [
     ),
     options.shared("--quick"),
     options.shared(
-        "--repeat", "Run each point in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick)."
+        "--repeat",
+        "Run each point in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
     ),
-    options.shared("--budget", "For each point: repeat until its claims are decided or this time is over, for example 10m."),
-    options.shared("--timeout", "Stop a point after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit)."),
-    options.shared("--metric", "Read a metric from the output of a command, for example 'acc=acc ([0-9.]+)'; may be repeated."),
+    options.shared(
+        "--budget",
+        "For each point: repeat until its claims are decided or this time is over, for example 10m.",
+    ),
+    options.shared(
+        "--timeout",
+        "Stop a point after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
+    ),
+    options.shared(
+        "--metric",
+        "Read a metric from the output of a command, for example 'acc=acc ([0-9.]+)'; may be repeated.",
+    ),
     options.shared("--detach", "Queue all points, print the ids of their runs and return at once."),
     options.AS_JSON,
     options.shared("--strict"),
@@ -85,8 +95,14 @@ class _SweepCommand(click.Command):
 @click.command(cls=_SweepCommand, params=_OPTIONS, help=__doc__)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    root = options.root(given["root"]).absolute()  # one that is resumed goes on in the folder where it began
-    typed = {name for name in given if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE}
+    root = options.root(
+        given["root"]
+    ).absolute()  # one that is resumed goes on in the folder where it began
+    typed = {
+        name
+        for name in given
+        if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+    }
     if typed <= {"as_json", "root"} and not ctx.meta["tuilab.command"]:
         from tuilab.cli import sweep_list
 
@@ -100,7 +116,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return tell_result(given["resume"], root, _outcome(given))
     engine = options.remote_engine(given)
     if given["detach"] and engine:
-        raise UsageError(f"--detach works only on this machine; drop it, or drop --engine {given['engine']}")
+        raise UsageError(
+            f"--detach works only on this machine; drop it, or drop --engine {given['engine']}"
+        )
     if given["detach"]:
         from tuilab.cli.verbs.run import detach
 
@@ -111,14 +129,18 @@ def command(ctx: click.Context, /, **given: Any) -> int:
             )
         if orders[0].sweep:
             print(f"{orders[0].sweep.id}: {plural(len(orders), 'point')}", file=sys.stderr)
-        return detach(orders, as_json=given["as_json"], sweep=orders[0].sweep.id if orders[0].sweep else "")
+        return detach(
+            orders, as_json=given["as_json"], sweep=orders[0].sweep.id if orders[0].sweep else ""
+        )
     from tuilab.cli.sweeping import go_through
 
     outcome = _outcome(given)
     if engine:
         from tuilab.cli.remote import run_remotely
 
-        return go_through(orders, root, outcome, lambda orders: run_remotely(engine, orders, given, outcome))
+        return go_through(
+            orders, root, outcome, lambda orders: run_remotely(engine, orders, given, outcome)
+        )
     return go_through(orders, root, outcome)
 
 
@@ -149,7 +171,11 @@ def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunO
         raise UsageError(
             f"sweep either a scenario or a command, not both; drop {show(given['names'][0], 40)}, or -- and what follows"
         )
-    return points.of_command(words, given, root, argv) if words else points.of_scenario(given, root, argv)
+    return (
+        points.of_command(words, given, root, argv)
+        if words
+        else points.of_scenario(given, root, argv)
+    )
 
 
 def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
@@ -158,14 +184,21 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
     from tuilab.runs.command_line import hint
 
     if given["names"] or given["settings"]:
-        raise UsageError("--resume continues a sweep with its own scenario and values; drop the name and --set")
+        raise UsageError(
+            "--resume continues a sweep with its own scenario and values; drop the name and --set"
+        )
     found = sweeps.find(given["resume"], root)
     if found.front:
         steps = " or ".join(hint(root, verb, found.sweep.id) for verb in ("attach", "stop"))
-        raise UsageError(f"{found.sweep.id} is still running: another `tuilab sweep` starts its points; {steps}")
+        raise UsageError(
+            f"{found.sweep.id} is still running: another `tuilab sweep` starts its points; {steps}"
+        )
     with sweeps.as_begun(found):
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)
     options.continue_on_engine(given, ctx.params)
     points = [order.sweep for order in orders if order.sweep]
-    return [replace(orders[at], sweep=replace(points[at], id=found.sweep.id)) for at in sweeps.missing(found, points)]
+    return [
+        replace(orders[at], sweep=replace(points[at], id=found.sweep.id))
+        for at in sweeps.missing(found, points)
+    ]

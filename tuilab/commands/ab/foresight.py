@@ -34,7 +34,9 @@ def foresee(order: RunOrder) -> list[str]:
     """Return what is known before the first process starts."""
     assert order.command is not None
     earlier = list(_earlier(order))
-    luck = next((luck for one in earlier if (luck := luck_of(one, order.command.measure)) is not None), None)
+    luck = next(
+        (luck for one in earlier if (luck := luck_of(one, order.command.measure)) is not None), None
+    )
     process_s = next((took for one in earlier if (took := process_s_of(one))), None)
     processes, first = len(order.command.arms) + 1, order.command.arms[0].name
     what = f"{plural(order.repeats, 'repeat')} of {processes} processes ({first} runs twice, as the A/A control)"
@@ -62,7 +64,9 @@ def _seen(order: RunOrder, luck: float | None) -> str:
 def smallest_seen(look: InterimAnalysis, luck: float, claims: int = 1) -> float:
     """Return the log ratio that is told from 1 at a look four times in five, where a process is so far off by itself."""
     count = look.counts[-1]
-    return _CONTROL * stats.smallest_effect(count, luck * math.sqrt(2 / count), look.confidence(_CONFIDENCE, claims))
+    return _CONTROL * stats.smallest_effect(
+        count, luck * math.sqrt(2 / count), look.confidence(_CONFIDENCE, claims)
+    )
 
 
 def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
@@ -84,7 +88,9 @@ def luck_of(summary: RunSummary, measure: str = "") -> float | None:
     judged_by: ClockKind = "cpu" if is_on_cpu(summary) else "wall"
     by_arm: dict[str, list[float]] = {}
     for (_, arm), blocks in summary.blocks.items():
-        times = [step_s(block, judged_by) for block in blocks if judged_by == "wall" or block.thread_ns]
+        times = [
+            step_s(block, judged_by) for block in blocks if judged_by == "wall" or block.thread_ns
+        ]
         by_arm.setdefault(arm, []).extend(math.log(time_s) for time_s in times if time_s > 0)
     squares = [stats.sample_sd(logs) ** 2 for logs in by_arm.values() if len(logs) >= 3]
     return math.sqrt(fmean(squares)) if squares else None

@@ -44,7 +44,11 @@ def _step(ended: Ended) -> Measured:
         amount = max(round(found.step_s * _BILLIONTHS), 1)
         return Measured(amount, is_settled=found.is_settled, cpu=cpu_of(lane, found))
     count = max((lane.count for lane in ended.watched.lanes.values()), default=0)
-    few = f"{plural(count, 'step')} seen, which is too few to time a step" if count else ended.watched.why_unseen()
+    few = (
+        f"{plural(count, 'step')} seen, which is too few to time a step"
+        if count
+        else ended.watched.why_unseen()
+    )
     return Measured(lacks=few)
 
 

@@ -11,7 +11,16 @@ from statistics import fmean
 
 from tuilab.commands.ab.measured import Measured, measured, name_of, unit_of
 from tuilab.commands.ab.step_time import cpu_of, helpers_of, slowest, steady_of
-from tuilab.commands.parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST, lacking, parts_of
+from tuilab.commands.parts import (
+    BACKWARD,
+    DATA,
+    FORWARD,
+    LOGGING,
+    OPTIMIZER,
+    REST,
+    lacking,
+    parts_of,
+)
 from tuilab.commands.running import Ended, how_it_ended, run_watched
 from tuilab.commands.started import CannotStart
 from tuilab.commands.watched import ROOT, Lane
@@ -30,7 +39,9 @@ _NAMES = {
 }  # the rest has the forward and logging in it
 
 
-def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal: Writer) -> tuple[Farewell, int]:
+def race(
+    command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal: Writer
+) -> tuple[Farewell, int]:
     """Run every arm once, and the first once more; return what to say, and the exit code."""
     names = [arm.name for arm in command.arms]
     _declare(command, names, journal)
@@ -39,14 +50,18 @@ def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal
     dtypes: dict[str, str] = {}
     accounts: dict[str, dict[str, float]] = {}
     with Sensors() as sensors:
-        for slot, number in enumerate(order_of_round(seed_of(run_dir.name), repeat, len(names) + 1)):
+        for slot, number in enumerate(
+            order_of_round(seed_of(run_dir.name), repeat, len(names) + 1)
+        ):
             control: events.Control = "same" if number == len(names) else ""
             arm = command.arms[0 if control else number]
             told_as = f"{arm.name} {events.AGAIN}" if control else arm.name
             journal.append(events.Progressed(done=slot, total=len(names) + 1, unit=PROCESSES))
             before, began = sensors.read(), time.perf_counter_ns()
             try:
-                ended = run_watched(command, run_dir / f"marks-{writer}-{slot}", journal, arm, told_as)
+                ended = run_watched(
+                    command, run_dir / f"marks-{writer}-{slot}", journal, arm, told_as
+                )
             except CannotStart as problem:
                 return Farewell(error=f"arm {arm.name}: {problem}"), problem.code
             seen, took_ns = sensors.read().since(before), time.perf_counter_ns() - began
@@ -59,7 +74,9 @@ def race(command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal
             journal.append(_block(arm.name, slot, control, found, ended, seen, took_ns))
             if not control:
                 accounts[arm.name] = account_of(ended)
-    done = events.RaceFinished(arms=names, is_settled=all(settled), learned=learned, dtypes=dtypes, accounts=accounts)
+    done = events.RaceFinished(
+        arms=names, is_settled=all(settled), learned=learned, dtypes=dtypes, accounts=accounts
+    )
     journal.append(done)
     return Farewell(), 0
 
@@ -73,11 +90,21 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
     for claim in command.claims:
         journal.append(
             events.ClaimDeclared(
-                text=claim.text, key=claim.key, over=claim.over, under=claim.under, op="at_least", bound=claim.bound
+                text=claim.text,
+                key=claim.key,
+                over=claim.over,
+                under=claim.under,
+                op="at_least",
+                bound=claim.bound,
             )
         )
     started = events.RaceStarted(
-        arms=names, threads=0, device="process", loops=dict.fromkeys(names, 1), base=names[0], has_instances=True
+        arms=names,
+        threads=0,
+        device="process",
+        loops=dict.fromkeys(names, 1),
+        base=names[0],
+        has_instances=True,
     )
     started.guard = ROOT if command.has_guard and command.watch == "all" else ""
     started.measure, started.unit = name_of(command.measure), unit_of(command.measure)
@@ -85,18 +112,40 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
 
 
 def _block(
-    arm: str, slot: int, control: events.Control, found: Measured, ended: Ended, seen: Seen, took_ns: int
+    arm: str,
+    slot: int,
+    control: events.Control,
+    found: Measured,
+    ended: Ended,
+    seen: Seen,
+    took_ns: int,
 ) -> events.BlockTimed:
     steps = max((lane.count for lane in ended.watched.lanes.values()), default=0) or 1
     block = events.BlockTimed(
-        arm=arm, round=0, slot=slot, loops=1, wall_ns=found.amount, cpu_ns=round(ended.cpu_s / steps * 1e9), control=control
+        arm=arm,
+        round=0,
+        slot=slot,
+        loops=1,
+        wall_ns=found.amount,
+        cpu_ns=round(ended.cpu_s / steps * 1e9),
+        control=control,
     )
     if found.cpu:
-        block.thread_ns, block.cpu_ns, block.waited_ns = found.cpu.thread_ns, found.cpu.whole_ns, found.cpu.waited_ns
+        block.thread_ns, block.cpu_ns, block.waited_ns = (
+            found.cpu.thread_ns,
+            found.cpu.whole_ns,
+            found.cpu.waited_ns,
+        )
         block.steps, block.disturbed_steps = found.cpu.steps, found.cpu.disturbed_steps
         block.helped_by = helpers_of(ended)
-    block.pressure_us, block.steal_ticks, block.throttled = seen.pressure_us, seen.steal_ticks, seen.throttled
-    block.is_disturbed = bool(seen.throttled) or is_robbed(seen.steal_ticks, took_ns, os.cpu_count() or 1)
+    block.pressure_us, block.steal_ticks, block.throttled = (
+        seen.pressure_us,
+        seen.steal_ticks,
+        seen.throttled,
+    )
+    block.is_disturbed = bool(seen.throttled) or is_robbed(
+        seen.steal_ticks, took_ns, os.cpu_count() or 1
+    )
     return block
 
 
@@ -121,6 +170,12 @@ def _of_steps(lane: Lane) -> dict[str, float]:
     parts = [parts_of(step) for step in steps]
     for one in parts:
         one[REST] += one[FORWARD] + one[LOGGING]
-    account |= {told: fmean(one[name] for one in parts) / 1e9 for name, told in _NAMES.items() if name not in lacks}
+    account |= {
+        told: fmean(one[name] for one in parts) / 1e9
+        for name, told in _NAMES.items()
+        if name not in lacks
+    }
     counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
-    return account | {told: fmean(getattr(step, name) for step in steps) for name, told in counts.items()}
+    return account | {
+        told: fmean(getattr(step, name) for step in steps) for name, told in counts.items()
+    }

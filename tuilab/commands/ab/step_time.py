@@ -43,7 +43,10 @@ def steady(times_s: Sequence[float], own_s: Sequence[float] | None = None) -> St
     window = max(_WINDOW, len(times_s) // 20)
     last = int(len(times_s) * _MOST_CUT)
     for cut in range(min(window, last), last + 1, window):
-        here, following = settling_s[cut : cut + window], settling_s[cut + window : cut + 2 * window]
+        here, following = (
+            settling_s[cut : cut + window],
+            settling_s[cut + window : cut + 2 * window],
+        )
         if following and abs(median(here) / median(following) - 1) < _DRIFT:
             return _from(times_s, cut, is_settled=True)
     return _from(times_s, last, is_settled=False)

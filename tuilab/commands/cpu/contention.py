@@ -73,7 +73,12 @@ class Contention:
     def is_starved_by_others(self) -> bool:
         """Say whether it waited because other processes used the cores."""
         use = use_between(self.first, self.last)
-        return self.is_starved() and use is not None and self._is_full(use) and use.others >= self._others_from()
+        return (
+            self.is_starved()
+            and use is not None
+            and self._is_full(use)
+            and use.others >= self._others_from()
+        )
 
     def are_cores_idle(self) -> bool:
         """Say whether the cores were seen to have time left, and the command did not wait for them."""
@@ -91,8 +96,14 @@ class Contention:
         if use is None or not self._is_full(use):
             return [effect]  # a limit of its control group may hold it back
         if self.is_starved_by_others():
-            return [f"the machine was busy: other processes used {min(use.others, len(self.usable)):.1f} of {cores}", effect]
-        return [f"the machine was busy: the command's own threads and processes compete for {cores}", effect]
+            return [
+                f"the machine was busy: other processes used {min(use.others, len(self.usable)):.1f} of {cores}",
+                effect,
+            ]
+        return [
+            f"the machine was busy: the command's own threads and processes compete for {cores}",
+            effect,
+        ]
 
     def _is_full(self, use: Use) -> bool:
         return use.all >= _FULL_SHARE * len(self.usable)

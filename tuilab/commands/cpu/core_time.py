@@ -4,7 +4,9 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_OFF_CORE_SHARE = 0.1  # of a step, in which its thread was kept from a core: as of blocks in lab/races/sensors.py
+_OFF_CORE_SHARE = (
+    0.1  # of a step, in which its thread was kept from a core: as of blocks in lab/races/sensors.py
+)
 _MOST_WAITS = 2**32
 _LONGEST_NS = 2**62  # so that sums have room in a record
 
@@ -60,7 +62,9 @@ class Readings:
         wall_ns = ended - self._ended
         thread_ns = reading.thread_ns - last.thread_ns
         process_ns = reading.process_ns - last.process_ns
-        if not all(0 <= ns < _LONGEST_NS for ns in (wall_ns, thread_ns, process_ns)):  # marks that were made up
+        if not all(
+            0 <= ns < _LONGEST_NS for ns in (wall_ns, thread_ns, process_ns)
+        ):  # marks that were made up
             return None
         off_core_ns = max(wall_ns - thread_ns, 0)
         if (reading.waits - last.waits) % _MOST_WAITS == 0:
@@ -68,7 +72,9 @@ class Readings:
             delayed_ns = off_core_ns
         else:
             delayed_ns = self._delayed_ns(reading, off_core_ns)
-        return CoreTime(self._steps, wall_ns, thread_ns, process_ns, delayed_ns, off_core_ns - delayed_ns)
+        return CoreTime(
+            self._steps, wall_ns, thread_ns, process_ns, delayed_ns, off_core_ns - delayed_ns
+        )
 
     def _delayed_ns(self, reading: Reading, off_core_ns: int) -> int:
         """Return how much of the time off a core was a delay, of steps in which the thread waited by itself as well.
@@ -104,7 +110,9 @@ class CoreTimes:
         What came before the first reading counts as the step after it.
         """
         found: list[float] = []
-        for end, steps, thread_ns in zip(self._ends, self._columns["steps"], self._columns["thread_ns"], strict=True):
+        for end, steps, thread_ns in zip(
+            self._ends, self._columns["steps"], self._columns["thread_ns"], strict=True
+        ):
             step_s = thread_ns / steps / 1e9
             is_first = not found
             if end - steps > len(found) and not is_first:

@@ -42,7 +42,9 @@ class CoreUse:
     ) -> None:
         self._pid = pid
         self._clock = clock
-        self._own_clock = own_clock  # what a reading costs: on a busy machine it takes long, and costs little
+        self._own_clock = (
+            own_clock  # what a reading costs: on a busy machine it takes long, and costs little
+        )
         self._proc = proc
         self._seen: dict[Thread, Times] = {}  # at the last reading
         self._next = 0.0
@@ -99,4 +101,8 @@ def granted_cores(usable: int) -> int:
     from tuilab.probes.cpu import cpu_facts  # imported here: only the advice at the end needs it
 
     quota = cpu_facts().get("quota_cores")
-    return min(usable, max(math.ceil(quota), 1)) if isinstance(quota, (int, float)) and quota > 0 else usable
+    return (
+        min(usable, max(math.ceil(quota), 1))
+        if isinstance(quota, (int, float)) and quota > 0
+        else usable
+    )

@@ -20,7 +20,9 @@ class Helpers:
         self._clock = clock
         self._next = self._looked = clock()
         self._began: float | None = None  # when one looked first
-        self._first: dict[tuple[int, str], int] = {}  # ticks by pid and start time, when a process was seen first
+        self._first: dict[
+            tuple[int, str], int
+        ] = {}  # ticks by pid and start time, when a process was seen first
         self._last: dict[tuple[int, str], int] = {}
 
     def look(self) -> None:

@@ -22,7 +22,9 @@ class Passing:
     was printed.
     """
 
-    def __init__(self, pipe: IO[bytes], record: int, target: int | None, on_data: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, pipe: IO[bytes], record: int, target: int | None, on_data: Callable[[bytes], None]
+    ) -> None:
         self.trouble = ""  # why it is not passed on any more
         self._pipe = pipe
         self._record: int | None = record

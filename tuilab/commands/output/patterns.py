@@ -51,7 +51,9 @@ def split(metric: str) -> tuple[str, str]:
     """Return the name and the pattern of `NAME=PATTERN`; UsageError where it is none."""
     name, _, pattern = metric.partition("=")
     if not name.strip() or not pattern:
-        raise UsageError(f"--metric takes NAME=PATTERN, for example 'acc=acc ([0-9.]+)', not {show(metric, 60)}")
+        raise UsageError(
+            f"--metric takes NAME=PATTERN, for example 'acc=acc ([0-9.]+)', not {show(metric, 60)}"
+        )
     try:
         groups = re.compile(pattern.encode()).groups
     except (re.error, RecursionError, OverflowError, UnicodeEncodeError) as problem:
@@ -79,7 +81,9 @@ def sure_text(pattern: bytes) -> bytes:
         from re import _parser  # type: ignore[attr-defined]  # it is Python's own, and may change
 
         parsed = _parser.parse(pattern)
-        return b"" if parsed.state.flags & re.IGNORECASE else max(_runs(parsed), key=len, default=b"")
+        return (
+            b"" if parsed.state.flags & re.IGNORECASE else max(_runs(parsed), key=len, default=b"")
+        )
     except (ImportError, AttributeError, TypeError, ValueError):
         return b""
 
@@ -105,7 +109,9 @@ class Alarm:
 
     def __enter__(self) -> None:
         signal.signal(signal.SIGVTALRM, _time_out)
-        signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE_S)  # of CPU time: a busy box is no fault of a pattern's
+        signal.setitimer(
+            signal.ITIMER_VIRTUAL, _PATIENCE_S
+        )  # of CPU time: a busy box is no fault of a pattern's
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -98,7 +98,11 @@ class Printed:
     def _look(self, stream: int, data: bytes) -> Iterator[Value]:
         """Look through the lines that are whole now."""
         at = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        lines, rest = (self._rests[stream] + data[:at], data[at:]) if at else (b"", self._rests[stream] + data)
+        lines, rest = (
+            (self._rests[stream] + data[:at], data[at:])
+            if at
+            else (b"", self._rests[stream] + data)
+        )
         self._rests[stream] = rest[:_LONGEST]
         for pattern in list(self._patterns):
             for line in pattern.lines(lines):

@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _TOTAL = re.compile(rb"(?<![\w.,/:-])(\d{1,12}) ?(?:/| of ) ?(\d{1,12})(?![\w./-]|[:,]\w)")
-_EPOCH = re.compile(rb"epoch\W{0,4}(\d{1,6})\b(?! ?(?:/| of ) ?\d)", re.IGNORECASE)  # of how many it does not say
+_EPOCH = re.compile(
+    rb"epoch\W{0,4}(\d{1,6})\b(?! ?(?:/| of ) ?\d)", re.IGNORECASE
+)  # of how many it does not say
 _WORD = re.compile(rb"\w+")
-_SCORES = re.compile(rb"acc|correct|score|top|right|passed|failed|hit|match|precision|recall", re.IGNORECASE)
+_SCORES = re.compile(
+    rb"acc|correct|score|top|right|passed|failed|hit|match|precision|recall", re.IGNORECASE
+)
 _SEEN = {"epochs": 2, "steps": 3}  # different numbers that went up, until a total counts
 _GONE_ON = 5  # rises of another, after which one that is not seen any more is over
-_AGAIN = 0.2  # of the total: a fall to below is a new beginning, to above it is no count of what is done
+_AGAIN = (
+    0.2  # of the total: a fall to below is a new beginning, to above it is no count of what is done
+)
 _MOST = 64  # totals
 
 
@@ -67,7 +73,9 @@ class Totals:
             done, total = int(found[1]), int(found[2])
             if done <= total > 1 and not _SCORES.search(_before(line, found.start())):
                 epoch = _EPOCH.search(line, 0, found.start())
-                self._note(_unit(line, found.start()), done, total, int(epoch[1]) if epoch else None)
+                self._note(
+                    _unit(line, found.start()), done, total, int(epoch[1]) if epoch else None
+                )
 
     def progress(self) -> Progress | None:
         """Return how far it is by the total that tells it, if there is one."""
@@ -81,30 +89,48 @@ class Totals:
 
     def _counted_on(self, one: _Track) -> Progress | None:
         """Return how far it is through the steps of all epochs; in the first of them, in which epoch."""
-        epochs = max((of for of in self._tracks.values() if _is_begun(of)), key=lambda of: of.seen_at, default=None)
+        epochs = max(
+            (of for of in self._tracks.values() if _is_begun(of)),
+            key=lambda of: of.seen_at,
+            default=None,
+        )
         steps = self._in_each(epochs) if epochs else None
         if epochs is None or steps is None:
             return None
         if epochs.rises == 1:  # they may be the steps of all epochs
             return Progress(steps.done, steps.total, f"steps, epoch {epochs.done}/{epochs.total}")
         is_full = steps.done > (1 - _AGAIN) * steps.total
-        is_next = is_full and steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at  # whose steps are to come
+        is_next = (
+            is_full and steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at
+        )  # whose steps are to come
         is_other = one not in (epochs, steps) and not one.restarts
         if is_other or not (is_next or 0 < steps.restarts == epochs.rises - 1):
             return None
         before = epochs.done - min(epochs.least, 1)
-        return Progress(before * steps.total + (0 if is_next else steps.done), epochs.total * steps.total, "steps")
+        return Progress(
+            before * steps.total + (0 if is_next else steps.done),
+            epochs.total * steps.total,
+            "steps",
+        )
 
     def _in_each(self, epochs: _Track) -> _Track | None:
         """Return the steps of an epoch: of several the first in it, which are those of the training."""
-        found = (of for of in self._tracks.values() if of.unit == "steps" and of.is_count and of.rises >= _needed(of))
-        return next((of for of in found if of.seen_at > epochs.began_at and self._is_alive(of)), None)
+        found = (
+            of
+            for of in self._tracks.values()
+            if of.unit == "steps" and of.is_count and of.rises >= _needed(of)
+        )
+        return next(
+            (of for of in found if of.seen_at > epochs.began_at and self._is_alive(of)), None
+        )
 
     def _note(self, unit: str, done: int, total: int, epoch: int | None) -> None:
         if (unit, total) not in self._tracks and len(self._tracks) >= _MOST:
             self._tracks.pop(min(self._tracks, key=lambda name: self._tracks[name].seen_after))
         self._count += 1
-        one = self._tracks.setdefault((unit, total), _Track(unit, total, done, least=done, began_at=self._count))
+        one = self._tracks.setdefault(
+            (unit, total), _Track(unit, total, done, least=done, began_at=self._count)
+        )
         one.seen_at = self._count
         one.outlasts_epochs |= epoch != one.epoch and one.rises > 1 and done > one.done
         one.epoch = epoch
@@ -133,7 +159,11 @@ class Totals:
         """Say whether others that do not begin again go on without it."""
         others = [other for other in whole if other is not one and other.done < other.total]
         is_left = self._rises - one.rises_after > _GONE_ON
-        return bool(others) and (one.done == one.total or is_left) and any(o.rises_after > one.rises_after for o in others)
+        return (
+            bool(others)
+            and (one.done == one.total or is_left)
+            and any(o.rises_after > one.rises_after for o in others)
+        )
 
     def _is_alive(self, one: _Track) -> bool:
         """Say whether it was seen since others began again: what an epoch has begun with is, a download is not."""
@@ -146,7 +176,12 @@ def _needed(one: _Track) -> int:
 
 def _is_begun(one: _Track) -> bool:
     """Say whether a total counts epochs: from the first one on, else from the second that is seen."""
-    return one.unit == "epochs" and one.is_count and not one.restarts and (one.rises > 1 or one.least <= 1)
+    return (
+        one.unit == "epochs"
+        and one.is_count
+        and not one.restarts
+        and (one.rises > 1 or one.least <= 1)
+    )
 
 
 def _before(line: bytes, at: int) -> bytes:

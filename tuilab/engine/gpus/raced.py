@@ -42,7 +42,9 @@ class RacedGpu:
     def read(self) -> Raced:
         with suppress(OSError):
             for name in sorted(filter(_is_worker, os.listdir(self._folder)), key=_number):
-                if name not in self._at:  # a race that went on in another worker may have ended with it
+                if (
+                    name not in self._at
+                ):  # a race that went on in another worker may have ended with it
                     self._raced = self._raced._replace(is_going_on=False)
                 for line in self._lines(name):
                     self._take(name, line)
@@ -75,7 +77,9 @@ class RacedGpu:
             case events.RaceStarted():
                 self._is_apart = record.device == "process"
                 if record.uuid or record.device.startswith("cuda"):
-                    self._note(torch_uuid(record.uuid, self._facts.get(stream, {})), is_going_on=True)
+                    self._note(
+                        torch_uuid(record.uuid, self._facts.get(stream, {})), is_going_on=True
+                    )
             case events.RaceFinished():
                 self._is_apart = False
                 self._raced = self._raced._replace(is_going_on=False)

@@ -63,7 +63,10 @@ class Rounds:
         self._raced = ""  # NVML's uuid
         self._turn = 0
         self._waiting: deque[tuple[Gpu, Collection[str]]] = deque()
-        self._began_s, self._cost_of_round_s = -math.inf, 0.0  # of what is asked in between: when it was listed, and its price
+        self._began_s, self._cost_of_round_s = (
+            -math.inf,
+            0.0,
+        )  # of what is asked in between: when it was listed, and its price
         self._seldom_due_s = self._raced_due_s = 0.0
         self._late = Answer({}, {})
         self._explained: set[str] = set()
@@ -98,10 +101,14 @@ class Rounds:
             self._cost_of_round_s += self._cost_s() - began_s
 
     def _ask_raced(self, gpu: Gpu) -> None:
-        self._hear_errors(gpu)  # each time: the run that an error ends is over before ten seconds are
+        self._hear_errors(
+            gpu
+        )  # each time: the run that an error ends is over before ten seconds are
         if self._now_s() >= self._raced_due_s:
             self._raced_due_s = self._now_s() + SELDOM_S
-            self._ask(gpu, [PROCESSES])  # which of them are ours must be known before the shares of the others are
+            self._ask(
+                gpu, [PROCESSES]
+            )  # which of them are ours must be known before the shares of the others are
             self._waiting.extendleft((gpu, [name]) for name in _SELDOM)
         asked_ns = self._clock_ns()
         self._ask(gpu, CLOCKS)
@@ -126,10 +133,14 @@ class Rounds:
             return
         self._began_s, self._cost_of_round_s = now_s, 0.0
         for gpu in self._gpus.found:
-            if self._raced and gpu.uuid != self._raced:  # one question at a time: the next of the race waits for no more
+            if (
+                self._raced and gpu.uuid != self._raced
+            ):  # one question at a time: the next of the race waits for no more
                 self._waiting.extend((gpu, [name]) for name in (*METERS, PROCESSES))
             elif not self._raced:
-                self._waiting.append((gpu, (*METERS, PROCESSES) if now_s >= self._seldom_due_s else _USUAL))
+                self._waiting.append(
+                    (gpu, (*METERS, PROCESSES) if now_s >= self._seldom_due_s else _USUAL)
+                )
         if now_s >= self._seldom_due_s:
             self._seldom_due_s = now_s + SELDOM_S
 
@@ -145,7 +156,9 @@ class Rounds:
             self._journal.append(Unavailable(what=gpu.uuid, reason=str(lost)))
             return
         self._explain(gpu, reading.missing)
-        if "foreign_processes" in reading.values and (gpu.uuid == self._raced or "memory_tree_bytes" in reading.values):
+        if "foreign_processes" in reading.values and (
+            gpu.uuid == self._raced or "memory_tree_bytes" in reading.values
+        ):
             self._tell_tenants(gpu, self._gpus.others[gpu.uuid])
         if reading.values:
             self._late.readings.setdefault(gpu.uuid, {}).update(reading.values)
@@ -164,14 +177,20 @@ class Rounds:
         tenants = [Tenant(one.pid, one.user, one.why, one.bytes_used) for one in others]
         before = self._tenants.get(gpu.uuid, [])
         is_due = self._now_s() >= self._told_s.get(gpu.uuid, -math.inf) + SELDOM_S
-        if {one.pid for one in tenants} != {one.pid for one in before} or (is_due and tenants != before):
+        if {one.pid for one in tenants} != {one.pid for one in before} or (
+            is_due and tenants != before
+        ):
             self._tenants[gpu.uuid], self._told_s[gpu.uuid] = tenants, self._now_s()
-            self._journal.append(GpuShared(uuid=gpu.uuid, others=tenants[:_MOST_TENANTS], count=len(tenants)))
+            self._journal.append(
+                GpuShared(uuid=gpu.uuid, others=tenants[:_MOST_TENANTS], count=len(tenants))
+            )
 
     def _explain(self, gpu: Gpu, missing: Mapping[str, str]) -> None:
         """Say once why something is left out."""
         for name, reason in missing.items():
-            what = "gpu processes" if reason == self._gpus.no_pids else f"{gpu.uuid} {name}"  # of all GPUs at once
+            what = (
+                "gpu processes" if reason == self._gpus.no_pids else f"{gpu.uuid} {name}"
+            )  # of all GPUs at once
             if what not in self._explained:
                 self._explained.add(what)
                 self._journal.append(Unavailable(what=what, reason=reason))

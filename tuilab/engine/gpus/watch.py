@@ -26,7 +26,9 @@ class GpuWatch:
         self._journal = journal
         self._raced = raced
         self._refusal = refusal
-        self._ours: set[int] = set()  # pids of all processes that the run has had: what one of them did is told after its end
+        self._ours: set[int] = (
+            set()
+        )  # pids of all processes that the run has had: what one of them did is told after its end
         self._questions: SimpleQueue[Question] = SimpleQueue()
         self._answers: SimpleQueue[Answer] = SimpleQueue()
         self._asked_at: float | None = None  # when the question was put that is not answered yet
@@ -53,7 +55,9 @@ class GpuWatch:
     def _note_silence(self, silence_s: float) -> None:
         if silence_s > SILENCE_S and not self._is_silent:
             self._is_silent = True
-            self._journal.append(Unavailable(what="gpu", reason=f"NVML has not answered for {SILENCE_S:g} s"))
+            self._journal.append(
+                Unavailable(what="gpu", reason=f"NVML has not answered for {SILENCE_S:g} s")
+            )
 
     def _serve(self) -> None:
         gpus = self._refusal or open_gpus()
@@ -78,7 +82,9 @@ class GpuWatch:
     def _introduce(self, gpus: Gpus) -> None:
         for gpu in gpus.found:
             limits = gpus.settings(gpu, _LIMITS)
-            found = GpuFound(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.slice, *map(limits.get, _LIMITS))
+            found = GpuFound(
+                gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.slice, *map(limits.get, _LIMITS)
+            )
             self._journal.append(found)
         for index, reason in gpus.unusable.items():
             self._journal.append(Unavailable(what=f"gpu {index}", reason=reason))

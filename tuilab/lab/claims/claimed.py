@@ -37,7 +37,9 @@ def other_values(at: Any, params: Mapping[str, Value]) -> str:
     if at is None:
         return ""
     if not isinstance(at, Mapping) or not at:
-        raise TypeError(f'at takes a dict of parameters and their values, for example {{"rows": 500}}, not {told(at)}')
+        raise TypeError(
+            f'at takes a dict of parameters and their values, for example {{"rows": 500}}, not {told(at)}'
+        )
     terms = []
     is_elsewhere = False
     for name, value in at.items():
@@ -60,19 +62,29 @@ def _values_at(name: str, value: Any) -> Sequence[Value]:
     return values
 
 
-def exact_claim(about: About, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str) -> Record:
+def exact_claim(
+    about: About, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str
+) -> Record:
     """Return the record of a claim about a value, or that the box lacks what it needs; a wrong bound is refused either way."""
     if words("lacks", lacks):
         if any(bound is not None for bound in bounds):
             claimed_bound(got, *bounds, tolerance)
         return not_testable(about, lacks)
     if got is None:
-        raise TypeError(f'got is missing; pass the measured value: lab.claim("{about.key}", got, equals=1)')
+        raise TypeError(
+            f'got is missing; pass the measured value: lab.claim("{about.key}", got, equals=1)'
+        )
     op, want = claimed_bound(got, *bounds, tolerance)
     found = measured(got)
     if found.words and op != "equals":
-        raise TypeError(f"got takes numbers with {op}=, not {told(got)}; for two arms of a race, use lab.claim_ratio")
-    return checked(events.ClaimMeasured(**about._asdict(), got=found, op=op, want=want, tolerance=tolerance, unit=unit))
+        raise TypeError(
+            f"got takes numbers with {op}=, not {told(got)}; for two arms of a race, use lab.claim_ratio"
+        )
+    return checked(
+        events.ClaimMeasured(
+            **about._asdict(), got=found, op=op, want=want, tolerance=tolerance, unit=unit
+        )
+    )
 
 
 def ratio_claim(
@@ -89,14 +101,24 @@ def ratio_claim(
     """Return the record of a claim about two arms that have not raced, or that the box lacks what it needs."""
     over, under = two_arms(ratio)
     if early := raced & {over, under}:
-        raise ValueError(f"{' and '.join(sorted(early))} were raced before the claim “{about.key}”; claim first, then measure")
+        raise ValueError(
+            f"{' and '.join(sorted(early))} were raced before the claim “{about.key}”; claim first, then measure"
+        )
     if (at_most is None) == (at_least is None):
         raise TypeError("lab.claim_ratio takes either at_least= or at_most=")
     op, want = claimed_bound(None, None, at_most, at_least, None)
     (bound,) = want.numbers
     cores = whole("cores", cores, 0, MOST_CORES)
     declared = checked(
-        events.ClaimDeclared(**about._asdict(), over=over, under=under, op=op, bound=bound, margin=margin, cores=cores)
+        events.ClaimDeclared(
+            **about._asdict(),
+            over=over,
+            under=under,
+            op=op,
+            bound=bound,
+            margin=margin,
+            cores=cores,
+        )
     )
     if problem := find_flaw(declared):
         raise ValueError(problem)

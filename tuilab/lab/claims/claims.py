@@ -36,9 +36,13 @@ class Claims:
         self._once = once
         self._measure_cores = measure_cores
         self._params = params  # the values of this run, by name
-        self._stated: dict[str, Stated] | None = None  # the bullets of the lesson by key, read with the first claim
+        self._stated: dict[str, Stated] | None = (
+            None  # the bullets of the lesson by key, read with the first claim
+        )
         self._keys: set[str] = set()
-        self._awaited: dict[str, events.ClaimDeclared] = {}  # by claim: whose arms have still to race
+        self._awaited: dict[
+            str, events.ClaimDeclared
+        ] = {}  # by claim: whose arms have still to race
 
     def claim(
         self, key: str, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str, at: Any,
@@ -47,7 +51,9 @@ class Claims:
         """Claim something about a value."""
         about = self._about(key)
         lacks = other_values(at, self._params) or lacks
-        self._add(exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks), answers)
+        self._add(
+            exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks), answers
+        )
 
     def claim_ratio(
         self, key: str, ratio: str, *, margin: float, cores: int, lacks: str, at: Any, answers: float | None, **bounds: Any,
@@ -56,7 +62,9 @@ class Claims:
         about = self._about(key)
         self._once.refuse("claim_ratio")
         lacks = other_values(at, self._params) or lacks
-        record = ratio_claim(about, ratio, self._raced, margin=margin, cores=cores, lacks=lacks, **bounds)
+        record = ratio_claim(
+            about, ratio, self._raced, margin=margin, cores=cores, lacks=lacks, **bounds
+        )
         self._add(record, answers)
         if isinstance(record, events.ClaimDeclared) and record.cores:
             self._measure_cores(record.cores)
@@ -72,7 +80,11 @@ class Claims:
 
     def give_up(self, arms: Set[str], lacks: str) -> None:
         """Record of the claims about arms that will not race that they cannot be tested here."""
-        for declared in [declared for declared in self._awaited.values() if arms & {declared.over, declared.under}]:
+        for declared in [
+            declared
+            for declared in self._awaited.values()
+            if arms & {declared.over, declared.under}
+        ]:
             about = About(declared.key, declared.text, declared.is_once)
             self._append(not_testable(about, lacks))
             del self._awaited[declared.claim_id]
@@ -91,7 +103,9 @@ class Claims:
         if not words("key", key, events.CLAIM_LIMIT):
             raise ValueError("key takes the key of a bullet, not an empty text")
         if self._stated is None:
-            self._stated = {claim.key: claim for claim in reversed(read_stated(self._source)) if claim.key}
+            self._stated = {
+                claim.key: claim for claim in reversed(read_stated(self._source)) if claim.key
+            }
         if key not in self._stated:
             raise ValueError(why_unknown(key, list(self._stated.values())))
         if key in self._keys:
@@ -102,7 +116,9 @@ class Claims:
         """Append the record of a claim, and before it the question that the claim answers."""
         if answers is not None:
             answer = answer_of(record, answers)
-            self._append(checked(events.QuestionAnswered(key=record.key, text=record.text, value=answer)))
+            self._append(
+                checked(events.QuestionAnswered(key=record.key, text=record.text, value=answer))
+            )
         self._append(record)
         self._keys.add(record.key)
         if isinstance(record, events.ClaimDeclared):

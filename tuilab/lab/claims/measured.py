@@ -31,7 +31,9 @@ def _plain(value: Any, argument: str, depth: int) -> Value:
         return words(argument, value)
     if isinstance(value, list | tuple):
         if not depth:
-            raise ValueError(f"{argument} takes lists that are nested at most {DEEPEST} deep; claim a flatter list")
+            raise ValueError(
+                f"{argument} takes lists that are nested at most {DEEPEST} deep; claim a flatter list"
+            )
         return [_plain(part, argument, depth - 1) for part in value]
     if isinstance(value, bool):
         return value
@@ -63,11 +65,15 @@ def claimed_bound(
     if not given and isinstance(got, bool):
         given = [("equals", True)]
     if len(given) != 1:
-        raise TypeError("lab.claim takes one of equals=, at_most=, at_least= and between=, or True or False as its value")
+        raise TypeError(
+            "lab.claim takes one of equals=, at_most=, at_least= and between=, or True or False as its value"
+        )
     ((op, want),) = given
     bound = measured(want, op)
     if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
-        raise ValueError(f"tolerance takes a finite number, and only with equals=, not {told(tolerance)} with {op}=")
+        raise ValueError(
+            f"tolerance takes a finite number, and only with equals=, not {told(tolerance)} with {op}="
+        )
     if op != "equals":
         _check_order(op, bound, 2 if op == "between" else 1)
     return op, bound
@@ -76,7 +82,12 @@ def claimed_bound(
 def _check_order(op: str, bound: Measured, count: int) -> None:
     """Refuse bounds that no value could lie within."""
     bounds: list[Any] = [*leaves(bound.value)]
-    if not all(map(is_number, bounds)) or len(bounds) != count or any(map(math.isnan, bounds)) or bounds != sorted(bounds):
+    if (
+        not all(map(is_number, bounds))
+        or len(bounds) != count
+        or any(map(math.isnan, bounds))
+        or bounds != sorted(bounds)
+    ):
         takes = "two numbers, the smaller one first" if count == 2 else "one number"
         raise ValueError(f"{op}= takes {takes}, not {told(bound.words or bound.numbers)}")
 
@@ -85,5 +96,7 @@ def two_arms(ratio: str) -> tuple[str, str]:
     """Return the arms of a ratio such as `loop/sum`."""
     over, slash, under = words("ratio", ratio).partition("/")
     if not (over and slash and under) or over == under:
-        raise ValueError(f"ratio takes the names of two arms, for example slow/fast, not {told(ratio)}")
+        raise ValueError(
+            f"ratio takes the names of two arms, for example slow/fast, not {told(ratio)}"
+        )
     return over, under

@@ -29,17 +29,25 @@ def setting_raced(
             f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or its measured cost, not {told(values)}"
         )
     if not words("about", about, _ABOUT_LIMIT):
-        raise ValueError('about is empty; name the work that is compared, for example "products of large matrices"')
+        raise ValueError(
+            'about is empty; name the work that is compared, for example "products of large matrices"'
+        )
     if words("name", name) not in VARIABLES:
-        raise ValueError(f"name takes a known variable of threads, allocators or pinning, not {told(name)}")
+        raise ValueError(
+            f"name takes a known variable of threads, allocators or pinning, not {told(name)}"
+        )
     candidates = [_candidate(name, value, judged_by) for value, judged_by in values.items()]
     default = _spelled("default", default)
     if default not in [one.value for one in candidates]:
-        raise ValueError(f"default takes one of the values, not {told(default)}; name the value of a program that sets none")
+        raise ValueError(
+            f"default takes one of the values, not {told(default)}; name the value of a program that sets none"
+        )
     if len({one.cost is None for one in candidates}) > 1:
         raise TypeError("values takes either arms or measured costs, not both")
     if early := raced & {one.arm for one in candidates}:
-        raise ValueError(f"{' and '.join(sorted(early))} were raced before lab.advise; advise first, then measure")
+        raise ValueError(
+            f"{' and '.join(sorted(early))} were raced before lab.advise; advise first, then measure"
+        )
     return checked(
         SettingRaced(
             name=name,
@@ -58,7 +66,9 @@ def _candidate(name: str, value: Any, judged_by: Any) -> Candidate:
     try:
         setting = read_setting(f"{name}={_spelled('values', value)}")
     except ValueError as problem:
-        raise ValueError(f"values takes plain values, for example 4 or close, not {told(value)}") from problem
+        raise ValueError(
+            f"values takes plain values, for example 4 or close, not {told(value)}"
+        ) from problem
     if not isinstance(judged_by, str):
         return Candidate(setting.value, cost=number("values", judged_by))
     arm = words("values", judged_by, _ABOUT_LIMIT)

@@ -14,7 +14,9 @@ class Held(NamedTuple):
     reserved: int
     allocated_peak: int
     reserved_peak: int
-    requested_peak: int  # of allocated, what was asked for; 0 from an allocator that does not count it
+    requested_peak: (
+        int  # of allocated, what was asked for; 0 from an allocator that does not count it
+    )
 
 
 class Device(Protocol):

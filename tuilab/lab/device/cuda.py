@@ -14,7 +14,9 @@ from tuilab.text.display import show
 Event = torch.cuda.Event
 
 _FIRST_BYTES = 512
-_SLEEP_CYCLES = 1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
+_SLEEP_CYCLES = (
+    1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
+)
 _SLEEPS = 4  # the first loads the kernel, the second may find a clock that sleeps itself
 
 
@@ -48,7 +50,9 @@ class Cuda:
         """Run a first kernel, and return why it does not run, in the driver's words: a GPU that is counted may still refuse."""
         try:
             with self.selected():
-                torch.cuda.caching_allocator_delete(torch.cuda.caching_allocator_alloc(_FIRST_BYTES))
+                torch.cuda.caching_allocator_delete(
+                    torch.cuda.caching_allocator_alloc(_FIRST_BYTES)
+                )
                 torch.cuda._sleep(1)
             self.wait()
         except RuntimeError as problem:
@@ -123,7 +127,10 @@ class Cuda:
             stats = torch.cuda.memory_stats_as_nested_dict(self.index)
             given, reserved = (stats[f"{name}_bytes"]["all"] for name in ("allocated", "reserved"))
             return given["current"], reserved["current"], given["peak"]
-        except (KeyError, RuntimeError):  # nothing was used yet; an allocator that asks the driver, after an error
+        except (
+            KeyError,
+            RuntimeError,
+        ):  # nothing was used yet; an allocator that asks the driver, after an error
             return None
 
     def reset_peak(self) -> None:
@@ -131,7 +138,12 @@ class Cuda:
 
     def numbers(self, count: int, dtype: torch.dtype) -> list[torch.Tensor]:
         """Make numbers of the host that this GPU writes to by itself; it takes long, and is seen by no meter of operators."""
-        with self.selected(), torch._C._DisableTorchDispatch(), torch.inference_mode(False), torch.no_grad():
+        with (
+            self.selected(),
+            torch._C._DisableTorchDispatch(),
+            torch.inference_mode(False),
+            torch.no_grad(),
+        ):
             return list(torch.empty(count, dtype=dtype, device="cpu", pin_memory=True).unbind())
 
     def send(self, value: torch.Tensor, number: torch.Tensor) -> None:

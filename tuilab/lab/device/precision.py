@@ -18,7 +18,9 @@ def precision(name: str) -> Iterator[None]:
     before = [one.fp32_precision for one in newer]
     try:
         older = matmul.allow_tf32, cudnn.allow_tf32
-    except RuntimeError:  # a scenario that has used the newer switches: torch reads the older ones no more
+    except (
+        RuntimeError
+    ):  # a scenario that has used the newer switches: torch reads the older ones no more
         older = None
     if older:
         matmul.allow_tf32 = cudnn.allow_tf32 = name == "tf32"

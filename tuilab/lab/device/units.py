@@ -10,17 +10,29 @@ import torch
 
 from tuilab.text.display import show
 
-_OLD_FLOAT8 = (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)  # with other bits, of one generation of AMD alone
+_OLD_FLOAT8 = (
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+)  # with other bits, of one generation of AMD alone
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, *_FLOAT8, *_OLD_FLOAT8)
 
-_NVIDIA = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)} | dict.fromkeys(_FLOAT8, (8, 9))
+_NVIDIA = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)} | dict.fromkeys(
+    _FLOAT8, (8, 9)
+)
 _NVIDIA_WITHOUT = r"GTX 16|\bMX[45]50|\bT(400|500|550|600|1000|1200)\b"  # of capability 7.5, as others that have Tensor Cores
-_AMD = {torch.float16: "gfx9(08|0a|4.|5.)", torch.bfloat16: "gfx9(08|0a|4.|5.)", torch.float32: "gfx94."}
+_AMD = {
+    torch.float16: "gfx9(08|0a|4.|5.)",
+    torch.bfloat16: "gfx9(08|0a|4.|5.)",
+    torch.float32: "gfx94.",
+}
 _AMD |= dict.fromkeys(_FLOAT8, "gfx95.") | dict.fromkeys(_OLD_FLOAT8, "gfx94.")
 _CPU = {
     torch.float16: (("avx512_fp16", "amx_fp16"), "AVX512-FP16 or AMX-FP16"),
-    torch.bfloat16: (("avx512_bf16", "amx_tile", "bf16"), "AVX512-BF16 or AMX"),  # the third is ARM's
+    torch.bfloat16: (
+        ("avx512_bf16", "amx_tile", "bf16"),
+        "AVX512-BF16 or AMX",
+    ),  # the third is ARM's
 }
 
 
@@ -31,8 +43,16 @@ def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
     gpu = torch.cuda.get_device_properties(device)
     if torch.version.hip is not None:
         name = show(gpu.gcnArchName, 200).partition(":")[0]
-        return "" if re.fullmatch(_AMD[dtype], name) else f"Matrix Cores for {_told(dtype)}, which {name} does not have"
-    if dtype in _NVIDIA and (gpu.major, gpu.minor) >= _NVIDIA[dtype] and not re.search(_NVIDIA_WITHOUT, gpu.name):
+        return (
+            ""
+            if re.fullmatch(_AMD[dtype], name)
+            else f"Matrix Cores for {_told(dtype)}, which {name} does not have"
+        )
+    if (
+        dtype in _NVIDIA
+        and (gpu.major, gpu.minor) >= _NVIDIA[dtype]
+        and not re.search(_NVIDIA_WITHOUT, gpu.name)
+    ):
         return ""
     return f"Tensor Cores for {_told(dtype)}, which {show(gpu.name, 200)} of capability {gpu.major}.{gpu.minor} does not have"
 
@@ -45,7 +65,9 @@ def _lacking_on_cpu(dtype: torch.dtype) -> str:
 def _has(instruction: str) -> bool:
     """Ask torch of an instruction of the CPU in the newer way and in the older one; each may be missing, or not know it."""
     newer: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(newer.get(instruction) or getattr(torch.cpu, f"_is_{instruction}_supported", bool)())
+    return bool(
+        newer.get(instruction) or getattr(torch.cpu, f"_is_{instruction}_supported", bool)()
+    )
 
 
 def _told(dtype: torch.dtype) -> str:

@@ -25,7 +25,9 @@ def describe(problem: BaseException, source: Path, source_dir: str = "") -> even
     message, name = text_of(first)[:_MESSAGE_LIMIT], name_of(first)[:200]
     hints = [hint_for(one, text_of(one)) for one in (first, *chain_of(problem))]
     hint = next(filter(None, hints), "")
-    return events.ScenarioFailed(type=name, message=message, traceback=text, hint=hint, source_dir=_recordable(source_dir))
+    return events.ScenarioFailed(
+        type=name, message=message, traceback=text, hint=hint, source_dir=_recordable(source_dir)
+    )
 
 
 def _recordable(path: str) -> str:
@@ -59,7 +61,11 @@ def first_of(problem: BaseException) -> BaseException:
 def chain_of(problem: BaseException) -> list[BaseException]:
     """Return an exception and those that it was raised from, or while they were handled: the last one first."""
     chain = [problem]
-    while (before := _before(chain[-1])) is not None and len(chain) < _MOST and not any(before is one for one in chain):
+    while (
+        (before := _before(chain[-1])) is not None
+        and len(chain) < _MOST
+        and not any(before is one for one in chain)
+    ):
         chain.append(before)
     return chain
 
@@ -101,7 +107,11 @@ def _told(problem: BaseException, source: str) -> TracebackException:
     while True:
         told.stack = StackSummary.from_list(_frames(problem, source))
         before, told_before = _before(problem), _before(told)
-        if told_before is not None and _field(problem, "__cause__") is not None and _is_raised_by_us(problem):
+        if (
+            told_before is not None
+            and _field(problem, "__cause__") is not None
+            and _is_raised_by_us(problem)
+        ):
             before, told_before = _before(before), _before(told_before)
             told.__cause__, told.__context__, told.__suppress_context__ = None, told_before, False
         if before is None or told_before is None:
@@ -112,12 +122,20 @@ def _told(problem: BaseException, source: str) -> TracebackException:
 def _before(problem: Any) -> Any:
     """Return what an exception was raised from, or while it was handled; of what is told of one, what is told of that."""
     cause = _field(problem, "__cause__")
-    return cause if cause is not None or _field(problem, "__suppress_context__") else _field(problem, "__context__")
+    return (
+        cause
+        if cause is not None or _field(problem, "__suppress_context__")
+        else _field(problem, "__context__")
+    )
 
 
 def _field(problem: Any, name: str) -> Any:
     """Return what an exception holds, which its class may have hidden behind code of its own."""
-    return BaseException.__dict__[name].__get__(problem) if issubclass(type(problem), BaseException) else getattr(problem, name)
+    return (
+        BaseException.__dict__[name].__get__(problem)
+        if issubclass(type(problem), BaseException)
+        else getattr(problem, name)
+    )
 
 
 def _frames(problem: BaseException, source: str) -> list[FrameSummary]:

@@ -19,7 +19,10 @@ _CUDA = (
     ("illegal memory access", f"a kernel used memory that is not its own: {_ASSERT}"),
     ("misaligned address", f"a kernel used memory that is not its own: {_ASSERT}"),
     ("unspecified launch failure", f"a kernel crashed: {_ASSERT}"),
-    ("no kernel image is available", "this build of torch has no kernels for this GPU: install a build that has them"),
+    (
+        "no kernel image is available",
+        "this build of torch has no kernels for this GPU: install a build that has them",
+    ),
     ("driver version is insufficient", _OLD),
     ("driver on your system is too old", _OLD),
     ("unsupported toolchain", _OLD),
@@ -27,8 +30,14 @@ _CUDA = (
         "forward compatibility was attempted",
         "the CUDA libraries and the NVIDIA driver have different versions: reboot, or update the driver",
     ),
-    ("Found no NVIDIA driver", "this machine has no NVIDIA driver: install it, or run with --device cpu"),
-    ("not compiled with CUDA", "this build of torch has no CUDA: install a build with CUDA, or run with --device cpu"),
+    (
+        "Found no NVIDIA driver",
+        "this machine has no NVIDIA driver: install it, or run with --device cpu",
+    ),
+    (
+        "not compiled with CUDA",
+        "this build of torch has no CUDA: install a build with CUDA, or run with --device cpu",
+    ),
     (
         "busy or unavailable",
         "another process uses this GPU exclusively (see `nvidia-smi`): wait, choose another GPU, or run with --device cpu",
@@ -39,9 +48,18 @@ _CUDA = (
     ),
     ("No CUDA GPUs are available", _NONE),
     ("no CUDA-capable device", _NONE),
-    ("system not yet initialized", "the GPUs are not linked yet: start nvidia-fabricmanager of the same version as the driver"),
-    ("re-initialize CUDA in forked", 'CUDA does not survive a fork: start loader workers with multiprocessing_context="spawn"'),
-    ("stream is capturing", "a CUDA graph is being captured, which does not allow this: do it before or after the capture"),
+    (
+        "system not yet initialized",
+        "the GPUs are not linked yet: start nvidia-fabricmanager of the same version as the driver",
+    ),
+    (
+        "re-initialize CUDA in forked",
+        'CUDA does not survive a fork: start loader workers with multiprocessing_context="spawn"',
+    ),
+    (
+        "stream is capturing",
+        "a CUDA graph is being captured, which does not allow this: do it before or after the capture",
+    ),
     ("uncorrectable ECC error", _BROKEN),
     ("CUDA unknown error", _BROKEN),
     ("CUDA error: unknown error", _BROKEN),
@@ -65,9 +83,18 @@ _ANY = (
         "/dev/shm",
         "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller batches, or a larger /dev/shm",
     ),
-    ("Too many open files", "the limit of open files is too low: raise it, for example ulimit -n 65536"),
-    ("can't allocate memory", "the machine has no memory left: use a smaller size, or stop other programs"),
-    ("Lab.claim() got an unexpected keyword argument 'ratio'", "for two arms of a race, use lab.claim_ratio(key, ratio, ...)"),
+    (
+        "Too many open files",
+        "the limit of open files is too low: raise it, for example ulimit -n 65536",
+    ),
+    (
+        "can't allocate memory",
+        "the machine has no memory left: use a smaller size, or stop other programs",
+    ),
+    (
+        "Lab.claim() got an unexpected keyword argument 'ratio'",
+        "for two arms of a race, use lab.claim_ratio(key, ratio, ...)",
+    ),
     (
         "got an unexpected keyword argument 'advises'",
         "to recommend a value of a variable, use lab.advise(name, values, ...)",
@@ -79,12 +106,18 @@ def hint_for(problem: BaseException, text: str) -> str:
     """Return what to do about an exception that says `text`, or nothing."""
     if issubclass(type(problem), RuntimeError | AssertionError):
         if is_gpu_full(problem, text):
-            return f"the GPU has no memory left: use a smaller size, or another GPU; {_others(text)}"
+            return (
+                f"the GPU has no memory left: use a smaller size, or another GPU; {_others(text)}"
+            )
         if found := _find(_CUDA, text):
             return found
     if issubclass(type(problem), ModuleNotFoundError):
         return "install the module into the environment that tuilab runs in"
-    if type(problem) is AttributeError and type(problem.name) is str and (known := _names_of(problem.obj)):
+    if (
+        type(problem) is AttributeError
+        and type(problem.name) is str
+        and (known := _names_of(problem.obj))
+    ):
         return _meant(problem.name[:_NAME], known)
     return _find(_ANY, text)
 
@@ -92,8 +125,16 @@ def hint_for(problem: BaseException, text: str) -> str:
 def _names_of(owner: object) -> list[str]:
     """Return the names that the lab or a module has, without asking it; of the user's own objects nothing is known."""
     lab = sys.modules.get("tuilab.lab.lab")
-    names = dir(lab.Lab) if lab and type(owner) is lab.Lab else vars(owner) if type(owner) is ModuleType else ()
-    return [one for one in names if type(one) is str and one.isidentifier() and not one.startswith("_")]
+    names = (
+        dir(lab.Lab)
+        if lab and type(owner) is lab.Lab
+        else vars(owner)
+        if type(owner) is ModuleType
+        else ()
+    )
+    return [
+        one for one in names if type(one) is str and one.isidentifier() and not one.startswith("_")
+    ]
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
@@ -106,7 +147,10 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 def is_of_cuda(problem: BaseException, text: str) -> bool:
     """Say whether CUDA or one of its libraries told of an error: it may have happened long before."""
-    return issubclass(type(problem), RuntimeError) and re.search(r"CUDA|cuBLAS|CUBLAS|cuDNN|CUDNN|NCCL", text) is not None
+    return (
+        issubclass(type(problem), RuntimeError)
+        and re.search(r"CUDA|cuBLAS|CUBLAS|cuDNN|CUDNN|NCCL", text) is not None
+    )
 
 
 def is_gpu_full(problem: BaseException, text: str) -> bool:
@@ -118,7 +162,9 @@ def _others(text: str) -> str:
     """Return who else has memory of the GPU, where torch names them; where it does not know itself, one of them may be it."""
     others = re.findall(r"Process (\d{1,10}) has ([\d.]{1,20} \w{1,5}) memory in use", text)
     if others and "this process has" in text:
-        return "other processes use part of it: " + ", ".join(f"process {pid} ({size})" for pid, size in others[:5])
+        return "other processes use part of it: " + ", ".join(
+            f"process {pid} ({size})" for pid, size in others[:5]
+        )
     return "nvidia-smi shows who else uses it"
 
 

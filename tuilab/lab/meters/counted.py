@@ -58,7 +58,9 @@ class _Flops:
     """Adds up what torch's counter knows of each operator, without the hooks of modules that it would set beside."""
 
     def __init__(self) -> None:
-        from torch.utils.flop_counter import flop_registry  # few lessons count, and every process would load it
+        from torch.utils.flop_counter import (
+            flop_registry,
+        )  # few lessons count, and every process would load it
 
         self._formulas = flop_registry
         self.total = 0
@@ -77,12 +79,20 @@ def _counted(meter: Meter, flops: _Flops, value: Any, nodes: list[Any]) -> Count
 
 def _gradients(meter: Meter, value: Any) -> Any:
     """Return the gradients of the sum of some tensors in the leaves of their graph; what they have in `.grad` stays."""
-    outputs = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    outputs = [
+        leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
     if not outputs:
-        raise ValueError(f"backward=True takes a function whose result requires a gradient, but f returned {told(value)}")
-    leaves = [node.variable for node in _nodes(outputs) if type(node).__name__ == "AccumulateGrad"] or outputs
+        raise ValueError(
+            f"backward=True takes a function whose result requires a gradient, but f returned {told(value)}"
+        )
+    leaves = [
+        node.variable for node in _nodes(outputs) if type(node).__name__ == "AccumulateGrad"
+    ] or outputs
     with meter.paused():
-        ones = [torch.ones((), dtype=out.dtype, device=out.device).expand_as(out) for out in outputs]  # as a sum has them
+        ones = [
+            torch.ones((), dtype=out.dtype, device=out.device).expand_as(out) for out in outputs
+        ]  # as a sum has them
     return torch.autograd.grad(outputs, leaves, ones, allow_unused=True)
 
 

@@ -62,14 +62,19 @@ class Memory(Meter):
     def __exit__(self, *problem: Any) -> None:
         super().__exit__(*problem)
         self._timeline = False
-        if problem[0] is None:  # else to ask a GPU that has failed would tell of that, and hide what failed first
+        if (
+            problem[0] is None
+        ):  # else to ask a GPU that has failed would tell of that, and hide what failed first
             self._ask(devices.in_use(self._device))
             self._event.values = self.values()
             self._lab.record(self._event)
 
     def values(self) -> dict[str, float]:
         """Return the counts so far."""
-        found = {name: getattr(self, name) for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", *_OF_CUDA)}
+        found = {
+            name: getattr(self, name)
+            for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", *_OF_CUDA)
+        }
         return {name: float(value) for name, value in found.items() if value is not None}
 
     def reset_peak(self) -> None:
@@ -81,7 +86,10 @@ class Memory(Meter):
         held = device.held()
         if held and held.allocated_peak:
             self.cuda_before_bytes, self.cuda_peak_bytes = self._before, held.allocated_peak
-            self.cuda_reserved_bytes, self.cuda_requested_bytes = held.reserved_peak, held.requested_peak or None
+            self.cuda_reserved_bytes, self.cuda_requested_bytes = (
+                held.reserved_peak,
+                held.requested_peak or None,
+            )
 
     def _log_change(self) -> None:
         if self._timeline:

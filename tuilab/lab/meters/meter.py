@@ -18,7 +18,9 @@ from torch.utils._pytree import tree_leaves
 
 _GRAIN = 512
 
-Seen = Callable[[Any, Any, Any, Any], object]  # an operator, its arguments, those with names, and its result
+Seen = Callable[
+    [Any, Any, Any, Any], object
+]  # an operator, its arguments, those with names, and its result
 
 
 class Meter:
@@ -31,11 +33,15 @@ class Meter:
     calls           of operators of the dispatcher, by name
     """
 
-    def __init__(self, seen: Seen | None = None, changed: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self, seen: Seen | None = None, changed: Callable[[], object] | None = None
+    ) -> None:
         self._known: set[int] = set()
         self._weights: set[int] = set()
         self._saved: set[int] = set()
-        self._mode = _MeterBesideDynamo(self) if "torch._dynamo" in sys.modules else _DispatchMeter(self)
+        self._mode = (
+            _MeterBesideDynamo(self) if "torch._dynamo" in sys.modules else _DispatchMeter(self)
+        )
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
         self._seen = seen
         self._changed = changed
@@ -105,7 +111,9 @@ class Meter:
         for _, storage in _storages(tensor):
             self._meet(storage, is_born=False)
             key = storage._cdata
-            if not (isinstance(tensor, torch.nn.Parameter) or key in self._weights or key in self._saved):
+            if not (
+                isinstance(tensor, torch.nn.Parameter) or key in self._weights or key in self._saved
+            ):
                 self._saved.add(key)
                 self.saved_bytes += storage.nbytes()
         # An alias, because the tensor itself would keep its own graph alive until the garbage collector finds the cycle.
@@ -129,11 +137,15 @@ class _DispatchMeter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not self.is_counting:
             return func(*args, **(kwargs or {}))
-        if torch.is_inference_mode_enabled():  # where operators that are made of others arrive whole
+        if (
+            torch.is_inference_mode_enabled()
+        ):  # where operators that are made of others arrive whole
             with self:
                 if (result := func.decompose(*args, **(kwargs or {}))) is not NotImplemented:
                     return result
-        if func is not torch.ops.aten.lift_fresh.default:  # its argument is the tensor that torch.tensor just made
+        if (
+            func is not torch.ops.aten.lift_fresh.default
+        ):  # its argument is the tensor that torch.tensor just made
             self._meter.greet((args, kwargs))
         result = func(*args, **(kwargs or {}))
         self._meter.count(func, args, kwargs or {}, result)
@@ -154,5 +166,9 @@ class _MeterBesideDynamo(_DispatchMeter):
 def _storages(values: Any) -> Iterator[tuple[torch.Tensor, torch.UntypedStorage]]:
     """Yield the tensors in nested values that have a storage with memory behind it."""
     for leaf in tree_leaves(values):
-        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.device.type != "meta":
+        if (
+            isinstance(leaf, torch.Tensor)
+            and leaf.layout is torch.strided
+            and leaf.device.type != "meta"
+        ):
             yield leaf, leaf.untyped_storage()

@@ -51,10 +51,16 @@ def _take_different(outputs: dict[str, Any], first: str, same: Same) -> set[str]
         outputs.clear()
     if first not in outputs:
         return set()
-    return {name for name in outputs.keys() - {first} if not _is_same(outputs[first], outputs.pop(name), same)}
+    return {
+        name
+        for name in outputs.keys() - {first}
+        if not _is_same(outputs[first], outputs.pop(name), same)
+    }
 
 
 def _is_same(a: Any, b: Any, same: Same) -> bool:
     if callable(same):
         return bool(same(a, b))
-    return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=same or 0, atol=same or 0)
+    return torch.allclose(
+        torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=same or 0, atol=same or 0
+    )

@@ -35,7 +35,9 @@ from tuilab.record.order import BEFORE, order
 _AHEAD_NS = 2_000_000  # of calls that are told together: so few that no queue is full
 _SEVERAL = 10  # calls: they may differ, as where gradients are accumulated
 _ONE_BY_ONE_NS = 100_000_000  # of calls that are told one by one
-_LONGEST_BUSY_NS = 1_000_000_000  # a driver may end a kernel that takes longer where the GPU has a display, too
+_LONGEST_BUSY_NS = (
+    1_000_000_000  # a driver may end a kernel that takes longer where the GPU has a display, too
+)
 
 
 _ABOUT_AS_FAST = 1.4  # times the fastest arm: more than the luck of a process
@@ -94,18 +96,26 @@ class Race:
 
     def _times_of(self, argument: str, arm: str) -> list[float]:
         if self._lacks:
-            raise ValueError(f"{argument} has no times: the race was skipped, because this machine lacks {self._lacks}")
+            raise ValueError(
+                f"{argument} has no times: the race was skipped, because this machine lacks {self._lacks}"
+            )
         if words(argument, arm) not in self.step_s:
-            raise ValueError(f"{argument} takes one of {', '.join(map(repr, self.step_s))}, not {told(arm)}")
+            raise ValueError(
+                f"{argument} takes one of {', '.join(map(repr, self.step_s))}, not {told(arm)}"
+            )
         return self.step_s[arm]
 
 
-def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int, factories: Any) -> None:
+def check_race(
+    arms: Mapping[str, Any], same: Any, device: Any, threads: int, factories: Any
+) -> None:
     """Raise TypeError or ValueError for what no race can be made of, before any arm is called."""
     flag("factories", factories)
     for name, arm in arms.items():
         if not name or "/" in name:
-            raise ValueError(f"an arm takes a name without /, which separates the two arms of a ratio, not {told(name)}")
+            raise ValueError(
+                f"an arm takes a name without /, which separates the two arms of a ratio, not {told(name)}"
+            )
         if not callable(arm):
             raise TypeError(f"{name} takes a function or an arm, not {told(arm)}")
     if len(arms) < 2:
@@ -115,7 +125,11 @@ def check_race(arms: Mapping[str, Any], same: Any, device: Any, threads: int, fa
     if same is not None and not callable(same):
         number_in("same", same, 0)
     loops = dict.fromkeys(arms, MOST)
-    checked(events.RaceStarted(arms=list(arms), threads=threads, device="process", loops=loops, base=max(arms, key=len)))
+    checked(
+        events.RaceStarted(
+            arms=list(arms), threads=threads, device="process", loops=loops, base=max(arms, key=len)
+        )
+    )
 
 
 def run_race(
@@ -157,10 +171,14 @@ def _run(
     slots = [prepared[name] for name in arms]
     before = _gpu_ns(slots, device)
     loops = {slot.arm: slot.loops for slot in slots}
-    started = events.RaceStarted(arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm)
+    started = events.RaceStarted(
+        arms=list(arms), threads=threads, device=device.type, loops=loops, base=base.arm
+    )
     started.delay, started.seed, started.has_instances = known_delay(base.loops), seed, factories
     started.uuid, started.device_index = device.uuid, device.index
-    started.luck = calibration_file.load(device.uuid).process_sd if device.uuid and lab.repeats == 1 else None
+    started.luck = (
+        calibration_file.load(device.uuid).process_sd if device.uuid and lab.repeats == 1 else None
+    )
     lab.record(started)
     controls = _controls(base, arms[base.arm] if factories else None)
     refuse_left(base.arm)
@@ -168,7 +186,9 @@ def _run(
     refuse_left("")
     finished = events.RaceFinished(arms=list(arms), is_same=is_same, difference=difference)
     finished.record_ns, finished.is_settled = found.record_ns, found.is_settled
-    after = _gpu_ns(slots, device)  # again, as its clocks may be lower by now, or somebody else may use it
+    after = _gpu_ns(
+        slots, device
+    )  # again, as its clocks may be lower by now, or somebody else may use it
     finished.gpu_ns = {arm: max(before[arm], after[arm]) for arm in before if arm in after}
     lab.record(finished)
     return Race(found.step_s)
@@ -180,7 +200,9 @@ def _gpu_ns(slots: Sequence[Slot], device: Device) -> dict[str, int]:
     return {arm: worked_ns for arm, worked_ns in found.items() if worked_ns is not None}
 
 
-def _make_all(factories: Mapping[str, Callable[[], Any]], seed: int, refuse_left: Callable[[str], object]) -> dict[str, Call]:
+def _make_all(
+    factories: Mapping[str, Callable[[], Any]], seed: int, refuse_left: Callable[[str], object]
+) -> dict[str, Call]:
     """Make the arms in an order of their own: who allocates first would else be the same one in every process."""
     names, made = list(factories), {}
     for i in order(seed, BEFORE, len(names)):
@@ -192,12 +214,18 @@ def _make_all(factories: Mapping[str, Callable[[], Any]], seed: int, refuse_left
 def _make(name: str, factory: Callable[[], Any]) -> Call:
     made = factory()
     if not callable(made):
-        raise TypeError(f"with factories=True {name} has to return the function to time, but it returned {told(made)}")
+        raise TypeError(
+            f"with factories=True {name} has to return the function to time, but it returned {told(made)}"
+        )
     return made  # type: ignore[no-any-return]
 
 
 def _prepare(
-    arms: Mapping[str, Call], names: list[str], threads: int, device: Device, refuse_left: Callable[[str], object]
+    arms: Mapping[str, Call],
+    names: list[str],
+    threads: int,
+    device: Device,
+    refuse_left: Callable[[str], object],
 ) -> tuple[dict[str, Slot], Slot]:
     """Find how many calls of each arm fill a block; return the arms, and the one of them that the controls use."""
     paces = {}
@@ -207,7 +235,10 @@ def _prepare(
         refuse_left(name)
         _refuse_work_elsewhere(name, arm, paces[name], device)
     device.make_ready()  # at the speed that the arms have brought it to
-    slots = {name: Slot(name, arms[name], pace.loops, pace.calm_share, step_s=pace.step_s) for name, pace in paces.items()}
+    slots = {
+        name: Slot(name, arms[name], pace.loops, pace.calm_share, step_s=pace.step_s)
+        for name, pace in paces.items()
+    }
     return slots, slots[base_of({name: paces[name] for name in names})]
 
 
@@ -257,4 +288,7 @@ def _controls(base: Slot, factory: Callable[[], Any] | None) -> list[Slot]:
     calls = [_make(base.arm, factory) if factory else base.call for _ in controls]
     for call in calls:
         call()  # what the first call costs is no part of a round
-    return [replace(base, call=call, control=control) for call, control in zip(calls, controls, strict=True)]
+    return [
+        replace(base, call=call, control=control)
+        for call, control in zip(calls, controls, strict=True)
+    ]

@@ -39,10 +39,15 @@ class Races:
 
         A race for which the box lacks something is none: its arms are not called.
         """
-        seconds, threads = number_in("seconds", seconds, 1e-3, _LONGEST_S), whole("threads", threads, 1, MOST_CORES)
+        seconds, threads = (
+            number_in("seconds", seconds, 1e-3, _LONGEST_S),
+            whole("threads", threads, 1, MOST_CORES),
+        )
         check_race(arms, same, device, threads, factories)
         if again := self.raced & set(arms):
-            raise ValueError(f"the arms {', '.join(sorted(again))} were already raced; give them other names")
+            raise ValueError(
+                f"the arms {', '.join(sorted(again))} were already raced; give them other names"
+            )
         processes = _processes_of(arms, factories)
         self.raced |= set(arms)
         if lacks:
@@ -51,7 +56,15 @@ class Races:
             return run_process_race(self._lab, processes)
         self._holdings.watch(device)
         with self._holdings.kept_quiet():
-            return run_race(self._lab, arms, same, seconds / 4 if is_quick else seconds, threads, device, factories)
+            return run_race(
+                self._lab,
+                arms,
+                same,
+                seconds / 4 if is_quick else seconds,
+                threads,
+                device,
+                factories,
+            )
 
 
 def _processes_of(arms: Mapping[str, Callable[[], Any]], factories: bool) -> dict[str, Arm]:
@@ -75,7 +88,11 @@ def run_process_race(lab: RaceRecorder, arms: Arms) -> Race:
     """
     first, *_ = names = list(arms)
     loops = dict.fromkeys(names, 1)
-    lab.record(events.RaceStarted(arms=names, threads=0, device="process", loops=loops, base=first, has_instances=True))
+    lab.record(
+        events.RaceStarted(
+            arms=names, threads=0, device="process", loops=loops, base=first, has_instances=True
+        )
+    )
     turns: list[tuple[str, events.Control]] = [(name, "") for name in names]
     if lab.repeat % 2:
         turns = [*turns[::-1], (first, "same")]
@@ -97,9 +114,19 @@ def _time(sensors: Sensors, name: str, arm: Callable[[], float], slot: int) -> e
     step_s = number(f"as the seconds of a step, the arm {name}", arm())
     elapsed_ns, seen = time.perf_counter_ns() - began, sensors.read().since(before)
     if not 1e-9 <= step_s < _LONGEST_STEP_S:
-        raise ValueError(f"the arm {name} returned {step_s:g} seconds for a step; return the time of one step, from 1e-9 on")
-    block = events.BlockTimed(arm=name, round=0, slot=slot, loops=1, wall_ns=round(step_s * 1e9), cpu_ns=0)
+        raise ValueError(
+            f"the arm {name} returned {step_s:g} seconds for a step; return the time of one step, from 1e-9 on"
+        )
+    block = events.BlockTimed(
+        arm=name, round=0, slot=slot, loops=1, wall_ns=round(step_s * 1e9), cpu_ns=0
+    )
     # its switches, waits and core are its own affair: ours tell of a process that waits
-    block.pressure_us, block.steal_ticks, block.throttled = seen.pressure_us, seen.steal_ticks, seen.throttled
-    block.is_disturbed = bool(seen.throttled) or is_robbed(seen.steal_ticks, elapsed_ns, os.cpu_count() or 1)
+    block.pressure_us, block.steal_ticks, block.throttled = (
+        seen.pressure_us,
+        seen.steal_ticks,
+        seen.throttled,
+    )
+    block.is_disturbed = bool(seen.throttled) or is_robbed(
+        seen.steal_ticks, elapsed_ns, os.cpu_count() or 1
+    )
     return block

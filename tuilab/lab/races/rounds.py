@@ -23,8 +23,14 @@ _MOST_ROUNDS = 200
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
 _WARM_SHARE = 0.3  # of the time
 _DRIFT = 0.03
-_LAST = {"cpu": 3, "cuda": 2}  # blocks of an arm that are held against as many before: of a GPU they are longer, and fewer
-_LEAST_WARM = {"cpu": 0, "cuda": 8}  # rounds that the times are given to settle in, a second or two: a GPU's clocks ramp
+_LAST = {
+    "cpu": 3,
+    "cuda": 2,
+}  # blocks of an arm that are held against as many before: of a GPU they are longer, and fewer
+_LEAST_WARM = {
+    "cpu": 0,
+    "cuda": 8,
+}  # rounds that the times are given to settle in, a second or two: a GPU's clocks ramp
 _ON_CORE_SHARE = 0.9  # CPU time of wall time, of an arm that does not wait
 
 
@@ -79,13 +85,23 @@ class Timings(NamedTuple):
 
     step_s: dict[str, list[float]]  # of each arm, by round
     record_ns: int  # what writing a record cost
-    is_settled: bool | None  # the times had stopped drifting before the first round that counts; None: too few to tell
+    is_settled: (
+        bool | None
+    )  # the times had stopped drifting before the first round that counts; None: too few to tell
 
 
 class Rounds:
     """Times the slots of a race, round after round."""
 
-    def __init__(self, lab: RaceRecorder, slots: list[Slot], seed: int, seconds: float, threads: int, device: Device) -> None:
+    def __init__(
+        self,
+        lab: RaceRecorder,
+        slots: list[Slot],
+        seed: int,
+        seconds: float,
+        threads: int,
+        device: Device,
+    ) -> None:
         self._lab = lab
         self._slots = slots
         self._seed = seed
@@ -107,10 +123,15 @@ class Rounds:
         is_warmup, is_settled, turn = True, None, 0
         while True:
             elapsed = time.monotonic() - began
-            if turn % CYCLE == 0:  # only whole cycles, else what the slots differ in would not cancel
+            if (
+                turn % CYCLE == 0
+            ):  # only whole cycles, else what the slots differ in would not cancel
                 if is_warmup:
                     is_settled = has_settled(self._warm, _LAST[self._device.type])
-                    is_late = elapsed > _WARM_SHARE * self._seconds and turn >= _LEAST_WARM[self._device.type]
+                    is_late = (
+                        elapsed > _WARM_SHARE * self._seconds
+                        and turn >= _LEAST_WARM[self._device.type]
+                    )
                     is_warmup = not (is_settled or is_late)
                 if self._is_enough(elapsed):
                     return Timings(self._times, int(median(self._record_ns)), is_settled)
@@ -154,11 +175,23 @@ class Rounds:
 
     def _time(self, slot: Slot, turn: int, place: int) -> events.BlockTimed:
         before, written = self._sensors.read(), self._lab.records_written
-        timed = time_block(slot.call, slot.loops, self._device, self._clock(slot) if slot.control == "delayed" else None)
+        timed = time_block(
+            slot.call,
+            slot.loops,
+            self._device,
+            self._clock(slot) if slot.control == "delayed" else None,
+        )
         seen = self._sensors.read().since(before)
         if is_starved(seen, timed.wall_ns):
             seen = seen._replace(others_share=self._other_work.share())
-        block = events.BlockTimed(arm=slot.arm, round=turn, slot=place, loops=slot.loops, **timed._asdict(), **seen._asdict())
+        block = events.BlockTimed(
+            arm=slot.arm,
+            round=turn,
+            slot=place,
+            loops=slot.loops,
+            **timed._asdict(),
+            **seen._asdict(),
+        )
         block.control = slot.control
         block.records = self._lab.records_written - written
         block.is_disturbed = is_disturbed(seen, timed, slot.calm_share, self._threads)
@@ -177,11 +210,16 @@ class Rounds:
 
         Whoever waits for a GPU is on its core as well, and does nothing there.
         """
-        return self._device.type == "cpu" and self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
+        return (
+            self._device.type == "cpu" and self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
+        )
 
 
 def has_settled(warm: dict[str, list[float]], last: int) -> bool | None:
     """Say whether no arm's last blocks drifted from as many before; None where there are fewer."""
     if any(len(times) < 2 * last for times in warm.values()):
         return None
-    return all(abs(median(times[-last:]) / median(times[-2 * last : -last]) - 1) < _DRIFT for times in warm.values())
+    return all(
+        abs(median(times[-last:]) / median(times[-2 * last : -last]) - 1) < _DRIFT
+        for times in warm.values()
+    )

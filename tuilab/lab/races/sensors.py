@@ -25,10 +25,14 @@ class Seen(NamedTuple):
     switches: int  # involuntary context switches of this process
     pressure_us: int | None
     steal_ticks: int | None  # of all cores
-    core_steal_ticks: int | None  # of the core that this thread was on both times; None if it was moved
+    core_steal_ticks: (
+        int | None
+    )  # of the core that this thread was on both times; None if it was moved
     throttled: int | None
     run_delay_ns: int | None  # in which this thread wanted a core and had none
-    others_share: float | None = None  # of the usable cores, used by other processes; asked only if the thread had to wait
+    others_share: float | None = (
+        None  # of the usable cores, used by other processes; asked only if the thread had to wait
+    )
 
 
 class Reading(NamedTuple):
@@ -48,7 +52,9 @@ class Reading(NamedTuple):
             self.switches - before.switches,
             _gained(before.pressure_us, self.pressure_us),
             _gained(before.steal_ticks, self.steal_ticks),
-            _gained(before.core_steal_ticks, self.core_steal_ticks) if self.core == before.core else None,
+            _gained(before.core_steal_ticks, self.core_steal_ticks)
+            if self.core == before.core
+            else None,
             _gained(before.throttled, self.throttled),
             _gained(before.run_delay_ns, self.run_delay_ns),
         )

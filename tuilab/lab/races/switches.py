@@ -33,17 +33,27 @@ _SWITCHES: dict[str, Callable[[], object]] = {
     "anomaly detection": torch.is_anomaly_enabled,
     "torch.use_deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
     "the precision of float32 products": lambda: _precision(_backends.cuda.matmul.fp32_precision),
-    "the precision of float32 convolutions": lambda: _precision(_backends.cudnn.conv.fp32_precision),
-    "the precision of float32 products on the CPU": lambda: _precision(_backends.mkldnn.matmul.fp32_precision),
-    "sums of float16 products in float16": lambda: _backends.cuda.matmul.allow_fp16_reduced_precision_reduction,
-    "sums of bfloat16 products in bfloat16": lambda: _backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
+    "the precision of float32 convolutions": lambda: _precision(
+        _backends.cudnn.conv.fp32_precision
+    ),
+    "the precision of float32 products on the CPU": lambda: _precision(
+        _backends.mkldnn.matmul.fp32_precision
+    ),
+    "sums of float16 products in float16": lambda: (
+        _backends.cuda.matmul.allow_fp16_reduced_precision_reduction
+    ),
+    "sums of bfloat16 products in bfloat16": lambda: (
+        _backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+    ),
     "cudnn.benchmark": lambda: _backends.cudnn.benchmark,
     "cudnn.deterministic": lambda: _backends.cudnn.deterministic,
     "cudnn.enabled": lambda: _backends.cudnn.enabled,
     "flash attention": _backends.cuda.flash_sdp_enabled,
     "memory-efficient attention": _backends.cuda.mem_efficient_sdp_enabled,
     "plain attention": _backends.cuda.math_sdp_enabled,
-    "torch.set_flush_denormal": lambda: not torch.tensor(_LITTLE, dtype=torch.float32, device="cpu").mul(1).item(),
+    "torch.set_flush_denormal": lambda: (
+        not torch.tensor(_LITTLE, dtype=torch.float32, device="cpu").mul(1).item()
+    ),
     "torch.set_num_threads": torch.get_num_threads,
 }
 

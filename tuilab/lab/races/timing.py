@@ -29,8 +29,12 @@ class Timed(NamedTuple):
     wall_ns: int  # until the device had done all of it
     cpu_ns: int  # of all threads of this process
     thread_ns: int  # of the thread that made the calls
-    waits: int | None  # times that this thread gave its core away by itself; None where the kernel does not count them
-    stream_ns: int | None = None  # between its first and its last mark in the current stream of the device
+    waits: (
+        int | None
+    )  # times that this thread gave its core away by itself; None where the kernel does not count them
+    stream_ns: int | None = (
+        None  # between its first and its last mark in the current stream of the device
+    )
     submitted_ns: int | None = None  # until the last call had returned
 
     def share(self, threads: int) -> float:
@@ -52,10 +56,19 @@ def calibrate(call: Call, device: Device, threads: int = 1) -> Pace:
     loops, long, tried = _fill(call, device, goal_ns / 2)
     loops, before = math.ceil(loops * goal_ns / long[-1].wall_ns), loops
     blocks = long if loops == before else []
-    while len(blocks) < _CALM_BLOCKS and sum(block.wall_ns for block in blocks) < _CALM_SHARE * goal_ns:
+    while (
+        len(blocks) < _CALM_BLOCKS
+        and sum(block.wall_ns for block in blocks) < _CALM_SHARE * goal_ns
+    ):
         blocks.append(time_block(call, loops, device))
-    rest = [block for block in tried if block.wall_ns > goal_ns / 10]  # of shorter ones the clocks themselves are a part
-    return Pace(loops, min(block.wall_ns for block in blocks) / loops / 1e9, _calm_share(blocks + rest, threads))
+    rest = [
+        block for block in tried if block.wall_ns > goal_ns / 10
+    ]  # of shorter ones the clocks themselves are a part
+    return Pace(
+        loops,
+        min(block.wall_ns for block in blocks) / loops / 1e9,
+        _calm_share(blocks + rest, threads),
+    )
 
 
 def _fill(call: Call, device: Device, least_ns: float) -> tuple[int, list[Timed], list[Timed]]:
@@ -86,7 +99,9 @@ def cores_of_others() -> float:
     """Return how many cores the other threads of this process use."""
     wall_ns, cpu_ns = time.perf_counter_ns(), time.process_time_ns() - time.thread_time_ns()
     time.sleep(_NAP_S)
-    return (time.process_time_ns() - time.thread_time_ns() - cpu_ns) / (time.perf_counter_ns() - wall_ns)
+    return (time.process_time_ns() - time.thread_time_ns() - cpu_ns) / (
+        time.perf_counter_ns() - wall_ns
+    )
 
 
 def wait_for_pools(cores: Callable[[], float] = cores_of_others) -> None:
@@ -126,7 +141,9 @@ def time_block(call: Call, loops: int, device: Device, delay: Clock | None = Non
     cpu_ns = time.process_time_ns() - cpu_ns
     waited = None if waits is None else (count_waits() or 0) - waits
     stream_ns = device.stream_ns()
-    return Timed(wall_ns, cpu_ns, thread_ns, waited, stream_ns, None if stream_ns is None else submitted_ns)
+    return Timed(
+        wall_ns, cpu_ns, thread_ns, waited, stream_ns, None if stream_ns is None else submitted_ns
+    )
 
 
 def count_waits() -> int | None:

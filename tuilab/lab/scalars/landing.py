@@ -114,4 +114,6 @@ class Landing:
             if type(value) in (torch.Tensor, torch.nn.Parameter):
                 raise
             kind = type(value).__name__
-            raise TypeError(f"{name} takes a plain tensor, not a {kind}; pass full_tensor() of a DTensor") from problem
+            raise TypeError(
+                f"{name} takes a plain tensor, not a {kind}; pass full_tensor() of a DTensor"
+            ) from problem

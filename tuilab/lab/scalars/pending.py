@@ -42,10 +42,18 @@ class Lost(NamedTuple):
 class Pending:
     """Records in the order in which they were logged; safe for threads and signal handlers."""
 
-    def __init__(self, run_dir: Path, writer: str, write: Callable[[Logged], object], now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        writer: str,
+        write: Callable[[Logged], object],
+        now_ns: Callable[[], int],
+    ) -> None:
         self.held: deque[_Held] = deque()
         self._names: set[str] = set()  # that are held, or were since nothing was
-        self._askers: set[int] = set()  # threads that ask the GPUs: another one may record a graph, which a question spoils
+        self._askers: set[int] = (
+            set()
+        )  # threads that ask the GPUs: another one may record a graph, which a question spoils
         self._landings: dict[int | None, Landing] = {}
         self._place = run_dir, writer
         self._unwritten: Unwritten | None = None
@@ -69,9 +77,14 @@ class Pending:
             at = self._now_ns()  # before slots are made, which takes long
             for index, tensors in by_gpu.items():
                 if gpu(index).is_capturing():
-                    raise ValueError(f"{min(tensors)} cannot be logged while its GPU records a graph; log it after a replay")
+                    raise ValueError(
+                        f"{min(tensors)} cannot be logged while its GPU records a graph; log it after a replay"
+                    )
             is_sure = by_gpu.keys() == self._landings.keys()  # that none of them records a graph
-            flights = [(landing := self._landing(index), landing.send(tensors)) for index, tensors in by_gpu.items()]
+            flights = [
+                (landing := self._landing(index), landing.send(tensors))
+                for index, tensors in by_gpu.items()
+            ]
             if flights:
                 self._askers.add(threading.get_ident())
             slots = {name: slot for _, flight in flights for name, slot in flight.slots.items()}
@@ -88,7 +101,11 @@ class Pending:
         """
         written = 0
         with self._lock:
-            if self._is_writing or threading.get_ident() not in self._askers or (not is_sure and self._capturing()):
+            if (
+                self._is_writing
+                or threading.get_ident() not in self._askers
+                or (not is_sure and self._capturing())
+            ):
                 return 0
             self._is_writing = True
             try:
@@ -143,7 +160,9 @@ class Pending:
                 landing.trouble = f"a GPU recorded a graph {patience_s:g} s later"
             for landing, flight in self.held[0].flights if self.held else ():
                 if not landing.has_landed(flight):
-                    landing.trouble = landing.trouble or f"a GPU had not computed them {patience_s:g} s later"
+                    landing.trouble = (
+                        landing.trouble or f"a GPU had not computed them {patience_s:g} s later"
+                    )
 
     def _write_rest(self) -> str:
         """Write what there is of the first record, if a GPU tells nothing more of it, and return why."""
@@ -210,4 +229,6 @@ def _has_landed(held: _Held) -> bool:
 
 def _refuse(name: str, value: torch.Tensor) -> None:
     if value.numel() != 1 or value.is_complex():
-        raise TypeError(f"{name} takes a number, not a tensor of {tuple(value.shape)} {value.dtype} on {value.device}")
+        raise TypeError(
+            f"{name} takes a number, not a tensor of {tuple(value.shape)} {value.dtype} on {value.device}"
+        )

@@ -28,20 +28,26 @@ Scalar = float | int | torch.Tensor
 
 
 _AGAIN_S = 0.005
-_signals = import_module("_signal")  # what `signal` asks, before it looks for a member of an enum: for a function in vain
+_signals = import_module(
+    "_signal"
+)  # what `signal` asks, before it looks for a member of an enum: for a function in vain
 
 
 @functools.lru_cache(maxsize=256)
 def _check_room(arm: str, *names: str) -> None:
     """Raise ValueError where a record of such names may be too long, whatever the values turn out to be."""
     longest = dict.fromkeys(names, -sys.float_info.min)
-    encode_exactly(Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm, at=MOST, x=-sys.float_info.min))
+    encode_exactly(
+        Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm, at=MOST, x=-sys.float_info.min)
+    )
 
 
 class ScalarLog:
     """What `lab.log` writes; `arm` is whose process this is, if it is one's."""
 
-    def __init__(self, journal: Writer, run_dir: Path, writer: str, arm: str, holdings: Holdings) -> None:
+    def __init__(
+        self, journal: Writer, run_dir: Path, writer: str, arm: str, holdings: Holdings
+    ) -> None:
         self._journal = journal
         self._arm = arm
         self._holdings = holdings
@@ -122,7 +128,10 @@ def before_sigterm(act: Callable[[], bool]) -> None:
     A scenario that handles the signal itself, from before or from now on, does. One that keeps its main thread in a call of C
     is ended by the SIGKILL that follows.
     """
-    if _signals.getsignal(signal.SIGTERM) != signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+    if (
+        _signals.getsignal(signal.SIGTERM) != signal.SIG_DFL
+        or threading.current_thread() is not threading.main_thread()
+    ):
         return
     owner = os.getpid()
 
@@ -132,7 +141,9 @@ def before_sigterm(act: Callable[[], bool]) -> None:
 
     def end(number: int, frame: object) -> None:
         if os.getpid() == owner and not act():
-            _thread.start_new_thread(send_again, ())  # a thread of `threading` waits for locks that this may have interrupted
+            _thread.start_new_thread(
+                send_again, ()
+            )  # a thread of `threading` waits for locks that this may have interrupted
             return
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)

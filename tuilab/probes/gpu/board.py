@@ -60,9 +60,13 @@ BOARD: dict[str, Callable[[Any, Any], Any]] = {
     "most_generation": lambda nvml, handle: nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle),
     "most_width": lambda nvml, handle: nvml.nvmlDeviceGetMaxPcieLinkWidth(handle),
     "most_sm_mhz": lambda nvml, handle: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM),
-    "most_memory_mhz": lambda nvml, handle: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM),
+    "most_memory_mhz": lambda nvml, handle: nvml.nvmlDeviceGetMaxClockInfo(
+        handle, nvml.NVML_CLOCK_MEM
+    ),
     "power_limit_w": lambda nvml, handle: _power_w(nvml.nvmlDeviceGetPowerManagementLimit(handle)),
-    "usual_power_limit_w": lambda nvml, handle: _power_w(nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle)),
+    "usual_power_limit_w": lambda nvml, handle: _power_w(
+        nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle)
+    ),
     "is_persistent": lambda nvml, handle: bool(nvml.nvmlDeviceGetPersistenceMode(handle)),
     "has_ecc": lambda nvml, handle: bool(nvml.nvmlDeviceGetEccMode(handle)[0]),
     "rows": _rows,

@@ -20,7 +20,9 @@ _PATIENCE_S = 10.0  # NVML wakes each GPU where no driver keeps them awake
 def free_bytes(patience_s: float = _PATIENCE_S) -> dict[str, int]:
     """Return by NVML's UUID what is free on each GPU and slice; NotKnown where NVML does not say."""
     command = [sys.executable, "-P", "-m", __name__]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     try:
         said, _ = child.communicate(timeout=patience_s)
     except subprocess.TimeoutExpired as problem:

@@ -15,8 +15,14 @@ def listed(gpus: Gpus, environ: Mapping[str, str]) -> dict[str, Any]:
     try:
         visible = cuda_numbers(gpus.found, environ)
     except NotKnown as problem:
-        return {"listed": [_row(gpus, gpu, gpu.label) for gpu in list(gpus.whole)], "no_numbers": str(problem)}
-    return {"listed": [_row(gpus, gpu, f"cuda:{number}") for number, gpu in enumerate(visible)], "no_numbers": ""}
+        return {
+            "listed": [_row(gpus, gpu, gpu.label) for gpu in list(gpus.whole)],
+            "no_numbers": str(problem),
+        }
+    return {
+        "listed": [_row(gpus, gpu, f"cuda:{number}") for number, gpu in enumerate(visible)],
+        "no_numbers": "",
+    }
 
 
 def _row(gpus: Gpus, gpu: Gpu, label: str) -> dict[str, Any]:
@@ -29,9 +35,13 @@ def _row(gpus: Gpus, gpu: Gpu, label: str) -> dict[str, Any]:
     }
     try:
         used = gpus.read(gpu, [_USED]).values.get(_USED)
-        row["bytes_free"] = None if used is None or gpu.bytes_total is None else gpu.bytes_total - int(used)
+        row["bytes_free"] = (
+            None if used is None or gpu.bytes_total is None else gpu.bytes_total - int(used)
+        )
         row["tenants"] = [one._asdict() for one in gpus.tenants(gpu)]
-        row["why"] = "" if row["tenants"] else gpus.no_pids  # in a container the driver may leave out those that it cannot name
+        row["why"] = (
+            "" if row["tenants"] else gpus.no_pids
+        )  # in a container the driver may leave out those that it cannot name
     except (GpuLost, NotKnown) as problem:
         row["why"] = str(problem)
     return row
@@ -48,19 +58,29 @@ def cuda_numbers(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
     words = [word.strip() for word in visible.split(",")]
     by_number = _whole_in_order(gpus, environ) if any(word.isdecimal() for word in words) else []
     named = (_named(word, gpus, by_number) for word in words)
-    found = [gpu for gpu in takewhile(lambda gpu: gpu is not None, named) if gpu]  # what comes after a mistake is hidden
-    return found if len(set(found)) == len(found) else []  # CUDA takes a list with a repetition for none at all
+    found = [
+        gpu for gpu in takewhile(lambda gpu: gpu is not None, named) if gpu
+    ]  # what comes after a mistake is hidden
+    return (
+        found if len(set(found)) == len(found) else []
+    )  # CUDA takes a list with a repetition for none at all
 
 
 def _whole_in_order(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
     """Return the whole GPUs as CUDA counts them by itself."""
     whole = sorted((gpu for gpu in gpus if not gpu.slice), key=lambda gpu: gpu.index)
     if len(whole) != len(gpus):
-        raise NotKnown("with slices of a GPU (MIG), only CUDA knows how it numbers them; name a slice in CUDA_VISIBLE_DEVICES")
+        raise NotKnown(
+            "with slices of a GPU (MIG), only CUDA knows how it numbers them; name a slice in CUDA_VISIBLE_DEVICES"
+        )
     if len({gpu.name for gpu in whole}) > 1 and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
-        raise NotKnown("CUDA numbers the fastest GPU first; set CUDA_DEVICE_ORDER=PCI_BUS_ID to number them as nvidia-smi does")
+        raise NotKnown(
+            "CUDA numbers the fastest GPU first; set CUDA_DEVICE_ORDER=PCI_BUS_ID to number them as nvidia-smi does"
+        )
     if [gpu.index for gpu in whole] != list(range(len(whole))):
-        raise NotKnown("a GPU does not answer, and only CUDA knows whether it has a number; see `tuilab doctor`")
+        raise NotKnown(
+            "a GPU does not answer, and only CUDA knows whether it has a number; see `tuilab doctor`"
+        )
     return whole
 
 

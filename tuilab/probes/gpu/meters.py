@@ -63,8 +63,14 @@ METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
     "busy_percent": (lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 100),
     "power_w": (lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 10_000),
     "temperature_c": (lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, 0), 200),
-    "sm_mhz": (lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM), 20_000),
-    "memory_mhz": (lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM), 50_000),
+    "sm_mhz": (
+        lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
+        20_000,
+    ),
+    "memory_mhz": (
+        lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
+        50_000,
+    ),
     "throttle_mask": (_throttle_mask, 0xFFFF),
     "ecc_uncorrected": (lambda nvml, handle: nvml.nvmlDeviceGetTotalEccErrors(handle, 1, 0), 1e9),
 }

@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 from tuilab.probes import NotKnown, gather
 from tuilab.probes.gpu.board import BOARD
 from tuilab.probes.gpu.meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
-from tuilab.probes.gpu.tenants import Other, Shares, memory_of, others_of, strangers, why_pids_mean_nothing
+from tuilab.probes.gpu.tenants import (
+    Other,
+    Shares,
+    memory_of,
+    others_of,
+    strangers,
+    why_pids_mean_nothing,
+)
 from tuilab.text.display import show
 from tuilab.text.words import gpu_label
 
@@ -120,7 +127,9 @@ class Gpus:
         self.unusable: dict[int, str] = {}  # NVML's index -> why
         self.no_pids = why_pids_mean_nothing(root)
         self.errors = Errors(nvml)
-        self.others: dict[str, list[Other]] = {}  # who was there besides us, when PROCESSES of a GPU were told last
+        self.others: dict[
+            str, list[Other]
+        ] = {}  # who was there besides us, when PROCESSES of a GPU were told last
         self._nvml, self._root = nvml, root
         self._handles: dict[str, _Handles] = {}
         self._shares: dict[str, Shares] = {}
@@ -143,12 +152,19 @@ class Gpus:
             {
                 "driver": lambda: show(nvml.nvmlSystemGetDriverVersion(), 100),
                 "nvml": lambda: show(nvml.nvmlSystemGetNVMLVersion(), 100),
-                "cuda": lambda: "{}.{}".format(*divmod(nvml.nvmlSystemGetCudaDriverVersion_v2() // 10, 100)),
+                "cuda": lambda: "{}.{}".format(
+                    *divmod(nvml.nvmlSystemGetCudaDriverVersion_v2() // 10, 100)
+                ),
             }
         )
 
     def read(
-        self, gpu: Gpu, names: Collection[str] = tuple(METERS), ours: Collection[int] = (), *, must_be_there: bool = False
+        self,
+        gpu: Gpu,
+        names: Collection[str] = tuple(METERS),
+        ours: Collection[int] = (),
+        *,
+        must_be_there: bool = False,
     ) -> Reading:
         """Ask a GPU for its meters, or for some of them, for SHARE and PROCESSES; `ours` are the pids of the run's own.
 
@@ -159,20 +175,32 @@ class Gpus:
         try:
             for name, (call, most) in METERS.items():
                 if name in names and (not gpu.slice or name in METERS_OF_SLICE):
-                    self._ask(reading, name, call, handles.own if name == "memory_used_bytes" else handles.whole, most)
+                    self._ask(
+                        reading,
+                        name,
+                        call,
+                        handles.own if name == "memory_used_bytes" else handles.whole,
+                        most,
+                    )
             if PROCESSES in names:
                 self._ask_processes(reading, gpu, ours, must_be_there)
             if SHARE in names:
-                self._ask(reading, SHARE, lambda nvml, handle: self._share(gpu, handle, ours), handles.own)
+                self._ask(
+                    reading, SHARE, lambda nvml, handle: self._share(gpu, handle, ours), handles.own
+                )
         except GpuLost as lost:
             self._forget(gpu)
             raise GpuLost(f"{lost}{self.errors.after(gpu.part_of or gpu.uuid)}") from lost
         if not reading.values and set(METERS) <= set(names):
             self._forget(gpu)
-            raise GpuLost(f"answers nothing: {next(iter(reading.missing.values()), 'no reason given')}")
+            raise GpuLost(
+                f"answers nothing: {next(iter(reading.missing.values()), 'no reason given')}"
+            )
         return reading
 
-    def settings(self, gpu: Gpu, questions: Mapping[str, Callable[[Any, Any], Any]] = BOARD) -> dict[str, Any]:
+    def settings(
+        self, gpu: Gpu, questions: Mapping[str, Callable[[Any, Any], Any]] = BOARD
+    ) -> dict[str, Any]:
         """Return how a GPU is set and plugged in, or of that what is asked; of a slice what is true of the whole."""
         handle = self._handles[gpu.uuid].whole
         return gather({name: partial(ask, self._nvml, handle) for name, ask in questions.items()})
@@ -195,7 +223,10 @@ class Gpus:
         nvml, own = self._nvml, self._handles[gpu.uuid].own
         others = [one for one in self.whole if one.uuid != gpu.uuid]
         try:
-            found = [nvml.nvmlDeviceGetP2PStatus(own, self._handles[one.uuid].own, _READ) for one in others]
+            found = [
+                nvml.nvmlDeviceGetP2PStatus(own, self._handles[one.uuid].own, _READ)
+                for one in others
+            ]
         except nvml.NVMLError as problem:
             raise NotKnown(str(problem)) from problem
         return [_REFUSALS.get(status, f"status {status}") for status in found]
@@ -212,13 +243,20 @@ class Gpus:
     def _take(self, index: int) -> None:
         nvml = self._nvml
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        gpu = Gpu(show(nvml.nvmlDeviceGetUUID(handle), 100), index, name_of(nvml, handle), bytes_total(nvml, handle))
+        gpu = Gpu(
+            show(nvml.nvmlDeviceGetUUID(handle), 100),
+            index,
+            name_of(nvml, handle),
+            bytes_total(nvml, handle),
+        )
         self._add(gpu, _Handles(handle, handle))
         self.errors.listen(gpu.uuid, handle)
         for words, piece in slices(nvml, handle):
             with contextlib.suppress(nvml.NVMLError, ValueError):  # the others may be well
                 uuid = show(nvml.nvmlDeviceGetUUID(piece), 100)
-                found = Gpu(uuid, index, name_of(nvml, piece), bytes_total(nvml, piece), words, gpu.uuid)
+                found = Gpu(
+                    uuid, index, name_of(nvml, piece), bytes_total(nvml, piece), words, gpu.uuid
+                )
                 self._add(found, _Handles(piece, handle))
 
     def _add(self, gpu: Gpu, handles: _Handles) -> None:
@@ -232,7 +270,12 @@ class Gpus:
         del self._handles[gpu.uuid]
 
     def _ask(
-        self, reading: Reading, name: str, call: Callable[[Any, Any], float | None], handle: Any, most: float = float("inf")
+        self,
+        reading: Reading,
+        name: str,
+        call: Callable[[Any, Any], float | None],
+        handle: Any,
+        most: float = float("inf"),
     ) -> None:
         """Note the answer to one question, or why there is none; raise when the GPU is lost."""
         try:
@@ -251,7 +294,9 @@ class Gpus:
             elif value is not None:
                 reading.missing[name] = f"the driver said {value:g}, which cannot be"
 
-    def _ask_processes(self, reading: Reading, gpu: Gpu, ours: Collection[int], must_be_there: bool) -> None:
+    def _ask_processes(
+        self, reading: Reading, gpu: Gpu, ours: Collection[int], must_be_there: bool
+    ) -> None:
         """Note how many processes of others are there, and the memory of the run's own, left out where none of them is seen."""
         listed: list[Any] = []
 
@@ -274,18 +319,26 @@ class Gpus:
         """Return how busy others keep a GPU; nothing where its processes cannot be told apart, as was said of those."""
         if gpu.slice:
             raise ValueError("the driver does not report it for a slice (MIG)")
-        return None if self._strange[gpu.uuid] else self._shares[gpu.uuid].of_others(self._nvml, handle, ours)
+        return (
+            None
+            if self._strange[gpu.uuid]
+            else self._shares[gpu.uuid].of_others(self._nvml, handle, ours)
+        )
 
 
 def _import_nvml() -> Any:
     """Return NVIDIA's module, or why it is not there; a package of the same name gives wrong numbers."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the deprecated distribution warns although NVIDIA's is there too
+            warnings.simplefilter(
+                "ignore"
+            )  # the deprecated distribution warns although NVIDIA's is there too
             import pynvml
     except ImportError:
         return "the package nvidia-ml-py is not installed: pip install nvidia-ml-py"
-    if hasattr(pynvml, "__path__") or not hasattr(pynvml, "nvmlDeviceGetComputeRunningProcesses_v3"):  # NVIDIA's is one file
+    if hasattr(pynvml, "__path__") or not hasattr(
+        pynvml, "nvmlDeviceGetComputeRunningProcesses_v3"
+    ):  # NVIDIA's is one file
         return "the module pynvml is not from NVIDIA: pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py"
     return pynvml
 
@@ -299,7 +352,11 @@ def slices(nvml: Any, handle: Any) -> Iterator[tuple[str, Any]]:
     for number in range(most):
         try:
             piece = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
-            profile = name_of(nvml, piece).rpartition(" MIG ")[2] if " MIG " in name_of(nvml, piece) else ""
+            profile = (
+                name_of(nvml, piece).rpartition(" MIG ")[2]
+                if " MIG " in name_of(nvml, piece)
+                else ""
+            )
         except nvml.NVMLError:  # nothing has this number
             continue
         yield " ".join(word for word in ("MIG", profile, "Device", str(number)) if word), piece

@@ -30,7 +30,9 @@ class Apart:
 
     def __init__(self, *words: str) -> None:
         self._is_closed = False
-        self._lock = Lock()  # a descriptor must not be closed, and given to somebody else, while it is read
+        self._lock = (
+            Lock()
+        )  # a descriptor must not be closed, and given to somebody else, while it is read
         self._said = b""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tuilab.probes.gpu.own_process", *words],
@@ -114,7 +116,13 @@ def main() -> None:
         _say(listed(gpus, os.environ))
         return
     found = [asdict(gpu) for gpu in gpus.found]
-    _say({"facts": gpus.facts(), "gpus": found, "unusable": {str(index): why for index, why in gpus.unusable.items()}})
+    _say(
+        {
+            "facts": gpus.facts(),
+            "gpus": found,
+            "unusable": {str(index): why for index, why in gpus.unusable.items()},
+        }
+    )
     for number in itertools.count():
         if not gpus.found:
             return
@@ -146,7 +154,13 @@ def _tenants(gpus: Any, gpu: Any) -> dict[str, Any]:
         found = gpus.tenants(gpu)
     except NotKnown as problem:
         return {"tenants": [], "unseen": str(problem)}
-    unseen = gpus.no_pids if not found else f"{len(found) - _MOST_TENANTS} more" if len(found) > _MOST_TENANTS else ""
+    unseen = (
+        gpus.no_pids
+        if not found
+        else f"{len(found) - _MOST_TENANTS} more"
+        if len(found) > _MOST_TENANTS
+        else ""
+    )
     return {"tenants": [one._asdict() for one in found[:_MOST_TENANTS]], "unseen": unseen}
 
 

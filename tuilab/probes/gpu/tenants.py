@@ -45,13 +45,19 @@ def strangers(listed: Sequence[Any], ours: Collection[int], *, must_be_there: bo
         if listed and not any(_exists(process.pid) for process in listed):
             raise ValueError(f"not visible: {_HOST_PIDS}")
         if must_be_there:
-            raise ValueError("not visible: the driver does not list the process that is timed there")
+            raise ValueError(
+                "not visible: the driver does not list the process that is timed there"
+            )
     return len(others)
 
 
 def others_of(listed: Sequence[Any], ours: Collection[int], root: Path = Path("/")) -> list[Other]:
     """Return the processes on a GPU that are not ours, the one with the most memory first."""
-    found = [Other(one.pid, *user_of(one.pid, root), bytes_of(one)) for one in listed if one.pid not in ours]
+    found = [
+        Other(one.pid, *user_of(one.pid, root), bytes_of(one))
+        for one in listed
+        if one.pid not in ours
+    ]
     return sorted(found, key=lambda one: (-(one.bytes_used or 0), one.pid))
 
 
@@ -61,7 +67,11 @@ def user_of(pid: int, root: Path = Path("/")) -> tuple[str, str]:
         number = os.stat(root / "proc" / str(pid)).st_uid
     except OSError:
         return "", "its process is not visible from here"
-    return ("", "its user does not exist in this container") if number == _NO_USER else (_user_name(number), "")
+    return (
+        ("", "its user does not exist in this container")
+        if number == _NO_USER
+        else (_user_name(number), "")
+    )
 
 
 @functools.lru_cache(256)

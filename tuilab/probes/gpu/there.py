@@ -7,7 +7,9 @@ from pathlib import Path
 # The oldest driver for programs that were built with a CUDA of this major version: NVIDIA's "minor version compatibility".
 _OLDEST_DRIVER = {11: "450", 12: "525", 13: "580"}
 # pip takes the build that is there for the one that is asked for, unless it goes first.
-_OTHER_BUILD = "pip uninstall -y torch && pip install torch --index-url https://download.pytorch.org/whl/cu126"
+_OTHER_BUILD = (
+    "pip uninstall -y torch && pip install torch --index-url https://download.pytorch.org/whl/cu126"
+)
 
 _STEPS = {  # by words of the reason, which are torch's or the driver's
     "build without CUDA": "run `pip uninstall torch`, then install a build with CUDA: https://pytorch.org",
@@ -58,7 +60,10 @@ def what_to_do(reason: str, cuda: str) -> str:
         return mend_driver(cuda)
     if "no kernel image" in reason:
         return f"this build of torch, for CUDA {cuda or 'n/a'}, has no kernels for this GPU: {_build_with_kernels(cuda)}"
-    return next((step for words, step in _STEPS.items() if words in reason), "find the cause with `tuilab doctor`")
+    return next(
+        (step for words, step in _STEPS.items() if words in reason),
+        "find the cause with `tuilab doctor`",
+    )
 
 
 def _build_with_kernels(cuda: str) -> str:

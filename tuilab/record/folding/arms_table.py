@@ -14,7 +14,12 @@ from tuilab.text.words import number, seconds, size
 ARMS = "arms"  # under which the table is kept
 _STEP, _PEAK = "a step", "peak memory"
 _STEP_ON_WALL, _STEP_CPU = "a step on the wall clock", "CPU time of a step"
-_PARTS = {"data_s": "waits for data", "backward_s": "backward", "optimizer_s": "optimizer", "rest_s": "forward + rest"}
+_PARTS = {
+    "data_s": "waits for data",
+    "backward_s": "backward",
+    "optimizer_s": "optimizer",
+    "rest_s": "forward + rest",
+}
 _COUNTS = {
     "optimizer_steps": "optimizer steps a step",
     "backwards": "backwards a step",
@@ -37,14 +42,24 @@ def arms_table(summary: RunSummary) -> TableShown:
     """Return the table: the median of the processes of each arm, and how far apart they are in what is judged."""
     races = [race for _, race in summary.differences if race.accounts]
     arms = list(dict.fromkeys(arm for race in races for arm in race.arms))
-    rows = [*_judged(summary, arms), *_accounts(races, arms, _judged_names(summary)), *_disturbed(summary, arms)]
-    return TableShown(title=f"median of {plural(len(races), 'process', 'processes')} an arm", head=["", *arms], rows=rows)
+    rows = [
+        *_judged(summary, arms),
+        *_accounts(races, arms, _judged_names(summary)),
+        *_disturbed(summary, arms),
+    ]
+    return TableShown(
+        title=f"median of {plural(len(races), 'process', 'processes')} an arm",
+        head=["", *arms],
+        rows=rows,
+    )
 
 
 def _judged(summary: RunSummary, arms: Sequence[str]) -> list[_Row]:
     """Return the rows of what is compared between the arms, the clock first that a verdict rests on."""
     measure = measure_of(summary)
-    on_wall = _Clock(measure.name, measure.unit, "", lambda block: block.step_s * scale_of(measure.unit))
+    on_wall = _Clock(
+        measure.name, measure.unit, "", lambda block: block.step_s * scale_of(measure.unit)
+    )
     if measure.unit != "s":
         return _rows_of(summary, arms, on_wall)
     on_cpu = _Clock(_STEP_CPU, "s", " of CPU time", lambda block: block.thread_s)
@@ -61,7 +76,10 @@ def _rows_of(summary: RunSummary, arms: Sequence[str], clock: _Clock) -> list[_R
     times = {arm: _times(summary, arm, clock) for arm in arms}
 
     def row(label: str, center: Callable[[Collection[float]], float]) -> _Row:
-        cells = [number(center(times[arm].values()), clock.unit, 3) if times[arm] else "n/a" for arm in arms]
+        cells = [
+            number(center(times[arm].values()), clock.unit, 3) if times[arm] else "n/a"
+            for arm in arms
+        ]
         return [label, *cells]
 
     rows = [row(clock.name, median)]
@@ -96,7 +114,9 @@ def _judged_names(summary: RunSummary) -> set[str]:
     return {_STEP, _STEP_CPU} if is_on_cpu(summary) else {_STEP}
 
 
-def _accounts(races: Sequence[RaceFinished], arms: Sequence[str], judged: Collection[str]) -> list[_Row]:
+def _accounts(
+    races: Sequence[RaceFinished], arms: Sequence[str], judged: Collection[str]
+) -> list[_Row]:
     """Return the rows of what else is known of the arms, without what is judged and without counts that are the same."""
 
     def of(arm: str, name: str) -> float | None:
@@ -126,7 +146,12 @@ def _accounts(races: Sequence[RaceFinished], arms: Sequence[str], judged: Collec
 def _disturbed(summary: RunSummary, arms: Sequence[str]) -> list[list[str | int | float]]:
     """Return a row of how many processes the sensors say were disturbed, if any were."""
     counts = [
-        sum(block.is_disturbed for (_, name), blocks in summary.blocks.items() if name == arm for block in blocks)
+        sum(
+            block.is_disturbed
+            for (_, name), blocks in summary.blocks.items()
+            if name == arm
+            for block in blocks
+        )
         for arm in arms
     ]
     return [["disturbed processes", *map(str, counts)]] if any(counts) else []

@@ -51,7 +51,9 @@ def keep(run_dir: Path, summary: RunSummary, bytes_read: int) -> None:
     """Keep the summary of a run that is over, all of whose journal was read; where that cannot be, it is read again."""
     if not summary.is_over or summary.left_out:
         return
-    with suppress(OSError, OverflowError, ValueError, TypeError):  # or a record has a number that is in no other format
+    with suppress(
+        OSError, OverflowError, ValueError, TypeError
+    ):  # or a record has a number that is in no other format
         streams = _long_streams(run_dir)
         if streams and _size(streams) == bytes_read:
             data = msgspec.msgpack.encode(Folded(_maker(), streams, summary))

@@ -10,12 +10,16 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.usage import usage_of
 
 
-def environment_recorded(summary: RunSummary, stream: str, event: events.EnvironmentRecorded) -> None:
+def environment_recorded(
+    summary: RunSummary, stream: str, event: events.EnvironmentRecorded
+) -> None:
     summary.environment.setdefault(event.part, event.facts)
     if event.part == "cuda":
         summary.cuda.setdefault(stream, event.facts)
     if event.part == "device" and len(summary.devices) < _KEPT:
-        told = (str(event.facts.get(name, "")) for name in ("wanted", "chosen", "why", "notice", "rank"))
+        told = (
+            str(event.facts.get(name, "")) for name in ("wanted", "chosen", "why", "notice", "rank")
+        )
         summary.devices.setdefault(GivenDevice(*told))
 
 
@@ -30,7 +34,9 @@ def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
         told = {name: value for name, value in metrics.items() if math.isfinite(value)}
         mask = told.get("throttle_mask")
         mask_bits = None if mask is None else int(mask)
-        summary.gpu_states.append(GpuState(t, uuid, mask_bits, told.get("sm_mhz"), told.get("foreign_percent")))
+        summary.gpu_states.append(
+            GpuState(t, uuid, mask_bits, told.get("sm_mhz"), told.get("foreign_percent"))
+        )
 
 
 def _add_resource(summary: RunSummary, name: str, t: int, value: float) -> None:
@@ -65,7 +71,10 @@ def gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> Non
         name = one.pid, one.user
         if name in found.known or len(found.known) < _KEPT:
             known = found.known.setdefault(name, Neighbour(one, one.bytes_used, event.t))
-            known.most_bytes = max((used for used in (known.most_bytes, one.bytes_used) if used is not None), default=None)
+            known.most_bytes = max(
+                (used for used in (known.most_bytes, one.bytes_used) if used is not None),
+                default=None,
+            )
             known.seen_t = max(known.seen_t, event.t)
 
 
@@ -80,5 +89,7 @@ def unavailable(summary: RunSummary, stream: str, event: events.Unavailable) -> 
 
 
 def sampler_ended(summary: RunSummary, stream: str, event: events.SamplerEnded) -> None:
-    often = {0: "", 1: " (restarted once)"}.get(event.restarts, f" (restarted {event.restarts} times)")
+    often = {0: "", 1: " (restarted once)"}.get(
+        event.restarts, f" (restarted {event.restarts} times)"
+    )
     summary.unavailable["sampler"] = f"{event.reason}{often}"

@@ -36,7 +36,15 @@ def claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared
 
 
 def _terms(event: events.ClaimDeclared) -> tuple[Any, ...]:
-    return event.over, event.under, event.op, event.bound, event.margin, event.confidence, event.cores
+    return (
+        event.over,
+        event.under,
+        event.op,
+        event.bound,
+        event.margin,
+        event.confidence,
+        event.cores,
+    )
 
 
 def claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotTestable) -> None:
@@ -51,7 +59,9 @@ def setting_raced(summary: RunSummary, stream: str, event: events.SettingRaced) 
 
 
 def _has_raced(summary: RunSummary, stream: str, arms: Set[str]) -> bool:
-    return bool(arms) and any(writer == stream and arms <= set(race.arms) for writer, race in summary.races)
+    return bool(arms) and any(
+        writer == stream and arms <= set(race.arms) for writer, race in summary.races
+    )
 
 
 def question_answered(summary: RunSummary, stream: str, event: events.QuestionAnswered) -> None:

@@ -87,7 +87,11 @@ def progressed(summary: RunSummary, stream: str, event: events.Progressed) -> No
     if first is None or first.total != event.total or event.done < first.done:
         summary.first_progress = event
     summary.progress = event
-    others = [told for told in summary.progress_told if (told.total, told.unit) != (event.total, event.unit)]
+    others = [
+        told
+        for told in summary.progress_told
+        if (told.total, told.unit) != (event.total, event.unit)
+    ]
     summary.progress_told = [*others[1 - _COUNTED :], event]
 
 
@@ -108,7 +112,9 @@ def axes_named(summary: RunSummary, stream: str, event: events.AxesNamed) -> Non
         summary.axes[event.metric] = event
 
 
-def figure_shown(summary: RunSummary, stream: str, event: events.BarsShown | events.TableShown) -> None:
+def figure_shown(
+    summary: RunSummary, stream: str, event: events.BarsShown | events.TableShown
+) -> None:
     before = summary.figures.get(event.title)
     if len(summary.figures) < _KEPT if before is None else event.t >= before.t:
         summary.figures[event.title] = event
@@ -116,7 +122,9 @@ def figure_shown(summary: RunSummary, stream: str, event: events.BarsShown | eve
 
 def span_shown(summary: RunSummary, stream: str, event: events.SpanShown) -> None:
     picture = event.arm, stream
-    if (picture in summary.spans or len(summary.spans) < _KEPT) and len(summary.spans.get(picture, [])) < SPAN_LIMIT:
+    if (picture in summary.spans or len(summary.spans) < _KEPT) and len(
+        summary.spans.get(picture, [])
+    ) < SPAN_LIMIT:
         summary.spans.setdefault(picture, []).append(event)
 
 

@@ -70,7 +70,11 @@ def gpu_of_claim(claim: Claim, summary: RunSummary) -> tuple[str, str]:
     raced = [(writer, race) for writer, race in summary.races if arms and arms <= set(race.arms)]
     uuids = {_uuid_of_race(summary, writer, race) for writer, race in raced}
     if not raced:
-        uuids = {torch_uuid("", summary.cuda[writer]) for writer in claim.measured_in if writer in summary.cuda}
+        uuids = {
+            torch_uuid("", summary.cuda[writer])
+            for writer in claim.measured_in
+            if writer in summary.cuda
+        }
     known = sorted(uuid for uuid in uuids if uuid)
     names = dict.fromkeys(name_of_gpu(uuid, summary) for uuid in known)
     return ", ".join(known), ", ".join(names)
@@ -78,9 +82,16 @@ def gpu_of_claim(claim: Claim, summary: RunSummary) -> tuple[str, str]:
 
 def name_of_gpu(torchs: str, summary: RunSummary) -> str:
     """Return the model of a GPU: as torch names it, else NVML."""
-    devices = (one for facts in summary.cuda.values() for one in _devices(facts) if one.get("uuid") == torchs)
+    devices = (
+        one
+        for facts in summary.cuda.values()
+        for one in _devices(facts)
+        if one.get("uuid") == torchs
+    )
     found = summary.gpus.get(nvml_uuid(torchs, summary.gpus))
-    return show(next((one["name"] for one in devices if one.get("name")), found.name if found else ""), 100)
+    return show(
+        next((one["name"] for one in devices if one.get("name")), found.name if found else ""), 100
+    )
 
 
 def _uuid_of_race(summary: RunSummary, writer: str, race: RaceStarted) -> str:
@@ -90,7 +101,9 @@ def _uuid_of_race(summary: RunSummary, writer: str, race: RaceStarted) -> str:
         return torch_uuid(race.uuid, summary.cuda.get(writer, {})) if is_there else ""
     repeat = summary.workers[writer].repeat if writer in summary.workers else 0
     apart = (
-        one for one, worker in summary.workers.items() if worker.started and worker.started.arm and worker.repeat == repeat
+        one
+        for one, worker in summary.workers.items()
+        if worker.started and worker.started.arm and worker.repeat == repeat
     )
     return next((torch_uuid("", summary.cuda[one]) for one in apart if one in summary.cuda), "")
 
@@ -99,7 +112,12 @@ def label_of(gpu: OwnGpu, summary: RunSummary) -> str:
     """Return what a GPU is called: as NVML counts, else as torch does."""
     if gpu.found:
         return show(gpu.found.label)
-    names = (name for facts in summary.cuda.values() for name, uuid in _counted(facts) if uuid == gpu.torchs)
+    names = (
+        name
+        for facts in summary.cuda.values()
+        for name, uuid in _counted(facts)
+        if uuid == gpu.torchs
+    )
     return next(names, "GPU")
 
 
@@ -112,8 +130,16 @@ def memory_lines(summary: RunSummary, *, has_others: bool = False) -> Lines:
     own, others = own_gpus(summary), other_gpus(summary) if has_others else []
     for gpu in own:
         name = f"{label_of(gpu, summary)} " if len(own) + len(others) > 1 else ""
-        found += _of(summary, gpu.nvmls, {"memory_used_bytes": f"{name}device", "memory_tree_bytes": f"{name}run"})
-        found += [(f"{name}{word}", one) for metric, word in _OF_TORCH for one in held_lines(summary, gpu.torchs, metric)]
+        found += _of(
+            summary,
+            gpu.nvmls,
+            {"memory_used_bytes": f"{name}device", "memory_tree_bytes": f"{name}run"},
+        )
+        found += [
+            (f"{name}{word}", one)
+            for metric, word in _OF_TORCH
+            for one in held_lines(summary, gpu.torchs, metric)
+        ]
     if processes := summary.resources.get("rss_bytes"):
         found.append(("processes", processes))
     for other in others:
@@ -140,7 +166,11 @@ def held_lines(summary: RunSummary, torchs: str, metric: str) -> list[Series]:
 def of_gpus(summary: RunSummary, metric: str, word: str) -> Lines:
     """Return something that NVML tells, as `power_w`, of each GPU of the run."""
     found = [gpu.found for gpu in own_gpus(summary) if gpu.found]
-    return [line for gpu in found for line in _of(summary, gpu.uuid, {metric: f"{show(gpu.label)} {word}".strip()})]
+    return [
+        line
+        for gpu in found
+        for line in _of(summary, gpu.uuid, {metric: f"{show(gpu.label)} {word}".strip()})
+    ]
 
 
 class Throttling:
@@ -152,7 +182,9 @@ class Throttling:
     def _begin(self) -> None:
         self._taken = 0
         self._newest: GpuState | None = None  # of those that were taken
-        self._last: dict[str, tuple[int, int]] = {}  # by GPU the time and the mask of its last reading
+        self._last: dict[
+            str, tuple[int, int]
+        ] = {}  # by GPU the time and the mask of its last reading
         self._spans: dict[str, list[Throttled]] = {}  # by GPU, until then
 
     def of(self, summary: RunSummary, uuid: str) -> list[Throttled]:
@@ -165,7 +197,9 @@ class Throttling:
 
     def _take(self, states: Sequence[GpuState]) -> None:
         """Go on behind what was taken; where that is not there, or what comes is older, begin again."""
-        if self._taken and (len(states) < self._taken or states[self._taken - 1] is not self._newest):
+        if self._taken and (
+            len(states) < self._taken or states[self._taken - 1] is not self._newest
+        ):
             self._begin()
         new = _in_order(states[self._taken :])
         if any(one.uuid in self._last and one.t < self._last[one.uuid][0] for one in new):
@@ -208,4 +242,8 @@ def _counted(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 def _devices(facts: Mapping[str, object]) -> list[Mapping[str, object]]:
     devices = facts.get("devices")
-    return [one if isinstance(one, dict) else {} for one in devices] if isinstance(devices, list) else []
+    return (
+        [one if isinstance(one, dict) else {} for one in devices]
+        if isinstance(devices, list)
+        else []
+    )

@@ -38,7 +38,9 @@ class Follower:
     def __init__(self, run_dir: Path) -> None:
         self._folder = run_dir / "journal"
         self._readers: dict[str, Reader] = {}
-        self._held: dict[str, Reader] = {}  # that are open, the one that gave something last at the end
+        self._held: dict[
+            str, Reader
+        ] = {}  # that are open, the one that gave something last at the end
         self._next = 0  # the reader that is first in the next portion
         self.unreadable: dict[str, str] = {}
 
@@ -50,7 +52,9 @@ class Follower:
     def bytes_read(self) -> tuple[int, int]:
         """How many bytes were read, of how many that there were at the last look."""
         readers = self._readers.values()
-        return sum(reader.bytes_read for reader in readers), sum(reader.bytes_seen for reader in readers)
+        return sum(reader.bytes_read for reader in readers), sum(
+            reader.bytes_seen for reader in readers
+        )
 
     def read(self) -> Portion:
         """Return what is new, at most a chunk of each stream and not of too many of them; nothing when there is nothing."""

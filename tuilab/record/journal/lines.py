@@ -75,7 +75,10 @@ def parse(line: bytes) -> Record | Unknown | str:
 def _parse_unknown(body: bytes) -> Unknown | str:
     try:
         fields = _decode_any(body)
-        unknown = msgspec.convert({"n": fields.pop("n"), "t": fields.pop("t"), "k": fields.pop("k"), "fields": fields}, Unknown)
+        unknown = msgspec.convert(
+            {"n": fields.pop("n"), "t": fields.pop("t"), "k": fields.pop("k"), "fields": fields},
+            Unknown,
+        )
     except (*NOT_A_RECORD, KeyError):
         return "not a record"
     return unknown if is_shallow(fields) else "nested too deeply"

@@ -6,7 +6,15 @@ from typing import Any
 
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import KINDS, Unknown, is_newer
-from tuilab.record.journal.lines import NOT_A_RECORD, Corrupt, Gap, Item, are_intact, decode_records, parse
+from tuilab.record.journal.lines import (
+    NOT_A_RECORD,
+    Corrupt,
+    Gap,
+    Item,
+    are_intact,
+    decode_records,
+    parse,
+)
 from tuilab.storage.files import identity, open_seen
 
 _CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
@@ -48,7 +56,9 @@ class Reader:
         except FileNotFoundError:
             return []
         self.bytes_seen = seen.st_size
-        if self._is_other(seen) or (seen.st_size > self._position and self._is_other(self._open_again())):
+        if self._is_other(seen) or (
+            seen.st_size > self._position and self._is_other(self._open_again())
+        ):
             return self._give_up("the file was replaced or cut short; the rest is not read")
         return self._read(limit) if seen.st_size > self._position else []
 
@@ -81,7 +91,9 @@ class Reader:
 
     def _read(self, limit: int) -> list[Item]:
         for _ in range(_BARREN_LIMIT // limit):
-            chunk = os.read(self._fd, min(limit, self.bytes_seen - self._position))  # room for more takes time to make
+            chunk = os.read(
+                self._fd, min(limit, self.bytes_seen - self._position)
+            )  # room for more takes time to make
             if not chunk:
                 return []
             self._position = self._offset + len(self._tail) + len(chunk)
@@ -116,13 +128,17 @@ class Reader:
     def _take_each(self, lines: list[bytes]) -> list[Item]:
         items: list[Item] = []
         for line in lines:
-            if line or self._is_skipping:  # an empty line is the repair after a cut that fell on a line's end
+            if (
+                line or self._is_skipping
+            ):  # an empty line is the repair after a cut that fell on a line's end
                 self._take(line, items)
             self._offset += len(line) + 1
         self._bound_tail(items)
         self._barren += len(lines) - sum(not isinstance(item, Corrupt | Gap) for item in items)
         if self._barren > BARREN_LINES:
-            items += self._give_up(f"more than {BARREN_LINES} lines are no records; the rest is not read")
+            items += self._give_up(
+                f"more than {BARREN_LINES} lines are no records; the rest is not read"
+            )
         return items
 
     def _take(self, line: bytes, items: list[Item]) -> None:
@@ -145,7 +161,9 @@ class Reader:
         """Tell a kind that this version does not know from one that it knows but cannot read, which is damage."""
         if record.k not in KINDS or is_newer(record):
             return record
-        return Corrupt(self.stream, self._offset, f"a record of the known kind {record.k} that cannot be read")
+        return Corrupt(
+            self.stream, self._offset, f"a record of the known kind {record.k} that cannot be read"
+        )
 
     def _bound_tail(self, items: list[Item]) -> None:
         """Drop a line that is too long to be a record, so that memory stays bounded."""

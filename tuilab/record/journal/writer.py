@@ -28,7 +28,9 @@ Hide = Callable[[Event], Event]
 class Writer:
     """Appends records to one stream; safe for threads and signal handlers, useless after a fork (one process, one stream)."""
 
-    def __init__(self, path: Path, hide: Hide | None = None, *, goes_on: bool = False, ahead_ns: int = 0) -> None:
+    def __init__(
+        self, path: Path, hide: Hide | None = None, *, goes_on: bool = False, ahead_ns: int = 0
+    ) -> None:
         """Begin a stream; or go on with that of a process that has ended. The clock of its run may be ahead of ours."""
         new = 0 if goes_on else os.O_CREAT | os.O_EXCL
         flags = os.O_WRONLY | os.O_APPEND | new | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -37,10 +39,14 @@ class Writer:
         self._hide = hide  # takes out what must not be recorded
         self._fd = set_apart(os.open(path, flags, 0o600), _APART)
         self._file = identity(os.fstat(self._fd))
-        self._position = os.lseek(self._fd, 0, os.SEEK_END)  # where the last record ended: a shorter file is another one
+        self._position = os.lseek(
+            self._fd, 0, os.SEEK_END
+        )  # where the last record ended: a shorter file is another one
         self._lock = threading.RLock()
         self._is_busy = False
-        self._waiting: list[tuple[Event, Encode]] = []  # from a signal handler that ran in the middle of a record
+        self._waiting: list[
+            tuple[Event, Encode]
+        ] = []  # from a signal handler that ran in the middle of a record
         self._next = last_number(path) + 1 if goes_on else 0
         self._is_torn = goes_on  # its last line may not be whole, and an empty one does no harm
         self.lost = 0
@@ -173,10 +179,14 @@ class Writer:
         if not self._is_open():
             found = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
             seen = os.fstat(found)
-            if identity(seen) != self._file or seen.st_size < self._position:  # what is removed leaves its number to others
+            if (
+                identity(seen) != self._file or seen.st_size < self._position
+            ):  # what is removed leaves its number to others
                 os.close(found)
                 raise OSError(errno.ESTALE, "the file of the stream was replaced")
-            self._fd = set_apart(found, _APART)  # the number that it had may belong to somebody else
+            self._fd = set_apart(
+                found, _APART
+            )  # the number that it had may belong to somebody else
         self._position = os.lseek(self._fd, 0, os.SEEK_END)
 
     def _is_open(self) -> bool:
@@ -189,13 +199,17 @@ class Writer:
         try:
             os.fdatasync(fd)
         except OSError as problem:
-            self.trouble = self.trouble or f"the disk did not confirm what was written: {problem.strerror}"
+            self.trouble = (
+                self.trouble or f"the disk did not confirm what was written: {problem.strerror}"
+            )
             return False
         return True
 
     def _lose(self, why: str) -> bool:
         if self._fd < 0:
-            raise RuntimeError("the lab can only be used by the process that runs the scenario, and not after it ended")
+            raise RuntimeError(
+                "the lab can only be used by the process that runs the scenario, and not after it ended"
+            )
         self.lost += 1
         self.trouble = why
         return False

@@ -12,7 +12,9 @@ from tuilab.storage.files import Unusable, json_as, read_small, replace
 
 FILE = "carried.json"
 AT_ONCE = "at once"
-STOP = "stop-asked"  # whoever wants a carried run to stop leaves this file, in which AT_ONCE may stand
+STOP = (
+    "stop-asked"  # whoever wants a carried run to stop leaves this file, in which AT_ONCE may stand
+)
 _LIMIT = 4096
 
 

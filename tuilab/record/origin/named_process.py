@@ -47,7 +47,11 @@ def is_front_of_sweep(run_dir: Path, pid: int) -> bool:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return is_own_process and b"sweep" in words and any(os.path.basename(word) == b"tuilab" for word in words)
+    return (
+        is_own_process
+        and b"sweep" in words
+        and any(os.path.basename(word) == b"tuilab" for word in words)
+    )
 
 
 def has_ended(pid: int, start: int) -> bool:

@@ -21,9 +21,13 @@ class ArmTimes(NamedTuple):
 
     times: list[float]
     clock: str = WALL
-    others: Sequence[float] = ()  # on the other clock; empty: not recorded, or no verdict rests on CPU time
+    others: Sequence[
+        float
+    ] = ()  # on the other clock; empty: not recorded, or no verdict rests on CPU time
     judged: tuple[str, ...] = ()  # the clocks that verdicts about the arm rest on
-    is_named: bool = False  # some verdict of the run rests on CPU time, so that a view names the clock
+    is_named: bool = (
+        False  # some verdict of the run rests on CPU time, so that a view names the clock
+    )
 
     @property
     def other_clock(self) -> str:

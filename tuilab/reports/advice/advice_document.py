@@ -79,8 +79,14 @@ def advice_document(advice: Advice) -> AdviceDocument:
         settings=[_advised(advised) for advised in advice.settings],
         left=[_advised(advised) for advised in advice.stays],
         conflicts=[_advised(advised) for advised in advice.conflicts],
-        not_counted=[UncountedRun(unused.name, unused.subject.run_dir.name, unused.why) for unused in advice.unused],
-        not_known=[UncomparedVariable(name, command_to_race(name, lesson, advice.ranks)) for name, lesson in advice.unknown],
+        not_counted=[
+            UncountedRun(unused.name, unused.subject.run_dir.name, unused.why)
+            for unused in advice.unused
+        ],
+        not_known=[
+            UncomparedVariable(name, command_to_race(name, lesson, advice.ranks))
+            for name, lesson in advice.unknown
+        ],
     )
 
 
@@ -96,8 +102,15 @@ def variable(raced: RacedSetting, choice: Choice) -> ComparedVariable:
         why=choice.why,
         about=said.about,
         against=raced.against or None,
-        others=[OtherValue(value, judged.estimate, judged.low, judged.high) for value, judged in choice.against.items()],
-        costs={candidate.value: candidate.cost for candidate in said.candidates if candidate.cost is not None},
+        others=[
+            OtherValue(value, judged.estimate, judged.low, judged.high)
+            for value, judged in choice.against.items()
+        ],
+        costs={
+            candidate.value: candidate.cost
+            for candidate in said.candidates
+            if candidate.cost is not None
+        },
         unit=said.unit or None,
     )
 

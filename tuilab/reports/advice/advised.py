@@ -44,12 +44,18 @@ class Advice:
     """What to set and what not; of a setting the newest run that counts speaks."""
 
     ranks: int = 0  # that it is for; 0: one program
-    facts: Facts = field(default_factory=dict)  # what the box was when it was measured: only then it holds
+    facts: Facts = field(
+        default_factory=dict
+    )  # what the box was when it was measured: only then it holds
     settings: list[Advised] = field(default_factory=list)
     stays: list[Advised] = field(default_factory=list)  # the default won, or nothing is decided
-    conflicts: list[Advised] = field(default_factory=list)  # of several scenarios that speak for different values
+    conflicts: list[Advised] = field(
+        default_factory=list
+    )  # of several scenarios that speak for different values
     unused: list[Unused] = field(default_factory=list)
-    unknown: list[tuple[str, Scenario]] = field(default_factory=list)  # not raced here; what would race it
+    unknown: list[tuple[str, Scenario]] = field(
+        default_factory=list
+    )  # not raced here; what would race it
 
 
 def advise(
@@ -68,7 +74,9 @@ def advise(
             said = raced.said[0]
             if not _is_for(said, ranks) or (said.name, subject.name) in counted:
                 continue
-            if reason := why_not(subject, said, raced.writers, here, {here.get("host", ""), *hosts}):
+            if reason := why_not(
+                subject, said, raced.writers, here, {here.get("host", ""), *hosts}
+            ):
                 advice.unused.append(Unused(said.name, subject, reason))
             else:
                 counted[said.name, subject.name] = _advised(subject, raced)
@@ -77,20 +85,28 @@ def advise(
     if advice.settings and here.get("host"):
         advice.facts["host"] = here["host"]  # it may have had another name
     advice.unknown = [
-        (name, one) for one in known for name in raced_by(one, ranks) if (name, f"{one.topic}/{one.id}") not in counted
+        (name, one)
+        for one in known
+        for name in raced_by(one, ranks)
+        if (name, f"{one.topic}/{one.id}") not in counted
     ]
     return advice
 
 
 def raced_by(scenario: Scenario, ranks: int) -> list[str]:
     """Return the variables whose values a scenario holds against each other, for one program or for ranks."""
-    return [name for name, whom in scenario.settings if whom in (PROCESS, RANKS if ranks else PROGRAM)]
+    return [
+        name for name, whom in scenario.settings if whom in (PROCESS, RANKS if ranks else PROGRAM)
+    ]
 
 
 def _is_setting(raced: RacedSetting) -> bool:
     """Say whether a journal, which may say anything, names a variable of training and plain values."""
     try:
-        names = {read_setting(f"{raced.said[0].name}={one.value}").name for one in raced.said[0].candidates}
+        names = {
+            read_setting(f"{raced.said[0].name}={one.value}").name
+            for one in raced.said[0].candidates
+        }
     except ValueError:
         return False
     return bool(names) and names.isdisjoint(PASSED_ON)
@@ -108,7 +124,9 @@ def _advised(subject: Subject, raced: RacedSetting) -> Advised:
 
 def _sort(advice: Advice, found: Sequence[Advised]) -> None:
     for one in found:
-        values = {other.choice.value for other in found if other.name == one.name and other.choice.value}
+        values = {
+            other.choice.value for other in found if other.name == one.name and other.choice.value
+        }
         if not one.choice.value:
             advice.stays.append(one)
         elif len(values) > 1:

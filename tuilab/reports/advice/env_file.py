@@ -24,7 +24,9 @@ def env_file(advice: Advice, width: int = _WIDTH) -> str:
         "Default kept:": [_stays(one) for one in advice.stays],
         "Not set, because the runs disagree:": [_value(one) for one in advice.conflicts],
         "Runs that do not count:": [_unused(one) for one in advice.unused],
-        "Not measured yet on this machine; to measure:": [_unknown(*one, advice.ranks) for one in advice.unknown],
+        "Not measured yet on this machine; to measure:": [
+            _unknown(*one, advice.ranks) for one in advice.unknown
+        ],
     }
     parts = [_head(advice, width), *_settings(advice, width)]
     parts += [_comments(heading, lines, width) for heading, lines in told.items() if lines]
@@ -40,12 +42,18 @@ def scope(ranks: int) -> str:
 
 def _head(advice: Advice, width: int) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    lines = [f"box.env of {day}, by tuilab {show(__version__)}: settings for {scope(advice.ranks)}."]
+    lines = [
+        f"box.env of {day}, by tuilab {show(__version__)}: settings for {scope(advice.ranks)}."
+    ]
     if not advice.settings:
-        lines.append("No setting is recommended: no value measurably beat the default on this machine.")
+        lines.append(
+            "No setting is recommended: no value measurably beat the default on this machine."
+        )
         return _comments("", lines, width)
     lines.append(f"Measured on {box_words(advice.facts)}.")
-    lines.append("Use: . ./box.env (sh, bash, zsh). If the hardware, the driver or torch has changed, measure again.")
+    lines.append(
+        "Use: . ./box.env (sh, bash, zsh). If the hardware, the driver or torch has changed, measure again."
+    )
     return _comments("", lines, width)
 
 
@@ -53,14 +61,20 @@ def box_words(facts: Facts) -> str:
     """Return what a box was, in a line."""
     names = {"host": "", "CPU": "", "GPU": "", "cores": " cores"}
     told = [f"{facts[name]}{unit}" for name, unit in names.items() if name in facts]
-    return show(", ".join([*told, *(f"{name} {facts[name]}" for name in ("torch", "driver") if name in facts)]), 300)
+    return show(
+        ", ".join(
+            [*told, *(f"{name} {facts[name]}" for name in ("torch", "driver") if name in facts)]
+        ),
+        300,
+    )
 
 
 def _settings(advice: Advice, width: int) -> list[str]:
     if not advice.settings:
         return []
     blocks = [
-        f"{_comments('', _reasons(one), width)}\nexport {one.name}={shlex.quote(one.choice.value)}" for one in advice.settings
+        f"{_comments('', _reasons(one), width)}\nexport {one.name}={shlex.quote(one.choice.value)}"
+        for one in advice.settings
     ]
     host = advice.facts.get("host", "")
     if not host:
@@ -71,7 +85,11 @@ def _settings(advice: Advice, width: int) -> list[str]:
 
 
 def _reasons(one: Advised) -> list[str]:
-    return [_value(one), *([f"drawback: {show(one.raced.against)}"] if one.raced.against else []), *_source(one)]
+    return [
+        _value(one),
+        *([f"drawback: {show(one.raced.against)}"] if one.raced.against else []),
+        *_source(one),
+    ]
 
 
 def _value(one: Advised) -> str:
@@ -89,11 +107,17 @@ def _stays(one: Advised) -> str:
 
 def compared(one: Advised) -> str:
     """Return how many times as long, or as much, the other values take as what stands."""
-    costs = {each.value: _amount(each.cost, one.said.unit) for each in one.said.candidates if each.cost is not None}
+    costs = {
+        each.value: _amount(each.cost, one.said.unit)
+        for each in one.said.candidates
+        if each.cost is not None
+    }
     told = []
     for value, judged in one.choice.against.items():
         name = f"{value} (the default)" if value == one.said.default else value
-        told.append(f"{show(name, 80)} x{_times(judged)}{f', {costs[value]}' if value in costs else ''}")
+        told.append(
+            f"{show(name, 80)} x{_times(judged)}{f', {costs[value]}' if value in costs else ''}"
+        )
     own = costs.get(one.choice.value or one.said.default, "")
     cost = f"It takes {own}. " if own else ""
     return f"{cost}Other values relative to it: {'; '.join(told)}"
@@ -110,7 +134,11 @@ def _sentence(words: str) -> str:
 def _times(judged: Judgement) -> str:
     if judged.estimate is None:
         return "n/a"
-    between = f" [{brief(judged.low)}, {brief(judged.high)}]" if judged.low is not None and judged.high is not None else ""
+    between = (
+        f" [{brief(judged.low)}, {brief(judged.high)}]"
+        if judged.low is not None and judged.high is not None
+        else ""
+    )
     on_clock = " in CPU time" if judged.measure == CPU else ""
     return f"{brief(judged.estimate)}{between}{on_clock}"
 
@@ -119,7 +147,11 @@ def _source(one: Advised) -> list[str]:
     run, summary = one.subject.summary.run, one.subject.summary
     if run is None:
         return []
-    day = time.strftime("%Y-%m-%d", time.gmtime(run.wall_ns / 1e9)) if 0 < run.wall_ns < 2**62 else "n/a"
+    day = (
+        time.strftime("%Y-%m-%d", time.gmtime(run.wall_ns / 1e9))
+        if 0 < run.wall_ns < 2**62
+        else "n/a"
+    )
     again = command_line.line(command_line.rerun_words(run, summary.planned_repeats))
     return [f"{one.subject.name}, run {one.subject.id} of {day} ({show(again)})"]
 
@@ -135,11 +167,21 @@ def _unknown(name: str, scenario: Scenario, ranks: int) -> str:
 def command_to_race(name: str, scenario: Scenario, ranks: int) -> list[str]:
     """Return the command that holds the values of a variable against each other."""
     is_for_ranks = bool(ranks) and (name, RANKS) in scenario.settings
-    return ["tuilab", "run", scenario.id, *(["--ranks", str(ranks)] if is_for_ranks else []), "--headless"]
+    return [
+        "tuilab",
+        "run",
+        scenario.id,
+        *(["--ranks", str(ranks)] if is_for_ranks else []),
+        "--headless",
+    ]
 
 
 def _comments(heading: str, lines: Sequence[str], width: int) -> str:
     indent = "  " if heading else ""
     room = max(min(width, _WIDTH) - len("# ") - len(indent), 20)
-    folded = [indent + part for line in lines for part in wrap(show(line, 3000), room, hang="  ", keeps_words=True)]
+    folded = [
+        indent + part
+        for line in lines
+        for part in wrap(show(line, 3000), room, hang="  ", keeps_words=True)
+    ]
     return "\n".join(f"# {line}" for line in [*([heading] if heading else []), *folded])

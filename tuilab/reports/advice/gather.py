@@ -22,13 +22,19 @@ _LOOKED_AT = 2000  # runs of a folder, the newest
 _READ = 3  # of a scenario
 
 
-def racing(root: Path, known: Sequence[Scenario], ranks: int = 0, cache: Index | None = None) -> list[Path]:
+def racing(
+    root: Path, known: Sequence[Scenario], ranks: int = 0, cache: Index | None = None
+) -> list[Path]:
     """Return the runs that may say which values won: of each scenario the newest that seem to count, or else the newest."""
     cache, runs = cache or Index(root), list_runs(root)[:_LOOKED_AT]
     found = []
     for scenario in (one for one in known if raced_by(one, ranks)):
         folders = [folder for folder in runs if RunName(folder.name).scenario == scenario.id]
-        likely = (folder for folder in folders if _seems_to_count(cache.entry(folder.name), scenario, ranks))
+        likely = (
+            folder
+            for folder in folders
+            if _seems_to_count(cache.entry(folder.name), scenario, ranks)
+        )
         found += list(islice(likely, _READ)) or folders[:1]
     cache.save()
     return found
@@ -40,10 +46,17 @@ def of_runs(
     """Return what follows from runs of this box, and a sentence about each or all that were left out."""
     own = [folder for folder in folders if not is_imported(folder)]
     left = len(folders) - len(own)
-    notes = [f"left out {plural(left, 'imported run')}: only runs of this machine count"] if left else []
+    notes = (
+        [f"left out {plural(left, 'imported run')}: only runs of this machine count"]
+        if left
+        else []
+    )
     subjects = read_each(own, notes.append, cache)
     starts = [subject.summary.run for subject in subjects if subject.summary.run]
-    hosts = {presence.host_name(), *(run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor))}
+    hosts = {
+        presence.host_name(),
+        *(run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor)),
+    }
     return advise(subjects, box_facts(), hosts, ranks=ranks, known=known), notes
 
 

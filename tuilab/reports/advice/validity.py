@@ -29,13 +29,23 @@ def facts_of(summary: RunSummary, writers: Sequence[str] = ()) -> Facts:
         "CPU": cpu.get("model"),
         "torch": summary.environment.get("torch", {}).get("version"),
     }
-    gpus = dict.fromkeys(name_of_gpu(torch_uuid("", summary.cuda[one]), summary) for one in writers if one in summary.cuda)
+    gpus = dict.fromkeys(
+        name_of_gpu(torch_uuid("", summary.cuda[one]), summary)
+        for one in writers
+        if one in summary.cuda
+    )
     if names := [name for name in gpus if name]:
         facts |= {"driver": summary.environment.get("gpu", {}).get("driver"), "GPU": names[0]}
     return {name: show(value, 200) for name, value in facts.items() if value}
 
 
-def why_not(subject: Subject, said: SettingRaced, writers: Sequence[str], here: Facts, hosts: Collection[str]) -> str:
+def why_not(
+    subject: Subject,
+    said: SettingRaced,
+    writers: Sequence[str],
+    here: Facts,
+    hosts: Collection[str],
+) -> str:
     """Return why what raced in a run says nothing about the box now; nothing where it does."""
     summary = subject.summary
     facts = facts_of(summary, writers)

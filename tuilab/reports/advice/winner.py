@@ -33,7 +33,9 @@ class Choice:
     value: str = ""
     is_decided: bool = True
     why: str = ""
-    against: dict[str, Judgement] = field(default_factory=dict)  # by value: how many times as long it takes as what stands
+    against: dict[str, Judgement] = field(
+        default_factory=dict
+    )  # by value: how many times as long it takes as what stands
 
 
 def choose(summary: RunSummary, raced: RacedSetting) -> Choice:
@@ -48,7 +50,14 @@ def choose(summary: RunSummary, raced: RacedSetting) -> Choice:
         if other != one
     }
     values = [one.value for one in said.candidates]
-    won = next((value for value in values if value != said.default and _has_won(value, values, said.default, found)), "")
+    won = next(
+        (
+            value
+            for value in values
+            if value != said.default and _has_won(value, values, said.default, found)
+        ),
+        "",
+    )
     stands = won or said.default
     against = {value: found[value, stands] for value in values if value != stands}
     if won:
@@ -62,7 +71,10 @@ def describe_setting(summary: RunSummary, raced: RacedSetting) -> tuple[str, str
     said, choice = raced.said[0], choose(summary, raced)
     name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
     if choice.value:
-        return name, f"{show(choice.value, 200)} beat the default, {show(said.default, 200)}; to use it: tuilab advise"
+        return (
+            name,
+            f"{show(choice.value, 200)} beat the default, {show(said.default, 200)}; to use it: tuilab advise",
+        )
     if not choice.is_decided:
         return name, f"not decided: {show(choice.why, 300)}"
     return name, f"no value beat the default, {show(said.default, 200)}"
@@ -105,11 +117,23 @@ def _why_open(values: Sequence[str], default: str, found: dict[Pair, Judgement])
     if better := [value for value in others if _is_worse(found[default, value])]:
         verb = "is" if len(better) == 1 else "are"
         return f"{' and '.join(better)} {verb} better than the default, but the best value is not decided"
-    unsure = [(value, found[default, value]) for value in others if found[default, value].verdict not in DECISIONS]
-    return next((f"{value} against the default, {default}: {judged.why.partition(';')[0]}" for value, judged in unsure), "")
+    unsure = [
+        (value, found[default, value])
+        for value in others
+        if found[default, value].verdict not in DECISIONS
+    ]
+    return next(
+        (
+            f"{value} against the default, {default}: {judged.why.partition(';')[0]}"
+            for value, judged in unsure
+        ),
+        "",
+    )
 
 
-def _judge(summary: RunSummary, raced: RacedSetting, over: Candidate, under: Candidate) -> Judgement:
+def _judge(
+    summary: RunSummary, raced: RacedSetting, over: Candidate, under: Candidate
+) -> Judgement:
     """Judge whether one value takes at least so many times as much as another one."""
     if over.arm:
         return _judge_times(summary, raced.said[0], over, under)
@@ -123,8 +147,16 @@ def _cost(said: SettingRaced, value: str) -> float:
     return next(one.cost or 0.0 for one in said.candidates if one.value == value)
 
 
-def _judge_times(summary: RunSummary, said: SettingRaced, over: Candidate, under: Candidate) -> Judgement:
-    claim = ClaimDeclared(text="", over=over.arm, under=under.arm, op="at_least", bound=PAYS, cores=said.cores)
+def _judge_times(
+    summary: RunSummary, said: SettingRaced, over: Candidate, under: Candidate
+) -> Judgement:
+    claim = ClaimDeclared(
+        text="", over=over.arm, under=under.arm, op="at_least", bound=PAYS, cores=said.cores
+    )
     look = latest_analysis(summary)
     evidence = gather_evidence(claim, summary, look.workers)
-    return judge_ratio(claim, evidence, look, claims=len(said.candidates) - 1) if evidence else _SELDOM_ASKED
+    return (
+        judge_ratio(claim, evidence, look, claims=len(said.candidates) - 1)
+        if evidence
+        else _SELDOM_ASKED
+    )

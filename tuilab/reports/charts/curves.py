@@ -64,7 +64,9 @@ def drawn(line: Line, most: int, *, is_log: bool) -> Drawn:
     return Drawn(thin, np.clip(medians, thin.lows, thin.highs))
 
 
-def curve(line: Line, label: str, shown: Drawn, x: Axis, y: Axis, *, is_log_x: bool, is_one_of_many: bool) -> Curve:
+def curve(
+    line: Line, label: str, shown: Drawn, x: Axis, y: Axis, *, is_log_x: bool, is_one_of_many: bool
+) -> Curve:
     """Return a line of which `shown` is drawn, by the name that people read."""
     thin = shown.line
     band, path, dots = _shapes(shown, x, y)
@@ -85,14 +87,21 @@ def _shapes(shown: Drawn, x: Axis, y: Axis) -> tuple[str, str, tuple[tuple[float
     """Return the band, the path through the middle, and the points that stand alone, stretch by stretch."""
     line = shown.line
     across = [px(share) for share in x.shares(line.xs).tolist()]
-    lows, mids, highs = ([py(share) for share in y.shares(values).tolist()] for values in (line.lows, shown.mids, line.highs))
+    lows, mids, highs = (
+        [py(share) for share in y.shares(values).tolist()]
+        for values in (line.lows, shown.mids, line.highs)
+    )
     ends = [0, *(np.flatnonzero(line.breaks) + 1).tolist(), len(across)]
     band, path, dots = "", "", []
     for start, end in pairwise(ends):
-        upper, middle, lower = (list(zip(across[start:end], ys[start:end], strict=True)) for ys in (highs, mids, lows))
+        upper, middle, lower = (
+            list(zip(across[start:end], ys[start:end], strict=True)) for ys in (highs, mids, lows)
+        )
         path += _through(middle)
         is_alone = len(middle) == 1 and upper == lower
-        dots += middle if is_alone or line.mids is not None else []  # of intervals it is to be seen where they were measured
+        dots += (
+            middle if is_alone or line.mids is not None else []
+        )  # of intervals it is to be seen where they were measured
         band += _through([*upper, *reversed(lower)]) + "Z" if upper != lower else ""
     return band, path, tuple(dots)
 
@@ -109,7 +118,10 @@ def _marks(line: Line, label: str, x: Axis, is_log_x: bool) -> list[Mark]:
         kind = "nan" if value != value else "inf" if value > 0 else "-inf"
         at = px(share)
         words = f"{number(value)} at {step:g}{', ' + label if label else ''}"
-        found.setdefault((int(at / _MARK_EVERY), kind), Mark(at, BOTTOM - 5 if kind == "-inf" else TOP - 8, kind, words))
+        found.setdefault(
+            (int(at / _MARK_EVERY), kind),
+            Mark(at, BOTTOM - 5 if kind == "-inf" else TOP - 8, kind, words),
+        )
     return list(found.values())
 
 

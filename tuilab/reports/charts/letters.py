@@ -38,7 +38,9 @@ def letters(ends: Sequence[End], top: float, bottom: float) -> list[Letter]:
         shown = _that_fit(column, int((bottom - top) / _GAP) + 1)
         x = max(end.x for end in shown) + _BEHIND
         for end, y in zip(shown, spread([end.y for end in shown], _GAP, top, bottom), strict=True):
-            found.append(Letter(end.look, round(x, 1), round(y, 1), end.x, end.y, abs(y - end.y) > _NEAR))
+            found.append(
+                Letter(end.look, round(x, 1), round(y, 1), end.x, end.y, abs(y - end.y) > _NEAR)
+            )
     return found
 
 
@@ -54,7 +56,10 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
             last = pools.pop()
             pools[-1] += last
     even = [_mean(pool) for pool in pools for _ in pool]
-    return [min(max(place, low), high - gap * (len(even) - 1)) + gap * at for at, place in enumerate(even)]
+    return [
+        min(max(place, low), high - gap * (len(even) - 1)) + gap * at
+        for at, place in enumerate(even)
+    ]
 
 
 def _mean(values: Sequence[float]) -> float:

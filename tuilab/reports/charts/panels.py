@@ -10,7 +10,14 @@ from tuilab.drawings.spreads import Spread
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.blocks import measure_of
 from tuilab.record.events import AxesNamed
-from tuilab.record.gpus.own_gpus import Throttling, label_of, memory_lines, memory_title, of_gpus, own_gpus
+from tuilab.record.gpus.own_gpus import (
+    Throttling,
+    label_of,
+    memory_lines,
+    memory_title,
+    of_gpus,
+    own_gpus,
+)
 from tuilab.record.series import Series, is_log_x, is_log_y, siblings
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clock_words import chart_rows, clock_title
@@ -53,7 +60,9 @@ class Panel:
     held: tuple[Held, ...] = ()
 
 
-def series_panels(summary: RunSummary, most: int = MOST_PANELS, most_lines: int = MOST_LINES) -> list[Panel]:
+def series_panels(
+    summary: RunSummary, most: int = MOST_PANELS, most_lines: int = MOST_LINES
+) -> list[Panel]:
     """Return a panel for each name that was logged, losses first."""
     return [_logged(summary, name, most_lines) for name in names_of(summary)[:most]]
 
@@ -67,8 +76,14 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
     memory = memory_lines(summary)
     is_broken = any(series.gaps for _, series in memory)
     panels = [
-        replace(_timed(summary, memory_title(summary), "bytes", memory, why), gaps=_NO_MEMORY if is_broken else ""),
-        replace(_timed(summary, "busy", "%", busy, why_idle), gaps=_NO_SHARE if processes and processes.gaps else ""),
+        replace(
+            _timed(summary, memory_title(summary), "bytes", memory, why),
+            gaps=_NO_MEMORY if is_broken else "",
+        ),
+        replace(
+            _timed(summary, "busy", "%", busy, why_idle),
+            gaps=_NO_SHARE if processes and processes.gaps else "",
+        ),
     ]
     held = tuple(_held(summary))
     for metric, title, unit, marks in (
@@ -77,7 +92,9 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
         ("sm_mhz", "clock", "MHz", held),
     ):
         if found := of_gpus(summary, metric, ""):
-            panels.append(replace(_timed(summary, f"{title} of the GPU", unit, found, why), held=marks))
+            panels.append(
+                replace(_timed(summary, f"{title} of the GPU", unit, found, why), held=marks)
+            )
     return panels
 
 
@@ -86,7 +103,12 @@ def _held(summary: RunSummary) -> Iterator[Held]:
     for gpu in own_gpus(summary):
         for one in throttling.of(summary, gpu.nvmls):
             begin, end = ((t - summary.first_t) / 1e9 for t in (one.begin_t, one.end_t))
-            yield Held(begin, end, f"{label_of(gpu, summary)}: {', '.join(throttle_names(one.mask))}", one.is_held_back)
+            yield Held(
+                begin,
+                end,
+                f"{label_of(gpu, summary)}: {', '.join(throttle_names(one.mask))}",
+                one.is_held_back,
+            )
 
 
 def spreads(summary: RunSummary) -> list[Spread]:
@@ -95,12 +117,16 @@ def spreads(summary: RunSummary) -> list[Spread]:
     found = []
     for row in chart_rows(arm_times(summary)):
         times = row.times
-        low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else (times[0],) * 3
+        low, _, high = (
+            quantiles(times, n=4, method="inclusive") if len(times) > 1 else (times[0],) * 3
+        )
         look = looks.index(row.arm) if row.arm in looks else 0
         label = show(row.arm, NAME_LIMIT)
         if row.clock:
             label += f", {row.clock}"
-        found.append(Spread(label, median(times), low, high, min(times), max(times), look, row.aside))
+        found.append(
+            Spread(label, median(times), low, high, min(times), max(times), look, row.aside)
+        )
     return found
 
 
@@ -111,13 +137,22 @@ def times_title(summary: RunSummary) -> str:
 
 def names_of(summary: RunSummary) -> list[str]:
     """Return the names that were logged, losses first."""
-    return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=lambda name: "loss" not in name.lower())
+    return sorted(
+        dict.fromkeys(name for name, _, _ in summary.series),
+        key=lambda name: "loss" not in name.lower(),
+    )
 
 
 def _logged(summary: RunSummary, name: str, most: int) -> Panel:
     found = [one for one in summary.series.values() if one.name == name]
     arms = summary.arms_in_order() if any(one.arm for one in found) else ()
-    panel = panel_of(summary.axes_of(name), found, [one.arm for one in found[:most]], arms, siblings(summary.series, name))
+    panel = panel_of(
+        summary.axes_of(name),
+        found,
+        [one.arm for one in found[:most]],
+        arms,
+        siblings(summary.series, name),
+    )
     ends: dict[str, list[tuple[str, float]]] = {}
     for one, owner in zip(found, summary.owners_of([one.writer for one in found]), strict=True):
         ends.setdefault(show(one.arm, NAME_LIMIT), []).append((show(owner, 40), one.last))
@@ -125,7 +160,11 @@ def _logged(summary: RunSummary, name: str, most: int) -> Panel:
 
 
 def panel_of(
-    axes: AxesNamed, found: Sequence[Series], names: Sequence[str], order: Sequence[str] = (), kin: Sequence[Series] = ()
+    axes: AxesNamed,
+    found: Sequence[Series],
+    names: Sequence[str],
+    order: Sequence[str] = (),
+    kin: Sequence[Series] = (),
 ) -> Panel:
     """Return the panel of what was logged under a name, of which as many lines are drawn as have names.
 
@@ -135,10 +174,23 @@ def panel_of(
     lines = lines_of(found[: len(names)], names, order=order, is_log_x=is_along_log)
     title, left_out = show(axes.y or axes.metric, NAME_LIMIT), len(found) - len(lines)
     is_log = is_log_y(axes, kin or found)
-    return Panel(title, lines, axes.metric, unit_of(axes.metric), is_log, is_along_log, show(axes.x, 60), left_out=left_out)
+    return Panel(
+        title,
+        lines,
+        axes.metric,
+        unit_of(axes.metric),
+        is_log,
+        is_along_log,
+        show(axes.x, 60),
+        left_out=left_out,
+    )
 
 
-def _timed(summary: RunSummary, title: str, unit: str, found: list[tuple[str, Series]], why: str) -> Panel:
+def _timed(
+    summary: RunSummary, title: str, unit: str, found: list[tuple[str, Series]], why: str
+) -> Panel:
     starts = [summary.first_t] * len(found)
-    lines = lines_of([one for _, one in found], [name for name, _ in found], is_timed=True, starts=starts)
+    lines = lines_of(
+        [one for _, one in found], [name for name, _ in found], is_timed=True, starts=starts
+    )
     return Panel(title, lines, unit=unit, is_timed=True, reason="" if found else show(why))

@@ -54,7 +54,11 @@ class Timings:
 
 
 def draw_spreads(
-    found: Sequence[Spread], noise: NoiseFloor | None, measure: Measure = _TIME, *, title: str = "time of a call"
+    found: Sequence[Spread],
+    noise: NoiseFloor | None,
+    measure: Measure = _TIME,
+    *,
+    title: str = "time of a call",
 ) -> Timings:
     """Return the shapes of the arms' times, or of what was measured instead, over one axis."""
     unit = measure.unit
@@ -65,19 +69,35 @@ def draw_spreads(
     frame = Timings((), (), None, "", _ROW * len(known) + 38, title)
 
     def place(value: float) -> float:
-        return round(frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1)
+        return round(
+            frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1
+        )
 
     labels = told_apart([one.label for one in known], _NAME_WIDTH)
     rows = []
     for at, one in enumerate(known):
-        places = place(one.least), place(one.low), place(one.value), place(one.high), place(one.greatest)
+        places = (
+            place(one.least),
+            place(one.low),
+            place(one.value),
+            place(one.high),
+            place(one.greatest),
+        )
         ends = tuple(number(end, unit, 3) for end in (one.least, one.low, one.high, one.greatest))
         row = Row(
-            one, letter(one.look), labels[one.label], number(one.value, unit, 3), ends, float(_FIRST + _ROW * at), *places
+            one,
+            letter(one.look),
+            labels[one.label],
+            number(one.value, unit, 3),
+            ends,
+            float(_FIRST + _ROW * at),
+            *places,
         )
         rows.append(row)
     ticks = [
-        Tick(round(frame.left + share * (frame.right - frame.left), 1), label) for share, label in axis.ticks if 0 <= share <= 1
+        Tick(round(frame.left + share * (frame.right - frame.left), 1), label)
+        for share, label in axis.ticks
+        if 0 <= share <= 1
     ]
     base, band, words = base_of(known, noise), None, ""
     if base and noise:
@@ -102,7 +122,9 @@ class Interval:
     height: int = 34
 
 
-def draw_interval(estimate: float, low: float, high: float, bound: float, noise: float | None) -> Interval | None:
+def draw_interval(
+    estimate: float, low: float, high: float, bound: float, noise: float | None
+) -> Interval | None:
     """Return the shapes of an interval; None where one of the numbers has no logarithm."""
     values = [estimate, low, high, bound, 1.0]
     if not all(0 < value < math.inf for value in values):
@@ -119,4 +141,6 @@ def draw_interval(estimate: float, low: float, high: float, bound: float, noise:
         band = (max(place(1 - noise), 1.0), min(place(1 + noise), 179.0))
     label = f"{bound:.4g}×"
     has_one = abs(place(bound) - place(1.0)) > 12 + 4 * len(label)
-    return Interval(place(low), place(estimate), place(high), place(1.0), place(bound), band, label, has_one)
+    return Interval(
+        place(low), place(estimate), place(high), place(1.0), place(bound), band, label, has_one
+    )

@@ -30,8 +30,12 @@ class Values:
 def values_of(lines: Sequence[Line], along: str, unit: str, most: int, *, is_log_x: bool) -> Values:
     """Return the values of lines at `most` places, evenly among those where any line has a point."""
     found = np.unique(np.concatenate([part for line in lines for part in (line.xs, line.bad_xs)]))
-    chosen = found[np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(np.int64))]
-    rows = [Row(letter(line.look), line.label, _cells(line, chosen.tolist(), unit)) for line in lines]
+    chosen = found[
+        np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(np.int64))
+    ]
+    rows = [
+        Row(letter(line.look), line.label, _cells(line, chosen.tolist(), unit)) for line in lines
+    ]
     places = [f"{step_at(place, is_log_x=is_log_x):.6g}" for place in chosen.tolist()]
     return Values(along, tuple(places), tuple(rows), len(found) <= most)
 

@@ -58,19 +58,28 @@ def _value(value: Scalar | None) -> str:
     return spell(value) if value is None or number_of(value) is not None else word(spell(value))
 
 
-def _measured(run: tuple[str, str], piece: Piece, first_t: int, last: Sequence[str]) -> Iterable[str]:
+def _measured(
+    run: tuple[str, str], piece: Piece, first_t: int, last: Sequence[str]
+) -> Iterable[str]:
     """Return the rows of a piece: what is the same in all of them is written once."""
-    head = _line((*run, piece.kind, *map(word, (piece.name, piece.arm, piece.writer)))).removesuffix("\n")
+    head = _line(
+        (*run, piece.kind, *map(word, (piece.name, piece.arm, piece.writer)))
+    ).removesuffix("\n")
     tail = _line(("", "", "", "", *last))
     if not any(piece.notes):
         return [
             f"{head},{place},{(t - first_t) / 1e9:.6f},{value},,{tail}"
             for place, t, value in zip(piece.places, piece.times, piece.values, strict=True)
         ]
-    notes = {note: _line((_told(note),)).removesuffix("\n") if note else "" for note in dict.fromkeys(piece.notes)}
+    notes = {
+        note: _line((_told(note),)).removesuffix("\n") if note else ""
+        for note in dict.fromkeys(piece.notes)
+    }
     return [
         f"{head},{place},{(t - first_t) / 1e9:.6f},{_number(value)},{notes[note]},{tail}"
-        for place, t, value, note in zip(piece.places, piece.times, piece.values, piece.notes, strict=True)
+        for place, t, value, note in zip(
+            piece.places, piece.times, piece.values, piece.notes, strict=True
+        )
     ]
 
 
@@ -82,7 +91,18 @@ def _found(run: tuple[str, str], one: Finding, last: Sequence[str]) -> str:
     names = map(word, (one.name, one.arm, one.writer))
     numbers = map(spell_out, (one.place, one.time_s, one.value))
     ends = map(spell_out, (one.low, one.high))
-    return _line((*run, one.kind, *names, *numbers, _told(one.note), *ends, *map(word, (one.unit, one.verdict)), *last))
+    return _line(
+        (
+            *run,
+            one.kind,
+            *names,
+            *numbers,
+            _told(one.note),
+            *ends,
+            *map(word, (one.unit, one.verdict)),
+            *last,
+        )
+    )
 
 
 def _line(cells: Iterable[object]) -> str:

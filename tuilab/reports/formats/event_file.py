@@ -20,7 +20,9 @@ def head(wall_s: float) -> bytes:
     return _record(_double(1, wall_s) + _field(3, b"brain.Event:2"))
 
 
-def scalars(tag: str, wall_s: Sequence[float], steps: Sequence[int], values: Sequence[float]) -> bytes:
+def scalars(
+    tag: str, wall_s: Sequence[float], steps: Sequence[int], values: Sequence[float]
+) -> bytes:
     """Return the records of many numbers of one curve; TensorBoard keeps 32 bits of each."""
     count = len(values)
     with np.errstate(over="ignore"):
@@ -41,7 +43,9 @@ def scalars(tag: str, wall_s: Sequence[float], steps: Sequence[int], values: Seq
 def text(tag: str, words: str, wall_s: float, step: int = 0) -> bytes:
     """Return the record of a text, which is shown as Markdown."""
     tensor = _whole(1, _STRING) + _field(2, b"") + _field(8, words.encode(errors="replace"))
-    return _event(wall_s, step, _field(1, tag.encode()) + _field(9, _plugin("text", b"")) + _field(8, tensor))
+    return _event(
+        wall_s, step, _field(1, tag.encode()) + _field(9, _plugin("text", b"")) + _field(8, tensor)
+    )
 
 
 def picture(tag: str, png: bytes, rows: int, cols: int, wall_s: float, step: int = 0) -> bytes:
@@ -52,14 +56,21 @@ def picture(tag: str, png: bytes, rows: int, cols: int, wall_s: float, step: int
 
 def parameters(values: Mapping[str, bool | int | float | str], group: str, wall_s: float) -> bytes:
     """Return the record of what a run was made with, for the table of hyperparameters."""
-    pairs = b"".join(_field(1, _field(1, name.encode()) + _field(2, _plain(value))) for name, value in values.items())
+    pairs = b"".join(
+        _field(1, _field(1, name.encode()) + _field(2, _plain(value)))
+        for name, value in values.items()
+    )
     info = pairs + _field(4, group.encode()) + _double(5, wall_s)
     return _hyperparameters("session_start_info", _field(3, info), wall_s)
 
 
 def ending(has_succeeded: bool, wall_s: float) -> bytes:
     """Return the record of how a run ended, for the same table."""
-    return _hyperparameters("session_end_info", _field(4, _whole(1, 1 if has_succeeded else 2) + _double(2, wall_s)), wall_s)
+    return _hyperparameters(
+        "session_end_info",
+        _field(4, _whole(1, 1 if has_succeeded else 2) + _double(2, wall_s)),
+        wall_s,
+    )
 
 
 def _hyperparameters(name: str, content: bytes, wall_s: float) -> bytes:
@@ -75,7 +86,11 @@ def _plugin(name: str, content: bytes) -> bytes:
 def _plain(value: bool | int | float | str) -> bytes:
     if isinstance(value, bool):
         return _whole(4, int(value))
-    return _field(3, value.encode(errors="replace")) if isinstance(value, str) else _double(2, float(value))
+    return (
+        _field(3, value.encode(errors="replace"))
+        if isinstance(value, str)
+        else _double(2, float(value))
+    )
 
 
 def _event(wall_s: float, step: int, value: bytes) -> bytes:

@@ -49,7 +49,14 @@ def _verdict(claim: ResultClaim) -> Finding:
     note = f"{claim.text}: {claim.evidence}" if claim.key else claim.evidence
     arms = claim.claimed.arms if claim.claimed else ""
     return Finding(
-        "claim", claim.claim_id, claim.estimate, arms, low=claim.low, high=claim.high, verdict=claim.outcome, note=note
+        "claim",
+        claim.claim_id,
+        claim.estimate,
+        arms,
+        low=claim.low,
+        high=claim.high,
+        verdict=claim.outcome,
+        note=note,
     )
 
 
@@ -69,10 +76,14 @@ def _of_claim(claim: Claim, first_t: int) -> Iterator[Finding]:
         yield from _compared("claimed", name, measured, None)
     for what in ("noise_floor", "smallest_effect", "confidence", "units"):
         if reached and (value := getattr(reached, what)):
-            yield Finding(f"claim_{what}", name, value, arm, unit=reached.unit if what == "units" else "")
+            yield Finding(
+                f"claim_{what}", name, value, arm, unit=reached.unit if what == "units" else ""
+            )
 
 
-def _compared(kind: str, name: str, measured: ClaimMeasured, time_s: float | None) -> Iterator[Finding]:
+def _compared(
+    kind: str, name: str, measured: ClaimMeasured, time_s: float | None
+) -> Iterator[Finding]:
     """Yield the numbers of one side of an exact claim, with their places in it."""
     side = measured.got if kind == "measured" else measured.want
     for place, value in enumerate(side.numbers):
@@ -114,7 +125,15 @@ def _sizes(summary: RunSummary) -> Iterator[Finding]:
     for memory in summary.memory:
         for name, value in memory.values.items():
             time_s = _seconds(memory, summary.first_t)
-            yield Finding("memory", name, value, memory.arm, time_s=time_s, unit=unit_of(name), note=memory.name)
+            yield Finding(
+                "memory",
+                name,
+                value,
+                memory.arm,
+                time_s=time_s,
+                unit=unit_of(name),
+                note=memory.name,
+            )
     for arm, times in summary.first_calls.items():
         for place, seconds in enumerate(times):
             yield Finding("first_call", "first call", seconds, arm, place=place, unit="s")

@@ -25,10 +25,16 @@ from tuilab.text.display import shorten, show_lines
 
 _ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
 _TEMPLATES = Path(__file__).with_name("templates")
-_TO_STRIP = re.compile(r"(?m)^(?:\s+|//.*\n)")  # indents, empty lines and comments: only those who change it need them
+_TO_STRIP = re.compile(
+    r"(?m)^(?:\s+|//.*\n)"
+)  # indents, empty lines and comments: only those who change it need them
 
 
-def render(subjects: Sequence[Subject], known: Sequence[Scenario] = (), groups: Sequence[Sequence[Subject]] = ()) -> str:
+def render(
+    subjects: Sequence[Subject],
+    known: Sequence[Scenario] = (),
+    groups: Sequence[Sequence[Subject]] = (),
+) -> str:
     """Return the report on one run, or on several with an opening page; `groups` of runs are shown side by side instead of it.
 
     What does not fit into the size that a report should have is thinned or cut, and the page says so.
@@ -47,7 +53,10 @@ def _render(subjects: Sequence[Subject], outline: Outline, room: Room) -> str:
     pages = [page_of(subject, room, is_brief=outline.is_many) for subject in subjects]
     compared = [side_by_side(group, room) for group in outline.groups]
     boxes = boxes_of(subjects) if outline.is_many else {}
-    style, script = (Markup(_TO_STRIP.sub("", (_TEMPLATES / f"report.{kind}").read_text())) for kind in ("css", "js"))
+    style, script = (
+        Markup(_TO_STRIP.sub("", (_TEMPLATES / f"report.{kind}").read_text()))
+        for kind in ("css", "js")
+    )
     return (
         _environment()
         .get_template("report.html.jinja")
@@ -81,7 +90,11 @@ def _title(pages: Sequence[Page], outline: Outline, compared: Sequence[SideBySid
         return f"{pages[0].name}: {pages[0].title}"
     if outline.sweeps:
         return f"{outline.sweeps[0].name} {outline.sweeps[0].title}"
-    return f"{compared[0].title}, side by side" if len(compared) == 1 else f"{len(compared)} scenarios, side by side"
+    return (
+        f"{compared[0].title}, side by side"
+        if len(compared) == 1
+        else f"{len(compared)} scenarios, side by side"
+    )
 
 
 def _environment() -> Environment:
@@ -94,7 +107,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {one.__name__: one for one in (code_parts, link_parts, colour, dash, letter)}
+    environment.globals |= {
+        one.__name__: one for one in (code_parts, link_parts, colour, dash, letter)
+    }
     environment.filters["shorten"] = shorten
     return environment
 

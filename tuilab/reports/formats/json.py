@@ -166,7 +166,9 @@ def _samples(piece: Piece, first_t: int) -> str:
     numbers = {
         "place": _spelled(piece.places),
         "time_s": [(t - first_t) / 1e9 for t in piece.times],
-        "value": spell_out(piece.values) if any(piece.notes) else _spelled(piece.values),  # a gap is null, and has a note
+        "value": spell_out(piece.values)
+        if any(piece.notes)
+        else _spelled(piece.values),  # a gap is null, and has a note
     }
     if any(piece.notes):
         numbers["note"] = piece.notes

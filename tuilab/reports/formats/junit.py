@@ -49,7 +49,9 @@ def _put_suite(root: xml.Element, subject: Subject, name: str, at: int) -> None:
     if subject.state != RunState.SUCCEEDED:
         case = _case(suite, name, "the run succeeds")
         why = subject.summary.reason or subject.state
-        xml.SubElement(case, "error", type=_told(subject.state), message=_told(why)).text = _trace(subject)
+        xml.SubElement(case, "error", type=_told(subject.state), message=_told(why)).text = _trace(
+            subject
+        )
     if problems := damage(subject):
         case = _case(suite, name, "the record is whole")
         xml.SubElement(case, "error", type="damaged", message=_told(" ".join(problems)))
@@ -77,10 +79,18 @@ def _put_properties(suite: xml.Element, subject: Subject) -> None:
 def _properties(subject: Subject) -> Iterator[tuple[str, str]]:
     """Yield what is to be known of the run beside its claims."""
     summary, run = subject.summary, subject.summary.run
-    yield from (("run", subject.run_dir.name), ("state", subject.state), ("record", subject.result.record.digest))
+    yield from (
+        ("run", subject.run_dir.name),
+        ("state", subject.state),
+        ("record", subject.result.record.digest),
+    )
     if run is None:
         return
-    yield from (("tuilab", run.tuilab), ("title", run.title), ("repeats", str(summary.planned_repeats)))
+    yield from (
+        ("tuilab", run.tuilab),
+        ("title", run.title),
+        ("repeats", str(summary.planned_repeats)),
+    )
     yield "command", command_line.rerun_line(run, summary.planned_repeats)
     for part, fact in (("torch", "version"), ("gpu", "driver")):
         if known := summary.environment.get(part, {}).get(fact):
@@ -91,7 +101,9 @@ def _properties(subject: Subject) -> Iterator[tuple[str, str]]:
 def _put_case(suite: xml.Element, subject: Subject, name: str, claim: ResultClaim) -> None:
     verdict = claim.outcome
     case = _case(suite, name, claim.claim_id)
-    if claim.claimed and (seconds := _seconds_raced(subject.summary, {claim.claimed.over, claim.claimed.under})):
+    if claim.claimed and (
+        seconds := _seconds_raced(subject.summary, {claim.claimed.over, claim.claimed.under})
+    ):
         case.set("time", f"{seconds:.3f}")
     said = f"{claim.text}: " if claim.key else ""
     told = _told(f"{said}{verdict}: {claim.evidence}")
@@ -110,11 +122,21 @@ def _is_strict(summary: RunSummary) -> bool:
 
 def _seconds_raced(summary: RunSummary, arms: set[str]) -> float:
     """Return for how long these arms were timed, in all repeats."""
-    return sum(block.wall_ns for (_, arm), blocks in summary.blocks.items() if arm in arms for block in blocks) / 1e9
+    return (
+        sum(
+            block.wall_ns
+            for (_, arm), blocks in summary.blocks.items()
+            if arm in arms
+            for block in blocks
+        )
+        / 1e9
+    )
 
 
 def _case(suite: xml.Element, run: str, name: str) -> xml.Element:
-    return xml.SubElement(suite, "testcase", classname=_name(run.replace("/", ".")), name=_name(name))
+    return xml.SubElement(
+        suite, "testcase", classname=_name(run.replace("/", ".")), name=_name(name)
+    )
 
 
 def _count(element: xml.Element) -> None:
@@ -124,7 +146,11 @@ def _count(element: xml.Element) -> None:
 
 def _trace(subject: Subject) -> str:
     failure = subject.summary.failure
-    text = as_named(failure.traceback, subject.summary) if failure else "\n".join(subject.summary.faults)
+    text = (
+        as_named(failure.traceback, subject.summary)
+        if failure
+        else "\n".join(subject.summary.faults)
+    )
     return _NOT_XML.sub("\ufffd", show_lines(text))
 
 

@@ -42,7 +42,10 @@ _PARTS = (
 
 
 def render(
-    subjects: Sequence[Subject], known: Sequence[Scenario] = (), limit: int = 0, groups: Sequence[Sequence[Subject]] = ()
+    subjects: Sequence[Subject],
+    known: Sequence[Scenario] = (),
+    limit: int = 0,
+    groups: Sequence[Sequence[Subject]] = (),
 ) -> str:
     """Return the report, of at most `limit` characters when there is one: then the least important parts go first."""
     sections = _sections(subjects, known, groups)
@@ -84,23 +87,43 @@ def _sections(
 
 
 def _joined(sections: Sequence[dict[str, str]], left_out: Sequence[str]) -> str:
-    parts = [text for section in sections for name, text in section.items() if text and name not in left_out]
+    parts = [
+        text
+        for section in sections
+        for name, text in section.items()
+        if text and name not in left_out
+    ]
     parts += [f"_Left out for its length: {', '.join(left_out)}._"] if left_out else []
     return "\n\n".join(parts) + "\n"
 
 
 def _opening(opening: Opening) -> str:
-    parts = [f"# {opening.title}", f"{escape(opening.host)}, {opening.when}: {opening.counts}", escape(opening.box)]
+    parts = [
+        f"# {opening.title}",
+        f"{escape(opening.host)}, {opening.when}: {opening.counts}",
+        escape(opening.box),
+    ]
     parts += [
         "## Recommended settings",
-        fence(opening.env, "sh") if opening.has_env else "None: no value measurably beat the default on this machine.",
+        fence(opening.env, "sh")
+        if opening.has_env
+        else "None: no value measurably beat the default on this machine.",
     ]
     for group in opening.groups:
         rows = [
-            (f.mark + " " + f.verdict, f.text, ", ".join(filter(None, (f.measured, f.details))), f"{f.name} {f.id}")
+            (
+                f.mark + " " + f.verdict,
+                f.text,
+                ", ".join(filter(None, (f.measured, f.details))),
+                f"{f.name} {f.id}",
+            )
             for f in group.findings
         ]
-        parts += [f"## {group.heading}", group.about, table(("Verdict", "Claim", "Measured", "Run"), rows)]
+        parts += [
+            f"## {group.heading}",
+            group.about,
+            table(("Verdict", "Claim", "Measured", "Run"), rows),
+        ]
     if opening.not_run:
         parts += [
             "## Never run on this machine",
@@ -113,13 +136,25 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
     """Return each claim of a sweep with its points, and from where on it holds."""
     claims = []
     for claim in found.claims:
-        rows = [(f"{one.row.mark} {one.row.verdict}", one.words, f"{one.found} ({one.id})") for one in claim.told]
+        rows = [
+            (f"{one.row.mark} {one.row.verdict}", one.words, f"{one.found} ({one.id})")
+            for one in claim.told
+        ]
         drawn = chart(claim.panel) if claim.panel else ""
         points = table(("Verdict", "At", "Measured"), rows)
         holds = "\n".join(f"- **{escape(words)}**" for words in claim.holds)
         claims.append(
             "\n\n".join(
-                filter(None, [f"{level}# {escape(claim.text)}", escape(claim.about), holds, points, drawn and fence(drawn)])
+                filter(
+                    None,
+                    [
+                        f"{level}# {escape(claim.text)}",
+                        escape(claim.about),
+                        holds,
+                        points,
+                        drawn and fence(drawn),
+                    ],
+                )
             )
         )
     return {
@@ -135,17 +170,32 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
 
 def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
     found = side_by_side(group, ROOMS[-1])
-    runs = [f"run {number}, {box}" if found.has_boxes else f"run {number}" for number, _, _, box, *_ in found.runs]
+    runs = [
+        f"run {number}, {box}" if found.has_boxes else f"run {number}"
+        for number, _, _, box, *_ in found.runs
+    ]
     claims = []
     for claim in found.claims:
-        claims.append((claim.text, *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides), claim.words))
+        claims.append(
+            (
+                claim.text,
+                *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides),
+                claim.words,
+            )
+        )
     summaries = [subject.summary for subject in group]
     curves = [lines for chart in found.charts[:4] if (lines := overlaid(summaries, chart.name))]
-    charts = [line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines, axes=axes_of(summaries, lines[0].name)) for lines in curves]
+    charts = [
+        line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines, axes=axes_of(summaries, lines[0].name))
+        for lines in curves
+    ]
     return {
         "head": f"{level} {escape(found.title)}, side by side",
         "runs": table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
-        "differences": table(("What differs", *runs), [(f"{row.part} {row.name}", *row.values) for row in found.differences]),
+        "differences": table(
+            ("What differs", *runs),
+            [(f"{row.part} {row.name}", *row.values) for row in found.differences],
+        ),
         "same": f"{found.same} facts (parameters, source, environment) and {found.same_numbers} values are the same.",
         "source": fence("\n".join(found.changes), "diff") if found.changes else "",
         "claims": table(("Claim", *runs, "How they differ"), claims),
@@ -161,7 +211,9 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
         "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
         f"**{escape(page.state)}** in {', '.join(filter(None, (page.elapsed, page.repeats)))}; digest {escape(page.digest)}",
         "ways": bullets(page.arms),
-        "notes": "\n\n".join([escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]).strip(),
+        "notes": "\n\n".join(
+            [escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]
+        ).strip(),
         "claims": _claims(page),
         "arms": "" if is_many or not page.has_arms else _figures(subject),
         "failure": _failure(page),
@@ -172,16 +224,25 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
         "numbers": "" if is_many else _facts(f"{level}# Numbers", page.numbers),
         "pictures": "" if is_many else _pictures(subject),
         "texts": "\n\n".join(
-            f"{f'**{escape(title)}**' if title else ''}\n\n{fence(text)}" for title, text in page.texts
+            f"{f'**{escape(title)}**' if title else ''}\n\n{fence(text)}"
+            for title, text in page.texts
         ).strip(),
         "lesson": "" if is_many else _lesson(page, level),
         "again": _again(page, level),
-        "deciding": f"To settle the inconclusive claims:\n\n{fence(page.deciding, 'sh')}" if page.deciding else "",
+        "deciding": f"To settle the inconclusive claims:\n\n{fence(page.deciding, 'sh')}"
+        if page.deciding
+        else "",
         "params": "" if is_many else _params(page, level),
-        "environment": "\n\n".join(_facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment),
-        "source": "" if is_many or not page.source else f"{level}# {page.source_title}\n\n{fence(page.source, 'python')}",
+        "environment": "\n\n".join(
+            _facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment
+        ),
+        "source": ""
+        if is_many or not page.source
+        else f"{level}# {page.source_title}\n\n{fence(page.source, 'python')}",
     }
-    first = ("head", "notes", "failure", "texts", "figures") if page.is_watched else ()  # what was seen, before its curves
+    first = (
+        ("head", "notes", "failure", "texts", "figures") if page.is_watched else ()
+    )  # what was seen, before its curves
     return {name: found[name] for name in dict.fromkeys((*first, *found))}
 
 
@@ -203,7 +264,11 @@ def _failure(page: Page) -> str:
     if not (page.failure or page.faults):
         return ""
     words, traceback, hint = page.failure or ("", "", "")
-    parts = [escape(words), f"Hint: {escape(hint)}" if hint else "", fence(traceback) if traceback else ""]
+    parts = [
+        escape(words),
+        f"Hint: {escape(hint)}" if hint else "",
+        fence(traceback) if traceback else "",
+    ]
     return "\n\n".join(part for part in (*parts, *(fence(fault) for fault in page.faults)) if part)
 
 
@@ -211,7 +276,9 @@ def _charts(subject: Subject, most: int) -> str:
     found = []
     for name in names_of(subject.summary)[:most]:
         axes, kin = subject.summary.axes_of(name), siblings(subject.summary.series, name)
-        chart = line_chart(first_of_each_arm(subject.summary.series, name), _WIDTH, _HEIGHT, whole=kin, axes=axes)
+        chart = line_chart(
+            first_of_each_arm(subject.summary.series, name), _WIDTH, _HEIGHT, whole=kin, axes=axes
+        )
         bad = sum(line.bad_count for line in kin if line.name == name)
         shown = fence(chart or f"{shorten(name, 60)}: nothing to draw")
         found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
@@ -224,7 +291,9 @@ def _figures(subject: Subject) -> str:
     for figure in figures_of(subject.summary)[:_FIGURES]:
         if isinstance(figure, TableShown):
             heads = figure.head or [""] * max(map(len, figure.rows), default=0)
-            found.append(f"**{escape(figure.title)}**\n\n{table(heads, [[*map(told_cell, row)] for row in figure.rows])}")
+            found.append(
+                f"**{escape(figure.title)}**\n\n{table(heads, [[*map(told_cell, row)] for row in figure.rows])}"
+            )
         else:
             found.append(fence(draw_figure(figure, _WIDTH).text))
     return "\n\n".join(found)
@@ -233,18 +302,26 @@ def _figures(subject: Subject) -> str:
 def _gpus(subject: Subject, heading: str) -> str:
     """Return what the GPUs of the run did along time; nothing where it had none."""
     summary = subject.summary
-    gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found and known_metrics(summary, gpu.found)][:_GPUS]
+    gpus = [
+        gpu.found for gpu in own_gpus(summary) if gpu.found and known_metrics(summary, gpu.found)
+    ][:_GPUS]
     if not gpus:
         return ""
     held = held_down(summary, gpus, Throttling())
     rows = strips_of(summary, gpus, held)
-    picture = draw_strips(rows, _WIDTH, _ROWS * len(gpus) + len(rows) + 1, span=span_of(rows, is_over=True))
+    picture = draw_strips(
+        rows, _WIDTH, _ROWS * len(gpus) + len(rows) + 1, span=span_of(rows, is_over=True)
+    )
     words = held_words(held)
-    return "\n\n".join(filter(None, [heading, fence(picture.text), f"{escape(words)}." if words else ""]))
+    return "\n\n".join(
+        filter(None, [heading, fence(picture.text), f"{escape(words)}." if words else ""])
+    )
 
 
 def _pictures(subject: Subject) -> str:
-    return "\n\n".join(fence(shade(image, 32)) for image in list(subject.summary.images.values())[:8])
+    return "\n\n".join(
+        fence(shade(image, 32)) for image in list(subject.summary.images.values())[:8]
+    )
 
 
 def _lesson(page: Page, level: str) -> str:
@@ -255,7 +332,11 @@ def _lesson(page: Page, level: str) -> str:
         if heading:
             parts.append(f"**{escape(heading)}**")
         for kind, text in found:
-            shown = fence(text) if kind == "code" else "".join(_inline(*part) for part in code_parts(text))
+            shown = (
+                fence(text)
+                if kind == "code"
+                else "".join(_inline(*part) for part in code_parts(text))
+            )
             if kind == "note":
                 indent = "  " if parts[-1].startswith("- ") else ""
                 parts[-1] += f"\\\n{indent}{shown}"
@@ -272,8 +353,12 @@ def _inline(is_code: bool, words: str) -> str:
 
 
 def _params(page: Page, level: str) -> str:
-    rows = [(p.name, p.value, "changed" if p.is_changed else "default", p.label) for p in page.params]
-    return f"{level}# Parameters\n\n{table(('Name', 'Value', '', 'What it is'), rows)}" if rows else ""
+    rows = [
+        (p.name, p.value, "changed" if p.is_changed else "default", p.label) for p in page.params
+    ]
+    return (
+        f"{level}# Parameters\n\n{table(('Name', 'Value', '', 'What it is'), rows)}" if rows else ""
+    )
 
 
 def _facts(heading: str, rows: Sequence[tuple[str, str]]) -> str:

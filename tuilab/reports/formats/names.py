@@ -9,7 +9,9 @@ from tuilab.reports.subject import Subject
 from tuilab.text.display import show
 
 _DIGITS = 10
-_MARKED = re.compile(rf"[#-][0-9a-f]{{{_DIGITS}}}\Z")  # what a name ends in that was not written as it is
+_MARKED = re.compile(
+    rf"[#-][0-9a-f]{{{_DIGITS}}}\Z"
+)  # what a name ends in that was not written as it is
 
 
 def whole(name: str) -> str:
@@ -31,5 +33,11 @@ def marked(shown: str, name: str, mark: str) -> str:
 def names_of(subjects: Sequence[Subject]) -> list[str]:
     """Return what each run is called in one file: its scenario, of several runs of one its id, too, and of copies a number."""
     often = Counter(subject.name for subject in subjects)
-    names = [subject.name if often[subject.name] == 1 else f"{subject.name} {subject.id}" for subject in subjects]
-    return [f"{name} ({names[:at].count(name) + 1})" if name in names[:at] else name for at, name in enumerate(names)]
+    names = [
+        subject.name if often[subject.name] == 1 else f"{subject.name} {subject.id}"
+        for subject in subjects
+    ]
+    return [
+        f"{name} ({names[:at].count(name) + 1})" if name in names[:at] else name
+        for at, name in enumerate(names)
+    ]

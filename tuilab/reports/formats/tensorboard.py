@@ -28,7 +28,9 @@ _OURS = re.compile(r"events\.out\.tfevents\.\d+\.tuilab")
 _LONGEST = 200  # bytes of the name of a folder, beside its digest: file systems take 255
 
 Columns = tuple[list[float], list[int], list[Any]]  # when, the step, the value
-Record = tuple[tuple[str, ...], bytes]  # the names of the folders that it belongs in, and what is added to the file there
+Record = tuple[
+    tuple[str, ...], bytes
+]  # the names of the folders that it belongs in, and what is added to the file there
 
 
 def export(subjects: Sequence[Subject], target: str) -> None:
@@ -36,17 +38,23 @@ def export(subjects: Sequence[Subject], target: str) -> None:
     path = Path(target)
     try:
         with scratch(path.parent, 0o777) as fresh:
-            for subject in {subject.run_dir.name: subject for subject in subjects}.values():  # of copies of a run the last one
+            for subject in {
+                subject.run_dir.name: subject for subject in subjects
+            }.values():  # of copies of a run the last one
                 _write(subject, fresh)
             _move(fresh, path)
     except OSError as problem:
         why = problem.strerror or str(problem)
-        raise CannotRecord(f"cannot write the folder {show(target, 300)}: {why}; name another with -o") from problem
+        raise CannotRecord(
+            f"cannot write the folder {show(target, 300)}: {why}; name another with -o"
+        ) from problem
 
 
 def folder_of(name: str) -> str:
     """Return a name that stays in its folder, and is that of no other: whole where it can be, otherwise with a digest."""
-    safe = "".join(c if c.isalnum() or c in "-_ .=+,@()[]" else "_" for c in show(name, len(name) + 1)).strip(". ")
+    safe = "".join(
+        c if c.isalnum() or c in "-_ .=+,@()[]" else "_" for c in show(name, len(name) + 1)
+    ).strip(". ")
     return marked(safe.encode()[:_LONGEST].decode(errors="ignore"), name, "-")
 
 
@@ -94,7 +102,10 @@ def _records(subject: Subject, began_s: float) -> Iterator[Record]:
     for image in subject.summary.images.values():
         if data := png(image):
             tag, wall_s = f"pictures/{whole(image.title)}", _wall_s(subject, image.t, began_s)
-            yield _place(name, image.arm), event_file.picture(tag, data, image.rows, image.cols, wall_s, image.step)
+            yield (
+                _place(name, image.arm),
+                event_file.picture(tag, data, image.rows, image.cols, wall_s, image.step),
+            )
     firsts: dict[tuple[str, str], str] = {}  # the first process that has a curve, by arm and name
     for piece in pieces(subject.run_dir, subject.word):
         walls = [_wall_s(subject, t, began_s) for t in piece.times]
@@ -128,18 +139,27 @@ def _without_gaps(walls: list[float], piece: Piece) -> Columns:
     if not any(piece.notes):
         return walls, piece.steps, piece.values
     told = [at for at, value in enumerate(piece.values) if value is not None]
-    return [walls[at] for at in told], [piece.steps[at] for at in told], [piece.values[at] for at in told]
+    return (
+        [walls[at] for at in told],
+        [piece.steps[at] for at in told],
+        [piece.values[at] for at in told],
+    )
 
 
 def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:
     """Yield what belongs to the run as a whole: its parameters, verdicts and texts."""
     summary, run = subject.summary, subject.summary.run
     if run:
-        values = {whole(name): show(value) if isinstance(value, str) else value for name, value in run.params.items()}
+        values = {
+            whole(name): show(value) if isinstance(value, str) else value
+            for name, value in run.params.items()
+        }
         told = {"scenario": subject.name, "run": subject.id, "tuilab": show(run.tuilab)}
         yield event_file.parameters(told | values, subject.run_dir.name, began_s)
         if summary.is_over or subject.state == RunState.LOST:
-            yield event_file.ending(subject.state == RunState.SUCCEEDED, began_s + summary.elapsed_s)
+            yield event_file.ending(
+                subject.state == RunState.SUCCEEDED, began_s + summary.elapsed_s
+            )
     if problems := damage(subject):
         yield event_file.text("THE RECORD IS DAMAGED", bullets(problems), began_s)
     if found := gaps(subject):
@@ -149,9 +169,13 @@ def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:
         yield event_file.text("names", names, began_s)
     for step, shown in enumerate(summary.texts):
         wall_s = _wall_s(subject, shown.t, began_s)
-        yield event_file.text(f"text/{whole(shown.title) or 'untitled'}", fence(show_lines(shown.text)), wall_s, step)
+        yield event_file.text(
+            f"text/{whole(shown.title) or 'untitled'}", fence(show_lines(shown.text)), wall_s, step
+        )
     for figure in summary.figures.values():
-        yield event_file.text(f"figure/{whole(figure.title)}", _figure(figure), _wall_s(subject, figure.t, began_s))
+        yield event_file.text(
+            f"figure/{whole(figure.title)}", _figure(figure), _wall_s(subject, figure.t, began_s)
+        )
 
 
 def _claims(subject: Subject, began_s: float) -> Iterator[bytes]:
@@ -164,7 +188,9 @@ def _claims(subject: Subject, began_s: float) -> Iterator[bytes]:
         for what in ("estimate", "low", "high"):
             value = getattr(claim, what)
             if value is not None:
-                yield event_file.scalars(f"claim/{whole(claim.claim_id)}/{what}", [ended_s], [0], [value])
+                yield event_file.scalars(
+                    f"claim/{whole(claim.claim_id)}/{what}", [ended_s], [0], [value]
+                )
 
 
 def _names(subject: Subject) -> str:
@@ -173,7 +199,9 @@ def _names(subject: Subject) -> str:
     names = [arm for _, arm, _ in summary.series]
     names += [arm for _, arm in summary.blocks]
     names += [arm for _, arm in summary.images]
-    rows = [(folder_of(name), name) for name in dict.fromkeys(names) if name and folder_of(name) != name]
+    rows = [
+        (folder_of(name), name) for name in dict.fromkeys(names) if name and folder_of(name) != name
+    ]
     return table(("Folder", "What it is"), rows)
 
 

@@ -17,7 +17,13 @@ from tuilab.reports.formats.names import names_of, whole
 from tuilab.reports.gaps import damage
 from tuilab.reports.subject import Subject
 
-_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0, "ns": 1e-3}  # of the unit of a span; others are no time
+_MICROSECONDS = {
+    "s": 1e6,
+    "ms": 1e3,
+    "us": 1.0,
+    "µs": 1.0,
+    "ns": 1e-3,
+}  # of the unit of a span; others are no time
 _BEYOND = 1e15  # microseconds, some thirty years: viewers show nothing so long
 
 Event = dict[str, Any]
@@ -33,9 +39,17 @@ def trace(subjects: Sequence[Subject]) -> dict[str, Any]:
     named = zip(subjects, names_of(subjects), strict=True)
     events = [event for subject, name in named for event in _run(subject, name, numbers)]
     if not any(event["ph"] == "X" for event in events):
-        raise UsageError("a trace shows what ran when, and this run has neither a race nor spans in time; choose .json or .csv")
-    damaged = {subject.run_dir.name: " ".join(damage(subject)) for subject in subjects if damage(subject)}
-    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"damaged": damaged} if damaged else {}}
+        raise UsageError(
+            "a trace shows what ran when, and this run has neither a race nor spans in time; choose .json or .csv"
+        )
+    damaged = {
+        subject.run_dir.name: " ".join(damage(subject)) for subject in subjects if damage(subject)
+    }
+    return {
+        "traceEvents": events,
+        "displayTimeUnit": "ms",
+        "otherData": {"damaged": damaged} if damaged else {},
+    }
 
 
 def _run(subject: Subject, name: str, numbers: Iterator[int]) -> Iterator[Event]:
@@ -51,7 +65,10 @@ def _blocks(summary: RunSummary, title: str, numbers: Iterator[int]) -> Iterator
     if measure_of(summary).unit != "s":
         return
     lanes = [(writer, arm, "block", blocks) for (writer, arm), blocks in in_order(summary).items()]
-    lanes += [(writer, f"{arm} ({which})", "control", blocks) for (writer, arm, which), blocks in summary.controls.items()]
+    lanes += [
+        (writer, f"{arm} ({which})", "control", blocks)
+        for (writer, arm, which), blocks in summary.controls.items()
+    ]
     pids = {writer: next(numbers) for writer in dict.fromkeys(writer for writer, *_ in lanes)}
     for writer, pid in pids.items():
         yield _named("process_name", pid, 0, f"{title} {whole(writer)}")
@@ -68,7 +85,11 @@ def _block(block: Block, first_t: int) -> Event:
             "disturbed": block.is_disturbed, "rerun": block.is_rerun}  # fmt: skip
     if block.thread_s is not None:
         told["thread_s"] = block.thread_s
-    return {"ts": (block.t - block.wall_ns - first_t) / 1e3, "dur": block.wall_ns / 1e3, "args": told}
+    return {
+        "ts": (block.t - block.wall_ns - first_t) / 1e3,
+        "dur": block.wall_ns / 1e3,
+        "args": told,
+    }
 
 
 def _spans(summary: RunSummary, title: str, numbers: Iterator[int]) -> Iterator[Event]:
@@ -83,13 +104,17 @@ def _spans(summary: RunSummary, title: str, numbers: Iterator[int]) -> Iterator[
             yield from _lanes(spans, pid, start, numbers)
 
 
-def _lanes(spans: Sequence[SpanShown], pid: int, start: float, numbers: Iterator[int]) -> Iterator[Event]:
+def _lanes(
+    spans: Sequence[SpanShown], pid: int, start: float, numbers: Iterator[int]
+) -> Iterator[Event]:
     """Yield spans lane by lane; those that overlap get lanes beside each other, as viewers want them nested or apart."""
     free: dict[tuple[str, int], float] = {}  # until when a lane is taken
     tids: dict[tuple[str, int], int] = {}
     for span in sorted(spans, key=_edges):
         began, ended = _edges(span)
-        key = next(key for key in ((span.lane, at) for at in count()) if free.get(key, began) <= began)
+        key = next(
+            key for key in ((span.lane, at) for at in count()) if free.get(key, began) <= began
+        )
         if key not in tids:
             tids[key] = next(numbers)
             yield _named("thread_name", pid, tids[key], whole(span.lane))
@@ -111,7 +136,14 @@ def _edges(span: SpanShown) -> tuple[float, float]:
 def _marks(summary: RunSummary, pid: int) -> Iterator[Event]:
     """Yield the stages as marks and the bars as counters, each at the moment at which it was recorded."""
     for stage in summary.stages:
-        yield {"ph": "i", "s": "g", "name": whole(stage.name), "pid": pid, "tid": 0, "ts": (stage.t - summary.first_t) / 1e3}
+        yield {
+            "ph": "i",
+            "s": "g",
+            "name": whole(stage.name),
+            "pid": pid,
+            "tid": 0,
+            "ts": (stage.t - summary.first_t) / 1e3,
+        }
     for figure in summary.figures.values():
         if isinstance(figure, BarsShown):
             pairs = zip(map(whole, figure.names), figure.values, strict=True)

@@ -75,19 +75,25 @@ def sweep_document(swept: Swept, subjects: Sequence[Subject], exit_code: int) ->
     """Return what is known of a sweep."""
     runs = [_run(subject) for subject in subjects if sweep_of(subject)]
     claims = [_claim(claim) for claim in swept.claims]
-    return SweepDocument(int(exit_code), swept.id, swept.sweep.values, runs, claims, list(swept.missing))
+    return SweepDocument(
+        int(exit_code), swept.id, swept.sweep.values, runs, claims, list(swept.missing)
+    )
 
 
 def _run(subject: Subject) -> SweptRun:
     """Return the run of a point; where its curves ended only of a command, as those of a scenario are its own affair."""
     run = subject.summary.run
     last = curve_ends(subject.summary) if run and run.command else {}
-    return SweptRun(subject.run_dir.name, str(subject.run_dir), dict(subject.point), subject.state, last)
+    return SweptRun(
+        subject.run_dir.name, str(subject.run_dir), dict(subject.point), subject.state, last
+    )
 
 
 def _claim(claim: Along) -> SweptClaim:
     points = [_point(told) for told in claim.told]
-    return SweptClaim(claim.text, claim.about, claim.told[0].claim.key or None, list(claim.holds), points)
+    return SweptClaim(
+        claim.text, claim.about, claim.told[0].claim.key or None, list(claim.holds), points
+    )
 
 
 def _point(told: Told) -> SweptPoint:

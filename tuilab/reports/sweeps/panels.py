@@ -22,7 +22,9 @@ _WIDTH, _HEIGHT, _MOST = 78, 12, 120
 _LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
 
 
-def panel_of(judged: Sequence[tuple[Point, ResultClaim]], axis: str, varied: Collection[str]) -> Panel | None:
+def panel_of(
+    judged: Sequence[tuple[Point, ResultClaim]], axis: str, varied: Collection[str]
+) -> Panel | None:
     """Return the chart of a claim about a ratio: estimates with their intervals, and what is claimed."""
     declared = judged[0][1].claimed
     measured = [(point, found) for point, claim in judged if (found := _interval(claim))]
@@ -32,34 +34,55 @@ def panel_of(judged: Sequence[tuple[Point, ResultClaim]], axis: str, varied: Col
     groups = groups_of([point for point, _ in measured], axis, varied)
     is_log = _is_log(xs)
     lines = [
-        _line(words or "measured", sorted((xs[i], *measured[i][1]) for i in at), look, is_log=is_log)
+        _line(
+            words or "measured", sorted((xs[i], *measured[i][1]) for i in at), look, is_log=is_log
+        )
         for look, (words, at) in enumerate(groups.items())
     ]
     bound = (declared.bound,) * 3
-    lines.append(_line(f"claimed {declared.words}", [(min(xs), *bound), (max(xs), *bound)], len(groups), is_log=is_log))
+    lines.append(
+        _line(
+            f"claimed {declared.words}",
+            [(min(xs), *bound), (max(xs), *bound)],
+            len(groups),
+            is_log=is_log,
+        )
+    )
     title = f"{show(declared.over, 40)} / {show(declared.under, 40)}"
     return Panel(title, tuple(lines), is_log=True, is_log_x=is_log, x_name=show(axis, 40))
 
 
-def curves_of(ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> list[Panel]:
+def curves_of(
+    ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]
+) -> list[Panel]:
     """Return where the curves of a command ended, along the setting."""
     if not axis or not any(one.summary.run and one.summary.run.command for _, one in ended):
         return []
     logged = [series.name for _, one in ended for series in one.summary.series.values()]
-    names = dict.fromkeys(name for name in logged if unit_of(name) != "ms")  # the times of its steps are told as a whole
+    names = dict.fromkeys(
+        name for name in logged if unit_of(name) != "ms"
+    )  # the times of its steps are told as a whole
     panels = [_curve_ends(name, ended, axis, varied) for name in list(names)[:_MOST_CURVES]]
     return [panel for panel in panels if panel]
 
 
-def _curve_ends(name: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]) -> Panel | None:
+def _curve_ends(
+    name: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]
+) -> Panel | None:
     """Return the chart of where a curve ended; where it ended in no number, there is a mark."""
-    known = [(point, last) for point, one in ended if (last := curve_ends(one.summary).get(name)) is not None]
+    known = [
+        (point, last)
+        for point, one in ended
+        if (last := curve_ends(one.summary).get(name)) is not None
+    ]
     if sum(math.isfinite(last) for _, last in known) < 2:
         return None
     xs = [x_of(point, axis) for point, _ in known]
     is_log = _is_log(xs)
     lines = []
-    for look, (words, at) in enumerate(groups_of([point for point, _ in known], axis, varied).items()):
+    for look, (words, at) in enumerate(
+        groups_of([point for point, _ in known], axis, varied).items()
+    ):
         rows = sorted((xs[i], *(known[i][1],) * 3) for i in at if math.isfinite(known[i][1]))
         bad = sorted((xs[i], known[i][1]) for i in at if not math.isfinite(known[i][1]))
         lines += [_line(words, rows, look, is_log=is_log, bad=bad)] if rows else []
@@ -106,7 +129,9 @@ def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
 
 def _series(panel: Panel, line: Line) -> Series:
     steps = steps_of(line.xs, is_log_x=panel.is_log_x).tolist()
-    mids = line.mids.tolist() if line.mids is not None else []  # the interval of each stands beside it in words
+    mids = (
+        line.mids.tolist() if line.mids is not None else []
+    )  # the interval of each stands beside it in words
     return Series(
         panel.title, line.label, steps=steps, times=[0] * len(steps), lows=mids, highs=mids,
         count=len(steps), last=line.last, last_step=steps[-1],

@@ -14,13 +14,18 @@ Point = Mapping[str, Scalar]
 def point_words(point: Point, varied: Collection[str] = ()) -> str:
     """Return a point as it would be typed; with `varied`, without the settings that have one value throughout."""
     return "  ".join(
-        f"{show(name, 40)}={show(spell(value), 60)}" for name, value in point.items() if not varied or name in varied
+        f"{show(name, 40)}={show(spell(value), 60)}"
+        for name, value in point.items()
+        if not varied or name in varied
     )
 
 
 def settings_of(sweep: Sweep) -> list[str]:
     """Return each setting with the values that it takes."""
-    return [f"{show(name, 40)} = {', '.join(show(spell(one), 60) for one in values)}" for name, values in sweep.values.items()]
+    return [
+        f"{show(name, 40)} = {', '.join(show(spell(one), 60) for one in values)}"
+        for name, values in sweep.values.items()
+    ]
 
 
 def varied_in(sweep: Sweep) -> list[str]:
@@ -30,7 +35,9 @@ def varied_in(sweep: Sweep) -> list[str]:
 
 def axis_of(sweep: Sweep) -> str:
     """Return the setting that claims are told along: the first that goes through several numbers; else nothing."""
-    return next((name for name in varied_in(sweep) if None not in map(number_of, sweep.values[name])), "")
+    return next(
+        (name for name in varied_in(sweep) if None not in map(number_of, sweep.values[name])), ""
+    )
 
 
 def number_of(value: Scalar) -> float | None:
@@ -72,7 +79,9 @@ def holds_where(places: Sequence[tuple[str, bool | None]], *, is_ordered: bool) 
 
     It holds from a place on only where every place from there on is decided so; a place without a result is not.
     """
-    yes, no, open = ([words for words, holds in places if holds is wanted] for wanted in (True, False, None))
+    yes, no, open = (
+        [words for words, holds in places if holds is wanted] for wanted in (True, False, None)
+    )
     left = f"not decided at {_listed(open)}" if open else ""
     if not (yes or no):
         return f"decided at none of {len(places)} values" if len(places) > 1 else left
@@ -91,7 +100,9 @@ def holds_where(places: Sequence[tuple[str, bool | None]], *, is_ordered: bool) 
 def _is_parted(holds: Sequence[bool | None], first: bool) -> bool:
     """Say whether the places begin with some that are all `first`, and end with others; what lies between is not decided."""
     begin = next((at for at, one in enumerate(holds) if one is not first), len(holds))
-    end = next((at for at, one in enumerate(reversed(holds)) if one is first or one is None), len(holds))
+    end = next(
+        (at for at, one in enumerate(reversed(holds)) if one is first or one is None), len(holds)
+    )
     return begin > 0 and end > 0 and all(one is None for one in holds[begin : len(holds) - end])
 
 

@@ -95,7 +95,11 @@ class Swept:
     def note(self) -> str:
         """What is to be known of many verdicts together that rest on intervals."""
         judged = sum(told.row.interval is not None for claim in self.claims for told in claim.told)
-        return f"{judged} verdicts, each judged separately: of many, some are wrong by chance." if judged > 10 else ""
+        return (
+            f"{judged} verdicts, each judged separately: of many, some are wrong by chance."
+            if judged > 10
+            else ""
+        )
 
 
 def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
@@ -104,7 +108,9 @@ def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
     for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
         sweep, known = sweep_of(subject), subject.of_sweep
         if sweep or known:
-            found.setdefault(sweep.id if sweep else known.sweep if known else "", []).append(subject)
+            found.setdefault(sweep.id if sweep else known.sweep if known else "", []).append(
+                subject
+            )
     groups = (group for group in found.values() if any(map(sweep_of, group)))
     return [group for group in groups if len(group) > 1 or group[0].of_sweep]
 
@@ -121,17 +127,28 @@ def swept(subjects: Sequence[Subject]) -> Swept:
     points = list(grid.points(sweep.values))
     speaking = speakers(sweep, subjects)
     axis, varied = axis_of(sweep), varied_in(sweep)
-    ended = [(point, one) for point, one in zip(points, speaking, strict=True) if one and _has_result(one)]
+    ended = [
+        (point, one)
+        for point, one in zip(points, speaking, strict=True)
+        if one and _has_result(one)
+    ]
     claims = [(point, one, _claims(one)) for point, one in ended]
     keys = dict.fromkeys(key for *_, found in claims for key in found)
-    missing = [(point, one) for point, one in zip(points, speaking, strict=True) if not one or not _has_result(one)]
+    missing = [
+        (point, one)
+        for point, one in zip(points, speaking, strict=True)
+        if not one or not _has_result(one)
+    ]
     return Swept(
         sweep.id,
         first.name,
         sweep,
         tuple(settings_of(sweep)),
         f"{len(ended)} of {plural(len(points), 'point')}{_how(ended)}",
-        tuple(_along(key, claims, [point for point, _ in missing], axis, varied) for key in list(keys)[:_MOST_CLAIMS]),
+        tuple(
+            _along(key, claims, [point for point, _ in missing], axis, varied)
+            for key in list(keys)[:_MOST_CLAIMS]
+        ),
         tuple(curves_of(ended, axis, varied)),
         tuple(_numbers(ended, varied)) if ended and not keys else (),
         tuple(f"{point_words(point, varied)}: {_why_missing(one)}" for point, one in missing),
@@ -208,7 +225,11 @@ def _along(
     axis: str,
     varied: Collection[str],
 ) -> Along:
-    told = [_told(point, point_words(point, varied), one, claim) for point, one, found in claims if (claim := found.get(key))]
+    told = [
+        _told(point, point_words(point, varied), one, claim)
+        for point, one, found in claims
+        if (claim := found.get(key))
+    ]
     told = sorted(told, key=lambda one: x_of(one.point, axis)) if axis else told
     points = [*(one.point for one in told), *missing]
     known: list[bool | None] = [*(one.holds for one in told), *(None for _ in missing)]
@@ -238,31 +259,52 @@ def _claimed_elsewhere(told: Sequence[Told]) -> str:
 
 def _about(text: str, subject: Subject) -> str:
     """Return of which values a sentence of the lesson is, where its numbers are those of settings that are others here."""
-    sweep, numbers = sweep_of(subject), {float(one.replace(",", "")) for one in _NUMBER.findall(text)} - _BY_CHANCE
+    sweep, numbers = (
+        sweep_of(subject),
+        {float(one.replace(",", "")) for one in _NUMBER.findall(text)} - _BY_CHANCE,
+    )
     usual = {param.name: param.default for param in subject.scenario.params}
-    others = [name for name, values in sweep.values.items() if values != [usual.get(name)]] if sweep else []
-    meant = {name: usual[name] for name in others if name in usual and number_of(usual[name]) in numbers}
+    others = (
+        [name for name, values in sweep.values.items() if values != [usual.get(name)]]
+        if sweep
+        else []
+    )
+    meant = {
+        name: usual[name] for name in others if name in usual and number_of(usual[name]) in numbers
+    }
     return f"as written for {point_words(meant)}" if meant else ""
 
 
 def _told(point: Point, words: str, subject: Subject, claim: ResultClaim) -> Told:
-    return Told(point, words, subject.id, claim_row(claim, subject.before.get(claim.claim_id, "")), claim)
+    return Told(
+        point, words, subject.id, claim_row(claim, subject.before.get(claim.claim_id, "")), claim
+    )
 
 
-def _numbers(ended: Sequence[tuple[Point, Subject]], varied: Collection[str]) -> list[tuple[str, ...]]:
+def _numbers(
+    ended: Sequence[tuple[Point, Subject]], varied: Collection[str]
+) -> list[tuple[str, ...]]:
     """Return what else was measured, a row a point, beneath the names."""
     rows = []
     for point, one in ended:
         numbers = {number.name: number.words for number in one.result.numbers}
         rows.append((point, one, {**_steps(one), **numbers}))
     names = list(dict.fromkeys(name for *_, found in rows for name in found))
-    body = [(point_words(point, varied), *(found.get(name, "n/a") for name in names), one.id) for point, one, found in rows]
+    body = [
+        (point_words(point, varied), *(found.get(name, "n/a") for name in names), one.id)
+        for point, one, found in rows
+    ]
     return [("", *names, "run"), *body]
 
 
 def _steps(subject: Subject) -> dict[str, str]:
     """Return what was told of the steps of a command: how long one takes, and where that goes."""
-    lines = [line for text in subject.summary.texts if text.title == "steps" for line in text.text.splitlines()[:2]]
+    lines = [
+        line
+        for text in subject.summary.texts
+        if text.title == "steps"
+        for line in text.text.splitlines()[:2]
+    ]
     if not (lines and lines[0].startswith(_TAKES)):
         return {}
     return {"step": lines[0].removeprefix(_TAKES), "where a step goes": "".join(lines[1:])}

@@ -41,7 +41,9 @@ _IN_MEMORY = 16 << 20  # bytes of a file
 _SOURCE = "scenario.py"
 _LOGS = ("stdout.log", "stderr.log")
 _LINE = 2 * LINE_LIMIT  # what is longer is no record
-_PIECE = 4 << 20  # bytes of a text that are looked at together: more than a run prints, so a secret is cut in no file of ours
+_PIECE = (
+    4 << 20
+)  # bytes of a text that are looked at together: more than a run prints, so a secret is cut in no file of ours
 
 
 @dataclass
@@ -67,9 +69,13 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
         raise UsageError(f"{show(path)} already exists; name another file with -o") from problem
     except OSError as problem:
         if str(problem.filename).startswith(f"{run_dir}/"):
-            raise UsageError(f"cannot read {show(problem.filename)}: {problem.strerror}; check its disk") from problem
+            raise UsageError(
+                f"cannot read {show(problem.filename)}: {problem.strerror}; check its disk"
+            ) from problem
         why = problem.strerror or problem
-        raise CannotRecord(f"cannot write {show(path)}: {why}; name another file with -o") from problem
+        raise CannotRecord(
+            f"cannot write {show(path)}: {why}; name another file with -o"
+        ) from problem
 
 
 class _Source(io.FileIO):
@@ -83,7 +89,9 @@ class _Source(io.FileIO):
         try:
             return super().readinto(buffer)
         except OSError as problem:
-            raise UsageError(f"cannot read {show(self._title)} of the run: {problem.strerror}; check its disk") from problem
+            raise UsageError(
+                f"cannot read {show(self._title)} of the run: {problem.strerror}; check its disk"
+            ) from problem
 
 
 def _refuse_what_none_unpacks(run_dir: Path) -> None:
@@ -95,10 +103,14 @@ def _refuse_what_none_unpacks(run_dir: Path) -> None:
     if sum(sizes) > MOST_BYTES or len(sizes) > MOST_FILES:
         held = f"{plural(len(sizes), 'file')} of {size(sum(sizes))}"
         most = f"{MOST_FILES} of {size(MOST_BYTES)}"
-        raise UsageError(f"{show(run_dir)} has {held}, and tuilab import takes {most} at most; move artifacts elsewhere")
+        raise UsageError(
+            f"{show(run_dir)} has {held}, and tuilab import takes {most} at most; move artifacts elsewhere"
+        )
 
 
-def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None, packed: Packed) -> None:
+def _pack(
+    run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None, packed: Packed
+) -> None:
     with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
         for name in names(run_dir):
             if name == taken_out.FILE:
@@ -116,7 +128,12 @@ def _pack(run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None
                 _add(archive, f"{run_dir.name}/{name}", clean, modified)
                 packed.files += 1
         if told := _taken_out(run_dir, packed, secrets):
-            _add(archive, f"{run_dir.name}/{taken_out.FILE}", io.BytesIO(msgspec.json.encode(told)), int(time.time()))
+            _add(
+                archive,
+                f"{run_dir.name}/{taken_out.FILE}",
+                io.BytesIO(msgspec.json.encode(told)),
+                int(time.time()),
+            )
             packed.files += 1
 
 
@@ -157,7 +174,9 @@ def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
             clean.writelines(_texts(printed, secrets, short))
             clean.writelines(_texts(file, secrets, short))
         else:
-            clean.writelines(_lines(file, secrets, short) if is_lines else _texts(file, secrets, short))
+            clean.writelines(
+                _lines(file, secrets, short) if is_lines else _texts(file, secrets, short)
+            )
     except BaseException:
         clean.close()
         raise
@@ -215,7 +234,10 @@ def _note(line: bytes, secrets: Private) -> bytes | None:
 
 def _texts(file: BinaryIO, secrets: Private, place: str) -> Iterator[bytes]:
     """Yield a text in pieces of whole lines."""
-    yield from (_text(piece, secrets, place) for piece in iter(lambda: file.read(_PIECE) + file.readline(_LINE), b""))
+    yield from (
+        _text(piece, secrets, place)
+        for piece in iter(lambda: file.read(_PIECE) + file.readline(_LINE), b"")
+    )
 
 
 def _text(data: bytes, secrets: Private, place: str) -> bytes:

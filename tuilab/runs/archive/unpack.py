@@ -52,7 +52,9 @@ class Unpacked:
     damage: str = ""
 
 
-def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> Unpacked:
+def unpack(
+    path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES
+) -> Unpacked:
     """Put the run in an archive among the runs in `root`; whatever goes wrong, nothing is left of it."""
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -71,26 +73,38 @@ def unpack(path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: 
     except tarfile.TarError as problem:
         raise Refused(f"{show(path)} is not an archive of a run: {problem}") from problem
     except gzip.BadGzipFile as problem:
-        raise Refused(f"{show(path)} is not an archive of a run; name a file that an export wrote") from problem
+        raise Refused(
+            f"{show(path)} is not an archive of a run; name a file that an export wrote"
+        ) from problem
     except (EOFError, zlib.error) as problem:
-        raise Refused(f"{show(path)} is not an archive of a run, or is incomplete: {problem}") from problem
+        raise Refused(
+            f"{show(path)} is not an archive of a run, or is incomplete: {problem}"
+        ) from problem
     except OSError as problem:
-        raise CannotRecord(f"cannot unpack {show(path)} into {show(root)}: {problem.strerror or problem}") from problem
+        raise CannotRecord(
+            f"cannot unpack {show(path)} into {show(root)}: {problem.strerror or problem}"
+        ) from problem
 
 
 def _unpack(path: Path, below: Path, most_bytes: int, most_files: int) -> Unpacked:
     found = Unpacked(below)
     written = 0
     room = os.statvfs(below)
-    most = min(most_bytes, room.f_bavail * room.f_frsize // 2)  # whoever else writes there needs room, too
+    most = min(
+        most_bytes, room.f_bavail * room.f_frsize // 2
+    )  # whoever else writes there needs room, too
     with _open(path) as file, gzip.GzipFile(fileobj=file) as squeezed:
         for at, about in enumerate(_members(squeezed, most_files)):
             if at >= most_files:
-                raise Refused(f"{show(path)} holds more than {most_files} files: not an archive of a run")
+                raise Refused(
+                    f"{show(path)} holds more than {most_files} files: not an archive of a run"
+                )
             name = _checked_name(about, found, below)
             written += about.size
             if written > most:
-                raise Refused(f"{show(path)} holds more than {size(most)}, the limit for an archive")
+                raise Refused(
+                    f"{show(path)} holds more than {size(most)}, the limit for an archive"
+                )
             _take(squeezed, about.size, found.run_dir / name if name else None)
             if name == _FIRST:
                 _examine_start(found.run_dir)  # before much is unpacked
@@ -119,7 +133,9 @@ def _members(squeezed: gzip.GzipFile, most_files: int) -> Iterator[tarfile.TarIn
         if about.size < 0:
             raise Refused("the archive has a file of a negative size")
         if about.type == tarfile.GNUTYPE_LONGNAME or about.type in _HEADERS:
-            if about.size > (_NAME_BYTES if about.type == tarfile.GNUTYPE_LONGNAME else 16 * _NAME_BYTES):
+            if about.size > (
+                _NAME_BYTES if about.type == tarfile.GNUTYPE_LONGNAME else 16 * _NAME_BYTES
+            ):
                 raise Refused(f"the archive has a header of {about.size} bytes")
             text = _read(squeezed, about.size)
             _read(squeezed, -about.size % _BLOCK)
@@ -136,13 +152,21 @@ def _checked_name(about: tarfile.TarInfo, found: Unpacked, below: Path) -> str:
     parts = about.name.removeprefix("./").rstrip("/").split("/")
     is_folder = about.type == tarfile.DIRTYPE
     if about.type not in _FILE_TYPES and not is_folder:
-        raise Refused(f"the archive holds {show(about.name, 100)}, which is not a regular file: not unpacked")
-    is_artifact = parts[1:2] == ["artifacts"] and len(parts) == 3  # which may have any name that a file can have
+        raise Refused(
+            f"the archive holds {show(about.name, 100)}, which is not a regular file: not unpacked"
+        )
+    is_artifact = (
+        parts[1:2] == ["artifacts"] and len(parts) == 3
+    )  # which may have any name that a file can have
     is_odd = "\0" in about.name if is_artifact else not about.name.isprintable()
     if is_odd or any(part in ("", ".", "..") for part in parts):
-        raise Refused(f"the archive holds {show(about.name, 100)}, a name that leads elsewhere: not unpacked")
+        raise Refused(
+            f"the archive holds {show(about.name, 100)}, a name that leads elsewhere: not unpacked"
+        )
     if not _RUN.fullmatch(parts[0]):
-        raise Refused(f"the archive holds {show(parts[0], 100)}, which is not the folder of a run: not unpacked")
+        raise Refused(
+            f"the archive holds {show(parts[0], 100)}, which is not the folder of a run: not unpacked"
+        )
     if found.run_dir == below:
         found.run_dir = below / parts[0]
         for folder in (found.run_dir, *(found.run_dir / name for name in FOLDERS)):
@@ -166,7 +190,9 @@ def _take(squeezed: gzip.GzipFile, size: int, path: Path | None) -> None:
         try:
             into = os.fdopen(os.open(path, flags, 0o600), "wb")
         except FileExistsError as problem:
-            raise Refused(f"the archive holds {show(path.name, 100)} twice: not unpacked") from problem
+            raise Refused(
+                f"the archive holds {show(path.name, 100)} twice: not unpacked"
+            ) from problem
     with into or contextlib.nullcontext():
         left = size
         while left:
@@ -198,7 +224,9 @@ def _examine_start(run_dir: Path) -> None:
 
 def _check_name(run_dir: Path, started: RunStarted) -> None:
     if started.run != run_dir.name:
-        raise Refused(f"the archive calls the run {show(run_dir.name, 100)}, its record {show(started.run, 100)}: not unpacked")
+        raise Refused(
+            f"the archive calls the run {show(run_dir.name, 100)}, its record {show(started.run, 100)}: not unpacked"
+        )
 
 
 def _examine(found: Unpacked) -> None:
@@ -226,5 +254,8 @@ def _damage(summary: RunSummary) -> str:
     damage = summary.damage
     if not damage.is_any:
         return ""
-    corrupt, missing = plural(damage.corrupt_count, "corrupt line"), plural(damage.missing_count, "record")
+    corrupt, missing = (
+        plural(damage.corrupt_count, "corrupt line"),
+        plural(damage.missing_count, "record"),
+    )
     return f"the recorded data is incomplete: {corrupt}, {missing} missing, {damage.lost_count} not written"

@@ -32,7 +32,10 @@ def times_of_processes(summary: RunSummary, clock: str = WALL) -> dict[str, list
 
 def shifts_of(first: Times, others: Sequence[Times]) -> dict[str, tuple[Shift | None, ...]]:
     """Return, by arm, how each later run's times differ from the first one's; None where one of them has too few processes."""
-    return {arm: tuple(shift_between(times, other.get(arm, ())) for other in others) for arm, times in first.items()}
+    return {
+        arm: tuple(shift_between(times, other.get(arm, ())) for other in others)
+        for arm, times in first.items()
+    }
 
 
 def shift_between(first: Sequence[float], other: Sequence[float]) -> Shift | None:

@@ -14,7 +14,16 @@ from tuilab.runs.comparing.differences import ABSENT, Difference, facts_of
 from tuilab.text.display import join, join_first, plural, show
 
 # What changes a result most often comes first, and what follows from it last.
-_TELLING = ("scenario.py", "GPU of the run", "host", "model", "torch version", "driver", "kernel", "checkout commit")
+_TELLING = (
+    "scenario.py",
+    "GPU of the run",
+    "host",
+    "model",
+    "torch version",
+    "driver",
+    "kernel",
+    "checkout commit",
+)
 _NAMED = 5  # claims that an error lists
 _PARTS = ("parameter", "source", "run", "environment")
 
@@ -45,7 +54,9 @@ def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
     names = dict.fromkeys(_scenario(summary) for _, summary in runs if _claim_of(summary, wanted))
     if not names:
         _refuse_ambiguous(runs, wanted)
-        known = dict.fromkeys(claim.claim_id for _, summary in runs for claim in summary.claims.values())
+        known = dict.fromkeys(
+            claim.claim_id for _, summary in runs for claim in summary.claims.values()
+        )
         told = (
             f"their claims are {join_first([*known], _NAMED)}"
             if known
@@ -53,14 +64,18 @@ def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
         )
         raise UsageError(f"0 of {plural(len(runs), 'run')} have a claim {show(wanted, 60)}; {told}")
     if len(names) > 1:
-        raise UsageError(f"several scenarios have a claim {show(wanted, 60)}: {join(names)}; choose one with --scenario NAME")
+        raise UsageError(
+            f"several scenarios have a claim {show(wanted, 60)}: {join(names)}; choose one with --scenario NAME"
+        )
     moments: list[Moment] = []
     before: dict[tuple[str, str], str] = {}
     newest: Claim | None = None
     for run_dir, summary in runs:
         if claim := _claim_of(summary, wanted):
             facts = facts_of(summary)
-            moments.append(Moment(run_dir, side_of(claim), tuple(_changes(before, facts)) if before else ()))
+            moments.append(
+                Moment(run_dir, side_of(claim), tuple(_changes(before, facts)) if before else ())
+            )
             before, newest = facts, claim
     assert newest
     bound = newest.declared.bound if newest.declared else None
@@ -84,13 +99,19 @@ def _scenario(summary: RunSummary) -> str:
 def _claim_of(summary: RunSummary, wanted: str) -> Claim | None:
     """Return the claim that is meant: by its key, else by a part of its words that no other claim of the run has."""
     claims = summary.claims.values()
-    found = [claim for claim in claims if claim.claim_id == wanted] or [claim for claim in claims if wanted in claim.text]
+    found = [claim for claim in claims if claim.claim_id == wanted] or [
+        claim for claim in claims if wanted in claim.text
+    ]
     return found[0] if len(found) == 1 else None
 
 
-def _changes(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> list[Difference]:
+def _changes(
+    before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]
+) -> list[Difference]:
     names = dict.fromkeys([*after, *before])
-    rows = [Difference(*name, (before.get(name, ABSENT), after.get(name, ABSENT))) for name in names]
+    rows = [
+        Difference(*name, (before.get(name, ABSENT), after.get(name, ABSENT))) for name in names
+    ]
     return sorted((row for row in rows if len(set(row.values)) > 1), key=_weight)
 
 

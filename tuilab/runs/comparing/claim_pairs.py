@@ -52,7 +52,9 @@ class Shift:
     @classmethod
     def of_logs(cls, middle: float, half: float, lone: int = 0) -> "Shift":
         """Return the ratio whose logarithm is `middle`, give or take `half`."""
-        ratio, low, high = (math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half))
+        ratio, low, high = (
+            math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half)
+        )
         return cls(ratio, low, high, lone)
 
     @property
@@ -77,7 +79,9 @@ class ClaimPair:
     text: str  # as the last of the runs that claim it has it
     key: str
     sides: tuple[Side | None, ...]  # None: not claimed there
-    shifts: tuple[Shift | None, ...] = ()  # of each run after the first, where both have an estimate
+    shifts: tuple[
+        Shift | None, ...
+    ] = ()  # of each run after the first, where both have an estimate
     former_keys: tuple[str, ...] = ()  # under which other runs have it
 
     @property
@@ -93,21 +97,34 @@ class ClaimPair:
     @property
     def has_other_verdicts(self) -> bool:
         """Whether runs that have said what they will say differ."""
-        return len({side.verdict for side in self.sides if side is not None and not side.is_open}) > 1
+        return (
+            len({side.verdict for side in self.sides if side is not None and not side.is_open}) > 1
+        )
 
     @property
     def has_other_values(self) -> bool:
         """Whether exact values differ, or an estimate beyond what its interval allows."""
-        exact = {side.measured for side in self.sides if side is not None and side.measured and not side.is_open}
+        exact = {
+            side.measured
+            for side in self.sides
+            if side is not None and side.measured and not side.is_open
+        }
         return len(exact) > 1 or any(shift is not None and shift.is_apart for shift in self.shifts)
 
 
-def pairs_of(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> tuple[ClaimPair, ...]:
+def pairs_of(
+    summaries: Sequence[RunSummary], going_on: Container[int] = ()
+) -> tuple[ClaimPair, ...]:
     """Pair claims by their keys; by their texts those that have no key, or another one in a run that does not know this one.
 
     `going_on` are the places of the runs that may say more.
     """
-    latest = {claim.text: (claim.key, s.claims) for s in summaries for claim in s.claims.values() if claim.key}
+    latest = {
+        claim.text: (claim.key, s.claims)
+        for s in summaries
+        for claim in s.claims.values()
+        if claim.key
+    }
     known = [{_name(claim, s, latest): claim for claim in s.claims.values()} for s in summaries]
     return tuple(
         _pair([claims.get(name) for claims in known], going_on)
@@ -120,18 +137,30 @@ def are_apart(one: str, other: str) -> bool:
     return bool(one and other and one != other)
 
 
-def _name(claim: Claim, summary: RunSummary, latest: Mapping[str, tuple[str, Mapping[str, Claim]]]) -> str:
+def _name(
+    claim: Claim, summary: RunSummary, latest: Mapping[str, tuple[str, Mapping[str, Claim]]]
+) -> str:
     """Return what a claim is known by among all runs: its key, or the one that the last run with its words has for it.
 
     Where several claims of a run have the same words, nobody can tell which one has another key.
     """
     key, others = latest.get(claim.text, ("", {}))
-    has_several = any([one.text for one in known.values()].count(claim.text) > 1 for known in (summary.claims, others))
-    return claim.claim_id if not key or has_several or key in summary.claims or claim.key in others else key
+    has_several = any(
+        [one.text for one in known.values()].count(claim.text) > 1
+        for known in (summary.claims, others)
+    )
+    return (
+        claim.claim_id
+        if not key or has_several or key in summary.claims or claim.key in others
+        else key
+    )
 
 
 def _pair(claims: Sequence[Claim | None], going_on: Container[int]) -> ClaimPair:
-    sides = tuple(None if claim is None else side_of(claim, is_going_on=at in going_on) for at, claim in enumerate(claims))
+    sides = tuple(
+        None if claim is None else side_of(claim, is_going_on=at in going_on)
+        for at, claim in enumerate(claims)
+    )
     known = [claim for claim in claims if claim is not None]
     first, *others = claims
     shifts = tuple(_shift(first, other) for other in others)
@@ -143,12 +172,23 @@ def side_of(claim: Claim, *, is_going_on: bool = False) -> Side:
     """Return what a run says of a claim."""
     reached = claim.verdict
     every = [*claim.measured, *([claim.missed] if claim.missed else [])]
-    measured = "; ".join(dict.fromkeys(describe_value(one.got.value, LENGTH) for one in every))[:LENGTH]
+    measured = "; ".join(dict.fromkeys(describe_value(one.got.value, LENGTH) for one in every))[
+        :LENGTH
+    ]
     if reached is None:
         return Side(measured=measured, why=claim.needs, is_open=is_going_on)
     op, bound = (claim.declared.op, claim.declared.bound) if claim.declared else ("", None)
     numbers = reached.estimate, reached.low, reached.high
-    return Side(reached.verdict, *numbers, measured, reached.why, op, claim.gpu, bound=bound, clock=clock_of(claim))
+    return Side(
+        reached.verdict,
+        *numbers,
+        measured,
+        reached.why,
+        op,
+        claim.gpu,
+        bound=bound,
+        clock=clock_of(claim),
+    )
 
 
 def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
@@ -160,7 +200,10 @@ def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
     one, two = (claim.verdict if claim else None for claim in (first, other))
     if one is None or two is None or are_apart(one.gpu, two.gpu):
         return None
-    halves = [_half_width(one.estimate, one.low, one.high), _half_width(two.estimate, two.low, two.high)]
+    halves = [
+        _half_width(one.estimate, one.low, one.high),
+        _half_width(two.estimate, two.low, two.high),
+    ]
     if one.estimate is None or two.estimate is None or halves[0] is None or halves[1] is None:
         return None
     confidences = [min(max(reached.confidence or 0.95, 0.5), 0.9999999) for reached in (one, two)]
@@ -171,6 +214,11 @@ def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
 
 
 def _half_width(estimate: float | None, low: float | None, high: float | None) -> float | None:
-    if estimate is None or low is None or high is None or not 0 < low <= estimate <= high < math.inf:
+    if (
+        estimate is None
+        or low is None
+        or high is None
+        or not 0 < low <= estimate <= high < math.inf
+    ):
         return None
     return max(math.log(high / estimate), math.log(estimate / low))

@@ -37,15 +37,21 @@ class Comparison:
     differences: tuple[Difference, ...]
     same: int  # facts that are the same in all
     claims: tuple[ClaimPair, ...]
-    times: tuple[tuple[str, tuple[float | None, ...]], ...]  # arm: median seconds of a call in each run
+    times: tuple[
+        tuple[str, tuple[float | None, ...]], ...
+    ]  # arm: median seconds of a call in each run
     shifts: Mapping[str, tuple[Shift | None, ...]]  # arm: of that time, of each run after the first
     sizes: tuple[tuple[str, tuple[float | None, ...]], ...]  # measured memory and other values
     lacks: tuple[str, ...]  # what stands for a number that a run has not, with the reason
     series: tuple[str, ...]  # names of curves that more than one run has
     of: str = "call"  # what the times are of
-    cpu_times: tuple[tuple[str, tuple[float | None, ...]], ...] = ()  # medians on CPU time; none if no verdict rests on it
+    cpu_times: tuple[
+        tuple[str, tuple[float | None, ...]], ...
+    ] = ()  # medians on CPU time; none if no verdict rests on it
     cpu_shifts: Mapping[str, tuple[Shift | None, ...]] = field(default_factory=dict)
-    judged_on_cpu: frozenset[str] = frozenset()  # the arms that every run which has them judged on CPU time
+    judged_on_cpu: frozenset[str] = (
+        frozenset()
+    )  # the arms that every run which has them judged on CPU time
     boxes: tuple[str, ...] = ()  # where each was made, if not all were made on one box
 
 
@@ -55,7 +61,9 @@ def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> C
     first, *others = map(times_of_processes, summaries)
     of_arms = [arm_times(summary) for summary in summaries]
     has_cpu = any(one.clock == CPU for times in of_arms for one in times.values())
-    first_cpu, *others_cpu = [times_of_processes(summary, CPU) if has_cpu else {} for summary in summaries]
+    first_cpu, *others_cpu = [
+        times_of_processes(summary, CPU) if has_cpu else {} for summary in summaries
+    ]
     boxes = tuple(map(box_of, summaries))
     return Comparison(
         names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
@@ -65,10 +73,15 @@ def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> C
         times=_table([_medians(summary) for summary in summaries]),
         shifts=shifts_of(first, others),
         sizes=_table([_sizes(summary) for summary in summaries]),
-        lacks=tuple(f"{ABSENT}: not yet" if at in going_on else absent(run, "parameter") for at, run in enumerate(summaries)),
+        lacks=tuple(
+            f"{ABSENT}: not yet" if at in going_on else absent(run, "parameter")
+            for at, run in enumerate(summaries)
+        ),
         series=_shared_series(summaries),
         of=measure_of(summaries[0]).of,
-        cpu_times=_table([_middles(cpu_times_of(summary)) if has_cpu else {} for summary in summaries]),
+        cpu_times=_table(
+            [_middles(cpu_times_of(summary)) if has_cpu else {} for summary in summaries]
+        ),
         cpu_shifts=shifts_of(first_cpu, others_cpu),
         judged_on_cpu=frozenset(_judged_on_cpu(of_arms)),
         boxes=boxes if len(set(boxes)) > 1 else (),
@@ -79,7 +92,11 @@ def source_changes(first: str, other: str) -> list[str]:
     """Return the lines that differ between two sources, as `diff -u` has them, without a heading."""
     lines = list(unified_diff(first.splitlines(), other.splitlines(), lineterm="", n=1))[2:]
     kept = lines[:_CHANGED_LINES]
-    return [*kept, f"… and {plural(len(lines) - len(kept), 'line')} more"] if len(lines) > len(kept) else kept
+    return (
+        [*kept, f"… and {plural(len(lines) - len(kept), 'line')} more"]
+        if len(lines) > len(kept)
+        else kept
+    )
 
 
 def no_claims(found: Comparison) -> str:
@@ -107,7 +124,9 @@ def claim_groups(found: Comparison) -> dict[str, list[ClaimPair]]:
 def verdict_words(pair: ClaimPair) -> str:
     """Return how the runs differ on a claim, in a few words; nothing when they agree."""
     if pair.has_other_verdicts:
-        return "different verdicts" + (f", on different GPUs: {' and '.join(pair.gpus)}" if len(pair.gpus) > 1 else "")
+        return "different verdicts" + (
+            f", on different GPUs: {' and '.join(pair.gpus)}" if len(pair.gpus) > 1 else ""
+        )
     if any(shift is not None and shift.is_apart for shift in pair.shifts):
         return "different estimates"
     return "different values" if pair.has_other_values else ""
@@ -115,7 +134,11 @@ def verdict_words(pair: ClaimPair) -> str:
 
 def key_words(pair: ClaimPair) -> str:
     """Return that a claim has another key than it had; nothing when it has not."""
-    return f"claim {' and '.join(f'[{key}]' for key in pair.former_keys)} is [{pair.key}] now" if pair.former_keys else ""
+    return (
+        f"claim {' and '.join(f'[{key}]' for key in pair.former_keys)} is [{pair.key}] now"
+        if pair.former_keys
+        else ""
+    )
 
 
 def regressions(found: Comparison) -> list[str]:
@@ -222,10 +245,16 @@ def _judged_on_cpu(of_runs: Sequence[Mapping[str, ArmTimes]]) -> set[str]:
 
 
 def _sizes(summary: RunSummary) -> dict[str, float]:
-    return {f"{m.name} {m.arm}".strip() + f" {name}": value for m in summary.memory for name, value in m.values.items()}
+    return {
+        f"{m.name} {m.arm}".strip() + f" {name}": value
+        for m in summary.memory
+        for name, value in m.values.items()
+    }
 
 
-def _table(columns: Sequence[Mapping[str, float]]) -> tuple[tuple[str, tuple[float | None, ...]], ...]:
+def _table(
+    columns: Sequence[Mapping[str, float]],
+) -> tuple[tuple[str, tuple[float | None, ...]], ...]:
     names = dict.fromkeys(name for column in columns for name in column)
     return tuple((name, tuple(column.get(name) for column in columns)) for name in names)
 

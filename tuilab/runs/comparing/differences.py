@@ -19,7 +19,14 @@ ABSENT = "n/a"
 _FACTS = 400  # of an environment that are compared
 LENGTH = 300  # of a value
 # What is another number at every look says nothing about the box.
-_MOMENTARY = ("load_average", "pressure_avg10", "memory_available_bytes", "memory_free_bytes", "missing", "why")
+_MOMENTARY = (
+    "load_average",
+    "pressure_avg10",
+    "memory_available_bytes",
+    "memory_free_bytes",
+    "missing",
+    "why",
+)
 _CONDITIONS = {
     "load_average": "load in the minute before",
     "pressure_avg10": "waiting for a core, % of 10 s",
@@ -36,12 +43,19 @@ class Difference:
     values: tuple[str, ...]
 
 
-def differing(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> tuple[list[Difference], int]:
+def differing(
+    summaries: Sequence[RunSummary], going_on: Container[int] = ()
+) -> tuple[list[Difference], int]:
     """Return what is not the same in all runs, how busy the box was last, and how many facts are the same."""
     known = [facts_of(summary) for summary in summaries]
-    lacks = [partial(absent, summary, is_going_on=at in going_on) for at, summary in enumerate(summaries)]
+    lacks = [
+        partial(absent, summary, is_going_on=at in going_on) for at, summary in enumerate(summaries)
+    ]
     rows = [
-        Difference(*key, tuple(facts.get(key) or lack(key[0]) for facts, lack in zip(known, lacks, strict=True)))
+        Difference(
+            *key,
+            tuple(facts.get(key) or lack(key[0]) for facts, lack in zip(known, lacks, strict=True)),
+        )
         for key in dict.fromkeys(key for facts in known for key in facts)
     ]
     different = [row for row in rows if len(set(row.values)) > 1]
@@ -49,13 +63,18 @@ def differing(summaries: Sequence[RunSummary], going_on: Container[int] = ()) ->
     told = [row for row in different if row not in late]
     if late:
         counts = [sum((row.part, row.name) in facts for row in late) for facts in known]
-        values = (plural(count, "fact") if count else lack("environment") for count, lack in zip(counts, lacks, strict=True))
+        values = (
+            plural(count, "fact") if count else lack("environment")
+            for count, lack in zip(counts, lacks, strict=True)
+        )
         told.append(Difference("environment", "the rest", tuple(values)))
     return [*told, *conditions(summaries)], len(rows) - len(different)
 
 
 def _only_late(
-    rows: Sequence[Difference], known: Sequence[Container[tuple[str, str]]], summaries: Sequence[RunSummary]
+    rows: Sequence[Difference],
+    known: Sequence[Container[tuple[str, str]]],
+    summaries: Sequence[RunSummary],
 ) -> list[Difference]:
     """Return the facts of the box that differ only because some runs have not recorded a whole part of it."""
     parts = {part for summary in summaries for part in summary.environment}
@@ -91,7 +110,9 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
             gpu_words(name_of_gpu(one.torchs, summary), one.torchs or one.nvmls) for one in own
         )
     for part, facts in summary.environment.items():
-        found |= {("environment", _spoken(name)): value for name, value in _flat(part, facts).items()}
+        found |= {
+            ("environment", _spoken(name)): value for name, value in _flat(part, facts).items()
+        }
     return dict(list(found.items())[:_FACTS])
 
 
@@ -105,7 +126,11 @@ def _of_command(summary: RunSummary) -> dict[str, str]:
     run = summary.run
     if run is None or not run.command:
         return {}
-    found = {"command": command_line.line(run.command), "how": " ".join(command_line.verb_of(run)[1:]), "folder": run.folder}
+    found = {
+        "command": command_line.line(run.command),
+        "how": " ".join(command_line.verb_of(run)[1:]),
+        "folder": run.folder,
+    }
     for text in summary.texts:
         found[text.title] = text.text.partition("\n")[0].partition(":")[0]
     found |= ends_of_curves(summary)
@@ -132,7 +157,9 @@ def absent(summary: RunSummary, part: str, *, is_going_on: bool = False) -> str:
 def _gpus(summary: RunSummary) -> str:
     if summary.gpus:
         models = Counter(gpu.name for gpu in summary.gpus.values())
-        return ", ".join(f"{count}x {name}" if count > 1 else name for name, count in sorted(models.items()))
+        return ", ".join(
+            f"{count}x {name}" if count > 1 else name for name, count in sorted(models.items())
+        )
     return f"{ABSENT}: {summary.unavailable['gpu']}"
 
 
@@ -144,10 +171,15 @@ def _flat(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
             found |= _flat(f"{name} {key}", value)
         elif key not in _MOMENTARY:
             is_size = key.endswith("_bytes") and isinstance(value, int)
-            found[f"{name} {key.removesuffix('_bytes')}"] = size(value) if is_size else _words(value)
+            found[f"{name} {key.removesuffix('_bytes')}"] = (
+                size(value) if is_size else _words(value)
+            )
     missing = facts.get("missing")
     if isinstance(missing, dict):
-        found |= {f"{name} {key.removesuffix('_bytes')}": f"{ABSENT}: {_words(why)}" for key, why in missing.items()}
+        found |= {
+            f"{name} {key.removesuffix('_bytes')}": f"{ABSENT}: {_words(why)}"
+            for key, why in missing.items()
+        }
     return found
 
 
@@ -164,7 +196,10 @@ def conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
     for key, name in _CONDITIONS.items():
         found = [_condition(key, summary) for summary in summaries]
         if len({*found} - {""}) > 1:
-            told = (value or absent(summary, "environment") for value, summary in zip(found, summaries, strict=True))
+            told = (
+                value or absent(summary, "environment")
+                for value, summary in zip(found, summaries, strict=True)
+            )
             rows.append(Difference("conditions", name, tuple(told)))
     return rows
 

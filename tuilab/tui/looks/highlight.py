@@ -11,8 +11,19 @@ from textual.content import Content
 
 from tuilab.text.display import show_lines
 
-_KEYWORD, _TEXT, _COMMENT, _NUMBER, _NAME = "$text-primary", "$text-success", "$text-muted italic", "$text-warning", "bold"
-_STRINGS = {"STRING", "FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END"}  # the latter from Python 3.12 on
+_KEYWORD, _TEXT, _COMMENT, _NUMBER, _NAME = (
+    "$text-primary",
+    "$text-success",
+    "$text-muted italic",
+    "$text-warning",
+    "bold",
+)
+_STRINGS = {
+    "STRING",
+    "FSTRING_START",
+    "FSTRING_MIDDLE",
+    "FSTRING_END",
+}  # the latter from Python 3.12 on
 _TAB = 4
 
 
@@ -46,7 +57,13 @@ def _spans(text: str) -> Iterator[Span]:
 
 def _style(token: tokenize.TokenInfo, before: str) -> str:
     if token.type == tokenize.NAME:
-        return _KEYWORD if keyword.iskeyword(token.string) else _NAME if before in ("def", "class") else ""
+        return (
+            _KEYWORD
+            if keyword.iskeyword(token.string)
+            else _NAME
+            if before in ("def", "class")
+            else ""
+        )
     if token.type == tokenize.COMMENT:
         return _COMMENT
     if token.type == tokenize.NUMBER:

@@ -41,7 +41,9 @@ def verdict_words(verdict: str) -> Content:
 def tally(verdicts: Iterable[str], between: str = " ") -> Content:
     """Return how many verdicts there are of each mark: `3 ✓ 1 ✗`."""
     counts = count_marks(verdicts)
-    return Content(" ").join(Content.assemble(f"{count}{between}", mark(verdict)) for verdict, count in counts)
+    return Content(" ").join(
+        Content.assemble(f"{count}{between}", mark(verdict)) for verdict, count in counts
+    )
 
 
 def state_words(state: str) -> Content:

@@ -32,5 +32,9 @@ def lasting(span_s: float | None) -> str:
     if span_s < 99.95:
         return f"{span_s:.1f} s"
     if span_s < 100 * _MINUTE:
-        return f"{span_s / _MINUTE:.1f} min" if span_s < 10 * _MINUTE else f"{span_s / _MINUTE:.0f} min"
+        return (
+            f"{span_s / _MINUTE:.1f} min"
+            if span_s < 10 * _MINUTE
+            else f"{span_s / _MINUTE:.0f} min"
+        )
     return f"{span_s / _HOUR:.1f} h"

@@ -10,10 +10,14 @@ from tuilab.catalogue.stated import key_of
 from tuilab.text.wrapping import TIE, spans, tied
 
 _WIDEST = 88  # columns that are pleasant to read
-_SPAN = re.compile(r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![A-Za-z0-9_*])\*([^*\s][^*\n]{0,300})\*(?![A-Za-z0-9_*])")
+_SPAN = re.compile(
+    r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![A-Za-z0-9_*])\*([^*\s][^*\n]{0,300})\*(?![A-Za-z0-9_*])"
+)
 _STYLES = ("$text-secondary", "bold", "italic")
 
-Marker = Callable[[str], "tuple[Content, Content]"]  # the mark in the place of a bullet, and what follows the text
+Marker = Callable[
+    [str], "tuple[Content, Content]"
+]  # the mark in the place of a bullet, and what follows the text
 
 
 def lay_out(text: str, width: int, marker: Marker | None = None) -> list[Content]:
@@ -34,7 +38,9 @@ def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> I
         yield Content.styled(f"  {text}", "$text-secondary").truncate(width, ellipsis=True)
         return
     if kind == "note":
-        yield from (Content("  ") + line for line in fold(Content.styled(text, "$text-muted"), width - 2))
+        yield from (
+            Content("  ") + line for line in fold(Content.styled(text, "$text-muted"), width - 2)
+        )
         return
     if kind == "text":
         yield from fold(inline(text), width)
@@ -50,7 +56,11 @@ def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> I
 def _claim(bullet: str) -> Content:
     """Return a bullet with its key, which is for those who look for it, in the background."""
     key = key_of(bullet)
-    return Content.assemble((f"[{key}] ", "$text-muted"), inline(bullet.removeprefix(f"[{key}] "))) if key else inline(bullet)
+    return (
+        Content.assemble((f"[{key}] ", "$text-muted"), inline(bullet.removeprefix(f"[{key}] ")))
+        if key
+        else inline(bullet)
+    )
 
 
 def hang(sign: Content, text: Content, width: int) -> list[Content]:
@@ -64,7 +74,11 @@ def fold(text: Content, width: int) -> list[Content]:
     width = max(width, 1)  # a terminal may be narrower than what stands around the text
     if tied(text.plain).isascii():
         return text.wrap(width)
-    return [_untied(line[start:end]) for line in text.split("\n") for start, end in spans(line.plain, width) or [(0, 0)]]
+    return [
+        _untied(line[start:end])
+        for line in text.split("\n")
+        for start, end in spans(line.plain, width) or [(0, 0)]
+    ]
 
 
 def together(text: Content) -> Content:
@@ -73,7 +87,9 @@ def together(text: Content) -> Content:
 
 
 def _untied(line: Content) -> Content:
-    return Content(line.plain.replace(TIE, " "), spans=list(line.spans)) if TIE in line.plain else line
+    return (
+        Content(line.plain.replace(TIE, " "), spans=list(line.spans)) if TIE in line.plain else line
+    )
 
 
 def heading(text: str) -> Content:

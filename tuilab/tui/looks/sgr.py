@@ -17,7 +17,16 @@ _SEQUENCE = re.compile(
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)"  # strings for the terminal: titles, the clipboard, links
     r"|\x1b[ -/]*[0-~]?"
 )
-_NAMES = ("muted", "error", "success", "warning", "primary", "accent", "secondary", "")  # of the eight colours
+_NAMES = (
+    "muted",
+    "error",
+    "success",
+    "warning",
+    "primary",
+    "accent",
+    "secondary",
+    "",
+)  # of the eight colours
 _ATTRIBUTES = {1: "bold", 2: "dim", 3: "italic", 4: "underline"}
 _ENDS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",)}
 Look = dict[str, None]  # the words of a style

@@ -15,7 +15,12 @@ _DARK = Theme(
     warning="#e0af68",
     error="#f7768e",
     dark=True,
-    variables={"text-muted": "#8d95b0", "border": "#3b4261", "border-blurred": "#2c3148", "block-cursor-text-style": "none"},
+    variables={
+        "text-muted": "#8d95b0",
+        "border": "#3b4261",
+        "border-blurred": "#2c3148",
+        "block-cursor-text-style": "none",
+    },
 )
 _LIGHT = Theme(
     name="tuilab-light",
@@ -30,7 +35,12 @@ _LIGHT = Theme(
     warning="#8a5a00",
     error="#b3213c",
     dark=False,
-    variables={"text-muted": "#59617a", "border": "#a8b0c4", "border-blurred": "#cfd5e2", "block-cursor-text-style": "none"},
+    variables={
+        "text-muted": "#59617a",
+        "border": "#a8b0c4",
+        "border-blurred": "#cfd5e2",
+        "block-cursor-text-style": "none",
+    },
 )
 _COLOUR_BLIND = Theme(  # after Okabe and Ito: blue and orange, never red against green
     name="tuilab-colour-blind",
@@ -45,7 +55,16 @@ _COLOUR_BLIND = Theme(  # after Okabe and Ito: blue and orange, never red agains
     warning="#f0e442",
     error="#e69f00",
     dark=True,
-    variables={"text-muted": "#9aa1b0", "border": "#4a5160", "border-blurred": "#333945", "block-cursor-text-style": "none"},
+    variables={
+        "text-muted": "#9aa1b0",
+        "border": "#4a5160",
+        "border-blurred": "#333945",
+        "block-cursor-text-style": "none",
+    },
 )
 OURS = (_DARK, _LIGHT, _COLOUR_BLIND)
-NAMES = (*(theme.name for theme in OURS), "ansi-dark", "ansi-light")  # the last two use the terminal's own colours
+NAMES = (
+    *(theme.name for theme in OURS),
+    "ansi-dark",
+    "ansi-light",
+)  # the last two use the terminal's own colours

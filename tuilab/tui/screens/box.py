@@ -46,7 +46,9 @@ class BoxPage(Page):
         self.gauges.focus()
         psutil.cpu_percent(percpu=True)  # the first reading is only where the next one begins
         self.set_interval(_PERIOD_S, self._measure)
-        self.heading.show(Content.assemble(("tuilab", "bold"), "  box  ", plain(os.uname().nodename, 100)))
+        self.heading.show(
+            Content.assemble(("tuilab", "bold"), "  box  ", plain(os.uname().nodename, 100))
+        )
 
     def on_screen_resume(self) -> None:
         self._listen_to_gpus()
@@ -81,7 +83,9 @@ class BoxPage(Page):
             try:
                 self._apart = Apart()
             except OSError as problem:
-                self.gauges.show_silence(f"cannot start the process that asks NVML: {problem.strerror}")
+                self.gauges.show_silence(
+                    f"cannot start the process that asks NVML: {problem.strerror}"
+                )
             else:
                 self._listen(self._apart)
 

@@ -137,7 +137,9 @@ class CommandPage(Page):
         subcommand = self._subcommand
         if subcommand is None:
             return
-        is_running = subcommand.is_running  # asked before reading: what is printed last is then not missed
+        is_running = (
+            subcommand.is_running
+        )  # asked before reading: what is printed last is then not missed
         self.printout.show(subcommand.read())
         if is_running:
             state, style = self.state_words(subcommand), "$text-accent"
@@ -145,7 +147,13 @@ class CommandPage(Page):
             state, style = _end_words(subcommand), "$text-muted"
             self._is_end_shown = True
             self._polling.pause()
-        heading = ("tuilab", "bold"), f"  {self.PLACE}  ", (state, style), "  ", plain(self.command(), 300, "$text-muted")
+        heading = (
+            ("tuilab", "bold"),
+            f"  {self.PLACE}  ",
+            (state, style),
+            "  ",
+            plain(self.command(), 300, "$text-muted"),
+        )
         self.heading.show(Content.assemble(*heading))
         self.show_keys()
 
@@ -241,7 +249,9 @@ class CalibratePage(CommandPage):
             f"It writes {places.calibration_file()}",
             "It continues if you leave.",
         ]
-        if await self.app.push_screen_wait(Question(f"Calibrate {_DEVICES[device]}?", about, self._disturbed())):
+        if await self.app.push_screen_wait(
+            Question(f"Calibrate {_DEVICES[device]}?", about, self._disturbed())
+        ):
             self.desk.calibration = self.run_words(["calibrate", "--device", device])
             self._look()
 
@@ -259,7 +269,9 @@ class CalibratePage(CommandPage):
         calibration = self.desk.calibration
         if calibration is None or not calibration.is_running:
             self.lab.tell("no calibration is running", is_problem=False)
-        elif await self.app.push_screen_wait(Question("Stop the calibration?", ["Its measurements are not kept."])):
+        elif await self.app.push_screen_wait(
+            Question("Stop the calibration?", ["Its measurements are not kept."])
+        ):
             calibration.stop()
 
 

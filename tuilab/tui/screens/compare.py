@@ -52,10 +52,20 @@ class ComparePage(Page):
         """The runs were read; `problems` has a sentence for each that cannot be."""
 
         def __init__(
-            self, watches: list[Watch], entries: list[RunEntry], changes: list[str], baselines: set[str], problems: list[str]
+            self,
+            watches: list[Watch],
+            entries: list[RunEntry],
+            changes: list[str],
+            baselines: set[str],
+            problems: list[str],
         ) -> None:
             super().__init__()
-            self.watches, self.entries, self.changes, self.problems = watches, entries, changes, problems
+            self.watches, self.entries, self.changes, self.problems = (
+                watches,
+                entries,
+                changes,
+                problems,
+            )
             self.baselines = baselines
 
     def __init__(self, run_dirs: Sequence[Path], clock: Callable[[], float] = time.time) -> None:
@@ -111,7 +121,11 @@ class ComparePage(Page):
         self.post_message(self.Loaded(watches, entries, changes, baselines, problems))
 
     def on_compare_page_loaded(self, message: Loaded) -> None:
-        self._watches, self._entries, self._changes = message.watches, message.entries, message.changes
+        self._watches, self._entries, self._changes = (
+            message.watches,
+            message.entries,
+            message.changes,
+        )
         self._baselines = message.baselines
         self.is_reading = False
         for problem in message.problems:
@@ -138,7 +152,11 @@ class ComparePage(Page):
 
     def _note_deleted(self) -> bool:
         """Tell once of each run that was deleted meanwhile, and say whether one of them went on; what was read of it stays."""
-        found = [at for at, watch in enumerate(self._watches) if at not in self._deleted and not os.path.lexists(watch.run_dir)]
+        found = [
+            at
+            for at, watch in enumerate(self._watches)
+            if at not in self._deleted and not os.path.lexists(watch.run_dir)
+        ]
         self._deleted.update(found)
         for at in found:
             self.lab.tell(f"run {compared.number(at)} {WAS_DELETED}")
@@ -155,17 +173,24 @@ class ComparePage(Page):
         going_on = {at for at, entry in enumerate(self._entries) if entry.is_running}
         found = comparison.compare([watch.summary for watch in self._watches], going_on)
         runs = compared.run_rows(self._entries, self._baselines, self._clock())
-        self.query_one("#differences", SheetPane).sheet.show([runs, *compared.difference_sections(found, self._changes)])
+        self.query_one("#differences", SheetPane).sheet.show(
+            [runs, *compared.difference_sections(found, self._changes)]
+        )
         self.query_one("#claims", SheetPane).sheet.show(compared.claim_sections(found))
         numbers = compared.number_sections(found)
         self.query_one("#numbers", SheetPane).sheet.show(numbers)
         self.query_one("#numbers").set_class(not numbers, "is-empty")
-        names = [f"{compared.number(at)} {store.short_id(entry.run)}" for at, entry in enumerate(self._entries)]
+        names = [
+            f"{compared.number(at)} {store.short_id(entry.run)}"
+            for at, entry in enumerate(self._entries)
+        ]
         scenarios = " and ".join(dict.fromkeys(found.names))
         left = Content.assemble(("tuilab", "bold"), "  compare  ", plain(scenarios, 100))
         self.heading.show(left, plain("  ".join(names), 200, "dim"))
         are_over = not any(entry.is_running for entry in self._entries)
-        self.curves.show([watch.summary for watch in self._watches], found.series, are_over=are_over)
+        self.curves.show(
+            [watch.summary for watch in self._watches], found.series, are_over=are_over
+        )
 
     # ---- keys
 
@@ -189,7 +214,9 @@ class ComparePage(Page):
         for part in (*self.query(SheetPane), *self.query(Chart)):
             part.styles.display = "none" if not is_zoomed and part is not target else None
         for column in (self.query_one("#told"), self.curves):
-            column.styles.display = "none" if not is_zoomed and target not in column.children else None
+            column.styles.display = (
+                "none" if not is_zoomed and target not in column.children else None
+            )
         if is_zoomed:
             self._show()
 
@@ -214,7 +241,11 @@ def _caught_up(watch: Watch) -> RunEntry:
     watch.catch_up()
     state = watch.state()
     watch.close()
-    return reading.entry_of(watch.run_dir, watch.summary, state) if watch.summary.run else reading.read_entry(watch.run_dir)
+    return (
+        reading.entry_of(watch.run_dir, watch.summary, state)
+        if watch.summary.run
+        else reading.read_entry(watch.run_dir)
+    )
 
 
 def _source_changes(run_dirs: Sequence[Path]) -> list[str]:
@@ -222,7 +253,10 @@ def _source_changes(run_dirs: Sequence[Path]) -> list[str]:
     if len(run_dirs) < 2:
         return []
     try:
-        first, last = (read_regular(run_dirs[at] / "scenario.py", SOURCE_LIMIT).decode(errors="replace") for at in (0, -1))
+        first, last = (
+            read_regular(run_dirs[at] / "scenario.py", SOURCE_LIMIT).decode(errors="replace")
+            for at in (0, -1)
+        )
     except OSError:
         return []
     return comparison.source_changes(first, last)

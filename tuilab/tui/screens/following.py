@@ -52,7 +52,9 @@ class FollowingPage(Page):
         self.source: RunSource = Replay(run_dir) if is_replay else LiveRun(run_dir)
         self._cost = headline.Cost()
         self._other_processes = OtherProcesses()
-        self._before: dict[str, str] | None = None  # by claim: how often it was judged on this box before, once it is over
+        self._before: dict[str, str] | None = (
+            None  # by claim: how often it was judged on this box before, once it is over
+        )
         self._is_reading_on = self._is_state_asked = self._is_queued = False
         self._is_laid_out = False  # as the user left it last time
         self._was_going_on = self._had_bad = self._was_deleted = False
@@ -74,7 +76,9 @@ class FollowingPage(Page):
 
     def next_steps(self) -> NextSteps:
         steps = next_steps(self.source.summary, self.scenario)
-        return replace(steps, options=()) if self.desk.is_read_only else steps  # whose keys lead to a form
+        return (
+            replace(steps, options=()) if self.desk.is_read_only else steps
+        )  # whose keys lead to a form
 
     def compose_body(self) -> ComposeResult:
         self.panes = Panes()
@@ -117,7 +121,11 @@ class FollowingPage(Page):
     def _await_first_point(self, deadline: float) -> None:
         """Look often for the first point: whoever has started a run waits for it."""
         self.turn()
-        if not self.source.summary.series and not self.source.is_over and time.monotonic() < deadline:
+        if (
+            not self.source.summary.series
+            and not self.source.is_over
+            and time.monotonic() < deadline
+        ):
             later(self, _SOON_S, partial(self._await_first_point, deadline))
 
     def turn(self) -> None:
@@ -141,7 +149,9 @@ class FollowingPage(Page):
             self._read_on_soon()
         self._call_user()
         is_link_slow = self.lab.is_link_slow
-        if self.lab.is_stalled or source.is_picture_fresh(is_link_slow=is_link_slow, is_more_read=is_more_read):
+        if self.lab.is_stalled or source.is_picture_fresh(
+            is_link_slow=is_link_slow, is_more_read=is_more_read
+        ):
             return
         if source.has_news or not source.is_over:
             self._show_heading()
@@ -198,7 +208,13 @@ class FollowingPage(Page):
         source, run = self.source, self.source.summary.run
         if own_gpus(source.summary):
             self._show_users(company_words(source.summary))
-        elif run and self.is_live and self.is_current and not source.is_over and not self.source.is_frozen:
+        elif (
+            run
+            and self.is_live
+            and self.is_current
+            and not source.is_over
+            and not self.source.is_frozen
+        ):
             self._see_cores(run.supervisor)
         elif source.is_over:
             self._show_users("")
@@ -235,7 +251,11 @@ class FollowingPage(Page):
         if not self.is_live or not source.is_caught_up:
             return
         run = source.summary.run
-        name = f"{run.topic}/{run.scenario} {store.short_id(self.run_dir.name)}" if run else self.run_dir.name
+        name = (
+            f"{run.topic}/{run.scenario} {store.short_id(self.run_dir.name)}"
+            if run
+            else self.run_dir.name
+        )
         if self._was_going_on and self.has_bad and not self._had_bad:
             self.lab.alert(f"{name} has a NaN or Inf")
         if self._was_going_on and source.is_over:
@@ -243,7 +263,10 @@ class FollowingPage(Page):
         self._was_going_on, self._had_bad = not source.is_over, self.has_bad
 
     def _show_heading(self) -> None:
-        was_queued, self._is_queued = self._is_queued, self.is_live and self.source.state == RunState.QUEUED
+        was_queued, self._is_queued = (
+            self._is_queued,
+            self.is_live and self.source.state == RunState.QUEUED,
+        )
         if self._is_queued and not was_queued:
             self._find_place()
         elif not self._is_queued:

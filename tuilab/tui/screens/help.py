@@ -68,14 +68,27 @@ class HelpPage(Page):
     def on_mount(self) -> None:
         below = self._below
         places = below.places() if below else [self._place] if self._place in KEYS else []
-        title = Content.assemble(("tuilab", "bold"), "  help  ", (f"keys of {places[0]}" if places else "", "dim"))
+        title = Content.assemble(
+            ("tuilab", "bold"), "  help  ", (f"keys of {places[0]}" if places else "", "dim")
+        )
         self.heading.show(title, Content.styled("esc closes", "dim"))
-        command = Section(Content.styled("On the command line", "bold $text-primary"), [(plain(self.command(), 400),)])
+        command = Section(
+            Content.styled("On the command line", "bold $text-primary"),
+            [(plain(self.command(), 400),)],
+        )
         idle = below.idle_keys() if below else set()
-        titles = [f"Here: {place}" if at == 0 else place[:1].upper() + place[1:] for at, place in enumerate(places)]
-        known = [[key for key in self._of(place, places[at:]) if key.key not in idle] for at, place in enumerate(places)]
+        titles = [
+            f"Here: {place}" if at == 0 else place[:1].upper() + place[1:]
+            for at, place in enumerate(places)
+        ]
+        known = [
+            [key for key in self._of(place, places[at:]) if key.key not in idle]
+            for at, place in enumerate(places)
+        ]
         keys = [_keys(title, found) for title, found in zip(titles, known, strict=True) if found]
-        self.query_one("#keys", Sheet).show([*keys, _keys("Everywhere", KEYS["everywhere"]), command])
+        self.query_one("#keys", Sheet).show(
+            [*keys, _keys("Everywhere", KEYS["everywhere"]), command]
+        )
         self.query_one("#marks", Sheet).show(_marks())
         self.query_one("#body").focus()
 
@@ -96,7 +109,10 @@ class HelpPage(Page):
 
 
 def _keys(title: str, keys: Sequence[Key]) -> Section:
-    rows = [(Content.styled(shown(key).rjust(11), "bold $text-accent"), Content(key.help)) for key in keys]
+    rows = [
+        (Content.styled(shown(key).rjust(11), "bold $text-accent"), Content(key.help))
+        for key in keys
+    ]
     return Section(Content.styled(title, "bold $text-primary"), rows)
 
 

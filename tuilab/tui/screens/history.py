@@ -114,7 +114,11 @@ class HistoryPage(Page):
 
     def _warning(self) -> str:
         """Return what is told while runs go on here, and their disk is full."""
-        return disk_room.told(self.desk.root) if self._reader.is_any_recorded() and self._disk.is_full() else ""
+        return (
+            disk_room.told(self.desk.root)
+            if self._reader.is_any_recorded() and self._disk.is_full()
+            else ""
+        )
 
     def on_history_reader_listed(self, message: HistoryReader.Listed) -> None:
         self._reader.take_list(message)
@@ -146,7 +150,10 @@ class HistoryPage(Page):
 
     def _show_heading(self, matching: int) -> None:
         marks = len(self.runs.marked), self.runs.marks_hidden
-        words, where = count.words_of(self._reader, matching, *marks, self._order), plain(str(self.desk.root), 60, "dim")
+        words, where = (
+            count.words_of(self._reader, matching, *marks, self._order),
+            plain(str(self.desk.root), 60, "dim"),
+        )
         has_room = self.size.width >= max(120, words.cell_length + where.cell_length + 4)
         self.heading.show(words, where if has_room else Content(""))
 
@@ -155,7 +162,11 @@ class HistoryPage(Page):
         entry, known = self.runs.chosen, self._reader
         below = self.query_one("#details", Static)
         width = self.size.width - below.gutter.width
-        lines = details(entry, known.notes_of(entry.run), width, is_long=self.has_class("-tall")) if entry else []
+        lines = (
+            details(entry, known.notes_of(entry.run), width, is_long=self.has_class("-tall"))
+            if entry
+            else []
+        )
         below.update(Content("\n").join(lines))
         self.show_keys()
 
@@ -227,18 +238,27 @@ class HistoryPage(Page):
     @work(group="question")
     async def on_history_page_deletable(self, message: Deletable) -> None:
         if await self.app.push_screen_wait(deletion.question_about(message.entries)):
-            self.do(partial(deletion.delete, self.desk.root, [entry.run for entry in message.entries]))
+            self.do(
+                partial(deletion.delete, self.desk.root, [entry.run for entry in message.entries])
+            )
 
     def action_stop(self) -> None:
         """Ask whether the run is to stop; one that is stopping, whether at once."""
         if entry := self.runs.chosen:
-            self.stop(self.desk.root / entry.run, f"{entry.name} {store.short_id(entry.run)}", entry.state)
+            self.stop(
+                self.desk.root / entry.run, f"{entry.name} {store.short_id(entry.run)}", entry.state
+            )
 
     def action_pin(self) -> None:
         """Make the run the baseline of its scenario, or a baseline no more."""
         if entry := self.runs.chosen:
             is_pinned = representative.TAG in self._reader.notes_of(entry.run).tags
-            self.do(partial(representative.unpin if is_pinned else representative.pin, self.desk.root / entry.run))
+            self.do(
+                partial(
+                    representative.unpin if is_pinned else representative.pin,
+                    self.desk.root / entry.run,
+                )
+            )
 
     def action_order(self) -> None:
         """Have the runs in another order, the first of which is what one looks for."""
@@ -250,9 +270,15 @@ class HistoryPage(Page):
     async def action_write(self, what: str) -> None:
         """Write a note or tags onto the marked runs, or this one."""
         entries = self.runs.acted_on
-        line = await self.app.push_screen_wait(writing.line_for(what, entries, self._reader)) if entries else ""
+        line = (
+            await self.app.push_screen_wait(writing.line_for(what, entries, self._reader))
+            if entries
+            else ""
+        )
         if line:
-            self.do(partial(writing.write, what, self.desk.root, [entry.run for entry in entries], line))
+            self.do(
+                partial(writing.write, what, self.desk.root, [entry.run for entry in entries], line)
+            )
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
         """Say what came of something that was done, and look what it did to the runs."""

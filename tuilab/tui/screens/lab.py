@@ -130,7 +130,9 @@ class LabPage(Page):
         if row is None:
             return "tuilab list"
         shown, is_whole = self._catalogue.of_topic(row.topic), self._catalogue.is_whole(row.topic)
-        return command_line.chosen_line(self.draft, shown, self.desk.root, self.desk.folders, is_whole=is_whole)
+        return command_line.chosen_line(
+            self.draft, shown, self.desk.root, self.desk.folders, is_whole=is_whole
+        )
 
     def places(self) -> list[str]:
         found = super().places()
@@ -194,7 +196,9 @@ class LabPage(Page):
             self.lab.tell("choose a scenario to edit its file", is_problem=False)
         elif isinstance(self.scenario, OwnCommand) and not self.scenario.script:
             self.lab.tell("the command names no script on this machine")
-        elif self.lab.edit(getattr(self.scenario, "script", self.scenario.path), self.scenario.error_line):
+        elif self.lab.edit(
+            getattr(self.scenario, "script", self.scenario.path), self.scenario.error_line
+        ):
             self.look_at_files()
 
     def action_toggle_quick(self) -> None:
@@ -269,7 +273,12 @@ class LabPage(Page):
         Who only looks at a run, with this screen behind it, starts nothing: to load torch for him would take a core of the box.
         """
         is_wanted = self.is_seen or self.desk.started
-        if self.is_current and is_wanted and not self.desk.is_read_only and not self.desk.is_running():
+        if (
+            self.is_current
+            and is_wanted
+            and not self.desk.is_read_only
+            and not self.desk.is_running()
+        ):
             self.desk.prepare()
             self.run_worker(_load_what_shows_runs, thread=True, exit_on_error=False)
 
@@ -334,7 +343,9 @@ def _running_words(runs: "Sequence[RunEntry]", *, is_paused: bool) -> Content:
         states = Content.assemble(states, (", paused (press Q)", "bold $text-warning"))
     names = []
     for run in runs:
-        names.append(Content.assemble(plain(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted")))
+        names.append(
+            Content.assemble(plain(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted"))
+        )
     return Content.assemble(states, "  ", Content(", ").join(names))
 
 

@@ -68,7 +68,11 @@ class Page(TerminalScreen[None]):
     @property
     def _badge(self) -> Content:
         """What is to be known of all that is shown."""
-        return Content.styled("read-only", "bold $text-warning") if self.desk.is_read_only else Content("")
+        return (
+            Content.styled("read-only", "bold $text-warning")
+            if self.desk.is_read_only
+            else Content("")
+        )
 
     def idle_keys(self) -> set[str]:
         """Return the keys of this screen that have nothing to act on now."""
@@ -77,7 +81,9 @@ class Page(TerminalScreen[None]):
     def show_keys(self) -> None:
         """Have the line of keys tell what they do now: those of a question above take all keys."""
         above = self.app.screen
-        self.keybar.show_keys(KEYS[getattr(above, "PLACE", "menu")] if above.is_modal else self.keys_now())
+        self.keybar.show_keys(
+            KEYS[getattr(above, "PLACE", "menu")] if above.is_modal else self.keys_now()
+        )
 
     def compose_body(self) -> ComposeResult:
         """Yield what stands between the heading and the keys."""
@@ -173,8 +179,13 @@ class Page(TerminalScreen[None]):
 
         if state not in RUNNING_STATES:
             self.lab.tell(f"this run is not running: {state}", is_problem=False)
-        elif await self.app.push_screen_wait(StopQuestion(name, state, self._stop_of_sweep(run_dir))):
-            self.do(partial(launch.stop, run_dir, at_once=state == RunState.STOPPING), is_refusal_a_problem=False)
+        elif await self.app.push_screen_wait(
+            StopQuestion(name, state, self._stop_of_sweep(run_dir))
+        ):
+            self.do(
+                partial(launch.stop, run_dir, at_once=state == RunState.STOPPING),
+                is_refusal_a_problem=False,
+            )
 
     def _stop_of_sweep(self, run_dir: Path) -> str:
         """Return the command that stops all of the sweep that a run is a point of; nothing where it is of none."""

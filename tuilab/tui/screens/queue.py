@@ -74,7 +74,11 @@ class QueuePage(Page):
     def _look(self) -> None:
         standing = queue.look(self.desk.root)
         known = {one.run for _, _, one in standing.rows}
-        others = [one for one in self.desk.index.running() if one.run not in known and one.state != RunState.QUEUED]
+        others = [
+            one
+            for one in self.desk.index.running()
+            if one.run not in known and one.state != RunState.QUEUED
+        ]
         self.post_message(self.Looked(standing, others))
 
     def on_queue_page_looked(self, message: Looked) -> None:
@@ -82,8 +86,12 @@ class QueuePage(Page):
         self.queue.show(standing, message.others)
         parts = [f"{len(standing.running)} being timed", f"{len(standing.waiting)} queued"]
         parts += [f"{len(standing.lost)} lost"] if standing.lost else []
-        paused = ("  paused: no queued run starts", "bold $text-warning") if standing.is_paused else ""
-        self.heading.show(Content.assemble(("tuilab", "bold"), "  queue  ", " · ".join(parts), paused))
+        paused = (
+            ("  paused: no queued run starts", "bold $text-warning") if standing.is_paused else ""
+        )
+        self.heading.show(
+            Content.assemble(("tuilab", "bold"), "  queue  ", " · ".join(parts), paused)
+        )
         self.show_keys()
 
     @on(QueueList.Chosen)
@@ -125,7 +133,9 @@ class QueuePage(Page):
         if one is None:
             return
         does = _ENDS[state]
-        if await self.app.push_screen_wait(Question(f"{does}?", [f"{store.short_id(one.run)}  {one.name}"])):
+        if await self.app.push_screen_wait(
+            Question(f"{does}?", [f"{store.short_id(one.run)}  {one.name}"])
+        ):
             self.do(partial(self._end, state, one.run))
 
     def _end(self, state: str, run: str) -> str:

@@ -33,7 +33,9 @@ class RunPage(FollowingPage):
 
     def command(self) -> str:
         verb = "attach" if self.is_live else "replay"
-        return shlex.join(["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)])
+        return shlex.join(
+            ["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)]
+        )
 
     def how_to_leave(self, key: str) -> str:
         if not self.is_live or self.source.is_over:
@@ -42,17 +44,33 @@ class RunPage(FollowingPage):
 
     def places(self) -> list[str]:
         summary = self.source.summary
-        others = [*(["NaN or Inf"] if self.has_bad else []), *(["other GPUs"] if other_gpus(summary) else [])]
+        others = [
+            *(["NaN or Inf"] if self.has_bad else []),
+            *(["other GPUs"] if other_gpus(summary) else []),
+        ]
         failed = ["failed run"] if summary.failure else []
         several = ["several charts"] if len(self.panes.names) > 1 else []
         going = ["other running runs"] if self.others.next(1) else []
-        return [*failed, self.source.place, *going, *others, *super().places()[:-1], *several, *super().places()[-1:]]
+        return [
+            *failed,
+            self.source.place,
+            *going,
+            *others,
+            *super().places()[:-1],
+            *several,
+            *super().places()[-1:],
+        ]
 
     def keys_now(self) -> list[Key]:
         keys = super().keys_now()
         is_in_text = isinstance(self.focused, TextPane) and self._is_chosen(self.focused)
-        first = ["n", *(["slash"] if is_in_text else [])]  # where they are told: there is a NaN or an Inf, and text to search
-        return sorted(keys, key=lambda key: first.index(key.key) if key.key in first else len(first))
+        first = [
+            "n",
+            *(["slash"] if is_in_text else []),
+        ]  # where they are told: there is a NaN or an Inf, and text to search
+        return sorted(
+            keys, key=lambda key: first.index(key.key) if key.key in first else len(first)
+        )
 
     def idle_keys(self) -> set[str]:
         options = len(self.next_steps().options) if self.source.is_over else 0
@@ -94,7 +112,9 @@ class RunPage(FollowingPage):
         self.views.filter_charts(self.charts_line.filter.value)
 
     def on_filter_line_left(self) -> None:
-        self.views.filter_charts(self.charts_line.filter.value)  # first: a pane that goes cannot have the focus
+        self.views.filter_charts(
+            self.charts_line.filter.value
+        )  # first: a pane that goes cannot have the focus
         if self.panes.every:
             self.panes.every[0].focus()
         self.show_panes()
@@ -127,8 +147,15 @@ class RunPage(FollowingPage):
         if self.views.go_to_next_bad():
             return
         bad = self.panes.bad_names
-        left_out = ", ".join([*(show(name, 40) for name in bad[:3]), *([f"{len(bad) - 3} more"] if len(bad) > 3 else [])])
-        words = f"NaN or Inf in {left_out}, which the filter hides; press / and esc to show all charts"
+        left_out = ", ".join(
+            [
+                *(show(name, 40) for name in bad[:3]),
+                *([f"{len(bad) - 3} more"] if len(bad) > 3 else []),
+            ]
+        )
+        words = (
+            f"NaN or Inf in {left_out}, which the filter hides; press / and esc to show all charts"
+        )
         self.lab.tell(words if left_out else "no NaN or Inf so far", is_problem=False)
 
     def action_step_out(self) -> None:
@@ -146,7 +173,9 @@ class RunPage(FollowingPage):
         name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
         state = self.source.state if self.is_live else self.source.summary.state
         if not state:
-            self.lab.tell("still reading this run: not known yet whether it is running", is_problem=False)
+            self.lab.tell(
+                "still reading this run: not known yet whether it is running", is_problem=False
+            )
             return
         self.stop(self.run_dir, f"{name}{store.short_id(self.run_dir.name)}", state)
 
@@ -165,7 +194,8 @@ class RunPage(FollowingPage):
         elif run is not None:
             again = rerun_command(self.source.summary)
             self.lab.tell(
-                f"the file of {show(run.scenario, 60)} is no longer here; where the file exists, use: {again}", is_problem=False
+                f"the file of {show(run.scenario, 60)} is no longer here; where the file exists, use: {again}",
+                is_problem=False,
             )
 
     def action_edit(self) -> None:
@@ -178,12 +208,17 @@ class RunPage(FollowingPage):
         elif summary.run and summary.run.command:
             self.lab.tell("the command names no file on this machine")
         else:
-            self.lab.tell(f"the file is no longer on this machine; a copy of it: {self.run_dir}/scenario.py")
+            self.lab.tell(
+                f"the file is no longer on this machine; a copy of it: {self.run_dir}/scenario.py"
+            )
 
     def action_show_all(self) -> None:
         """Show all that was kept of what the run printed in the pager."""
         if os.path.lexists(self.run_dir):
-            self.show_in_pager(printed.whole(self.run_dir, self.source.summary) or "nothing was printed", str(self.run_dir))
+            self.show_in_pager(
+                printed.whole(self.run_dir, self.source.summary) or "nothing was printed",
+                str(self.run_dir),
+            )
         else:
             self.lab.tell(DELETED)
 

@@ -49,7 +49,11 @@ class BackgroundReader:
         """The status of the scenarios was read, which runs are running, and whether the queue is paused."""
 
         def __init__(
-            self, statuses: "Mapping[str, ScenarioStatus]", going_on: "Sequence[RunEntry]", *, is_paused: bool
+            self,
+            statuses: "Mapping[str, ScenarioStatus]",
+            going_on: "Sequence[RunEntry]",
+            *,
+            is_paused: bool,
         ) -> None:
             super().__init__()
             self.statuses = statuses
@@ -147,7 +151,11 @@ class BackgroundReader:
         self._looks_around = False
         if self._desk.read_commands():
             self._screen.post_message(self.FilesChanged())
-        self._screen.post_message(self.RunsCame(self._desk.statuses(), running, is_paused=queue.is_paused(self._desk.root)))
+        self._screen.post_message(
+            self.RunsCame(
+                self._desk.statuses(), running, is_paused=queue.is_paused(self._desk.root)
+            )
+        )
 
     def _look_at(self, scenario: Scenario) -> None:
         runs: list[PastRun] = []

@@ -17,7 +17,9 @@ def _gpus(root: Path) -> str:
     """Return `2x NVIDIA H100 80GB`, as the driver's own files say it; Windows, whose driver WSL borrows, has no such files."""
     driver = root / "proc/driver/nvidia"
     if not driver.is_dir():
-        return "NVIDIA driver of Windows (WSL)" if is_driver_of_windows(root) else "no NVIDIA driver"
+        return (
+            "NVIDIA driver of Windows (WSL)" if is_driver_of_windows(root) else "no NVIDIA driver"
+        )
     models = [_model(folder / "information") for folder in sorted(driver.glob("gpus/*"))]
     names = dict.fromkeys(models)
     return " + ".join(f"{models.count(name)}x {name}" for name in names) or "NVIDIA driver, no GPU"

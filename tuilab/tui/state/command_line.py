@@ -14,7 +14,14 @@ from tuilab.tui.state.own import own_form
 from tuilab.tui.state.own.own_commands import OwnCommand
 
 
-def chosen_line(draft: Draft | None, shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool) -> str:
+def chosen_line(
+    draft: Draft | None,
+    shown: Sequence[Scenario],
+    root: Path,
+    folders: Sequence[str],
+    *,
+    is_whole: bool,
+) -> str:
     """Return the command that runs a draft; without one, what is shown of a topic, which may be all of it."""
     try:
         if draft is None and shown and isinstance(shown[0], OwnCommand):
@@ -46,13 +53,19 @@ def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str
     return words + _folders(draft.scenario.path, root, folders)
 
 
-def topic_words(shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool) -> list[str]:
+def topic_words(
+    shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool
+) -> list[str]:
     """Return the words of the command that runs a topic, or what is shown of it."""
     topic, options = shown[0].topic, _folders(shown[0].path, root, folders)
     names = [_name(one, folders) for one in shown if not one.error]
     if names and (not is_whole or any(name.endswith(".py") for name in names)):
         return ["tuilab", "run", *names, *options]
-    return ["tuilab", "run", *options, "--", topic] if topic.startswith("-") else ["tuilab", "run", topic, *options]
+    return (
+        ["tuilab", "run", *options, "--", topic]
+        if topic.startswith("-")
+        else ["tuilab", "run", topic, *options]
+    )
 
 
 def check_words(path: str) -> list[str]:
@@ -62,7 +75,9 @@ def check_words(path: str) -> list[str]:
 
 def _name(scenario: Scenario, folders: Sequence[str]) -> str:
     """Return what a scenario is called on the command line: its file where that lies in no folder of the catalogue."""
-    there = [folder for folder in folders if os.path.isdir(folder)]  # one may have gone since the screens were opened
+    there = [
+        folder for folder in folders if os.path.isdir(folder)
+    ]  # one may have gone since the screens were opened
     homes = [os.path.join(folder, "") for folder in catalog.scenario_dirs(there)]
     return scenario.id if any(scenario.path.startswith(home) for home in homes) else scenario.path
 

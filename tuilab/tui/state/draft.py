@@ -4,7 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuilab.catalogue.params import has_gpus, parse, parse_duration, parse_prediction, spell, stand_ins
+from tuilab.catalogue.params import (
+    has_gpus,
+    parse,
+    parse_duration,
+    parse_prediction,
+    spell,
+    stand_ins,
+)
 from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
 from tuilab.errors import UsageError
 from tuilab.tui.state.own import own_form
@@ -13,11 +20,21 @@ from tuilab.tui.state.own.own_commands import OwnCommand
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
 
-GUESS, REPEAT, BUDGET, TIMEOUT = "prediction?", "--repeat", "--budget", "--timeout"  # keys that no parameter can have
+GUESS, REPEAT, BUDGET, TIMEOUT = (
+    "prediction?",
+    "--repeat",
+    "--budget",
+    "--timeout",
+)  # keys that no parameter can have
 _GUESS = Param("prediction", "float", 0.0, label="compared with the result")
 _PARSERS = {GUESS: parse_prediction, BUDGET: parse_duration, TIMEOUT: parse_duration}
 _TIMEOUT = Param("timeout", "str", "", label="stop the run after this time: 90s, 2m, 1.5h")
-_BUDGET = Param("budget", "str", "", label="repeat until the claims are decided, at most this long: 90s, 2m, 1.5h")
+_BUDGET = Param(
+    "budget",
+    "str",
+    "",
+    label="repeat until the claims are decided, at most this long: 90s, 2m, 1.5h",
+)
 
 
 @dataclass
@@ -46,7 +63,9 @@ class Draft:
         """Return what stands in a field."""
         if self.command and key not in self.typed:
             return str(self.fields[key].default)
-        return self.typed.get(key, "" if is_option(key) else spelt(self.fields[key], self.standard(self.fields[key])))
+        return self.typed.get(
+            key, "" if is_option(key) else spelt(self.fields[key], self.standard(self.fields[key]))
+        )
 
     def type(self, key: str, text: str) -> None:
         """Take what was typed into a field."""
@@ -77,7 +96,10 @@ class Draft:
             return self.text(key) != self.fields[key].default
         if is_option(key):
             return bool(self.text(key).strip())
-        return bool(self.problem(key)) or parse(self.fields[key], self.text(key)) != self.fields[key].default
+        return (
+            bool(self.problem(key))
+            or parse(self.fields[key], self.text(key)) != self.fields[key].default
+        )
 
     def standard(self, param: Param) -> Value:
         """Return the value of a field that nobody touched."""
@@ -90,7 +112,9 @@ class Draft:
         A device that the user has set for good is named, too: the line is pasted where nobody has.
         """
         values = [(param, parse(param, self.text(param.name))) for param in self.scenario.params]
-        return {param.name: value for param, value in values if not self._is_understood(param, value)}
+        return {
+            param.name: value for param, value in values if not self._is_understood(param, value)
+        }
 
     def _is_understood(self, param: Param, value: Value) -> bool:
         """Say whether a value need not be named."""
@@ -99,7 +123,9 @@ class Draft:
     @property
     def repeats(self) -> int | None:
         """The repeats that were asked for."""
-        return int(parse(self._repeat_param, self.text(REPEAT))) if self.text(REPEAT).strip() else None
+        return (
+            int(parse(self._repeat_param, self.text(REPEAT))) if self.text(REPEAT).strip() else None
+        )
 
     @property
     def budget_s(self) -> float | None:
@@ -114,7 +140,11 @@ class Draft:
     @property
     def prediction(self) -> float | None:
         """What the user expects the answer to the lesson's question to be."""
-        return parse_prediction(self.text(GUESS)) if GUESS in self.fields and self.text(GUESS).strip() else None
+        return (
+            parse_prediction(self.text(GUESS))
+            if GUESS in self.fields and self.text(GUESS).strip()
+            else None
+        )
 
     def _duration(self, key: str) -> float | None:
         return parse_duration(self.text(key)) if self.text(key).strip() else None

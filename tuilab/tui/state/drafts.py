@@ -30,7 +30,11 @@ class Drafts:
 
     def what_is_wrong(self, draft: Draft | None) -> str:
         """Return which fields of a form cannot be used, or nothing."""
-        wrong = [draft.fields[key].name for key in draft.problems] if draft and not draft.scenario.error else []
+        wrong = (
+            [draft.fields[key].name for key in draft.problems]
+            if draft and not draft.scenario.error
+            else []
+        )
         return f"✗ check {', '.join(wrong)}" if wrong else ""
 
     def has_to_ask(self, draft: Draft) -> bool:
@@ -65,4 +69,8 @@ def orders_of_topic(scenarios: Sequence[Scenario], command: str, desk: Desk) -> 
     from tuilab.engine import launch
 
     argv = shlex.split(command)[1:]
-    return [launch.order(scenario, {}, root=desk.root, argv=argv) for scenario in scenarios if not scenario.error]
+    return [
+        launch.order(scenario, {}, root=desk.root, argv=argv)
+        for scenario in scenarios
+        if not scenario.error
+    ]

@@ -19,7 +19,9 @@ def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
         target = os.path.join(os.getcwd(), _name(run_dirs))
     except FileNotFoundError as problem:
         step = hint(run_dirs[0].parent, "report", "RUN", "-o", "FILE")
-        raise CannotRecord(f"the folder that tuilab was started in no longer exists; use {step}") from problem
+        raise CannotRecord(
+            f"the folder that tuilab was started in no longer exists; use {step}"
+        ) from problem
     files.write(files.read_subjects(run_dirs), target, files.check_target(target), known=known)
     return f"wrote {show(target, 300)} ({plural(len(run_dirs), 'run')})"
 

@@ -68,11 +68,19 @@ def listed(said: Mapping[str, Any] | str) -> GpuList | None:
     """Return what the process said, in words; None on a box without a GPU."""
     refusal = said if isinstance(said, str) else said.get("refusal", "")
     if refusal:
-        return GpuList((), (f"the GPUs are not known: {show(refusal, 200)}",)) if is_gpu_there() else None
+        return (
+            GpuList((), (f"the GPUs are not known: {show(refusal, 200)}",))
+            if is_gpu_there()
+            else None
+        )
     assert not isinstance(said, str)
     rows = said.get("listed", [])
     reasons = [show(row["why"], 200) for row in rows if row["why"]]
-    numbers = [f"it is not known which GPU is cuda:0: {show(said['no_numbers'], 200)}"] if said.get("no_numbers") else []
+    numbers = (
+        [f"it is not known which GPU is cuda:0: {show(said['no_numbers'], 200)}"]
+        if said.get("no_numbers")
+        else []
+    )
     unseen = [f"processes on the GPUs n/a: {reason}" for reason in dict.fromkeys(reasons)]
     return GpuList(tuple(_words(row) for row in rows), tuple(numbers + unseen))
 
@@ -80,7 +88,9 @@ def listed(said: Mapping[str, Any] | str) -> GpuList | None:
 def _words(row: Mapping[str, Any]) -> ListedGpu:
     free = "free n/a" if row["bytes_free"] is None else f"{size(row['bytes_free'])} free"
     who = "n/a" if row["why"] else _who(row["tenants"])
-    return ListedGpu(show(row["label"], 40), free, who, show(row["name"], 60).removeprefix("NVIDIA "))
+    return ListedGpu(
+        show(row["label"], 40), free, who, show(row["name"], 60).removeprefix("NVIDIA ")
+    )
 
 
 def _who(tenants: list[dict[str, Any]]) -> str:
@@ -89,11 +99,18 @@ def _who(tenants: list[dict[str, Any]]) -> str:
     for tenant in tenants:
         by_user.setdefault(tenant["user"], []).append(tenant)
     are_pids_ours = any(by_user)
-    return ", ".join(_one(show(user, 32), found, are_pids_ours) for user, found in by_user.items()) or "no processes"
+    return (
+        ", ".join(_one(show(user, 32), found, are_pids_ours) for user, found in by_user.items())
+        or "no processes"
+    )
 
 
 def _one(user: str, found: list[dict[str, Any]], are_pids_ours: bool) -> str:
     known = [one["bytes_used"] for one in found if one["bytes_used"] is not None]
     amount = f" {size(sum(known))}" if known else ""
-    which = f"pid {found[0]['pid']}" if len(found) == 1 and are_pids_ours else plural(len(found), "process", "processes")
+    which = (
+        f"pid {found[0]['pid']}"
+        if len(found) == 1 and are_pids_ours
+        else plural(len(found), "process", "processes")
+    )
     return f"{user}{amount} ({which})" if user else f"{which}{amount and ','}{amount}"

@@ -32,7 +32,13 @@ class HistoryReader:
     class Listed(Message):
         """The folders of the runs were listed."""
 
-        def __init__(self, runs: list[str], known: dict[str, RunEntry], notes: dict[str, Notes], problem: str = "") -> None:
+        def __init__(
+            self,
+            runs: list[str],
+            known: dict[str, RunEntry],
+            notes: dict[str, Notes],
+            problem: str = "",
+        ) -> None:
             super().__init__()
             self.runs, self.known, self.notes, self.problem = runs, known, notes, problem
 
@@ -43,7 +49,9 @@ class HistoryReader:
             super().__init__()
             self.entries = entries
 
-    def __init__(self, screen: Screen[None], find_index: Callable[[], Index], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, screen: Screen[None], find_index: Callable[[], Index], clock: Callable[[], float]
+    ) -> None:
         self.entries: dict[str, RunEntry] = {}  # by run, newest first
         self.notes: Mapping[str, Notes] = {}  # of the runs that have any
         self.problem = ""  # why the runs could not be listed
@@ -53,7 +61,9 @@ class HistoryReader:
         self._find_index = find_index
         self._clock = clock
         self._listed_at: float | None = None  # when runs last came or went, as they were listed
-        self._words: dict[str, str] = {}  # by run: what a filter searches, of entries that were read
+        self._words: dict[
+            str, str
+        ] = {}  # by run: what a filter searches, of entries that were read
 
     # ---- what is known
 
@@ -87,7 +97,9 @@ class HistoryReader:
     @property
     def sizes(self) -> list[int]:
         """The bytes on disk of the runs whose size is known."""
-        return [entry.bytes_total for entry in self.entries.values() if entry.bytes_total is not None]
+        return [
+            entry.bytes_total for entry in self.entries.values() if entry.bytes_total is not None
+        ]
 
     def is_any_recorded(self) -> bool:
         """Return whether a run is running that may be of this machine."""
@@ -114,7 +126,11 @@ class HistoryReader:
 
     def take(self, entries: Iterable[RunEntry]) -> set[str]:
         """Take in entries that were read; return the runs whose entry has changed."""
-        changed = {entry.run for entry in entries if entry.run in self.entries and entry != self.entries[entry.run]}
+        changed = {
+            entry.run
+            for entry in entries
+            if entry.run in self.entries and entry != self.entries[entry.run]
+        }
         for entry in entries:
             if entry.run in changed:
                 self.entries[entry.run] = entry
@@ -125,10 +141,14 @@ class HistoryReader:
         """Read the next portion; of a new list also the runs that may have changed. Save everything once all are read."""
         unread, seen = self.unread, set(in_view())
         first = [entry.run for entry in self._unfinished()] if is_new_list else []
-        wanted = list(dict.fromkeys([*first, *(run for run in unread if run in seen), *unread[:_PORTION]]))
+        wanted = list(
+            dict.fromkeys([*first, *(run for run in unread if run in seen), *unread[:_PORTION]])
+        )
         self.is_reading = bool(wanted)
         if wanted:
-            self._screen.run_worker(partial(self._read, wanted), thread=True, exclusive=True, group="read")
+            self._screen.run_worker(
+                partial(self._read, wanted), thread=True, exclusive=True, group="read"
+            )
         elif self._index.has_news and not self._unfinished():
             self.save()
 
@@ -142,7 +162,9 @@ class HistoryReader:
 
     def look_again(self) -> None:
         """List the runs again if one of them may have changed, or if runs came or went."""
-        if not self.is_reading and (self._unfinished() or store.changed_at(self.root) != self._listed_at):
+        if not self.is_reading and (
+            self._unfinished() or store.changed_at(self.root) != self._listed_at
+        ):
             self.look()
 
     @property
@@ -172,7 +194,11 @@ class HistoryReader:
             problem = "" if runs else "; ".join(store.not_listed([self.root]))
         except TuilabError as error:
             runs, problem = [], str(error)
-        written = {run: notes.read(self.root / run) for run in runs if os.path.lexists(f"{self.root}/{run}/{notes.FILE}")}
+        written = {
+            run: notes.read(self.root / run)
+            for run in runs
+            if os.path.lexists(f"{self.root}/{run}/{notes.FILE}")
+        }
         self._screen.post_message(self.Listed(runs, known, written, problem))
 
     def _read(self, runs: Sequence[str]) -> None:

@@ -26,14 +26,18 @@ class NextSteps:
         if self.scenario is None or number > len(self.options):
             return None
         typed = self.options[number - 1].typed
-        return self.scenario.path, {p.name: parse(p, typed[p.name]) for p in self.scenario.params if p.name in typed}
+        return self.scenario.path, {
+            p.name: parse(p, typed[p.name]) for p in self.scenario.params if p.name in typed
+        }
 
 
 def next_steps(summary: RunSummary, scenario: Scenario | None) -> NextSteps:
     """Return what there is to try after a run of a scenario."""
     if scenario is None:
         return NextSteps()
-    other = [option for option in try_next(scenario) if not _is_as_it_ran(option, scenario, summary)]
+    other = [
+        option for option in try_next(scenario) if not _is_as_it_ran(option, scenario, summary)
+    ]
     return NextSteps(scenario, tuple(other[:_MOST]))
 
 
@@ -41,4 +45,7 @@ def _is_as_it_ran(option: Preset, scenario: Scenario, summary: RunSummary) -> bo
     """Say whether the run had all values of an option already."""
     params = {param.name: param for param in scenario.params}
     ran = summary.run.params if summary.run else {}
-    return all(name in ran and parse(params[name], text) == ran[name] for name, text in option.typed.items())
+    return all(
+        name in ran and parse(params[name], text) == ran[name]
+        for name, text in option.typed.items()
+    )

@@ -28,12 +28,18 @@ class Preset(NamedTuple):
 
     def fill(self, draft: Draft) -> None:
         """Put the values in a draft."""
-        devices = {key: text for key, text in draft.typed.items() if self.keeps_device and has_gpus(draft.fields[key])}
+        devices = {
+            key: text
+            for key, text in draft.typed.items()
+            if self.keeps_device and has_gpus(draft.fields[key])
+        }
         draft.clear()
         draft.typed |= devices
         draft.is_quick = self.is_quick
         for key, param in draft.fields.items():
-            if key in self.typed and (is_option(key) or self.typed[key] != spelt(param, draft.standard(param))):
+            if key in self.typed and (
+                is_option(key) or self.typed[key] != spelt(param, draft.standard(param))
+            ):
                 draft.type(key, self.typed[key])
 
 
@@ -42,15 +48,25 @@ DEFAULTS = Preset("defaults", {})
 
 def presets(scenario: Scenario, runs: Sequence[PastRun] = ()) -> list[Preset]:
     """Return what a form can start from: the defaults, the lesson's changes, the values of earlier runs."""
-    found = [DEFAULTS, *try_next(scenario), *(preset for run in runs if (preset := of_run(run, scenario)))]
-    unlike = {(tuple(preset.typed.items()), preset.is_quick): preset for preset in reversed(found)}  # the first of equals stays
+    found = [
+        DEFAULTS,
+        *try_next(scenario),
+        *(preset for run in runs if (preset := of_run(run, scenario))),
+    ]
+    unlike = {
+        (tuple(preset.typed.items()), preset.is_quick): preset for preset in reversed(found)
+    }  # the first of equals stays
     return list(reversed(unlike.values()))[:_MOST]
 
 
 def try_next(scenario: Scenario) -> list[Preset]:
     """Return the changes that the lesson says to try, as far as they are options of this scenario."""
     texts = [change.options for change in changes_of(scenario.sections.get("Try next", ""))]
-    return [Preset(text, typed, keeps_device=True) for text in texts if (typed := _read_options(scenario, text))]
+    return [
+        Preset(text, typed, keeps_device=True)
+        for text in texts
+        if (typed := _read_options(scenario, text))
+    ]
 
 
 def of_run(run: PastRun, scenario: Scenario) -> Preset | None:
@@ -70,7 +86,9 @@ def of_run(run: PastRun, scenario: Scenario) -> Preset | None:
 
 def _device_of(run: "RunStarted", scenario: Scenario) -> dict[str, str]:
     """Return the device of a run, where the user has set another one for good since."""
-    return {name: str(run.params[name]) for name in stand_ins(scenario.params) if name in run.params}
+    return {
+        name: str(run.params[name]) for name in stand_ins(scenario.params) if name in run.params
+    }
 
 
 def _read_options(scenario: Scenario, text: str) -> dict[str, str]:

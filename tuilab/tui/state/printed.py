@@ -43,7 +43,9 @@ def seam_of(path: Path, summary: RunSummary) -> Seam | None:
         return Seam(output.bytes_head, words) if words else None
     with suppress(OSError):
         if path.lstat().st_size >= HEAD + TAIL:  # how many bytes there were is recorded at the end
-            return Seam(HEAD, f"{stream}: only its first {size(HEAD)} and last {size(TAIL)} are kept")
+            return Seam(
+                HEAD, f"{stream}: only its first {size(HEAD)} and last {size(TAIL)} are kept"
+            )
     return None
 
 
@@ -52,7 +54,11 @@ def tail(path: Path, seam: Seam | None = None) -> Tail:
     data, total = _end(path, _TAIL)
     every = _lines(data, total - len(data), seam)
     lines = [line.rpartition("\r")[2] for line in every][1 if total > len(data) else 0 :]
-    return Tail([line[:_LONGEST] for line in lines[-LINES:]], total, total == len(data) and len(lines) <= LINES)
+    return Tail(
+        [line[:_LONGEST] for line in lines[-LINES:]],
+        total,
+        total == len(data) and len(lines) <= LINES,
+    )
 
 
 def whole(run_dir: Path, summary: RunSummary) -> str:
@@ -64,7 +70,9 @@ def whole(run_dir: Path, summary: RunSummary) -> str:
     for stream in STREAMS:
         path = run_dir / f"{stream}.log"
         if lines := _lines(_end(path, _MOST)[0], 0, seam_of(path, summary)):
-            parts.append("\n".join([f"== {path}", *(state for line in lines for state in line.split("\r"))]))
+            parts.append(
+                "\n".join([f"== {path}", *(state for line in lines for state in line.split("\r"))])
+            )
         elif why := _why_not(path):
             parts.append(f"== {path}\n--- cannot be read: {why} ---")
     return "\n\n".join(parts)

@@ -21,7 +21,9 @@ GONE = "deleted"  # no state of a run: there is no record of it any more
 WAS_DELETED = "was deleted; the screen shows what was read before"
 _PORTION_S = 0.05
 _SLOW_S = 2.0  # between two pictures on a slow link, so that keys are answered in between
-_GLANCE_S = 1.0  # between two pictures while a long record is read: each takes as long as reading some MiB
+_GLANCE_S = (
+    1.0  # between two pictures while a long record is read: each takes as long as reading some MiB
+)
 _SPEEDS = (0.1, 1000.0)
 _WHOLE_S = 30.0  # a longer run is replayed faster, so that the replay takes no longer than this
 
@@ -37,7 +39,9 @@ class RunSource:
     def __init__(self, run_dir: Path, watch: Watch) -> None:
         self.run_dir = run_dir
         self.summary = watch.summary
-        self.arms: list[str] = []  # in the order in which they are told apart, the same in every pane
+        self.arms: list[
+            str
+        ] = []  # in the order in which they are told apart, the same in every pane
         self.state: str = ""  # until the record is read, or somebody has looked at its end
         self.is_caught_up = False
         self.is_frozen = False
@@ -175,7 +179,9 @@ class Replay(RunSource):
         self.summary = RunSummary()  # of the moment that is replayed
         self.is_playing = True
         self.speed = 1.0
-        self._items: list[tuple[str, Item]] = []  # all but the points of series, which are cut instead
+        self._items: list[
+            tuple[str, Item]
+        ] = []  # all but the points of series, which are cut instead
         self._folded = 0  # how many of them the summary has
         self._position = 0  # nanoseconds since the first record
         self._polled_s = time.monotonic()
@@ -236,7 +242,9 @@ class Replay(RunSource):
                 self._polled_s = time.monotonic()
                 self._go_to(0)
                 return
-            self._items += [item for item in items if not isinstance(item[1], events.Logged | events.Sampled)]
+            self._items += [
+                item for item in items if not isinstance(item[1], events.Logged | events.Sampled)
+            ]
 
     def _go_to(self, position: int) -> None:
         whole = self._watch.summary
@@ -258,7 +266,10 @@ def note_arms(known: list[str], summary: RunSummary) -> None:
     """Append the arms that have come since; those that are known keep their place."""
     every = {arm for _, arm, _ in summary.series} | {arm for _, arm in summary.blocks}
     every |= {arm for _, race in summary.races for arm in race.arms}
-    if not every <= {*known, ""}:  # to put thousands in order takes longer than to see that none has come
+    if not every <= {
+        *known,
+        "",
+    }:  # to put thousands in order takes longer than to see that none has come
         known += [*dict.fromkeys([*known, *summary.arms_in_order()])][len(known) :]
 
 
@@ -293,5 +304,9 @@ def cut(series: Series, t: int) -> Series:
         gaps=[gap for gap in series.gaps if gap <= t],
     )
     if end:
-        part.last, part.last_step, part.last_t = series.highs[end - 1], series.steps[end - 1], series.times[end - 1]
+        part.last, part.last_step, part.last_t = (
+            series.highs[end - 1],
+            series.steps[end - 1],
+            series.times[end - 1],
+        )
     return part

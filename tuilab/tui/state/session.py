@@ -30,7 +30,13 @@ class Desk:
     """One for the app; the screens ask it instead of the disk."""
 
     def __init__(
-        self, root: Path, folders: Sequence[str], settings: Settings, fps: float = 2.0, *, is_read_only: bool = False
+        self,
+        root: Path,
+        folders: Sequence[str],
+        settings: Settings,
+        fps: float = 2.0,
+        *,
+        is_read_only: bool = False,
     ) -> None:
         self.root = root
         self.is_read_only = is_read_only  # nothing may be started, ended, changed or written
@@ -42,7 +48,9 @@ class Desk:
         self.started: list[str] = []  # the runs started from here, which may go on after we leave
         self.watched: dict[str, None] = {}  # the runs that were looked at here
         self._files: list[str] = []  # of scenarios in none of the folders, of which there are runs
-        self.commands: list[Scenario] = []  # of the user's that ran last; the form of a new one is among them
+        self.commands: list[
+            Scenario
+        ] = []  # of the user's that ran last; the form of a new one is among them
         self.calibration: Subcommand | None = None  # the one that was started from here last
         self._told_ended = 0  # how many of them were over when that was asked
         self._spare: Spare | None = None
@@ -72,7 +80,9 @@ class Desk:
             return self._command_of(run)
         from tuilab.runs.command_line import file_of
 
-        file = os.path.realpath(named) if (named := file_of(run)) and not is_imported(run_dir) else ""
+        file = (
+            os.path.realpath(named) if (named := file_of(run)) and not is_imported(run_dir) else ""
+        )
         if file:
             self.take_file(file)
         same = [one for one in self.scenarios if one.id == run.scenario]
@@ -91,7 +101,11 @@ class Desk:
     @property
     def listed(self) -> list[Scenario]:
         """What the Lab lists: the user's own commands first, as long as there are any."""
-        return [*self.commands, *self.scenarios] if len(self.commands) > 1 else [*self.scenarios, *self.commands]
+        return (
+            [*self.commands, *self.scenarios]
+            if len(self.commands) > 1
+            else [*self.scenarios, *self.commands]
+        )
 
     def read_commands(self) -> bool:
         """Read which commands of the user's ran last, and say whether that is news."""
@@ -108,7 +122,9 @@ class Desk:
             if stamps == self._stamps:
                 return False
             before = {one.path: one for one in self.scenarios}
-            found = [before[one.path] if before.get(one.path) == one else one for one in self._load()]
+            found = [
+                before[one.path] if before.get(one.path) == one else one for one in self._load()
+            ]
         except TuilabError:  # a folder or a file has gone: what it held is known as it was
             return False
         self._stamps = stamps

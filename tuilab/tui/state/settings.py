@@ -14,7 +14,10 @@ from tuilab.storage import places, user_data
 from tuilab.storage.files import Unusable, locked, read_small
 
 _LIMIT = 64 * 1024
-_NOT_KEPT = ("is_zoomed", "found")  # whoever comes back wants to see that there are other panes; `found` is what was read
+_NOT_KEPT = (
+    "is_zoomed",
+    "found",
+)  # whoever comes back wants to see that there are other panes; `found` is what was read
 _PATIENCE_S = 1.0
 _LONGEST = 200  # characters of words that are kept
 _SCENARIOS = 100  # whose choice of charts is kept
@@ -34,8 +37,12 @@ class Settings:
     is_timed: bool = False  # seconds along their axis, not steps
     has_others: bool = False  # the curves of other runs behind them
     has_seen_hint: bool = False
-    charts: dict[str, Any] = field(default_factory=dict)  # of each scenario: which were shown last, as `keep_charts` has it
-    found: dict[str, Any] = field(default_factory=dict, compare=False)  # what of all this was read; of new ones nothing
+    charts: dict[str, Any] = field(
+        default_factory=dict
+    )  # of each scenario: which were shown last, as `keep_charts` has it
+    found: dict[str, Any] = field(
+        default_factory=dict, compare=False
+    )  # what of all this was read; of new ones nothing
 
 
 def load(*, is_read_only: bool = False) -> Settings:
@@ -72,9 +79,13 @@ def save(settings: Settings) -> None:
 
 def _changes(settings: Settings) -> dict[str, Any]:
     now, found = _kept(settings), settings.found
-    changes = {name: value for name, value in now.items() if name not in found or value != found[name]}
+    changes = {
+        name: value for name, value in now.items() if name not in found or value != found[name]
+    }
     if found and "charts" in changes:
-        changes["charts"] = _merge_charts(load(is_read_only=True).charts, found["charts"], settings.charts)
+        changes["charts"] = _merge_charts(
+            load(is_read_only=True).charts, found["charts"], settings.charts
+        )
     return changes
 
 
@@ -86,7 +97,9 @@ def _decode(data: bytes) -> Settings:
     """Take in each choice of the right kind; one that another tuilab made, or a hand broke, has its default."""
     found = user_data.fields_of(data)
     kinds = {name: type(default) for name, default in _kept(Settings()).items()}
-    chosen: dict[str, Any] = {name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind}
+    chosen: dict[str, Any] = {
+        name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind
+    }
     return Settings(**chosen)
 
 
@@ -106,9 +119,13 @@ def keep_charts(kept: dict[str, Any], scenario: str, words: str, page: int) -> N
     _forget_oldest(kept)
 
 
-def _merge_charts(there: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+def _merge_charts(
+    there: dict[str, Any], before: dict[str, Any], after: dict[str, Any]
+) -> dict[str, Any]:
     """Return what is kept `there` with what became other from `before` to `after`."""
-    changed = [scenario for scenario in {**before, **after} if before.get(scenario) != after.get(scenario)]
+    changed = [
+        scenario for scenario in {**before, **after} if before.get(scenario) != after.get(scenario)
+    ]
     merged = {scenario: choice for scenario, choice in there.items() if scenario not in changed}
     merged |= {scenario: after[scenario] for scenario in changed if scenario in after}
     _forget_oldest(merged)

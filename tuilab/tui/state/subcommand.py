@@ -26,7 +26,9 @@ class Subcommand:
     would end a calibration.
     """
 
-    def __init__(self, words: Sequence[str], width: int, terminal_size: tuple[int, int] = (80, 24)) -> None:
+    def __init__(
+        self, words: Sequence[str], width: int, terminal_size: tuple[int, int] = (80, 24)
+    ) -> None:
         self.words = list(words)
         self.was_stopped = False
         self._began_s = time.monotonic()
@@ -73,7 +75,9 @@ class Subcommand:
 
     def read(self) -> str:
         """Return everything that it has printed so far, the messages on stderr last."""
-        with suppress(OSError):  # nothing more for now, or the program has ended, or nobody listens any more
+        with suppress(
+            OSError
+        ):  # nothing more for now, or the program has ended, or nobody listens any more
             while chunk := os.read(self._terminal, _CHUNK):
                 self._stdout = (self._stdout + chunk)[-_MOST:]
         messages = b"" if self._stderr < 0 else os.pread(self._stderr, _MOST, 0)

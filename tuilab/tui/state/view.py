@@ -38,7 +38,9 @@ class View:
     def with_windows(self, windows: Mapping[str, Window | None]) -> "View":
         """Return a view of other parts of x in some charts; None is all of it."""
         every = {**self.windows, **windows}
-        return replace(self, windows={name: window for name, window in every.items() if window is not None})
+        return replace(
+            self, windows={name: window for name, window in every.items() if window is not None}
+        )
 
     def with_cursor(self, chart: str, spot: Spot) -> "View":
         """Return a view with the cursor at a spot of a chart, which has it in view then."""
@@ -69,7 +71,9 @@ class ViewModel:
 
     def __init__(self, desk: Desk, show: Callable[[], None]) -> None:
         kept = desk.settings
-        self.view = View(is_smooth=kept.is_smooth, is_timed=kept.is_timed, has_others=kept.has_others)
+        self.view = View(
+            is_smooth=kept.is_smooth, is_timed=kept.is_timed, has_others=kept.has_others
+        )
         self.scenario = ""
         self._desk = desk
         self._show = show
@@ -88,7 +92,11 @@ class ViewModel:
         """Look at the run in another way."""
         self.view = view
         settings = self._desk.settings
-        settings.is_smooth, settings.is_timed, settings.has_others = view.is_smooth, view.is_timed, view.has_others
+        settings.is_smooth, settings.is_timed, settings.has_others = (
+            view.is_smooth,
+            view.is_timed,
+            view.has_others,
+        )
         keep_charts(settings.charts, self.scenario, view.words, view.page)
         self._show()
 

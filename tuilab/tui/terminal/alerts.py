@@ -18,7 +18,9 @@ def chosen() -> tuple[str, ...]:
     given = os.environ.get("TUILAB_ALERTS", ",".join(KINDS))
     words = [word.strip() for word in given.split(",") if word.strip() not in ("", "none")]
     if unknown := [word for word in words if word not in KINDS]:
-        raise UsageError(f"TUILAB_ALERTS takes {join(KINDS)}, separated by commas, or none; not {show(unknown[0], 60)}")
+        raise UsageError(
+            f"TUILAB_ALERTS takes {join(KINDS)}, separated by commas, or none; not {show(unknown[0], 60)}"
+        )
     return tuple(kind for kind in KINDS if kind in words)
 
 
@@ -28,7 +30,11 @@ def alert(text: str) -> str:
     said = said.encode("ascii", "replace").decode() if why_ascii() else said
     kinds = chosen()
     title = f"\x1b]2;{said}\x07" if "title" in kinds and not why_ascii().startswith("TERM") else ""
-    return title + (_notification(said) if "notification" in kinds else "") + ("\x07" if "bell" in kinds else "")
+    return (
+        title
+        + (_notification(said) if "notification" in kinds else "")
+        + ("\x07" if "bell" in kinds else "")
+    )
 
 
 def _notification(said: str) -> str:
@@ -43,7 +49,12 @@ def _notification(said: str) -> str:
 def _tmux_passes_on() -> bool:
     """Whether tmux was told to hand such sequences on; an old one that always does is not trusted to know their end."""
     try:
-        done = subprocess.run(["tmux", "show", "-gwv", "allow-passthrough"], capture_output=True, timeout=1, check=False)
+        done = subprocess.run(
+            ["tmux", "show", "-gwv", "allow-passthrough"],
+            capture_output=True,
+            timeout=1,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError):
         return False
     return done.stdout.strip() in (b"on", b"all")

@@ -15,8 +15,16 @@ def copy(text: str, write: Callable[[str], None]) -> str:
     Inside tmux an escape sequence of ours is lost by default; tmux itself passes a buffer on to the outer terminal.
     """
     if os.environ.get("TMUX"):
-        with contextlib.suppress(OSError, subprocess.SubprocessError):  # no tmux on this side of a container, or one that hangs
-            subprocess.run(["tmux", "load-buffer", "-w", "-"], input=_bytes(text), capture_output=True, timeout=2, check=True)
+        with contextlib.suppress(
+            OSError, subprocess.SubprocessError
+        ):  # no tmux on this side of a container, or one that hangs
+            subprocess.run(
+                ["tmux", "load-buffer", "-w", "-"],
+                input=_bytes(text),
+                capture_output=True,
+                timeout=2,
+                check=True,
+            )
             return f"copied to tmux's buffer (prefix ] pastes it) and offered to the terminal: {_told(text)}"
     write(f"\x1b]52;c;{base64.b64encode(_bytes(text)).decode()}\x07")
     return f"offered to the terminal, which may refuse: {_told(text)}"
@@ -29,4 +37,6 @@ def _bytes(text: str) -> bytes:
 def _told(text: str) -> str:
     """Return what was copied; of many lines the first words, and how many they are."""
     count = text.count("\n") + 1
-    return text if count == 1 else f"{plural(count, 'line')}, starting with {show(text.strip(), 40)}"
+    return (
+        text if count == 1 else f"{plural(count, 'line')}, starting with {show(text.strip(), 40)}"
+    )

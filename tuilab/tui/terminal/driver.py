@@ -35,7 +35,10 @@ _LAST_ANSWER_S = 2.0  # after the question
 _LAST_WORDS_S = 1.0  # for what is not sent when the screens close
 _READ = 4096
 _SILENCE_S = 0.1  # between two looks whether what was begun to be typed is whole
-_HEARD_S, _HEARD_SLICES = 0.05, 60  # that a key has to act before the next one of its burst; on a busy box it takes long
+_HEARD_S, _HEARD_SLICES = (
+    0.05,
+    60,
+)  # that a key has to act before the next one of its burst; on a busy box it takes long
 
 
 class Terminal(TextualDriver):
@@ -46,12 +49,16 @@ class Terminal(TextualDriver):
         self.app = app
         self.loop = asyncio.get_running_loop()
         self.on_ready: Callable[[], None] = lambda: None
-        self.on_start: Callable[[], None] = lambda: None  # and again after a suspension: the terminal shows something else
+        self.on_start: Callable[[], None] = lambda: (
+            None
+        )  # and again after a suspension: the terminal shows something else
         self.settle: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame that was answered
         self.sizes_told = 0  # how often the system told that the terminal has another size
-        self.is_given_back = True  # whether the terminal was told everything that leaves it as it was
+        self.is_given_back = (
+            True  # whether the terminal was told everything that leaves it as it was
+        )
         self._tell_taken: Callable[[bool], None] = app.on_terminal_taken
         self._out = open_again(1)
         self._lock = threading.RLock()  # the reading thread and signal handlers write, too
@@ -67,14 +74,18 @@ class Terminal(TextualDriver):
         self._is_leaving = False
         self._is_stuck = False  # took nothing when we left
         self._is_cut = False  # what we sent last has no end: only the guardian can say something that is understood
-        self._told, self._teller = os.pipe()  # the reading thread, that there will be nothing more to read
+        self._told, self._teller = (
+            os.pipe()
+        )  # the reading thread, that there will be nothing more to read
         app.terminal = self
 
     @property
     def is_ready(self) -> bool:
         """Whether the last frame has left us and, where the terminal answers, has arrived."""
         is_answered = self._answers_expected <= 0 or not self._has_answered
-        return not self._waiting and (is_answered or time.monotonic() - self._asked > self._patience_s)
+        return not self._waiting and (
+            is_answered or time.monotonic() - self._asked > self._patience_s
+        )
 
     @property
     def is_stalled(self) -> bool:
@@ -105,7 +116,9 @@ class Terminal(TextualDriver):
         self._asked = self._started = time.monotonic()
         self._tell_taken(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        if self.is_to_resume or not self.has_opened:  # in the background: the terminal is the shell's
+        if (
+            self.is_to_resume or not self.has_opened
+        ):  # in the background: the terminal is the shell's
             self.is_to_resume = self._is_leaving = True
             self._tell_taken(False)
             return
@@ -122,7 +135,12 @@ class Terminal(TextualDriver):
             self._take_question_back()
             self._is_stuck = not self._push(_LAST_WORDS_S)
         deadline = (self._asked if self._has_answered else self._started) + _LAST_ANSWER_S
-        while self._answers_expected > 0 and not self._is_stuck and not self._is_gone and time.monotonic() < deadline:
+        while (
+            self._answers_expected > 0
+            and not self._is_stuck
+            and not self._is_gone
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.005)  # the reading thread takes them
         self._answers_expected = 0
         os.write(self._teller, b".")
@@ -156,7 +174,9 @@ class Terminal(TextualDriver):
         return not self._waiting
 
     def heed_stop(self) -> None:
-        self.loop.call_soon_threadsafe(self._stop)  # not in the middle of whatever the signal interrupts
+        self.loop.call_soon_threadsafe(
+            self._stop
+        )  # not in the middle of whatever the signal interrupts
 
     def heed_continue(self) -> None:
         self.loop.call_soon_threadsafe(self._come_back)
@@ -188,7 +208,9 @@ class Terminal(TextualDriver):
             selector.register(self._told, selectors.EVENT_READ)
             while not self.exit_event.is_set():
                 text = ""
-                if self.fileno in {key.fd for key, _ in selector.select(_SILENCE_S if typed.is_begun else None)}:
+                if self.fileno in {
+                    key.fd for key, _ in selector.select(_SILENCE_S if typed.is_begun else None)
+                }:
                     data = self._read()
                     if not data:
                         self._lose()

@@ -25,7 +25,9 @@ def command(path: str, line: int) -> list[str]:
     except ValueError:
         words = []
     if not words or shutil.which(words[0]) is None:
-        raise UsageError(f"editor {show(said, 60)} not found; set EDITOR to an installed one, for example EDITOR=nano")
+        raise UsageError(
+            f"editor {show(said, 60)} not found; set EDITOR to an installed one, for example EDITOR=nano"
+        )
     return [*words, *_place(os.path.basename(words[0]), os.path.abspath(path), line)]
 
 

@@ -11,7 +11,9 @@ def lend_terminal(process: "subprocess.Popen[bytes]") -> int:
 
     ^C and ^Z are for it alone. One that stops is continued, as there is no shell to go back to.
     """
-    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # else we could not take the terminal back
+    before = signal.signal(
+        signal.SIGTTOU, signal.SIG_IGN
+    )  # else we could not take the terminal back
     tty = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     try:
         while True:

@@ -46,7 +46,9 @@ class PacedApp(TextualApp[ReturnType]):
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
         self._changed: set[Region] | None = None  # since the last frame; None: all may have
-        self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: None  # that the last frame was of
+        self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: (
+            None
+        )  # that the last frame was of
         self._after_frame: list[Callable[[], object]] = []  # what waits for the first one
 
     @property
@@ -122,7 +124,11 @@ class PacedApp(TextualApp[ReturnType]):
         if self.terminal is None or update is None:
             super().display_update(screen, update)
             return
-        self.terminal.on_ready, self.terminal.on_start, self.terminal.settle = self._on_ready, self.redraw, self.settle
+        self.terminal.on_ready, self.terminal.on_start, self.terminal.settle = (
+            self._on_ready,
+            self.redraw,
+            self.settle,
+        )
         self._drawing_context = contextvars.copy_context()
         self._note_changed(screen, update)
         self._mark()
@@ -181,7 +187,9 @@ class PacedApp(TextualApp[ReturnType]):
         waiting, self._after_frame = self._after_frame, []
         for act in waiting:
             self.call_later(act)
-        self._frames = frames if self.screen.outer_size == terminal.terminal_size() else None  # else it will not fit
+        self._frames = (
+            frames if self.screen.outer_size == terminal.terminal_size() else None
+        )  # else it will not fit
 
 
 class FrameScreen(TextualScreen[ScreenResultType]):

@@ -25,8 +25,19 @@ _OFF = {  # what ends each of them
     "1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "6": "25", "7": "27", "8": "28", "9": "29",
     "21": "24", "51": "54", "52": "54", "53": "55",
 }  # fmt: skip
-_ON_BLANKS = {"4", "7", "9", "21", "51", "52", "53"}  # attributes that show where nothing is written
-_WHITE = ("47", "107")  # of 16 colours those of a light ground, on which yellow is not seen, nor white; brown is none of them
+_ON_BLANKS = {
+    "4",
+    "7",
+    "9",
+    "21",
+    "51",
+    "52",
+    "53",
+}  # attributes that show where nothing is written
+_WHITE = (
+    "47",
+    "107",
+)  # of 16 colours those of a light ground, on which yellow is not seen, nor white; brown is none of them
 _ON_WHITE = {"33": "30", "93": "30", "37": "90", "97": "90"}
 _PLAIN = {
     **dict.fromkeys(range(0x2500, 0x2580), "+"),
@@ -35,7 +46,9 @@ _PLAIN = {
     **{ord(sign): "#" for sign in "█▓▒▇▆▅▄▃▀▊▉▋▖▗▘▝▙▚▛▜▞▟"},
     **{
         ord(sign): plain
-        for sign, plain in zip("●·•■▸▾▲▼◂▶‹›✓✗⚠○≈…░×µ±²°“”‘’→←↑↓⏎", "*.*#>v^v<><>+x!o~~:xu~2 \"\"''><^v<", strict=True)
+        for sign, plain in zip(
+            "●·•■▸▾▲▼◂▶‹›✓✗⚠○≈…░×µ±²°“”‘’→←↑↓⏎", "*.*#>v^v<><>+x!o~~:xu~2 \"\"''><^v<", strict=True
+        )
     },
 }
 
@@ -106,7 +119,12 @@ class Frames:
                 cells += _graphemes(text)
                 is_simple = False
             pens += [_pen(style, self._colours)] * (len(cells) - before)
-        return Row(segments, cells if self._is_utf8 else [to_ascii(cell) for cell in cells], pens, is_simple)
+        return Row(
+            segments,
+            cells if self._is_utf8 else [to_ascii(cell) for cell in cells],
+            pens,
+            is_simple,
+        )
 
 
 def _put(old: Row | None, x: int, part: Row) -> Row:
@@ -114,7 +132,10 @@ def _put(old: Row | None, x: int, part: Row) -> Row:
     end = x + len(part.cells)
     if old is None or (x == 0 and end >= len(old.cells)):
         return part
-    cells, pens = [*old.cells[:x], *part.cells, *old.cells[end:]], [*old.pens[:x], *part.pens, *old.pens[end:]]
+    cells, pens = (
+        [*old.cells[:x], *part.cells, *old.cells[end:]],
+        [*old.pens[:x], *part.pens, *old.pens[end:]],
+    )
     return Row((), cells, pens, old.is_simple and part.is_simple)
 
 
@@ -176,19 +197,30 @@ def _draw(out: list[str], row: Row, y: int, span: tuple[int, int], pen: Pen | No
             continue
         if not is_placed:
             out.append(f"\x1b[{y + 1};{x + 1}H")
-        if row.pens[x] != pen and not (cell == " " and pen is not None and _is_as_blank(pen, row.pens[x])):
+        if row.pens[x] != pen and not (
+            cell == " " and pen is not None and _is_as_blank(pen, row.pens[x])
+        ):
             out.append(_change_of_pen(pen, row.pens[x]))
             pen = row.pens[x]
         out.append(cell)
-        is_placed = len(cell) == 1 and bool(_IS_SIMPLE(cell))  # of others the terminal may think otherwise how wide they are
+        is_placed = len(cell) == 1 and bool(
+            _IS_SIMPLE(cell)
+        )  # of others the terminal may think otherwise how wide they are
     return pen
 
 
 @lru_cache(maxsize=4096)
 def _change_of_pen(old: Pen | None, new: Pen) -> str:
     is_plain = new.colour == "39" and new.background == "49"
-    if old is None or (is_plain and old.attributes != new.attributes):  # shorter, and all that a vt100 knows
-        codes = ["0", new.attributes, new.colour.removeprefix("39"), new.background.removeprefix("49")]
+    if old is None or (
+        is_plain and old.attributes != new.attributes
+    ):  # shorter, and all that a vt100 knows
+        codes = [
+            "0",
+            new.attributes,
+            new.colour.removeprefix("39"),
+            new.background.removeprefix("49"),
+        ]
     else:
         codes = [
             *_change_of_attributes(old.attributes.split(";"), new.attributes.split(";")),
@@ -201,7 +233,10 @@ def _change_of_pen(old: Pen | None, new: Pen) -> str:
 def _change_of_attributes(old: list[str], new: list[str]) -> list[str]:
     """Return what ends and begins; several may end with one code, and those of them that go on begin again."""
     ended = {_OFF[code] for code in old if code and code not in new}
-    return [*sorted(ended), *(code for code in new if code and (code not in old or _OFF[code] in ended))]
+    return [
+        *sorted(ended),
+        *(code for code in new if code and (code not in old or _OFF[code] in ended)),
+    ]
 
 
 @lru_cache(maxsize=4096)
@@ -219,8 +254,12 @@ def _pen(style: Style | None, colours: ColorSystem | None) -> Pen:
     if colours is None:
         return Pen(attributes, "39", "49")
     colour = ";".join(style.color.downgrade(colours).get_ansi_codes()) if style.color else "39"
-    background = ";".join(style.bgcolor.downgrade(colours).get_ansi_codes(False)) if style.bgcolor else "49"
-    return Pen(attributes, _ON_WHITE.get(colour, colour) if background in _WHITE else colour, background)
+    background = (
+        ";".join(style.bgcolor.downgrade(colours).get_ansi_codes(False)) if style.bgcolor else "49"
+    )
+    return Pen(
+        attributes, _ON_WHITE.get(colour, colour) if background in _WHITE else colour, background
+    )
 
 
 def _graphemes(text: str) -> list[str]:

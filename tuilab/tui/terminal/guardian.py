@@ -51,7 +51,9 @@ class Guardian:
         """Have the guardian do what is left to do; nobody waits for a terminal that takes nothing."""
         os.close(self._mouth)
         if not self._is_taken:
-            with contextlib.suppress(ChildProcessError):  # where the end of children is ignored, there is nothing to wait for
+            with contextlib.suppress(
+                ChildProcessError
+            ):  # where the end of children is ignored, there is nothing to wait for
                 os.waitpid(self._pid, 0)
 
 
@@ -68,7 +70,9 @@ def _wait_and_restore(terminal: int, ear: int, before: Any) -> None:
         while word := os.read(0, 1):
             last = word
         if last == _TAKEN:
-            if not termios.tcgetattr(1)[3] & termios.ISIG:  # else a shell was faster, and has set modes of its own
+            if (
+                not termios.tcgetattr(1)[3] & termios.ISIG
+            ):  # else a shell was faster, and has set modes of its own
                 termios.tcsetattr(1, termios.TCSANOW, before)
             _write(RESTORE)
     finally:

@@ -31,7 +31,11 @@ _SILENCE_S = 0.1  # an escape that nothing follows is the key
 _LONG_SILENCE_S = 1.0  # the rest of what was begun is lost
 _MOST_PASTED = 100_000  # characters
 _MALFORMED = (ValueError, OverflowError, ZeroDivisionError)
-_NOT_TYPED = (events.Resize, events.CursorPosition, InBandWindowResize)  # nobody asked; the system tells the size
+_NOT_TYPED = (
+    events.Resize,
+    events.CursorPosition,
+    InBandWindowResize,
+)  # nobody asked; the system tells the size
 
 
 class Typed:
@@ -123,4 +127,8 @@ class Typed:
 
 def _as_meant(event: Message) -> Message:
     """Return the enter that a line feed stands for: what was typed before the screens had the terminal was made one by it."""
-    return events.Key("enter", "\r") if isinstance(event, events.Key) and event.key == "ctrl+j" else event
+    return (
+        events.Key("enter", "\r")
+        if isinstance(event, events.Key) and event.key == "ctrl+j"
+        else event
+    )

@@ -9,7 +9,9 @@ from tuilab.probes import textual_version
 VALUE = None  # in the place of parameters: the part is not called
 # By owner, each part and the parameters that it takes.
 PARTS: dict[str, dict[str, str | None]] = {
-    "rich.cells": {"split_graphemes": "text, unicode_version"},  # public, but younger than rich 14.0
+    "rich.cells": {
+        "split_graphemes": "text, unicode_version"
+    },  # public, but younger than rich 14.0
     "textual._context": {"active_message_pump": VALUE, "visible_screen_stack": VALUE},
     "textual._compositor:Compositor": {
         "_dirty_regions": VALUE,

@@ -37,7 +37,9 @@ class PlainApp(TypedApp[ReturnType]):
         super().__init__(**more)
         self.driver_class = _observed(self.driver_class)
         self.bytes_sent = 0
-        self.write_if_open: Callable[[str], None] | None = None  # set by the driver; a headless app has none
+        self.write_if_open: Callable[[str], None] | None = (
+            None  # set by the driver; a headless app has none
+        )
         self._cleaner = Cleaner()
         self._notice = ""
         self._notice_ends = 0.0
@@ -133,7 +135,9 @@ class Cleaner(LineFilter):
         text = _CONTROLS.sub("", text)  # they have no width
         if self._is_utf8 or text.isascii():
             return text
-        return "".join(to_ascii(char) if cell_len(char) == 1 else "?" * cell_len(char) for char in text)
+        return "".join(
+            to_ascii(char) if cell_len(char) == 1 else "?" * cell_len(char) for char in text
+        )
 
 
 def _observed(driver_class: type[Driver]) -> type[Driver]:

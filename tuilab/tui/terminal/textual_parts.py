@@ -28,13 +28,17 @@ from tuilab.tui.terminal.steady_screen import SteadyPalette, SteadyScreen
 from tuilab.tui.terminal.typed_app import TypedApp
 
 Part = tuple[int, int, list[Segment]]  # column and row where it begins
-_Placed = Sequence[tuple[Widget, Region, Region]]  # where it is, and what of the screen it may be seen in
+_Placed = Sequence[
+    tuple[Widget, Region, Region]
+]  # where it is, and what of the screen it may be seen in
 
 
 def rendered(screen: Screen[Any]) -> list[list[Segment]]:
     """Return the lines that a screen shows, with what shines through it of those behind."""
     lines: list[list[Segment]] = [[] for _ in range(screen._compositor.size.height)]
-    for _, y, line in sorted(_every_part(screen, [screen._compositor.size.region]), key=itemgetter(0)):
+    for _, y, line in sorted(
+        _every_part(screen, [screen._compositor.size.region]), key=itemgetter(0)
+    ):
         lines[y] += line
     return lines
 
@@ -61,7 +65,9 @@ def _rendered_parts(region: Region, widgets: _Placed) -> Iterator[Part]:
     for at, (widget, place, clip) in enumerate(widgets):
         if seen := region.intersection(place).intersection(clip):
             lines = widget.render_lines(seen.translate((-place.x, -place.y)))
-            yield from ((seen.x, y, list(line)) for y, line in zip(seen.line_range, lines, strict=False))
+            yield from (
+                (seen.x, y, list(line)) for y, line in zip(seen.line_range, lines, strict=False)
+            )
             for rest in _around(seen, region):
                 yield from _rendered_parts(rest, widgets[at + 1 :])
             return
@@ -169,20 +175,32 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
         for region in self._compositor._dirty_regions:
             for y in region.line_range:
                 cuts = self._compositor.cuts[y]
-                edges = cuts[bisect_right(cuts, region.x) - 1], cuts[bisect_left(cuts, region.right)]
+                edges = (
+                    cuts[bisect_right(cuts, region.x) - 1],
+                    cuts[bisect_left(cuts, region.right)],
+                )
                 rows.setdefault(edges, set()).add(y)
-        return {Region(x, top, right - x, height) for (x, right), found in rows.items() for top, height in _stretches(found)}
+        return {
+            Region(x, top, right - x, height)
+            for (x, right), found in rows.items()
+            for top, height in _stretches(found)
+        }
 
     def take_breakpoints(self) -> None:
         """Have the classes of the size that there is: had it them later, all its widgets would be given their styles again."""
         width, height = self.app.size
         across, down = self.HORIZONTAL_BREAKPOINTS or [], self.VERTICAL_BREAKPOINTS or []
-        self.add_class(*self._get_breakpoint_classes(width, across), *self._get_breakpoint_classes(height, down))
+        self.add_class(
+            *self._get_breakpoint_classes(width, across),
+            *self._get_breakpoint_classes(height, down),
+        )
 
     def forget_untold_sizes(self) -> None:
         """Have widgets told their size that have it only from somebody's question where they are: Textual tells none twice."""
         places = self._compositor._full_map
-        for widget in [widget for widget, place in places.items() if place.region.size != widget.outer_size]:
+        for widget in [
+            widget for widget, place in places.items() if place.region.size != widget.outer_size
+        ]:
             del places[widget]
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:

@@ -32,7 +32,9 @@ class TypedApp(App[ReturnType]):
         super().__init__(**more)
         self.no_color = self.no_color or not has_colour()  # Textual asks NO_COLOR alone
         self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
-        self._never_came: WeakSet[Worker[Any] | Screen[Any]] = WeakSet()  # questions and lists that were waited for in vain
+        self._never_came: WeakSet[Worker[Any] | Screen[Any]] = (
+            WeakSet()
+        )  # questions and lists that were waited for in vain
         self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
 
     @property
@@ -46,7 +48,10 @@ class TypedApp(App[ReturnType]):
         try:
             return await super().run_async(**more)
         finally:
-            for number in (signal.SIGTSTP, signal.SIGCONT):  # which the driver heeds, and nobody is left to
+            for number in (
+                signal.SIGTSTP,
+                signal.SIGCONT,
+            ):  # which the driver heeds, and nobody is left to
                 signal.signal(number, signal.SIG_DFL)
 
     def heed_signal(self, number: int) -> None:
@@ -62,7 +67,11 @@ class TypedApp(App[ReturnType]):
 
     async def on_event(self, event: Event) -> None:
         """Have keys act one after another; the one that leaves waits for none."""
-        if isinstance(event, Key | Paste) and not event.is_forwarded and getattr(event, "key", "") != "ctrl+q":
+        if (
+            isinstance(event, Key | Paste)
+            and not event.is_forwarded
+            and getattr(event, "key", "") != "ctrl+q"
+        ):
             await self._typed.take(event)
         else:
             await super().on_event(event)
@@ -93,7 +102,9 @@ class TypedApp(App[ReturnType]):
             here = self.screen
             for pump in (self, *(self.focused or here).ancestors_with_self, self):
                 await passed(pump)
-            if here in self.screen_stack[-1:] and (not self._is_opening or time.monotonic() > deadline):
+            if here in self.screen_stack[-1:] and (
+                not self._is_opening or time.monotonic() > deadline
+            ):
                 self._never_came.update(self._asking if self._is_listed else {here, *self._asking})
                 return
             await asyncio.sleep(_SOON_S)
@@ -101,7 +112,11 @@ class TypedApp(App[ReturnType]):
     @property
     def _is_opening(self) -> bool:
         """Whether a screen, what its keys act on, or a question that somebody is about to ask, is not there yet."""
-        return not self.screen.is_mounted or not self._is_listed or (bool(self._asking) and not self.screen.is_modal)
+        return (
+            not self.screen.is_mounted
+            or not self._is_listed
+            or (bool(self._asking) and not self.screen.is_modal)
+        )
 
     @property
     def _is_listed(self) -> bool:
@@ -112,7 +127,9 @@ class TypedApp(App[ReturnType]):
     @property
     def _asking(self) -> "set[Worker[Any]]":
         """What is about to ask a question."""
-        asking = {worker for worker in self.workers if worker.group in _ASKING and not worker.is_finished}
+        asking = {
+            worker for worker in self.workers if worker.group in _ASKING and not worker.is_finished
+        }
         return asking.difference(self._never_came)
 
     def on_unmount(self) -> None:

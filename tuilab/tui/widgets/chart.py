@@ -50,15 +50,22 @@ class Curves:
         """Return the moment of a place on the axis, in nanoseconds as in the records."""
         if is_timed:
             return round(x * 1e9) + self._start_t
-        columns = [(one.steps, one.times, [(bad.step, bad.t) for bad in one.bad]) for one in self.series]
-        t = _partner(step_at(x, is_log_x=is_log_x), columns, is_sorted=False)  # a training may count its steps from 0 again
+        columns = [
+            (one.steps, one.times, [(bad.step, bad.t) for bad in one.bad]) for one in self.series
+        ]
+        t = _partner(
+            step_at(x, is_log_x=is_log_x), columns, is_sorted=False
+        )  # a training may count its steps from 0 again
         return None if t is None else int(t)
 
     def x_at(self, t: int, *, is_timed: bool, is_log_x: bool) -> float | None:
         """Return where a moment is on the axis; None where it has no place there."""
         if is_timed:
             return (t - self._start_t) / 1e9
-        step = _partner(t, [(one.times, one.steps, [(bad.t, bad.step) for bad in one.bad]) for one in self.series])
+        step = _partner(
+            t,
+            [(one.times, one.steps, [(bad.t, bad.step) for bad in one.bad]) for one in self.series],
+        )
         if step is None or not is_log_x:
             return step
         return math.log10(step) if step > 0 else None
@@ -79,7 +86,9 @@ class Chart(Drawing):
             self.chart = chart
             self.spot = spot
 
-    def __init__(self, *, name: str = "", id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self, *, name: str = "", id: str | None = None, classes: str | None = None
+    ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._curves = Curves()
         self._view = View()
@@ -93,7 +102,15 @@ class Chart(Drawing):
         """Show curves as the user looks at them."""
         self._curves, self._view = curves, view
         look = replace(view, is_timed=self.is_timed, windows={}, words="", page=0), self._window
-        self.show(self._painted, (self._data_key(), self._others_data_key(), replace(curves, series=(), others=()), look))
+        self.show(
+            self._painted,
+            (
+                self._data_key(),
+                self._others_data_key(),
+                replace(curves, series=(), others=()),
+                look,
+            ),
+        )
 
     @property
     def key(self) -> str:
@@ -116,7 +133,11 @@ class Chart(Drawing):
         if self._view.is_log is not None:
             return self._view.is_log
         curves = self._curves
-        return is_log_y(curves.axes, curves.series) if curves.axes else wants_log_y(curves.series, curves.unit)
+        return (
+            is_log_y(curves.axes, curves.series)
+            if curves.axes
+            else wants_log_y(curves.series, curves.unit)
+        )
 
     @property
     def is_log_x(self) -> bool:
@@ -132,7 +153,11 @@ class Chart(Drawing):
     def cursor(self) -> float | None:
         """Where the cursor is on the axis; None where there is none."""
         t = self._view.cursor_t
-        return None if t is None else self._curves.x_at(t, is_timed=self.is_timed, is_log_x=self.is_log_x)
+        return (
+            None
+            if t is None
+            else self._curves.x_at(t, is_timed=self.is_timed, is_log_x=self.is_log_x)
+        )
 
     def zoomed(self, factor: float) -> Window | None:
         """Return the window that shows `factor` times as much of x, around the cursor or else the middle."""
@@ -163,13 +188,21 @@ class Chart(Drawing):
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
-        wanted = x_at(self._line_chart(), *self.content_size, place.x, self.symbols) if place is not None else None
+        wanted = (
+            x_at(self._line_chart(), *self.content_size, place.x, self.symbols)
+            if place is not None
+            else None
+        )
         if wanted is not None and (spot := self._spot(next_point(self._values, None, wanted))):
             self.post_message(self.Clicked(self, spot))
 
     def _spot(self, x: float | None) -> Spot | None:
         """Return the moment of a place, and the window that has it in view."""
-        t = None if x is None else self._curves.t_at(x, is_timed=self.is_timed, is_log_x=self.is_log_x)
+        t = (
+            None
+            if x is None
+            else self._curves.t_at(x, is_timed=self.is_timed, is_log_x=self.is_log_x)
+        )
         if x is None or t is None:
             return None
         return Spot(t, self._window_with(x))
@@ -212,7 +245,16 @@ class Chart(Drawing):
     def _current_lines(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
         """Return the lines, and what lies behind them where they are smoothed."""
         curves, is_smooth, weight = self._curves, self._view.is_smooth, _weight(self._view)
-        key = (self._data_key(), curves.names, curves.order, curves.starts, self.is_timed, self.is_log_x, is_smooth, weight)
+        key = (
+            self._data_key(),
+            curves.names,
+            curves.order,
+            curves.starts,
+            self.is_timed,
+            self.is_log_x,
+            is_smooth,
+            weight,
+        )
         if key != self._lines_key:
             along = {"is_timed": self.is_timed, "is_log_x": self.is_log_x}
             lines = lines_of(
@@ -224,7 +266,9 @@ class Chart(Drawing):
                 owners=curves.owners,
                 known=self._known,
             )
-            self._lines = (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
+            self._lines = (
+                (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
+            )
             self._lines_key = key
         return self._lines
 
@@ -232,14 +276,29 @@ class Chart(Drawing):
         """Return the lines behind, each with the look of the arm that it is of; smoothed where the others are."""
         curves, view = self._curves, self._view
         is_smooth, weight = view.is_smooth, _weight(view)
-        key = (self._others_data_key(), curves.order, self.is_timed, self.is_log_x, is_smooth, weight)
+        key = (
+            self._others_data_key(),
+            curves.order,
+            self.is_timed,
+            self.is_log_x,
+            is_smooth,
+            weight,
+        )
         if curves.others and key != self._others_key:
             arms = list(curves.order or dict.fromkeys(one.arm for one in curves.series))
-            arms += [arm for other in curves.others if (arm := show(other.series.arm, 30)) not in arms]
+            arms += [
+                arm for other in curves.others if (arm := show(other.series.arm, 30)) not in arms
+            ]
             found = []
             for other in curves.others:
                 start = [other.start_t]
-                [line] = lines_of([other.series], [other.label], starts=start, is_timed=self.is_timed, is_log_x=self.is_log_x)
+                [line] = lines_of(
+                    [other.series],
+                    [other.label],
+                    starts=start,
+                    is_timed=self.is_timed,
+                    is_log_x=self.is_log_x,
+                )
                 line = replace(line, look=arms.index(show(other.series.arm, 30)))
                 found.append(smooth(line, weight) if is_smooth else line)
             self._others, self._others_key = tuple(found), key
@@ -292,5 +351,9 @@ def _partner(place: float, columns: _Points, *, is_sorted: bool = True) -> float
         found += [(abs(keys[i] - place), values[i]) for i in (at - 1, at) if 0 <= i < len(keys)]
         found += [(abs(key - place), value) for key, value in bad]
     if not is_sorted and min(found, default=(0.0, 0))[0]:
-        found += [(abs(key - place), value) for keys, values, _ in columns for key, value in zip(keys, values, strict=True)]
+        found += [
+            (abs(key - place), value)
+            for keys, values, _ in columns
+            for key, value in zip(keys, values, strict=True)
+        ]
     return min(found)[1] if found else None

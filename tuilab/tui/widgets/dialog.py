@@ -49,4 +49,6 @@ class Dialog(TerminalModal[ScreenResultType]):
 
     def tell_problem(self, problem: object) -> None:
         """Say below the line what is wrong with it."""
-        self.query_one("#problem", Static).update(plain(f"✗ {problem}", 300, "$text-error") if problem else Content(""))
+        self.query_one("#problem", Static).update(
+            plain(f"✗ {problem}", 300, "$text-error") if problem else Content("")
+        )

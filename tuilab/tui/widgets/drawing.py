@@ -26,7 +26,9 @@ class Drawing(Widget):
     Drawing { height: 1fr; width: 1fr; }
     """
 
-    def __init__(self, *, name: str | None = None, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self, *, name: str | None = None, id: str | None = None, classes: str | None = None
+    ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._paint: Paint | None = None
         self._version: Hashable = None
@@ -67,7 +69,9 @@ class Drawing(Widget):
         if (old.width, len(old.rows)) != (new.width, len(new.rows)):
             self.refresh()
             return
-        changed = [y for y, (was, row) in enumerate(zip(old.rows, new.rows, strict=True)) if was != row]
+        changed = [
+            y for y, (was, row) in enumerate(zip(old.rows, new.rows, strict=True)) if was != row
+        ]
         if changed:
             self.refresh(*(Region(0, y, new.width, 1) for y in changed))
 
@@ -103,7 +107,9 @@ class Drawing(Widget):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Render rows as they are where there is nothing around them: Textual looks that up again for each that changed."""
         if self.outer_size != self._bare_size:
-            if self._bring_up_to_date():  # here, because Textual does not always tell a new widget its first size
+            if (
+                self._bring_up_to_date()
+            ):  # here, because Textual does not always tell a new widget its first size
                 self._strips.clear()
             if self.outer_size != self.content_size:
                 return super().render_lines(crop)
@@ -132,7 +138,9 @@ class Drawing(Widget):
         """Return the style of a role; of `a on b`, the colour of a on the colour of b."""
         if not self._looks:
             ours = self.rich_style
-            looks = {"": ours} | {name: ours + look for name, look in self._looks_of_theme().items()}
+            looks = {"": ours} | {
+                name: ours + look for name, look in self._looks_of_theme().items()
+            }
             self._looks = dict(zip(looks, self._filtered(looks.values()), strict=True))
         if role not in self._looks:
             name, _, ground = role.partition(" on ")

@@ -18,7 +18,9 @@ class Completion(Suggester):
     """Shows in grey how what is typed may go on; → takes it. A function gives the whole line as it may become."""
 
     def __init__(self, completed: Callable[[str], str | None]) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)  # what is known changes while one types
+        super().__init__(
+            use_cache=False, case_sensitive=True
+        )  # what is known changes while one types
         self._completed = completed
 
     async def get_suggestion(self, value: str) -> str | None:
@@ -54,7 +56,9 @@ class FilterLine(Horizontal):
     class Left(Message):
         """The user goes back to the list."""
 
-    def __init__(self, wanted: str = HINT, there: Callable[[], Mapping[str, Sequence[str]]] | None = None) -> None:
+    def __init__(
+        self, wanted: str = HINT, there: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    ) -> None:
         super().__init__()
         self._wanted = wanted  # told while nothing is typed
         self._there = there  # what runs have by the keys of a filter, where runs are looked for
@@ -111,4 +115,6 @@ class _Line(Input):
 
     def on_paste(self, event: events.Paste) -> None:
         """Take what can be shown of the first line; Input takes the rest of its care."""
-        event.text = "".join(char for char in event.text.partition("\n")[0] if char.isprintable())[:200]
+        event.text = "".join(char for char in event.text.partition("\n")[0] if char.isprintable())[
+            :200
+        ]

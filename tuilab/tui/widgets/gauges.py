@@ -21,7 +21,11 @@ _NUMBERED = 8  # so many cores have their percents beside them
 _GROUP = 8
 _LABEL = 9
 _WITH_BAR = 60  # columns of a line about a GPU that has a bar
-_WAITING = ("   time with a process waiting ", "   process waiting ", "  waiting ")  # the longest that there is room for
+_WAITING = (
+    "   time with a process waiting ",
+    "   process waiting ",
+    "  waiting ",
+)  # the longest that there is room for
 _LAST_MINUTE = "  last 60 s"
 _TENANTS = 20  # processes on a GPU that are listed
 
@@ -106,14 +110,18 @@ class Gauges(Lines):
         room = max(width - _LABEL, 8)
         lines = [_labelled("busy", self._busy_line(now, room))]
         swap = _swap(now)
-        memory = self._bar_line(now.memory_used_bytes, now.memory_total_bytes, room - swap.cell_length)
+        memory = self._bar_line(
+            now.memory_used_bytes, now.memory_total_bytes, room - swap.cell_length
+        )
         lines.append(_labelled("memory", Content.assemble(memory, swap)))
         lines.append(_labelled("load", _load_line(now, room)))
         for gpu in self._gpus.values():
             lines.append(_labelled(f"GPU {gpu.index}", self._gpu_line(gpu, room)))
             lines += [_labelled("", line) for line in _user_lines(gpu, room)]
         if not self._gpus:
-            lines.append(_labelled("GPUs", Content.assemble("n/a: ", plain(self._why_no_gpus, 200, "dim"))))
+            lines.append(
+                _labelled("GPUs", Content.assemble("n/a: ", plain(self._why_no_gpus, 200, "dim")))
+            )
         label = "cores"
         for line in self._core_lines(now, room):
             lines.append(_labelled(label, line))
@@ -126,13 +134,20 @@ class Gauges(Lines):
         count = min(room - len(words) - len(_LAST_MINUTE), _HISTORY)
         shares = [value / max(len(now.cores), 1) for value in self._busy]
         strip = "".join(map(self._column, shares[-count:])) if count > 0 else ""
-        return Content.assemble(words, (strip, "$text-primary"), (_LAST_MINUTE if strip else "", "dim"))
+        return Content.assemble(
+            words, (strip, "$text-primary"), (_LAST_MINUTE if strip else "", "dim")
+        )
 
     def _core_lines(self, now: Moment, room: int) -> list[Content]:
         if len(now.cores) <= _NUMBERED:
-            parts = [Content.assemble((self._column(share), "$text-primary"), f" {share:3.0f} %  ") for share in now.cores]
+            parts = [
+                Content.assemble((self._column(share), "$text-primary"), f" {share:3.0f} %  ")
+                for share in now.cores
+            ]
             per_line = max(room // 8, 1)
-            return [Content("").join(parts[at : at + per_line]) for at in range(0, len(parts), per_line)]
+            return [
+                Content("").join(parts[at : at + per_line]) for at in range(0, len(parts), per_line)
+            ]
         columns = "".join(map(self._column, now.cores))
         groups = [columns[at : at + _GROUP] for at in range(0, len(columns), _GROUP)]
         per_line = max((room + 1) // (_GROUP + 1), 1)
@@ -141,7 +156,9 @@ class Gauges(Lines):
 
     def _bar_line(self, used: float, total: float, room: int) -> Content:
         words = f" {size(used)} of {size(total)}"
-        return Content.assemble(self._bar(used / total if total else 0.0, min(room - len(words), 40)), words)
+        return Content.assemble(
+            self._bar(used / total if total else 0.0, min(room - len(words), 40)), words
+        )
 
     def _gpu_line(self, gpu: GpuGauge, room: int) -> Content:
         parts = []
@@ -152,7 +169,9 @@ class Gauges(Lines):
             parts.append(Content.assemble("n/a: ", plain(gpu.trouble or "no answer yet", 200)))
             return Content("  ").join([*parts, name])
         values = gpu.values
-        throttled = [word for word in throttle_names(int(values.get("throttle_mask", 0))) if word != "idle"]
+        throttled = [
+            word for word in throttle_names(int(values.get("throttle_mask", 0))) if word != "idle"
+        ]
         if throttled:  # before what may be cut
             parts.append(Content.styled(f"throttled: {', '.join(throttled)}", "$text-warning"))
         busy = values.get("busy_percent")
@@ -161,8 +180,14 @@ class Gauges(Lines):
             parts.append(Content.assemble(bar, f" {busy:3.0f} %" if bar else f"{busy:.0f} %"))
         used = values.get("memory_used_bytes")
         if used is not None:
-            parts.append(Content(f"{size(used)} of {size(gpu.bytes_total) if gpu.bytes_total else 'n/a'}"))
-        for key, spelled in (("power_w", "{:.0f} W"), ("temperature_c", "{:.0f} °C"), ("sm_mhz", "{:.0f} MHz")):
+            parts.append(
+                Content(f"{size(used)} of {size(gpu.bytes_total) if gpu.bytes_total else 'n/a'}")
+            )
+        for key, spelled in (
+            ("power_w", "{:.0f} W"),
+            ("temperature_c", "{:.0f} °C"),
+            ("sm_mhz", "{:.0f} MHz"),
+        ):
             if key in values:
                 parts.append(Content(spelled.format(values[key])))
         return Content("  ").join([*parts, name]).truncate(room, ellipsis=True)
@@ -175,8 +200,12 @@ class Gauges(Lines):
     def _bar(self, share: float, width: int) -> Content:
         width = max(width, 0)
         filled = bar_of(min(max(share, 0.0), 1.0) * width, self._symbols)
-        style = "$text-error" if share > 0.95 else "$text-warning" if share > 0.8 else "$text-primary"
-        return Content.assemble((filled, style), (self._symbols.horizontal * (width - len(filled)), "dim"))
+        style = (
+            "$text-error" if share > 0.95 else "$text-warning" if share > 0.8 else "$text-primary"
+        )
+        return Content.assemble(
+            (filled, style), (self._symbols.horizontal * (width - len(filled)), "dim")
+        )
 
     def _column(self, percent: float) -> str:
         columns = self._symbols.columns
@@ -209,7 +238,9 @@ def _user_lines(gpu: GpuGauge, room: int) -> list[Content]:
         users.append(f"+{more}")
     if not users:
         return []
-    return fold(Content.assemble(("used by ", "dim"), plain(", ".join(users), 2000, "$text-warning")), room)
+    return fold(
+        Content.assemble(("used by ", "dim"), plain(", ".join(users), 2000, "$text-warning")), room
+    )
 
 
 def _swap(now: Moment) -> Content:
@@ -217,7 +248,9 @@ def _swap(now: Moment) -> Content:
     if not now.swap_total_bytes:
         return Content.styled("   no swap", "dim")
     style = "$text-warning" if now.swap_used_bytes > now.swap_total_bytes / 10 else "dim"
-    return Content.styled(f"   swap {size(now.swap_used_bytes)} of {size(now.swap_total_bytes)}", style)
+    return Content.styled(
+        f"   swap {size(now.swap_used_bytes)} of {size(now.swap_total_bytes)}", style
+    )
 
 
 def _labelled(label: str, line: Content) -> Content:

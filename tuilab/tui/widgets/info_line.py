@@ -5,7 +5,9 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-_LEAST = 12  # cells for the left text of a heading; where there are fewer, it has the line for itself
+_LEAST = (
+    12  # cells for the left text of a heading; where there are fewer, it has the line for itself
+)
 
 
 class InfoLine(Static):
@@ -37,7 +39,13 @@ class Heading(Widget):
     Heading { height: 1; width: 100%; background: $panel; padding: 0 1; }
     """
 
-    def __init__(self, left: Content | None = None, right: Content | None = None, *, badge: Content | None = None) -> None:
+    def __init__(
+        self,
+        left: Content | None = None,
+        right: Content | None = None,
+        *,
+        badge: Content | None = None,
+    ) -> None:
         super().__init__()
         self._badge = badge or Content("")  # at the right, and never left out
         self._left = left or Content("")
@@ -55,7 +63,9 @@ class Heading(Widget):
             return self._texts(self.content_size.width)
         width = max(self.content_size.width - self._badge.cell_length - 2, 0)
         texts = self._texts(width)
-        return Content("").join([texts, Content(" " * (width + 2 - texts.cell_length)), self._badge])
+        return Content("").join(
+            [texts, Content(" " * (width + 2 - texts.cell_length)), self._badge]
+        )
 
     def _texts(self, width: int) -> Content:
         right = self._right.truncate(max(width * 2 // 3, 0), ellipsis=True)
@@ -63,4 +73,6 @@ class Heading(Widget):
         if room < _LEAST:
             return self._left.truncate(width, ellipsis=True)
         left = self._left.truncate(room, ellipsis=True)
-        return Content("").join([left, Content(" " * (width - left.cell_length - right.cell_length)), right])
+        return Content("").join(
+            [left, Content(" " * (width - left.cell_length - right.cell_length)), right]
+        )

@@ -45,7 +45,9 @@ class KeyBar(Widget):
         note = self._note_at(width)
         parts = [_part(key) for key in self._shown(width, note)]
         used = sum(part.cell_length for part in parts)
-        return Content("").join([*parts, Content(" " * max(width - used - note.cell_length, 0)), note])
+        return Content("").join(
+            [*parts, Content(" " * max(width - used - note.cell_length, 0)), note]
+        )
 
     def _shown(self, width: int, note: Content) -> list[Key]:
         """Return the keys that there is room for: those at the end give way, but for the way out and to the others."""
@@ -74,7 +76,10 @@ class KeyBar(Widget):
 
 def answers(place: str) -> Content:
     """Return the keys that answer a question, all of them, for a line of its own."""
-    return Content("").join(Content.assemble((shown(key), "bold $text-accent"), f" {key.word}   ") for key in KEYS[place])
+    return Content("").join(
+        Content.assemble((shown(key), "bold $text-accent"), f" {key.word}   ")
+        for key in KEYS[place]
+    )
 
 
 def _told(keys: Sequence[Key]) -> list[Key]:

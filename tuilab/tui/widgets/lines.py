@@ -64,7 +64,9 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self._will_renew = False
         self._will_be_at_top |= from_top
         if not width:
-            self._width_laid = 0  # not on the screen: it is laid out once it is, though its width may be as before
+            self._width_laid = (
+                0  # not on the screen: it is laid out once it is, though its width may be as before
+            )
             return
         self._width_laid = width
         self._lines = self.lay_out(width)
@@ -182,11 +184,17 @@ class PickList(Lines, Cursored):
         self.scroll_to_cursor()
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
-        if number != self.cursor or number >= self.count:  # what is said in the place of an empty list is no line of it
+        if (
+            number != self.cursor or number >= self.count
+        ):  # what is said in the place of an empty list is no line of it
             return super().draw(line, width, number)
         if self.has_focus and self.app.current_theme.ansi:
-            line = Content(line.plain)  # nobody knows which of the terminal's own colours can be read on the cursor's
-        style = self.get_visual_style("lines--cursor" if self.has_focus else "lines--cursor-blurred")
+            line = Content(
+                line.plain
+            )  # nobody knows which of the terminal's own colours can be read on the cursor's
+        style = self.get_visual_style(
+            "lines--cursor" if self.has_focus else "lines--cursor-blurred"
+        )
         return strip_of(self, line, width, style)
 
     def action_move(self, count: int) -> None:

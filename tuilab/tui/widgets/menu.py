@@ -70,5 +70,8 @@ class _Items(PickList):
 
     def lay_out(self, width: int) -> Sequence[Content]:
         column = max((len(item.kind) for item in self._items), default=0) + 2
-        lines = (plain(item.kind.ljust(column), 40, "$text-muted") + plain(item.words, 400) for item in self._items)
+        lines = (
+            plain(item.kind.ljust(column), 40, "$text-muted") + plain(item.words, 400)
+            for item in self._items
+        )
         return [line.truncate(width, ellipsis=True) for line in lines]

@@ -51,11 +51,19 @@ class Pane(VerticalScroll):
     def note(self, words: Content) -> None:
         """Say something in the frame below, behind how many lines there are that have no room."""
         self._note = words
-        below = round(self.virtual_size.height - self.scrollable_content_region.height - self.scroll_y)
-        more = Content.styled(f"+{below} ↓", "$text-accent") if below > 0 and self.allow_vertical_scroll else Content("")
+        below = round(
+            self.virtual_size.height - self.scrollable_content_region.height - self.scroll_y
+        )
+        more = (
+            Content.styled(f"+{below} ↓", "$text-accent")
+            if below > 0 and self.allow_vertical_scroll
+            else Content("")
+        )
         found = Content.styled(self._found, "$text-accent")
         said = Content("  ").join([part for part in (found, more, words) if part])
-        if (key := (said.plain, *said.spans)) != self._said:  # to say the same again would paint the pane again
+        if (
+            key := (said.plain, *said.spans)
+        ) != self._said:  # to say the same again would paint the pane again
             self._said = key
             self.border_subtitle = said
 
@@ -94,7 +102,9 @@ class TextPane(Pane, Searched):
 
     BINDINGS = SEARCHES
     PLACE: ClassVar[str] = "text"
-    is_followed: ClassVar[bool] = False  # stay at the end while it grows, unless the user has scrolled away
+    is_followed: ClassVar[bool] = (
+        False  # stay at the end while it grows, unless the user has scrolled away
+    )
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
@@ -138,7 +148,9 @@ class TextPane(Pane, Searched):
 
     def go_to_line(self, number: int) -> None:
         width = max(self._text.size.width, 1)
-        above = laid_out(self.lines_to_search()[:number], width).get_height({}, width) if number else 0
+        above = (
+            laid_out(self.lines_to_search()[:number], width).get_height({}, width) if number else 0
+        )
         self.scroll_to(y=max(above - 1, 0), animate=False, force=True)
 
     def watch_virtual_size(self) -> None:
@@ -163,5 +175,8 @@ class TextPane(Pane, Searched):
 
 def laid_out(lines: Iterable[Content], width: int) -> Content:
     """Return lines as a text; a long one with units is broken here, where none ends before one, the others by Textual."""
-    broken = (fold(line, width) if line.cell_length > width > 0 and has_units(line.plain) else [line] for line in lines)
+    broken = (
+        fold(line, width) if line.cell_length > width > 0 and has_units(line.plain) else [line]
+        for line in lines
+    )
     return Content("\n").join(part for parts in broken for part in parts)

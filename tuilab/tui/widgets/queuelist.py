@@ -45,14 +45,24 @@ class QueueList(PickList):
         self.move_to(runs.index(before[1].run) if before and before[1].run in runs else self.cursor)
 
     def lay_out(self, width: int) -> Sequence[Content]:
-        lines = [_line(state, one, f"{place}." if place else "") for state, place, one in self.standing.rows]
+        lines = [
+            _line(state, one, f"{place}." if place else "")
+            for state, place, one in self.standing.rows
+        ]
         if not self.count:
             nothing = "No run is being timed" if self._others else "No run is running"
             several = "To queue several, press enter on a topic in the Lab."
             lines = fold(Content(f"{nothing}, and no run is queued. {several}"), width)
         if self._others:
             names = ", ".join(f"{one.name} {store.short_id(one.run)}" for one in self._others)
-            lines += fold(plain(f"Running outside the queue, because they time nothing: {names}", 600, "$text-muted"), width)
+            lines += fold(
+                plain(
+                    f"Running outside the queue, because they time nothing: {names}",
+                    600,
+                    "$text-muted",
+                ),
+                width,
+            )
         return lines
 
 
@@ -62,4 +72,6 @@ def _line(state: str, one: queue.Ticket, place: str) -> Content:
     name, words = name.pad_right(34 - name.cell_length), words.pad_right(11 - words.cell_length)
     told = Content.assemble(f"{place:>4} ", words, name)
     devices = plain(", ".join(one.devices), 20, "$text-muted")
-    return Content.assemble(told, (f" {store.short_id(one.run)} ", "$text-muted"), f"{since:>9}  ", devices)
+    return Content.assemble(
+        told, (f" {store.short_id(one.run)} ", "$text-muted"), f"{since:>9}  ", devices
+    )

@@ -68,13 +68,17 @@ class Searched(Widget):
         self.post_message(self.Asked())
 
     def _go(self, step: int) -> str:
-        found = [at for at, line in enumerate(self.lines_to_search()) if self.words in line.plain.lower()]
+        found = [
+            at for at, line in enumerate(self.lines_to_search()) if self.words in line.plain.lower()
+        ]
         if not found:
             return f"no match for {show(self.words, 40)}{self.beyond}"
         after = [at for at in found if (at - self.line_found) * step > 0]
         self.line_found = (after or found)[0] if step > 0 else (after or found)[-1]
         self.go_to_line(self.line_found)
-        return f"match {found.index(self.line_found) + 1} of {len(found)} for {show(self.words, 40)}"
+        return (
+            f"match {found.index(self.line_found) + 1} of {len(found)} for {show(self.words, 40)}"
+        )
 
     async def action_search(self) -> None:
         await self.screen.mount(SearchLine(self))  # what is typed next is typed into it
@@ -124,7 +128,11 @@ class SearchedLines(Lines, Searched):
         if self.text_selection is None or (span := self.text_selection.get_span(number)) is None:
             return line
         first, after = span
-        return line.stylize(self.screen.get_visual_style("screen--selection"), first, len(line) if after < 0 else after)
+        return line.stylize(
+            self.screen.get_visual_style("screen--selection"),
+            first,
+            len(line) if after < 0 else after,
+        )
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """Return the text that the mouse has selected, and what goes between it and that of another part of the screen."""
@@ -174,4 +182,6 @@ class _Line(Input):
 
     def on_paste(self, event: events.Paste) -> None:
         """Take what can be shown of the first line."""
-        event.text = "".join(char for char in event.text.partition("\n")[0] if char.isprintable())[:200]
+        event.text = "".join(char for char in event.text.partition("\n")[0] if char.isprintable())[
+            :200
+        ]

@@ -70,9 +70,14 @@ def lay_out(sections: Sequence[Section], width: int) -> list[Content]:
 
 def _lay_out_rows(section: Section, width: int) -> list[Content]:
     rows = [section.heads, *section.rows] if any(section.heads) else list(section.rows)
-    wanted = [max(row[at].cell_length for row in rows if at < len(row)) for at in range(max(map(len, rows), default=0))]
+    wanted = [
+        max(row[at].cell_length for row in rows if at < len(row))
+        for at in range(max(map(len, rows), default=0))
+    ]
     widths = _fit(wanted, width)
-    if len(widths) > 2 and any(given < min(_LEAST, want) for given, want in zip(widths[1:], wanted[1:], strict=True)):
+    if len(widths) > 2 and any(
+        given < min(_LEAST, want) for given, want in zip(widths[1:], wanted[1:], strict=True)
+    ):
         return [line for row in section.rows for line in _stacked(row, section.heads, width)]
     return [line for row in rows for line in _beside(row, widths)]
 
@@ -82,15 +87,23 @@ def _fit(wanted: list[int], width: int) -> list[int]:
     room = width - _GAP * (len(wanted) - 1)
     if sum(wanted) <= room:
         return wanted
-    cap = next((cap for cap in range(max(wanted), 3, -1) if sum(min(one, cap) for one in wanted) <= room), 3)
+    cap = next(
+        (cap for cap in range(max(wanted), 3, -1) if sum(min(one, cap) for one in wanted) <= room),
+        3,
+    )
     widths = [min(one, cap) for one in wanted]
     spare = room - sum(widths)
-    return [one + spare if one == cap and at == widths.index(cap) and spare > 0 else one for at, one in enumerate(widths)]
+    return [
+        one + spare if one == cap and at == widths.index(cap) and spare > 0 else one
+        for at, one in enumerate(widths)
+    ]
 
 
 def _beside(row: tuple[Content, ...], widths: list[int]) -> list[Content]:
     """Return the lines of a row whose cells stand beside each other, each wrapped in its column."""
-    columns = [fold(cell, max(width, 1)) or [Content("")] for cell, width in zip(row, widths, strict=False)]
+    columns = [
+        fold(cell, max(width, 1)) or [Content("")] for cell, width in zip(row, widths, strict=False)
+    ]
     lines = []
     for at in range(max(map(len, columns), default=0)):
         parts = [Content(" " * _INDENT)]
@@ -111,5 +124,9 @@ def _stacked(row: tuple[Content, ...], heads: tuple[Content, ...], width: int) -
         lead = head.cell_length + 1 if head else 0
         for number, line in enumerate(fold(cell, max(width - _INDENT - lead, 4))):
             before = head if number == 0 else Content(" " * head.cell_length)
-            lines.append(Content("").join([Content(" " * 2 * _INDENT), before, Content(" " if head else ""), line]))
+            lines.append(
+                Content("").join(
+                    [Content(" " * 2 * _INDENT), before, Content(" " if head else ""), line]
+                )
+            )
     return lines

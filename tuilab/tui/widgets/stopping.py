@@ -19,6 +19,14 @@ class StopQuestion(Question):
     def __init__(self, name: str, state: str, of_sweep: str = "") -> None:
         is_again = state == RunState.STOPPING
         title = "Kill it now?" if is_again else "Stop this run?"
-        note = "Its processes are killed; unwritten data is lost." if is_again else "What it has measured is kept."
-        note += f" The next point of its sweep may start; to stop the whole sweep: {of_sweep}" if of_sweep else ""
+        note = (
+            "Its processes are killed; unwritten data is lost."
+            if is_again
+            else "What it has measured is kept."
+        )
+        note += (
+            f" The next point of its sweep may start; to stop the whole sweep: {of_sweep}"
+            if of_sweep
+            else ""
+        )
         super().__init__(title, [name], note)

@@ -22,7 +22,9 @@ from tuilab.text.display import plural, show
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=completion.scenarios),
+        click.Argument(
+            ["names"], nargs=-1, metavar="[NAME|FILE|all]...", shell_complete=completion.scenarios
+        ),
         options.AS_JSON,
         options.SCENARIOS,
     ],
@@ -40,10 +42,16 @@ def command(names: Sequence[str], as_json: bool, scenarios: Sequence[str]) -> in
     findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
     if not names or "all" in names:
         findings += _of_courses(known, scenarios)
-    warnings = [(scenario.path, warning) for scenario in chosen for warning in check_words(scenario)]
+    warnings = [
+        (scenario.path, warning) for scenario in chosen for warning in check_words(scenario)
+    ]
     if as_json:
         return _print_document(paths, findings, warnings)
-    shown = [(path, warning) for path, warning in warnings if path in named_alone or not _is_of_tuilab(path)]
+    shown = [
+        (path, warning)
+        for path, warning in warnings
+        if path in named_alone or not _is_of_tuilab(path)
+    ]
     for path, finding in findings:
         click.echo(_line(path, finding))
     for path, warning in shown:
@@ -93,8 +101,14 @@ def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple
     for folder in catalog.scenario_dirs(folders):
         path = f"{folder}/{course.FILE}"
         if os.path.exists(path):
-            within = [scenario for scenario in known if os.path.dirname(os.path.dirname(scenario.path)) == folder]
-            found += [(path, Finding(*fault)) for fault in course.check(course.read([folder]), within)]
+            within = [
+                scenario
+                for scenario in known
+                if os.path.dirname(os.path.dirname(scenario.path)) == folder
+            ]
+            found += [
+                (path, Finding(*fault)) for fault in course.check(course.read([folder]), within)
+            ]
     return found
 
 

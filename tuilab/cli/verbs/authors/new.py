@@ -82,7 +82,9 @@ def command(name: str, folder: str, as_json: bool) -> None:
     if as_json:
         options.print_document("tuilab.new/1", path=str(path.absolute()))
         return
-    click.echo(f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}")
+    click.echo(
+        f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}"
+    )
     click.echo(
         f"see it on the screens: tuilab --scenarios {show(folder)}; "
         "to see it always, add this folder to scenarios in the file that `tuilab config path` prints"
@@ -103,5 +105,7 @@ def write(name: str, folder: Path) -> Path:
     except FileExistsError as problem:
         raise UsageError(f"{show(path)} already exists; choose another name") from problem
     except OSError as problem:
-        raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}; name another folder with --dir") from problem
+        raise CannotRecord(
+            f"cannot write {show(path)}: {problem.strerror}; name another folder with --dir"
+        ) from problem
     return path

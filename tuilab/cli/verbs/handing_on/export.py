@@ -33,22 +33,36 @@ from tuilab.text.words import size
         options.ROOTS,
     ],
 )
-def command(run: str, output: Path | None, keep_private: bool, as_json: bool, roots: Sequence[str]) -> None:
+def command(
+    run: str, output: Path | None, keep_private: bool, as_json: bool, roots: Sequence[str]
+) -> None:
     run_dir = store.find_among(run, options.roots(roots))
     path = output or Path(f"{run_dir.name}.tgz")
     packed = pack.pack(run_dir, path, keeps_private=keep_private)
     odd = left_out(run_dir)
     if as_json:
-        about = {"run": run_dir.name, "file": str(path.absolute()), "files": packed.files, "bytes": path.stat().st_size}
+        about = {
+            "run": run_dir.name,
+            "file": str(path.absolute()),
+            "files": packed.files,
+            "bytes": path.stat().st_size,
+        }
         options.print_document(
-            "tuilab.export/1", **about, taken_out=dict(packed.secrets.places), left_out=[*odd, *packed.unread]
+            "tuilab.export/1",
+            **about,
+            taken_out=dict(packed.secrets.places),
+            left_out=[*odd, *packed.unread],
         )
         return
-    click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {plural(packed.files, 'file')}, {size(path.stat().st_size)}")
+    click.echo(
+        f"{show(path)}: {store.short_id(run_dir.name)}, {plural(packed.files, 'file')}, {size(path.stat().st_size)}"
+    )
     if packed.secrets.places:
         click.echo(f"{words_of(packed.secrets.places)}; --keep-private keeps them", err=True)
     for names, why in ((odd, "that cannot be packed"), (packed.unread, "that cannot be read")):
         if names:
-            click.echo(f"left out {plural(len(names), 'name')} {why}: {join_first([*names], 5)}", err=True)
+            click.echo(
+                f"left out {plural(len(names), 'name')} {why}: {join_first([*names], 5)}", err=True
+            )
     if reading.read_entry(run_dir).is_running:
         click.echo("the run is still running: the archive has the data so far", err=True)

@@ -22,7 +22,12 @@ from tuilab.text.display import join_first, plural
     name="import",
     help=__doc__,
     params=[
-        click.Argument(["files"], nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)),
+        click.Argument(
+            ["files"],
+            nargs=-1,
+            required=True,
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        ),
         options.AS_JSON,
         options.ROOT,
     ],
@@ -42,7 +47,10 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
             click.echo(f"{name}: {found.damage}", err=True)
         if found.left_out:
             names = join_first(found.left_out, 5)
-            click.echo(f"{name}: left out {plural(len(found.left_out), 'file')} that do not belong to a run: {names}", err=True)
+            click.echo(
+                f"{name}: left out {plural(len(found.left_out), 'file')} that do not belong to a run: {names}",
+                err=True,
+            )
 
 
 def _fields(found: unpack.Unpacked) -> dict[str, object]:

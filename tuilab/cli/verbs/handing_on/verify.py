@@ -29,7 +29,9 @@ from tuilab.text.display import interval_words, join, plural, show
     params=[
         click.Argument(["run"], default="last", shell_complete=completion.runs),
         click.Option(
-            ["--rejudge"], is_flag=True, help=f"Show the verdicts by the current rule ({RULE}) next to the recorded ones."
+            ["--rejudge"],
+            is_flag=True,
+            help=f"Show the verdicts by the current rule ({RULE}) next to the recorded ones.",
         ),
         options.AS_JSON,
         options.ROOT,
@@ -42,16 +44,24 @@ def command(run: str, rejudge: bool, as_json: bool, root: str | None) -> int:
     if as_json:
         options.print_document("tuilab.verify/1", exit_code=int(code), **_fields(found, run_dir))
         return code
-    counts = [plural(found.records, "record"), plural(found.streams, "stream"), plural(found.artifacts, "artifact")]
+    counts = [
+        plural(found.records, "record"),
+        plural(found.streams, "stream"),
+        plural(found.artifacts, "artifact"),
+    ]
     rule = f" by rule {join(found.rules)}" if found.rules else ""
-    click.echo(f"{show(run_dir)}\n{', '.join(counts)}, {plural(len(found.recorded), 'verdict')}{rule}")
+    click.echo(
+        f"{show(run_dir)}\n{', '.join(counts)}, {plural(len(found.recorded), 'verdict')}{rule}"
+    )
     click.echo(f"digest {digest_of(run_dir, found.state)}")
     for sentence in found.wrong:
         click.echo(f"problem: {sentence}")
     if found.taken_out is not None:
         click.echo(_taken_out(found.taken_out))
     if found.unknown:
-        click.echo(f"not checked: {plural(found.unknown, 'record')} of a kind that this version of tuilab does not know")
+        click.echo(
+            f"not checked: {plural(found.unknown, 'record')} of a kind that this version of tuilab does not know"
+        )
     if others := [name for name in found.rules if name != RULE]:
         hint = "" if rejudge else f"; --rejudge shows the verdicts by {RULE}"
         click.echo(f"verdicts by the older rule {join(others)}: not checked{hint}")
@@ -75,14 +85,28 @@ def _taken_out(count: int) -> str:
     if not count:
         return "the home folder in scenario.py was replaced by ~ when the run was exported"
     words = f"{plural(count, 'word')} of scenario.py {'was' if count == 1 else 'were'} removed"
-    return f"{words} when the run was exported, so the source cannot be compared with the one that ran"
+    return (
+        f"{words} when the run was exported, so the source cannot be compared with the one that ran"
+    )
 
 
 def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
     """Return what was found, with the verdicts as they stand and as this version reaches them."""
     about = {**store.fields(run_dir), "digest": digest_of(run_dir, found.state)}
-    names = "records", "streams", "artifacts", "unknown", "state", "is_over", "wrong", "taken_out", "rules"
-    judged = {name: [verdict_of(one) for one in getattr(found, name)] for name in ("recorded", "again")}
+    names = (
+        "records",
+        "streams",
+        "artifacts",
+        "unknown",
+        "state",
+        "is_over",
+        "wrong",
+        "taken_out",
+        "rules",
+    )
+    judged = {
+        name: [verdict_of(one) for one in getattr(found, name)] for name in ("recorded", "again")
+    }
     return {**about, **{name: getattr(found, name) for name in names}, "rule": RULE, **judged}
 
 

@@ -11,7 +11,9 @@ from typing import Any
 def aside_of(torch: Any) -> Callable[[], AbstractContextManager[Any]]:
     """Return what stands around such questions; it costs next to nothing where the script has no modes."""
     functions, dispatch = modes_of(torch)
-    guards = [getattr(torch._C, name, None) for name in ("DisableTorchFunction", "_DisableTorchDispatch")]
+    guards = [
+        getattr(torch._C, name, None) for name in ("DisableTorchFunction", "_DisableTorchDispatch")
+    ]
     nothing = nullcontext()
 
     def aside() -> AbstractContextManager[Any]:
@@ -28,14 +30,18 @@ def aside_of(torch: Any) -> Callable[[], AbstractContextManager[Any]]:
 
 def modes_of(torch: Any) -> tuple[Callable[[], int], Callable[[], int]]:
     """Return what counts the modes of the script: of functions, and of what they dispatch."""
-    return getattr(torch._C, "_len_torch_function_stack", int), getattr(torch._C, "_len_torch_dispatch_stack", int)
+    return getattr(torch._C, "_len_torch_function_stack", int), getattr(
+        torch._C, "_len_torch_dispatch_stack", int
+    )
 
 
 class Unscaled:
     """What GradScaler's results were before: beside the tensors, which are the script's to look at, copy and save."""
 
     def __init__(self) -> None:
-        self.kept: dict[int, tuple[Any, Any]] = {}  # by the id of the scaled one: a weak reference to it, and the plain one
+        self.kept: dict[
+            int, tuple[Any, Any]
+        ] = {}  # by the id of the scaled one: a weak reference to it, and the plain one
 
     def keep(self, scaled: Any, plain: Any) -> None:
         key = id(scaled)

@@ -26,17 +26,25 @@ def watch(watcher: Any) -> None:
 def _tell_jit(plain: Any, watched: Any) -> None:
     """Have a function that torch.jit.script compiles call what it would have called: it knows functions by their ids."""
     module = sys.modules.get("torch.jit._builtins")
-    known, table = getattr(module, "_builtin_ops", None) or [], getattr(module, "_builtin_table", None) or {}
+    known, table = (
+        getattr(module, "_builtin_ops", None) or [],
+        getattr(module, "_builtin_table", None) or {},
+    )
     known.extend([(watched, name) for function, name in known if function is plain])
     table.update({id(watched): name for key, name in table.items() if key == id(plain)})
 
 
 def _watched(watcher: Any, backward: Any) -> Any:
     is_compiling = watcher.is_compiling
-    within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)  # of another one, as checkpoints go back
+    within = getattr(
+        watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY
+    )  # of another one, as checkpoints go back
     tell, aside, plain = _telling(watcher), watcher.aside, watcher.torch.Tensor
     functions, dispatch = modes_of(watcher.torch)
-    kept, with_value = watcher.unscaled.kept, layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE)
+    kept, with_value = (
+        watcher.unscaled.kept,
+        layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE),
+    )
 
     @functools.wraps(backward)
     def watched_backward(
@@ -49,7 +57,9 @@ def _watched(watcher: Any, backward: Any) -> Any:
         **more: Any,
     ) -> Any:  # each by its name, as torch has had them since 1.8: to gather and to spread what is given takes longer
         if more or is_compiling() or within() != _NOBODY:
-            return backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **more)
+            return backward(
+                tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **more
+            )
         called = began = _now()
         event = None
         if watcher.gpu is not None:
@@ -60,7 +70,11 @@ def _watched(watcher: Any, backward: Any) -> Any:
             spent_ns = watcher.spent_ns + began - called
             if spent_ns > _MOST_NS:
                 spent_ns = _MOST_NS
-            is_usual = type(tensors) is plain and tensors.is_cpu and not (kept or functions() or dispatch())
+            is_usual = (
+                type(tensors) is plain
+                and tensors.is_cpu
+                and not (kept or functions() or dispatch())
+            )
             if is_usual and tensors.numel() == 1 and type(value := tensors.item()) is float:
                 put = watcher.put
                 put(began, ended, value, with_value + spent_ns)
@@ -78,7 +92,10 @@ def _watched(watcher: Any, backward: Any) -> Any:
 def _telling(watcher: Any) -> Any:
     """Return what marks a backward."""
     plain = watcher.torch.Tensor
-    without, with_value = layout.last_of(layout.WENT_BACK), layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE)
+    without, with_value = (
+        layout.last_of(layout.WENT_BACK),
+        layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE),
+    )
 
     def tell(tensors: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
         root = tensors if type(tensors) is plain else only_one(tensors, plain)
@@ -97,7 +114,9 @@ def _telling(watcher: Any) -> Any:
     return tell
 
 
-def _tell_on_gpu(watcher: Any, root: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
+def _tell_on_gpu(
+    watcher: Any, root: Any, began: int, ended: int, event: Any, spent_ns: int
+) -> None:
     gpu = watcher.gpu_of(root) if root.is_cuda else None
     if gpu is None:
         watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns)

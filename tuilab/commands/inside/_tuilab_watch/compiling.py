@@ -12,7 +12,11 @@ from .importlib_bootstrap import our_functions
 def is_compiling_of(torch: Any) -> Callable[[], bool]:
     """Return what says whether torch traces who asks, the cheapest that it has; the oldest have none."""
     compiler, utils = getattr(torch, "compiler", None), getattr(torch, "_utils", None)
-    for place, name in ((compiler, "is_dynamo_compiling"), (compiler, "is_compiling"), (utils, "is_compiling")):
+    for place, name in (
+        (compiler, "is_dynamo_compiling"),
+        (compiler, "is_compiling"),
+        (utils, "is_compiling"),
+    ):
         found: Callable[[], bool] | None = getattr(place, name, None)
         if found is not None:
             return found
@@ -31,7 +35,9 @@ def keep_out(torch: Any) -> None:
             inside.skip_code(code)
         elif hasattr(inside, "set_code_exec_strategy"):
             skip = inside._FrameAction.SKIP
-            inside.set_code_exec_strategy(code, inside._FrameExecStrategy(skip, inside._FrameAction.DEFAULT))
+            inside.set_code_exec_strategy(
+                code, inside._FrameExecStrategy(skip, inside._FrameAction.DEFAULT)
+            )
 
 
 def _our_code() -> Iterator[CodeType]:

@@ -32,7 +32,9 @@ class CoreTime:
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
         self._schedstat = -1
-        self._due: dict[int, int] = {}  # by the last word of an optimizer's mark: when its next step is read
+        self._due: dict[
+            int, int
+        ] = {}  # by the last word of an optimizer's mark: when its next step is read
         self._begin()
 
     def _begin(self) -> None:
@@ -93,10 +95,14 @@ class CoreTime:
         if waits != self._waits:
             self._waits = waits
             delay_ns = self._delay_ns()
-            if not waits and delay_ns < 0:  # a kernel that counts neither: such a thread may well have waited
+            if (
+                not waits and delay_ns < 0
+            ):  # a kernel that counts neither: such a thread may well have waited
                 self.end()
                 return
-        self._watcher.put(thread_ns, process_ns, delay_ns, layout.used_of(stepped) + (waits & layout.MOST))
+        self._watcher.put(
+            thread_ns, process_ns, delay_ns, layout.used_of(stepped) + (waits & layout.MOST)
+        )
         self._due[stepped] = now + _EVERY_NS
 
     def _delay_ns(self) -> float:

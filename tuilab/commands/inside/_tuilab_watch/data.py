@@ -98,7 +98,12 @@ class Waits:
         if watcher.threads and threading.get_ident() not in watcher.threads:
             flags |= layout.ELSEWHERE
         spent_ns = watcher.spent_ns
-        watcher.put(began, ended, 0.0, layout.last_of(layout.WAITED, number, flags) + min(spent_ns, _MOST_NS))
+        watcher.put(
+            began,
+            ended,
+            0.0,
+            layout.last_of(layout.WAITED, number, flags) + min(spent_ns, _MOST_NS),
+        )
         watcher.spent_ns = _now() - ended
 
 

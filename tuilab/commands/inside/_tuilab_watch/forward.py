@@ -42,7 +42,9 @@ def _timed(watcher: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
         result = forward(this, *given, **more)
         ended = _now()
         try:
-            flags = layout.TIMED if watcher.gpu is not None and watcher.gpu.times(event, ended) else 0
+            flags = (
+                layout.TIMED if watcher.gpu is not None and watcher.gpu.times(event, ended) else 0
+            )
             spent_ns = min(watcher.spent_ns + began - called, layout.MOST)
             watcher.mark(layout.WENT_FORWARD, began, ended, 0.0, spent_ns, 0, flags)
             watcher.spent_ns = _now() - ended

@@ -30,9 +30,13 @@ class Gpu:
         self._cuda: Any = sys.modules.get("torch.cuda")
         self._is_broken = self._cuda is None or not self._cuda.is_initialized()
         self._free: list[Any] = []  # events
-        self._timed: deque[tuple[Any, Any, Any, int]] = deque()  # begin, end, end of the one before, key
+        self._timed: deque[tuple[Any, Any, Any, int]] = (
+            deque()
+        )  # begin, end, end of the one before, key
         self._before: Any = None
-        self._copies: deque[tuple[Any, Any, list[Any], Callable[[float], None]]] = deque()  # event, value, its room, who hears
+        self._copies: deque[tuple[Any, Any, list[Any], Callable[[float], None]]] = (
+            deque()
+        )  # event, value, its room, who hears
         self._rooms: dict[Any, list[Any]] = {}  # pinned numbers that are free, by dtype
         self._held_at = 0
         self._uuid = 0
@@ -129,7 +133,9 @@ class Gpu:
         self._held_at = now
         self._uuid = self._uuid or self._watcher.name(f"{uuid_of(self._cuda, self.device)}\nGPU")
         stats = self._cuda.memory_stats_as_nested_dict(self.device)
-        given, reserved = (stats.get(f"{name}_bytes", {}).get("all", {}) for name in ("allocated", "reserved"))
+        given, reserved = (
+            stats.get(f"{name}_bytes", {}).get("all", {}) for name in ("allocated", "reserved")
+        )
         held = given.get("current", 0), reserved.get("current", 0), float(given.get("peak", 0))
         self._watcher.mark(layout.HELD, *held, self.device, self._uuid)
 
@@ -142,7 +148,9 @@ class Gpu:
     def _room(self, dtype: Any) -> list[Any]:
         """Return the numbers of pinned memory that are free; the first call of a dtype allocates it."""
         if dtype not in self._rooms:
-            self._rooms[dtype] = list(self._watcher.torch.empty(_MOST, dtype=dtype, pin_memory=True).unbind())
+            self._rooms[dtype] = list(
+                self._watcher.torch.empty(_MOST, dtype=dtype, pin_memory=True).unbind()
+            )
         return self._rooms[dtype]
 
     def _break(self, problem: BaseException) -> None:

@@ -40,7 +40,9 @@ class Hello:
     def sees(self, dtype: Any) -> bool:
         """Take a dtype in; say whether that is news."""
         name = str(dtype).rpartition(".")[2]
-        is_coarser = name in _COARSE and (self.dtype not in _COARSE or _COARSE.index(name) > _COARSE.index(self.dtype))
+        is_coarser = name in _COARSE and (
+            self.dtype not in _COARSE or _COARSE.index(name) > _COARSE.index(self.dtype)
+        )
         if is_coarser or not self.dtype:
             self.dtype = name
             return True

@@ -20,10 +20,16 @@ SIZE = 256 * 1024  # bytes of a file
 SLOT = 32
 WORDS = SLOT // 8
 FIRST = 2  # slots: before them is the head
-HEAD = struct.Struct("<8sQQ")  # MAGIC, how many marks the program has lost, and the number of its first file
+HEAD = struct.Struct(
+    "<8sQQ"
+)  # MAGIC, how many marks the program has lost, and the number of its first file
 MAGIC = b"tuilab.1"
-MARK = struct.Struct("<qqdIHBB")  # begin and end in nanoseconds of CLOCK_MONOTONIC, value, number, id, flags, kind
-WORDS_OF_MARK = struct.Struct("<qqdq")  # the same, with all that stands behind the value in one word
+MARK = struct.Struct(
+    "<qqdIHBB"
+)  # begin and end in nanoseconds of CLOCK_MONOTONIC, value, number, id, flags, kind
+WORDS_OF_MARK = struct.Struct(
+    "<qqdq"
+)  # the same, with all that stands behind the value in one word
 
 HELLO = 1  # a text: JSON about the process
 NAME = 2  # a text: what an id is called from here on
@@ -38,7 +44,9 @@ HELD = 10  # by torch's allocator on a GPU: begin: allocated, end: reserved, val
 WENT_FORWARD = 11  # with the loss, where a library calls that in one place
 SCRIPT_ENDED = 20  # the main thread has ended: from here on Python only shuts down, unless other threads still train
 STEP_BEGAN = 21  # id: the optimizer; it begins its first step
-LOGGER_CALL = 22  # a call of a logger; if a logger calls another one, only the outer call has a mark
+LOGGER_CALL = (
+    22  # a call of a logger; if a logger calls another one, only the outer call has a mark
+)
 USED = 12  # of a core, before the STEPPED or SKIPPED of the same id; see below
 
 TEXT = 255  # 31 bytes of a text
@@ -69,7 +77,9 @@ def used_of(stepped: int) -> int:
 def pieces_of(text: bytes) -> bytes:
     """Return a text as it stands in slots."""
     size = SLOT - 1
-    return b"".join(text[at : at + size].ljust(size, b"\0") + bytes([TEXT]) for at in range(0, len(text), size))
+    return b"".join(
+        text[at : at + size].ljust(size, b"\0") + bytes([TEXT]) for at in range(0, len(text), size)
+    )
 
 
 def text_of(slots: bytes, length: int) -> bytes:

@@ -35,12 +35,19 @@ class Loggers:
 
     def look(self) -> None:
         """Take over those that were loaded since."""
-        for owner, name, source, read in (*of_writers(), *of_lightning(), *of_modules(), *of_others()):
+        for owner, name, source, read in (
+            *of_writers(),
+            *of_lightning(),
+            *of_modules(),
+            *of_others(),
+        ):
             if owner is not None and name in vars(owner) and (id(owner), name) not in self._taken:
                 self._taken.add((id(owner), name))
                 setattr(owner, name, self._heard(vars(owner)[name], source, read))
 
-    def _heard(self, plain: Callable[..., Any], source: str, read: Callable[..., Any] | None) -> Callable[..., Any]:
+    def _heard(
+        self, plain: Callable[..., Any], source: str, read: Callable[..., Any] | None
+    ) -> Callable[..., Any]:
         """Return a function that is heard and timed; without `read` its values are heard elsewhere."""
         here, is_compiling = self._here, self._watcher.is_compiling
 
@@ -87,7 +94,10 @@ class Loggers:
 
 
 def of_writers() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
-    for module, source in (("torch.utils.tensorboard.writer", "tensorboard"), ("tensorboardX.writer", "tensorboardX")):
+    for module, source in (
+        ("torch.utils.tensorboard.writer", "tensorboard"),
+        ("tensorboardX.writer", "tensorboardX"),
+    ):
         writer = _find(module, "SummaryWriter")
         yield writer, "add_scalar", source, read_scalar
         yield writer, "add_scalars", source, read_scalars
@@ -118,7 +128,12 @@ def of_others() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
     yield _find("accelerate.accelerator", "Accelerator"), "log", "accelerate", read_metrics
     yield _find("tqdm.std", "tqdm"), "set_postfix", "tqdm", read_bar
     run = _find("wandb.sdk.wandb_run", "Run")
-    yield run, "_log" if hasattr(run, "_log") else "log", "wandb", read_metrics  # `wandb.log` is bound to a run: to this
+    yield (
+        run,
+        "_log" if hasattr(run, "_log") else "log",
+        "wandb",
+        read_metrics,
+    )  # `wandb.log` is bound to a run: to this
     yield sys.modules.get("mlflow"), "log_metric", "mlflow", read_metric
     yield sys.modules.get("mlflow"), "log_metrics", "mlflow", read_mlflow
 
@@ -130,11 +145,15 @@ def _find(module: str, name: str) -> Any:
 # ---- what reads the arguments of each
 
 
-def read_scalar(this: Any, tag: str, scalar_value: Any, global_step: Any = None, *rest: Any, **more: Any) -> Any:
+def read_scalar(
+    this: Any, tag: str, scalar_value: Any, global_step: Any = None, *rest: Any, **more: Any
+) -> Any:
     return global_step, {tag: scalar_value}
 
 
-def read_scalars(this: Any, main_tag: str, tag_scalar_dict: Any, global_step: Any = None, *rest: Any, **more: Any) -> Any:
+def read_scalars(
+    this: Any, main_tag: str, tag_scalar_dict: Any, global_step: Any = None, *rest: Any, **more: Any
+) -> Any:
     return global_step, {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
 
 
@@ -156,7 +175,9 @@ def read_trainer(this: Any, logs: Any, *rest: Any, **more: Any) -> Any:
 
 
 def read_bar(this: Any, ordered_dict: Any = None, refresh: bool = True, **values: Any) -> Any:
-    is_lightnings = type(this).__module__.startswith(("lightning.", "pytorch_lightning."))  # which tells its values itself
+    is_lightnings = type(this).__module__.startswith(
+        ("lightning.", "pytorch_lightning.")
+    )  # which tells its values itself
     return None, {} if is_lightnings else {**dict(ordered_dict or {}), **values}
 
 

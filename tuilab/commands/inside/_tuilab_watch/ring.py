@@ -32,17 +32,28 @@ class Ring:
         self._pid = os.getpid()
         self._number = self._first = _next_number(folder, self._pid)
         self._lost = 0
-        self._late: list[tuple[bytes, bytes]] = []  # texts that had no room: later marks refer to their ids
+        self._late: list[
+            tuple[bytes, bytes]
+        ] = []  # texts that had no room: later marks refer to their ids
         self._again = 0.0
         self._lock = threading.RLock()  # a handler of a signal may log while its thread is in here
         self._is_rolling = False
         self._map: Any = None
-        self._here: Any = [(None, None, iter(()))]  # its whole numbers, its floats and its next slot, which change together
+        self._here: Any = [
+            (None, None, iter(()))
+        ]  # its whole numbers, its floats and its next slot, which change together
         self.put = _putting(self._here, self._put_later)
         self._roll()
 
     def mark(
-        self, kind: int, began: int, ended: int, value: float = 0.0, number: int = 0, name: int = 0, flags: int = 0
+        self,
+        kind: int,
+        began: int,
+        ended: int,
+        value: float = 0.0,
+        number: int = 0,
+        name: int = 0,
+        flags: int = 0,
     ) -> None:
         """Put a mark."""
         self.put(began, ended, value, last_of(kind, name, flags) | number)
@@ -50,7 +61,10 @@ class Ring:
     def text(self, kind: int, words: str, name: int = 0) -> None:
         """Put a text with its mark."""
         data = words.encode("utf-8", "replace")[:_LONGEST]
-        packed, pieces = MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind), pieces_of(data)
+        packed, pieces = (
+            MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind),
+            pieces_of(data),
+        )
         with self._lock:
             if self._put(packed, pieces):
                 return
@@ -96,7 +110,10 @@ class Ring:
         HEAD.pack_into(new, 0, MAGIC, self._lost, self._first)
         free = self._put_late(new)
         view = memoryview(new)
-        self._map, self._here[0] = new, (view.cast("q"), view.cast("d"), itertools.count(free * WORDS, WORDS))
+        self._map, self._here[0] = (
+            new,
+            (view.cast("q"), view.cast("d"), itertools.count(free * WORDS, WORDS)),
+        )
         return True
 
     def _put_late(self, new: Any) -> int:
@@ -119,7 +136,9 @@ class Ring:
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
                 break
-            except FileExistsError:  # of a process of another container, which may have the same PID
+            except (
+                FileExistsError
+            ):  # of a process of another container, which may have the same PID
                 self._number += 1
         try:
             os.posix_fallocate(fd, 0, SIZE)
@@ -152,7 +171,9 @@ def _next_number(folder: str, pid: int) -> int:
     return max(numbers) + 1
 
 
-def _putting(here: Any, put_later: Callable[[int, int, float, int], None]) -> Callable[[int, int, float, int], None]:
+def _putting(
+    here: Any, put_later: Callable[[int, int, float, int], None]
+) -> Callable[[int, int, float, int], None]:
     """Return what puts a mark whose last word is known: little is in the caches when a step ends, and each look-up is felt."""
     end = _END
 

@@ -15,7 +15,9 @@ from . import layout
 from .core_time import CoreTime
 
 _now = time.monotonic_ns
-_LOOKS = frozenset((1, 2, 10, 100, 1000))  # after so many steps one looks again for what was loaded meanwhile
+_LOOKS = frozenset(
+    (1, 2, 10, 100, 1000)
+)  # after so many steps one looks again for what was loaded meanwhile
 _SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler")  # from 2.3 on, and before
 _NOBODY = -1
 _MOST_NS = layout.MOST  # however long this was suspended
@@ -26,7 +28,9 @@ class Stepping:
 
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
-        self._going: dict[int, tuple[int, int, Any, int]] = {}  # steps, by the id of the optimizer; see _hooks
+        self._going: dict[
+            int, tuple[int, int, Any, int]
+        ] = {}  # steps, by the id of the optimizer; see _hooks
         self._numbers: dict[int, int] = {}  # by the id of the optimizer
         self._lasts: dict[int, int] = {}  # by that as well: the last word of the mark of its step
         self._alive: dict[int, Any] = {}  # and: what takes it out of these
@@ -61,7 +65,12 @@ class Stepping:
         Of a step that goes on is known when our hook was done, what that took, an event on a GPU, and within how many steps of
         its own it is; of one that raised that stays until it steps again.
         """
-        watcher, is_compiling, going, lasts = self._watcher, self._watcher.is_compiling, self._going, self._lasts
+        watcher, is_compiling, going, lasts = (
+            self._watcher,
+            self._watcher.is_compiling,
+            self._going,
+            self._lasts,
+        )
         numbers = self._numbers
         mark_core_time = self._core_time.mark
 
@@ -100,7 +109,12 @@ class Stepping:
                 spent_ns = _MOST_NS
             if watcher.gpu is None and key in lasts:
                 mark_core_time(now, lasts[key])
-            if watcher.gpu is None and key in lasts and steps not in _LOOKS and "found_inf" not in optimizer.__dict__:
+            if (
+                watcher.gpu is None
+                and key in lasts
+                and steps not in _LOOKS
+                and "found_inf" not in optimizer.__dict__
+            ):
                 put = watcher.put
                 put(began, now, 0.0, lasts[key] + spent_ns)
             else:

@@ -36,7 +36,9 @@ class Watcher:
         self.is_all = False
         self.steps = 0
         self.gpu: Any = None  # once something lies on one
-        self.spent_ns = 0  # on watching, that no mark has told yet; of threads side by side the last tells
+        self.spent_ns = (
+            0  # on watching, that no mark has told yet; of threads side by side the last tells
+        )
         self.is_compiling: Callable[[], bool] = compiling.never
         self.aside: Any = nullcontext
         self.unscaled = Unscaled()
@@ -96,7 +98,13 @@ class Watcher:
         is_whole = isinstance(step, int) and -(2**63) <= step < 2**63
         at = int(step) if is_whole else layout.bits_of(float(step))
         for name, value in flat(values):
-            tell = partial(self._mark_logged, time.monotonic_ns(), at, 0 if is_whole else 1, f"{name}\n{source}")
+            tell = partial(
+                self._mark_logged,
+                time.monotonic_ns(),
+                at,
+                0 if is_whole else 1,
+                f"{name}\n{source}",
+            )
             with self.aside():
                 number = plain_number(value)
             if number is not None:
@@ -134,7 +142,14 @@ class Watcher:
             sys.modules[__package__].tell_trouble(self._folder, problem)
 
     def mark(
-        self, kind: int, began: int, ended: int, value: float = 0.0, number: int = 0, name: int = 0, flags: int = 0
+        self,
+        kind: int,
+        began: int,
+        ended: int,
+        value: float = 0.0,
+        number: int = 0,
+        name: int = 0,
+        flags: int = 0,
     ) -> None:
         """Put a mark; see layout.py."""
         self.put(began, ended, value, layout.last_of(kind, name, flags) + number)
@@ -157,7 +172,9 @@ class Watcher:
         return ring
 
     def _tell_hello(self) -> None:
-        self._the_ring().text(layout.HELLO, self._hello.words(self.torch, "all" if self.is_all else "steps"))
+        self._the_ring().text(
+            layout.HELLO, self._hello.words(self.torch, "all" if self.is_all else "steps")
+        )
 
     def _forget(self) -> None:
         """A forked child tells of itself, and again what its names mean."""
@@ -181,7 +198,11 @@ def plain_number(value: Any) -> float | None:
     """Return what is logged as a number; None for words, and for what lies on a GPU, which is never waited for."""
     try:
         if hasattr(value, "device"):
-            is_plain = type(value).__name__ in ("Tensor", "Parameter", "ndarray")  # others may ask other ranks for theirs
+            is_plain = type(value).__name__ in (
+                "Tensor",
+                "Parameter",
+                "ndarray",
+            )  # others may ask other ranks for theirs
             if not is_plain or getattr(value.device, "type", value.device) != "cpu":
                 return None
         return float(value.item() if hasattr(value, "item") else value)

@@ -79,7 +79,9 @@ class Behind:
             for series in one.run.summary.series.values():
                 if series.name == name and not (one.is_done and series.arm in by_arm):
                     by_arm[series.arm] = series
-            found += [Curve(one.label, series, one.run.summary.first_t) for series in by_arm.values()]
+            found += [
+                Curve(one.label, series, one.run.summary.first_t) for series in by_arm.values()
+            ]
         return found
 
     def _add(self, run_dir: Path, label: str) -> None:

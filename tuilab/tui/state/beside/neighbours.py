@@ -21,7 +21,9 @@ class Neighbours:
     class Seen(Message):
         """The running runs were found; if it was wanted, also the run that this one is compared with."""
 
-        def __init__(self, entries: Sequence[RunEntry], reference: Reference | None, *, has_reference: bool) -> None:
+        def __init__(
+            self, entries: Sequence[RunEntry], reference: Reference | None, *, has_reference: bool
+        ) -> None:
             super().__init__()
             self.entries, self.reference, self.has_reference = entries, reference, has_reference
 
@@ -40,7 +42,11 @@ class Neighbours:
         self._wants_reference |= wants_reference
         may_have_changed = bool(self._others) or store.changed_at(self._root) != self._seen_at
         if not self._is_looking and (self._wants_reference or may_have_changed):
-            wants_reference, self._wants_reference, self._is_looking = self._wants_reference, False, True
+            wants_reference, self._wants_reference, self._is_looking = (
+                self._wants_reference,
+                False,
+                True,
+            )
             work = partial(self._look, wants_reference=wants_reference)
             self._screen.run_worker(work, thread=True, group="neighbours", exit_on_error=False)
 
@@ -75,11 +81,15 @@ class Neighbours:
         """Return the runs whose curves may lie behind: the one that this is compared with, and running ones of its scenario."""
         behind = []
         if self._reference:
-            behind.append((self._reference.run_dir, "baseline" if self._reference.is_baseline else "earlier"))
+            behind.append(
+                (self._reference.run_dir, "baseline" if self._reference.is_baseline else "earlier")
+            )
         scenario = RunName(self._run).scenario
         for run in self._others:
             run_dir = self._root / run
-            if RunName(run).scenario == scenario and not (self._reference and self._reference.run_dir == run_dir):
+            if RunName(run).scenario == scenario and not (
+                self._reference and self._reference.run_dir == run_dir
+            ):
                 behind.append((run_dir, RunState.RUNNING))
         return behind
 

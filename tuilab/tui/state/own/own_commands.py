@@ -37,7 +37,9 @@ class OwnCommand(Scenario):
     words: tuple[str, ...] = ()
     script = ""  # its file, if that is on this box
     state = ""  # of its last run
-    point = ""  # its values, where that was a point of a sweep: the words of several may begin alike
+    point = (
+        ""  # its values, where that was a point of a sweep: the words of several may begin alike
+    )
 
     def is_of(self, run: "RunStarted | None") -> bool:
         """Say whether a run is of this command, with whatever options."""
@@ -47,7 +49,12 @@ class OwnCommand(Scenario):
 def new_command() -> OwnCommand:
     """Return the form of a command that was never run."""
     return OwnCommand(
-        "a new command", TOPIC, "new", "Run a command of your own", f"{_HOW} {_EXPLAINED}", params=_params({}, [])
+        "a new command",
+        TOPIC,
+        "new",
+        "Run a command of your own",
+        f"{_HOW} {_EXPLAINED}",
+        params=_params({}, []),
     )
 
 
@@ -58,7 +65,13 @@ def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
 
     told = f"{'ab: ' if run.topic == 'ab' else ''}{show(short(run.command), 160)}"  # that it was raced, or watched alone
     script = script_of(run.command, run.folder)
-    lesson = [f"`{line(run.command)}`", f"In {run.folder}." if run.folder else "", ended, why_not_again(run), _EXPLAINED]
+    lesson = [
+        f"`{line(run.command)}`",
+        f"In {run.folder}." if run.folder else "",
+        ended,
+        why_not_again(run),
+        _EXPLAINED,
+    ]
     given = dict(_options(verb_of(run)[2:]))
     command = OwnCommand(
         id=told,
@@ -78,13 +91,19 @@ def last(past_of: "Callable[[Path], PastRun]", root: Path) -> list[OwnCommand]:
     """Return the commands that ran last, each once, the newest first; then the form of a new one."""
     from tuilab.runs.folders import run_names
 
-    names = [name for name in run_names(os.fspath(root))[:_LOOKED_AT] if RunName(name).scenario.endswith((".exec", ".ab"))]
+    names = [
+        name
+        for name in run_names(os.fspath(root))[:_LOOKED_AT]
+        if RunName(name).scenario.endswith((".exec", ".ab"))
+    ]
     found: dict[str, OwnCommand] = {}
     for name in names:
         past = past_of(root / name)
         if past.run is None or not past.run.command or len(found) >= _LISTED:
             continue
-        command = of_run(past.run, past.state, _ended(past.state, past.entry.elapsed_s, root / name))
+        command = of_run(
+            past.run, past.state, _ended(past.state, past.entry.elapsed_s, root / name)
+        )
         found.setdefault(command.path, command)
     return [*found.values(), new_command()]
 
@@ -103,7 +122,9 @@ def _ended(state: str, elapsed_s: float | None, run_dir: Path) -> str:
     return "\n\n".join([took, *(told[0].splitlines() if told else ())])  # each line stays one
 
 
-def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "") -> tuple[Param, ...]:
+def _params(
+    given: dict[str, list[str]], words: Sequence[str], folder: str = ""
+) -> tuple[Param, ...]:
     def text(name: str, label: str, between: str = " ") -> Param:
         return Param(name, "str", between.join(given.get(name, [])), label=label)
 
@@ -112,7 +133,9 @@ def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "")
         Param("command", "str", line(words), label="as in a shell, without pipes"),
         Param("folder", "str", folder, label="folder to run it in"),
         text("name", "run name, else the script's"),
-        Param("watch", "choice", watch if watch in _WATCH else "all", _WATCH, label="what to measure"),
+        Param(
+            "watch", "choice", watch if watch in _WATCH else "all", _WATCH, label="what to measure"
+        ),
         text("metric", "printed: acc=acc ([0-9.]+); …", "; "),
         text("step-of", "optimizer that ends a step"),
         text("timeout", "stop it after: 90s, 2m"),
@@ -120,7 +143,11 @@ def _params(given: dict[str, list[str]], words: Sequence[str], folder: str = "")
         text("claim", "about arms: x 1.3x base; …", "; "),
         text("measure", "memory, or a metric's last value"),
         Param(
-            "learning", "choice", LEARNING["different-learning" in given], LEARNING, label="what the arms learn, else INVALID"
+            "learning",
+            "choice",
+            LEARNING["different-learning" in given],
+            LEARNING,
+            label="what the arms learn, else INVALID",
         ),
         text("repeat", "processes per arm, else 6"),
         text("budget", "time for all arms: 5m"),
@@ -134,5 +161,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     for word in rest:
         name, is_given, value = word.removeprefix("--").partition("=")
         has_value = name != "different-learning"
-        found.setdefault(name, []).append("" if not has_value else value if is_given else next(rest, ""))
+        found.setdefault(name, []).append(
+            "" if not has_value else value if is_given else next(rest, "")
+        )
     yield from found.items()

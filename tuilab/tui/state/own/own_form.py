@@ -23,11 +23,30 @@ def run_words(text: Text, root: Path) -> list[str]:
     """Return the words of the command that runs a form; UsageError when it cannot be run as it is."""
     _order(text, root, [])
     options = []
-    for name in ("name", "watch", "metric", "step-of", "timeout", *(_RACING if _arms(text) else ())):
+    for name in (
+        "name",
+        "watch",
+        "metric",
+        "step-of",
+        "timeout",
+        *(_RACING if _arms(text) else ()),
+    ):
         values = _several(text, name) if name in _SEVERAL else [text(name).strip()]
-        options += [word for value in values if value and (name, value) != ("watch", "all") for word in (f"--{name}", value)]
+        options += [
+            word
+            for value in values
+            if value and (name, value) != ("watch", "all")
+            for word in (f"--{name}", value)
+        ]
     options += ["--different-learning"] if _arms(text) and not _has_guard(text) else []
-    return ["tuilab", "ab" if _arms(text) else "exec", *options, *root_option(root), "--", *_command(text)]
+    return [
+        "tuilab",
+        "ab" if _arms(text) else "exec",
+        *options,
+        *root_option(root),
+        "--",
+        *_command(text),
+    ]
 
 
 def run_line(text: Text, root: Path) -> str:
@@ -53,7 +72,9 @@ def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
         words=_command(text),
         folder=os.path.expanduser(text("folder").strip()),
         arms=raced,
-        claims=arms.parse_claims(_several(text, "claim"), raced, text("measure").strip()) if raced else [],
+        claims=arms.parse_claims(_several(text, "claim"), raced, text("measure").strip())
+        if raced
+        else [],
         has_guard=_has_guard(text),
         measure=text("measure").strip() if raced else "",
         watch=text("watch"),

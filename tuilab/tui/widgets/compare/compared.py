@@ -8,7 +8,13 @@ from tuilab.record.told import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
 from tuilab.reports.comparison_tables import number_tables, shift_words
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
-from tuilab.runs.comparing.comparison import Comparison, claim_groups, key_words, no_claims, verdict_words
+from tuilab.runs.comparing.comparison import (
+    Comparison,
+    claim_groups,
+    key_words,
+    no_claims,
+    verdict_words,
+)
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.representative import TAG
@@ -33,7 +39,14 @@ _VALUE = 120  # characters
 def numbers(count: int, boxes: Sequence[str] = ()) -> list[Content]:
     """Return the names of so many runs, and their boxes where these differ; letters are what a chart calls its lines."""
     names = [Content.styled(f"run {number(at)}", "bold $text-primary") for at in range(count)]
-    return [Content.assemble(name, ", ", plain(box, 30)) for name, box in zip(names, boxes, strict=True)] if boxes else names
+    return (
+        [
+            Content.assemble(name, ", ", plain(box, 30))
+            for name, box in zip(names, boxes, strict=True)
+        ]
+        if boxes
+        else names
+    )
 
 
 def number(at: int) -> str:
@@ -79,9 +92,7 @@ def difference_sections(found: Comparison, changes: Sequence[str]) -> list[Secti
         if part == "source" and rows and changes:
             sections.append(Section(Content(""), [(_changed(line),) for line in changes]))
     real = [row for row in found.differences if row.part != "conditions"]
-    same = (
-        f"{plural(found.same, 'fact')} about parameters, source and environment {'is' if found.same == 1 else 'are'} the same"
-    )
+    same = f"{plural(found.same, 'fact')} about parameters, source and environment {'is' if found.same == 1 else 'are'} the same"
     summary = same if real else f"Only the measurements differ: {same}"
     return [*sections, Section(Content.styled(summary, "dim"), [])]
 
@@ -101,7 +112,10 @@ def number_sections(found: Comparison) -> list[Section]:
     heads = (Content(""), *numbers(len(found.names), found.boxes))
     sections = []
     for table in number_tables(found):
-        rows = [(plain(name, 60, "dim"), *(plain(cell, _VALUE) for cell in cells)) for name, *cells in table.rows]
+        rows = [
+            (plain(name, 60, "dim"), *(plain(cell, _VALUE) for cell in cells))
+            for name, *cells in table.rows
+        ]
         sections.append(Section(Content.styled(table.title, "bold"), rows, heads))
         if table.note:
             sections.append(Section(Content.styled(table.note, "dim"), []))
@@ -118,10 +132,18 @@ def _changed(line: str) -> Content:
 
 
 def _claim(pair: ClaimPair) -> tuple[Content, ...]:
-    words = [plain(told, None, "$text-warning") for told in (verdict_words(pair), key_words(pair)) if told]
+    words = [
+        plain(told, None, "$text-warning")
+        for told in (verdict_words(pair), key_words(pair))
+        if told
+    ]
     for number, shift in enumerate(pair.shifts, 2):
         if shift:
-            words.append(Content.styled(shift_words(number, shift), "$text-warning" if shift.is_apart else "dim"))
+            words.append(
+                Content.styled(
+                    shift_words(number, shift), "$text-warning" if shift.is_apart else "dim"
+                )
+            )
     return (plain(pair.text, 300), *map(_side, pair.sides), Content("\n").join(words))
 
 

@@ -47,7 +47,9 @@ class CurvesColumn(Vertical):
             chart.can_focus = True
             yield chart
 
-    def show(self, summaries: Sequence[RunSummary], names: Sequence[str], *, are_over: bool) -> None:
+    def show(
+        self, summaries: Sequence[RunSummary], names: Sequence[str], *, are_over: bool
+    ) -> None:
         """Show the curves of these names."""
         self._summaries, self._names, self._are_over = summaries, names, are_over
         self.refresh_charts()
@@ -82,7 +84,9 @@ class CurvesColumn(Vertical):
         """Change between logarithmic and linear axes."""
         for at, chart in enumerate(self.query(Chart)):
             view = self._views[at]
-            self._views[at] = replace(view, is_log=not (chart.is_log if view.is_log is None else view.is_log))
+            self._views[at] = replace(
+                view, is_log=not (chart.is_log if view.is_log is None else view.is_log)
+            )
         self.refresh_charts()
 
     def on_resize(self) -> None:
@@ -118,7 +122,9 @@ class CurvesColumn(Vertical):
         chart.show_curves(curves, view)
         repeats, count = self._repeats, len(self._names)
         told = [f"{at + 1} of {count}"] if count > 1 else []
-        told += [f"repeat {self._repeat or repeats[0]} of {repeats[-1]}"] if len(repeats) > 1 else []
+        told += (
+            [f"repeat {self._repeat or repeats[0]} of {repeats[-1]}"] if len(repeats) > 1 else []
+        )
         chart.border_subtitle = Content("  ".join(told))
 
 

@@ -26,7 +26,9 @@ def column(order: str) -> str:
     return _COLUMNS.get(order, "")
 
 
-def ordered(runs: Sequence[str], entries: Mapping[str, RunEntry], order: str, now_s: float) -> list[str]:
+def ordered(
+    runs: Sequence[str], entries: Mapping[str, RunEntry], order: str, now_s: float
+) -> list[str]:
     """Return runs, the newest first, in another order; those that are alike in it stay as they are."""
     by = _BY.get(order)
     return sorted(runs, key=lambda run: by(entries[run], now_s)) if by else list(runs)
@@ -34,4 +36,6 @@ def ordered(runs: Sequence[str], entries: Mapping[str, RunEntry], order: str, no
 
 def _worst(entry: RunEntry) -> int:
     verdicts = {verdict for _, verdict in entry.claims}
-    return next((at for at, verdict in enumerate(WORST_FIRST) if verdict in verdicts), len(WORST_FIRST))
+    return next(
+        (at for at, verdict in enumerate(WORST_FIRST) if verdict in verdicts), len(WORST_FIRST)
+    )

@@ -20,17 +20,35 @@ def details(entry: RunEntry, notes: Notes, width: int, *, is_long: bool) -> list
     facts = [exactly(entry.started_s), short_id(entry.run)]
     facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
     facts += [f"on {show(gpu, 120)}" for gpu in entry.gpus]
-    params, written = plain(changed_words(entry), 600, "$text-secondary"), noted(Notes(tags=notes.tags))
-    about = Content("  ").join([part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part])
+    params, written = (
+        plain(changed_words(entry), 600, "$text-secondary"),
+        noted(Notes(tags=notes.tags)),
+    )
+    about = Content("  ").join(
+        [part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part]
+    )
     lines = [plain(entry.title or entry.scenario, 200, "bold"), about]
     if entry.state == RunState.LOST:
-        lines.append(plain("lost: its supervisor is gone; nothing is known after its last record", None, "$text-error"))
+        lines.append(
+            plain(
+                "lost: its supervisor is gone; nothing is known after its last record",
+                None,
+                "$text-error",
+            )
+        )
     elif entry.reason:
         lines.append(plain(f"{entry.state}: {entry.reason}", 400, "$text-warning"))
     elif not is_long:
         counts = Counter(verdict for _, verdict in entry.claims if verdict)
-        lines.append(Content("   ").join([Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]))
-    claims = [Content.assemble(mark(verdict or "pending"), " ", plain(text, 300)) for text, verdict in entry.claims]
+        lines.append(
+            Content("   ").join(
+                [Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]
+            )
+        )
+    claims = [
+        Content.assemble(mark(verdict or "pending"), " ", plain(text, 300))
+        for text, verdict in entry.claims
+    ]
     told = [row for note in _written(notes) for row in fold(note, max(width, 8))]
     return [*lines, *told, *claims] if is_long else [*lines, *told]
 

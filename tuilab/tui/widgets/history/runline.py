@@ -51,7 +51,10 @@ def columns(width: int, wanted: str = "") -> list[Column]:
         chosen = [column for column in chosen if column.name == wanted or not column.is_right]
     spare = width - 2 - sum(column.width + 1 for column in chosen)
     if not any(column.name == "changed" for column in chosen):
-        return [column._replace(width=max(column.width + spare, 6)) if column.name == "name" else column for column in chosen]
+        return [
+            column._replace(width=max(column.width + spare, 6)) if column.name == "name" else column
+            for column in chosen
+        ]
     wider = min(max(spare - _LEAST_PARAMS, 0) // 2, 14)
     more = {"name": wider, "changed": max(spare - wider, 1)}
     verdicts = min(max(more["changed"] - 40, 0) // 3, 8)
@@ -61,14 +64,20 @@ def columns(width: int, wanted: str = "") -> list[Column]:
 
 def head(width: int, wanted: str = "") -> Content:
     """Return the line above the runs."""
-    cells = [_fit(Content.styled(column.name, "dim bold"), column) for column in columns(width, wanted)]
+    cells = [
+        _fit(Content.styled(column.name, "dim bold"), column) for column in columns(width, wanted)
+    ]
     return Content(" ").join([Content(" "), *cells])
 
 
-def line(entry: RunEntry, notes: Notes, width: int, now_s: float, *, is_marked: bool, wanted: str = "") -> Content:
+def line(
+    entry: RunEntry, notes: Notes, width: int, now_s: float, *, is_marked: bool, wanted: str = ""
+) -> Content:
     """Return the line of a run."""
     cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width, wanted)]
-    mark = "*" if is_marked else "b" if TAG in notes.tags else " "  # of the baseline the key that makes it one
+    mark = (
+        "*" if is_marked else "b" if TAG in notes.tags else " "
+    )  # of the baseline the key that makes it one
     return Content(" ").join([Content.styled(mark, "$text-accent bold"), *cells])
 
 
@@ -79,7 +88,11 @@ def named(entries: Sequence[RunEntry]) -> list[str]:
 
 def on_gpus(entry: RunEntry) -> Content:
     """Return on which GPUs its claims were measured; nothing where on none."""
-    return plain(f"on {', '.join(entry.gpus)}".replace("on NVIDIA ", "on "), 240, "dim") if entry.gpus else Content("")
+    return (
+        plain(f"on {', '.join(entry.gpus)}".replace("on NVIDIA ", "on "), 240, "dim")
+        if entry.gpus
+        else Content("")
+    )
 
 
 def verdict_marks(entry: RunEntry, width: int) -> Content:
@@ -99,7 +112,9 @@ def _counts(entry: RunEntry, between: str) -> Content:
 def noted(notes: Notes) -> Content:
     """Return the tags of a run, and the newest of its notes."""
     tags = [Content.styled(f"#{show(tag, 40)}", "$text-accent") for tag in notes.tags]
-    return Content("  ").join([*tags, *(plain(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])])
+    return Content("  ").join(
+        [*tags, *(plain(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])]
+    )
 
 
 def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Content:
@@ -109,7 +124,9 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
         case "exactly":
             return Content.styled(exactly(entry.started_s), "dim")
         case "name":
-            has_topic = column.width >= _WITH_TOPIC or own_words(entry)  # a command is raced, or watched alone
+            has_topic = column.width >= _WITH_TOPIC or own_words(
+                entry
+            )  # a command is raced, or watched alone
             return plain(entry.name if has_topic else entry.scenario, 100)
         case "id":
             return plain(short_id(entry.run), 20, "dim")
@@ -118,9 +135,15 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
     match column.name:
         case "changed":
             changed = changed_words(entry)
-            own = shorten(own_words(entry), max(column.width - (len(changed) + 2 if changed else 0), 1))
+            own = shorten(
+                own_words(entry), max(column.width - (len(changed) + 2 if changed else 0), 1)
+            )
             words = "  ".join(filter(None, (changed, own)))
-            parts = [part for part in (plain(words, 400, "$text-secondary"), on_gpus(entry), noted(notes)) if part]
+            parts = [
+                part
+                for part in (plain(words, 400, "$text-secondary"), on_gpus(entry), noted(notes))
+                if part
+            ]
             return Content("  ").join(parts)
         case "state":
             return state_words(entry.state)

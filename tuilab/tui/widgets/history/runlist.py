@@ -69,7 +69,13 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
         The cursor stays on its run, if that is still there.
         """
         old = self._chosen_run
-        self._runs, self._entries, self._notes, self._now_s, self._empty = runs, entries, notes, now_s, empty
+        self._runs, self._entries, self._notes, self._now_s, self._empty = (
+            runs,
+            entries,
+            notes,
+            now_s,
+            empty,
+        )
         self._wanted = wanted
         self.virtual_size = Size(0, len(runs) + 1)
         if self._chosen_run != old and old in entries and old in runs:
@@ -172,12 +178,18 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
             return self._strip(runline.head(width, self._wanted), "runlist--head", width)
         at = self.scroll_offset.y + y - 1
         if at >= len(self._runs):
-            note = [] if self._runs else [Content(""), *Content(self._empty).wrap(max(width - 4, 8))]
-            return self._strip(Content.assemble("  ", note[y - 1]) if y <= len(note) else Content(""), "", width)
+            note = (
+                [] if self._runs else [Content(""), *Content(self._empty).wrap(max(width - 4, 8))]
+            )
+            return self._strip(
+                Content.assemble("  ", note[y - 1]) if y <= len(note) else Content(""), "", width
+            )
         entry = self._entries[self._runs[at]]
         notes = self._notes.get(entry.run, _NO_NOTES)
         is_marked = entry.run in self.marked
-        told = runline.line(entry, notes, width, self._now_s, is_marked=is_marked, wanted=self._wanted)
+        told = runline.line(
+            entry, notes, width, self._now_s, is_marked=is_marked, wanted=self._wanted
+        )
         return self._strip(told, "runlist--cursor" if at == self._cursor else "", width)
 
     def _strip(self, content: Content, look: str, width: int) -> Strip:

@@ -30,7 +30,12 @@ class WrittenLine(Dialog[str]):
     BINDINGS = bindings("written line")
 
     def __init__(
-        self, title: str, about: Sequence[str], hint: str, check: Callable[[str], None], known: Sequence[str] = ()
+        self,
+        title: str,
+        about: Sequence[str],
+        hint: str,
+        check: Callable[[str], None],
+        known: Sequence[str] = (),
     ) -> None:
         super().__init__(title)
         self._about, self._hint, self._check = about, hint, check
@@ -39,7 +44,9 @@ class WrittenLine(Dialog[str]):
     def compose_box(self) -> ComposeResult:
         yield Static(Content("\n").join(plain(line, 200, "$text-muted") for line in self._about))
         completion = Completion(lambda typed: last_word_completed(typed, self._known))
-        line = Input(placeholder=self._hint, compact=True, suggester=completion if self._known else None)
+        line = Input(
+            placeholder=self._hint, compact=True, suggester=completion if self._known else None
+        )
         line.cursor_blink = False
         yield line
         yield Static(id="problem")
@@ -78,7 +85,9 @@ def line_for(what: str, entries: Sequence[RunEntry], known: HistoryReader) -> Wr
 def _tags(line: str) -> tuple[list[str], list[str]]:
     """Return the tags of a line that are put on, and those that are taken off."""
     words = [word.lstrip("#") for word in line.split()]
-    return [word for word in words if word[:1] != "!"], [word[1:].lstrip("#") for word in words if word[:1] == "!"]
+    return [word for word in words if word[:1] != "!"], [
+        word[1:].lstrip("#") for word in words if word[:1] == "!"
+    ]
 
 
 def _check_tags(line: str) -> None:
@@ -98,4 +107,8 @@ def write(what: str, root: Path, runs: Sequence[str], line: str) -> str:
         else:
             notes.add(root / run, line)
     of = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
-    return f"tagged {of}: {join([*put, *(f'!{tag}' for tag in off)])}" if what == "tags" else f"added the note to {of}"
+    return (
+        f"tagged {of}: {join([*put, *(f'!{tag}' for tag in off)])}"
+        if what == "tags"
+        else f"added the note to {of}"
+    )

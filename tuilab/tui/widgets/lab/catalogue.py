@@ -80,7 +80,10 @@ class Catalogue(PickList):
     @property
     def names(self) -> list[str]:
         """What topics and scenarios are called, as it can be shown."""
-        return [show(name, 100) for name in [*self.topics, *(scenario.id for scenario in self._scenarios)]]
+        return [
+            show(name, 100)
+            for name in [*self.topics, *(scenario.id for scenario in self._scenarios)]
+        ]
 
     def of_topic(self, topic: str) -> list[Scenario]:
         """Return the scenarios of a topic that the filter leaves."""
@@ -88,14 +91,18 @@ class Catalogue(PickList):
 
     def is_whole(self, topic: str) -> bool:
         """Whether the filter leaves all scenarios of a topic."""
-        return len(self.of_topic(topic)) == sum(scenario.topic == topic for scenario in self._scenarios)
+        return len(self.of_topic(topic)) == sum(
+            scenario.topic == topic for scenario in self._scenarios
+        )
 
     def take(self, scenarios: Sequence[Scenario]) -> None:
         """Show these scenarios; the cursor stays on its own, whatever its file says now."""
         here, at = self.row, self.cursor
         self._scenarios = scenarios
         self._narrow(self._filter)
-        same = (one for one in scenarios if here and here.scenario and one.path == here.scenario.path)
+        same = (
+            one for one in scenarios if here and here.scenario and one.path == here.scenario.path
+        )
         scenario = next(same, None)
         self._rebuild(Row(scenario.topic, scenario) if scenario else here)
         if self.row != here and scenario is None:
@@ -126,7 +133,9 @@ class Catalogue(PickList):
 
     def go_to(self, name: str) -> bool:
         """Put the cursor on a scenario, named by its id or its path; False when there is none of that name."""
-        found = next((scenario for scenario in self._scenarios if name in (scenario.id, scenario.path)), None)
+        found = next(
+            (scenario for scenario in self._scenarios if name in (scenario.id, scenario.path)), None
+        )
         if found is None:
             return False
         self._folded.discard(found.topic)
@@ -152,7 +161,12 @@ class Catalogue(PickList):
             self.set_open(self.row.topic, not self.is_open(self.row.topic))
 
     def on_click(self, event: events.Click) -> None:
-        if self.row and self.row.scenario is None and event.chain == 1 and event.y + self.scroll_offset.y < self.count:
+        if (
+            self.row
+            and self.row.scenario is None
+            and event.chain == 1
+            and event.y + self.scroll_offset.y < self.count
+        ):
             self.action_toggle_topic()
 
     def _rebuild(self, wanted: Row | None) -> None:
@@ -173,9 +187,17 @@ class Catalogue(PickList):
 
     def lay_out(self, width: int) -> Sequence[Content]:
         if not self._rows:
-            none = "no scenario has all these words; esc clears" if self._filter else "no scenarios; write one: tuilab new NAME"
+            none = (
+                "no scenario has all these words; esc clears"
+                if self._filter
+                else "no scenarios; write one: tuilab new NAME"
+            )
             return Content.styled(none, "$text-muted").wrap(max(width, 8))
-        lessons = (row.scenario for row in self._rows if row.scenario and not isinstance(row.scenario, OwnCommand))
+        lessons = (
+            row.scenario
+            for row in self._rows
+            if row.scenario and not isinstance(row.scenario, OwnCommand)
+        )
         longest = max((len(scenario.id) for scenario in lessons), default=0)
         commands = (row.scenario for row in self._rows if isinstance(row.scenario, OwnCommand))
         told = told_apart(map(_words_of, commands), max(width - _MARKED, 1))
@@ -184,7 +206,11 @@ class Catalogue(PickList):
     def _draw_row(self, row: Row, width: int, longest: int, told: Mapping[str, str]) -> Content:
         if isinstance(row.scenario, OwnCommand):
             return _draw_command(row.scenario, width, told)
-        return self._draw_scenario(row.scenario, width, longest) if row.scenario else self._draw_topic(row.topic, width)
+        return (
+            self._draw_scenario(row.scenario, width, longest)
+            if row.scenario
+            else self._draw_topic(row.topic, width)
+        )
 
     def _draw_topic(self, topic: str, width: int) -> Content:
         scenarios = self.of_topic(topic)
@@ -192,7 +218,9 @@ class Catalogue(PickList):
             return Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {topic}", "bold")
         left = Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {show(topic, 100)}", "bold")
         counts = tally(map(self.verdict, scenarios)) or Content.styled("0", "$text-muted")
-        return spread(left, Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted")), width)
+        return spread(
+            left, Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted")), width
+        )
 
     def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
         verdict, of = self._status(scenario)
@@ -204,7 +232,9 @@ class Catalogue(PickList):
         if width >= _GENEROUS:
             title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
             left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
-        right = Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else "")
+        right = Content.styled(
+            _WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else ""
+        )
         if verdict and verdict not in (RUNNING, QUEUED) and of:
             right = Content.assemble(right, ", " if right else "", (_in_short(of), "$text-muted"))
         return spread(left, right, width)
@@ -212,8 +242,14 @@ class Catalogue(PickList):
 
 def _draw_command(command: OwnCommand, width: int, told: Mapping[str, str]) -> Content:
     """Return the line of a command of the user's: its words, cut where others have the same, and how its last run ended."""
-    sign = state_words(command.state).truncate(1) if command.state else Content.styled("+", "$text-muted")
-    return spread(Content.assemble("  ", sign, " ", plain(told[_words_of(command)], 200)), Content(""), width)
+    sign = (
+        state_words(command.state).truncate(1)
+        if command.state
+        else Content.styled("+", "$text-muted")
+    )
+    return spread(
+        Content.assemble("  ", sign, " ", plain(told[_words_of(command)], 200)), Content(""), width
+    )
 
 
 def _words_of(command: OwnCommand) -> str:
@@ -231,4 +267,6 @@ def spread(left: Content, right: Content, width: int) -> Content:
     if room < 12:
         return left.truncate(width, ellipsis=True)
     left = left.truncate(room, ellipsis=True)
-    return Content("").join([left, Content(" " * (width - left.cell_length - right.cell_length)), right])
+    return Content("").join(
+        [left, Content(" " * (width - left.cell_length - right.cell_length)), right]
+    )

@@ -32,7 +32,14 @@ class Choice(Widget, can_focus=True):
             super().__init__()
             self.choice = choice
 
-    def __init__(self, words: Sequence[str], chosen: int = 0, *, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        chosen: int = 0,
+        *,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
         super().__init__(id=id, classes=classes)
         self.words = words
         self.chosen = chosen
@@ -84,8 +91,11 @@ class Choice(Widget, can_focus=True):
         if self._width > self.size.width:
             word = Content.styled(f"‹{show(self.value, _LONGEST)}›", on)
             return word + Content.styled(f" {self.chosen + 1}/{len(self.words)}", "$text-muted")
-        words = [(show(word, _LONGEST), number == self.chosen) for number, word in enumerate(self.words)]
+        words = [
+            (show(word, _LONGEST), number == self.chosen) for number, word in enumerate(self.words)
+        ]
         parts = [
-            Content.styled(f"‹{word}›", on) if is_on else Content.styled(f" {word} ", "$text-muted") for word, is_on in words
+            Content.styled(f"‹{word}›", on) if is_on else Content.styled(f" {word} ", "$text-muted")
+            for word, is_on in words
         ]
         return Content(" ").join(parts)

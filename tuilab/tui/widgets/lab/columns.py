@@ -63,11 +63,16 @@ class CataloguePane(Vertical):
     def open_filter(self) -> None:
         """Have words typed that narrow the catalogue."""
         if self._filter is None:
-            from tuilab.tui.widgets.filterline import Completion, last_word_completed  # the first picture has no filter
+            from tuilab.tui.widgets.filterline import (
+                Completion,
+                last_word_completed,
+            )  # the first picture has no filter
 
             completion = Completion(lambda typed: last_word_completed(typed, self.catalogue.names))
             # no id: the last one may be leaving yet
-            self._filter = Filter(placeholder="words to filter by", compact=True, suggester=completion)
+            self._filter = Filter(
+                placeholder="words to filter by", compact=True, suggester=completion
+            )
             self._filter.cursor_blink = False
             self.mount(self._filter, before=self.catalogue)
         self._filter.focus()
@@ -97,7 +102,9 @@ class CataloguePane(Vertical):
 
     def _name_itself(self) -> None:
         shown = _count(self.catalogue.matching)
-        self.border_title = Content(f"Scenarios {self._count if shown == self._count else f'{shown} of {self._count}'}")
+        self.border_title = Content(
+            f"Scenarios {self._count if shown == self._count else f'{shown} of {self._count}'}"
+        )
 
 
 def _count(scenarios: Sequence[Scenario]) -> int:
@@ -133,9 +140,13 @@ class Columns(Horizontal):
         if draft:
             self.bench.show_draft(draft, past)
         elif row := self.catalogue.row:
-            about = self._desk.topics.get(row.topic, own_commands.ABOUT if row.topic == own_commands.TOPIC else "")
+            about = self._desk.topics.get(
+                row.topic, own_commands.ABOUT if row.topic == own_commands.TOPIC else ""
+            )
             shown, is_whole = self.catalogue.of_topic(row.topic), self.catalogue.is_whole(row.topic)
-            self.bench.show_topic(row.topic, about, shown, self.catalogue.statuses, is_whole=is_whole)
+            self.bench.show_topic(
+                row.topic, about, shown, self.catalogue.statuses, is_whole=is_whole
+            )
         elif words := self.catalogue.words:
             self.bench.show_none(words, self.catalogue.topics)
 
@@ -153,7 +164,9 @@ class Columns(Horizontal):
         if self.catalogue.row is None:
             return
         if self.scenario is None and part != "lesson":
-            cast(Navigator, self.app).tell(f"a topic has no {part}; choose one of its scenarios", is_problem=False)
+            cast(Navigator, self.app).tell(
+                f"a topic has no {part}; choose one of its scenarios", is_problem=False
+            )
             return
         if self.scenario:
             self._desk.settings.part = part

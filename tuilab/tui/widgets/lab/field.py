@@ -72,7 +72,12 @@ class Field(Widget):
         else:
             editor = Choice(self._words, classes="editor")
             editor.put(self.draft.text(self.key))
-        editor.styles.margin = (0, 2 * bool(self.draft.command), 0, self._column - (not self._is_typed))
+        editor.styles.margin = (
+            0,
+            2 * bool(self.draft.command),
+            0,
+            self._column - (not self._is_typed),
+        )
         return editor
 
     @property
@@ -80,9 +85,13 @@ class Field(Widget):
         """What there is to choose from: of devices each GPU of the box, too, and the one that an earlier run had."""
         words = [str(choice) for choice in self.param.choices] or ["false", "true"]
         if has_gpus(self.param):
-            known = [gpu.label for gpu in self._gpus.gpus if is_gpu(gpu.label)] if self._gpus else []
+            known = (
+                [gpu.label for gpu in self._gpus.gpus if is_gpu(gpu.label)] if self._gpus else []
+            )
             words += known or gpu_names()
-            words += [text for text in [self.draft.text(self.key)] if is_gpu(text) and text not in words]
+            words += [
+                text for text in [self.draft.text(self.key)] if is_gpu(text) and text not in words
+            ]
         return words
 
     @property
@@ -124,7 +133,9 @@ class Field(Widget):
         safe = show(event.input.value)
         if safe != event.input.value:
             event.input.value = safe  # it was pasted: what steers a terminal stays out
-        elif safe != self._put:  # else we put it there ourselves, and what it stands for may be unsafe to show
+        elif (
+            safe != self._put
+        ):  # else we put it there ourselves, and what it stands for may be unsafe to show
             self._put = safe
             self._take(safe)
 
@@ -178,10 +189,16 @@ class Field(Widget):
 
     def _takes(self) -> str:
         if is_option(self.key):
-            return {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time", TIMEOUT: "a time"}[self.key]
+            return {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time", TIMEOUT: "a time"}[
+                self.key
+            ]
         if self.draft.is_changed(self.key):
             return f"default {show(spell(self.param.default), 60) or 'empty'}"
-        return describe(self.param).rpartition(", ")[2] if self.param.low is not None else describe(self.param)
+        return (
+            describe(self.param).rpartition(", ")[2]
+            if self.param.low is not None
+            else describe(self.param)
+        )
 
     def _note(self, width: int) -> list[Content]:
         """Return the lines below the value."""
@@ -190,7 +207,9 @@ class Field(Widget):
             return fold(plain(f"✗ {problem}", 400, "$text-error"), room)
         label = self.param.label
         if not self._is_typed and self.draft.is_changed(self.key):
-            label = label if self.draft.command else f"{label} (default {spell(self.param.default)})"
+            label = (
+                label if self.draft.command else f"{label} (default {spell(self.param.default)})"
+            )
         return fold(plain(label, 300, "$text-muted"), room)[:3] if label else []
 
 
@@ -198,13 +217,27 @@ def gpu_lines(found: GpuList, chosen: str, column: int, width: int) -> list[Cont
     """Return a line for each GPU, or two where one is too short, then what is not known; they begin at a column if they can."""
     indent = column if width - column >= _NARROW else _INDENT
     labels, free, names = (
-        max((len(getattr(gpu, part)) for gpu in found.gpus), default=0) for part in ("label", "free", "name")
+        max((len(getattr(gpu, part)) for gpu in found.gpus), default=0)
+        for part in ("label", "free", "name")
     )
-    rows = [(gpu, f"{gpu.label:{labels}}  {gpu.free:{free}}  {gpu.name:{names}}") for gpu in found.gpus]
+    rows = [
+        (gpu, f"{gpu.label:{labels}}  {gpu.free:{free}}  {gpu.name:{names}}") for gpu in found.gpus
+    ]
     is_short = any(len(words) + 2 + len(gpu.who) > width - indent for gpu, words in rows)
-    lines = [line for gpu, words in rows for line in _lines(gpu, words, labels if is_short else 0, gpu.label == chosen)]
-    notes = [line for note in found.notes for line in fold(plain(note, 400, "$text-muted"), width - indent)]
-    return [Content(" " * indent) + line.truncate(width - indent, ellipsis=True) for line in [*lines, *notes]]
+    lines = [
+        line
+        for gpu, words in rows
+        for line in _lines(gpu, words, labels if is_short else 0, gpu.label == chosen)
+    ]
+    notes = [
+        line
+        for note in found.notes
+        for line in fold(plain(note, 400, "$text-muted"), width - indent)
+    ]
+    return [
+        Content(" " * indent) + line.truncate(width - indent, ellipsis=True)
+        for line in [*lines, *notes]
+    ]
 
 
 def _lines(gpu: ListedGpu, words: str, below: int, is_chosen: bool) -> list[Content]:

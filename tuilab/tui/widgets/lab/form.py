@@ -80,8 +80,14 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             return [Static(plain("No form: the file cannot be used.", None, "$text-muted"))]
         if draft.command:
             column = max(len(name) for name in draft.fields) + 4
-            return [*(Field(draft, key, column) for key in draft.fields), _gap(), Static(id="command")]
-        names = [param.name for param in draft.fields.values()] + ([_VALUES] if draft.scenario.params else [])
+            return [
+                *(Field(draft, key, column) for key in draft.fields),
+                _gap(),
+                Static(id="command"),
+            ]
+        names = [param.name for param in draft.fields.values()] + (
+            [_VALUES] if draft.scenario.params else []
+        )
         column = max(9, min(18, max(map(len, names)) + 4))
         widgets: list[Widget] = []
         if GUESS in draft.fields:
@@ -91,9 +97,15 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             widgets.append(Static(heading("Parameters")))
             values = Choice([preset.name for preset in self._presets], id="values")
             widgets.append(_Row(_VALUES, "", values, column))
-            widgets += [*(Field(draft, param.name, column, self._gpus) for param in draft.scenario.params), _gap()]
+            widgets += [
+                *(Field(draft, param.name, column, self._gpus) for param in draft.scenario.params),
+                _gap(),
+            ]
         quick = Choice(["no", "yes"], int(draft.is_quick), id="quick")
-        widgets += [Static(heading("Run")), _Row("quick", "smaller sizes, one process, takes seconds", quick, column)]
+        widgets += [
+            Static(heading("Run")),
+            _Row("quick", "smaller sizes, one process, takes seconds", quick, column),
+        ]
         widgets += [Field(draft, key, column) for key in (REPEAT, BUDGET, TIMEOUT)]
         return [*widgets, _gap(), Static(id="command")]
 

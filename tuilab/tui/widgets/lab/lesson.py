@@ -47,7 +47,13 @@ class Lesson(SearchedLines):
             self._scenario, self._last, self._topic = draft.scenario, last, ()
             self.renew(from_top=is_other_file)
 
-    def show_topic(self, scenarios: Sequence[Scenario], statuses: Mapping[str, ScenarioStatus], *, is_whole: bool) -> None:
+    def show_topic(
+        self,
+        scenarios: Sequence[Scenario],
+        statuses: Mapping[str, ScenarioStatus],
+        *,
+        is_whole: bool,
+    ) -> None:
         """Show what a topic has, as far as the filter leaves it."""
         self._scenario, self._topic, self._statuses, self._to_type = None, scenarios, statuses, ()
         self._is_whole_topic = is_whole
@@ -63,7 +69,9 @@ class Lesson(SearchedLines):
         if self._scenario is None and self._to_type:
             return list(_none_lines(self._to_type, width))
         if self._scenario is None:
-            return list(_topic_lines(self._topic, self._statuses, width, is_whole=self._is_whole_topic))
+            return list(
+                _topic_lines(self._topic, self._statuses, width, is_whole=self._is_whole_topic)
+            )
         if self._scenario.error:
             return list(_error_lines(self._scenario, width))
         return list(_lesson_lines(self._scenario, self._last, width))
@@ -78,10 +86,16 @@ def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
 
 
 def _topic_lines(
-    scenarios: Sequence[Scenario], statuses: Mapping[str, ScenarioStatus], width: int, *, is_whole: bool
+    scenarios: Sequence[Scenario],
+    statuses: Mapping[str, ScenarioStatus],
+    width: int,
+    *,
+    is_whole: bool,
 ) -> Iterator[Content]:
     if isinstance(scenarios[0], OwnCommand):
-        yield from lay_out("`enter` on a command opens its form; `enter` in the form runs it again.", width)
+        yield from lay_out(
+            "`enter` on a command opens its form; `enter` in the form runs it again.", width
+        )
         yield Content("")
         scenarios = [one for one in scenarios if isinstance(one, OwnCommand) and one.words]
         if not scenarios:
@@ -95,7 +109,9 @@ def _topic_lines(
         yield Content("")
     for scenario in scenarios:
         if isinstance(scenario, OwnCommand):
-            yield from hang(state_words(scenario.state).truncate(1), plain(scenario.title, 300), width)
+            yield from hang(
+                state_words(scenario.state).truncate(1), plain(scenario.title, 300), width
+            )
             continue
         verdict = statuses.get(scenario.id, ScenarioStatus()).verdict
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
@@ -117,12 +133,18 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
 def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
     lesson = translated(scenario).lesson
     if last is not None and last.lacks:
-        yield from hang(mark(Verdict.NOT_TESTABLE), plain(f"not testable here: {last.lacks}", 500, "bold"), width)
+        yield from hang(
+            mark(Verdict.NOT_TESTABLE),
+            plain(f"not testable here: {last.lacks}", 500, "bold"),
+            width,
+        )
         yield Content("")
     yield from lay_out(stated.intro_of(lesson), width)
     if scenario.builds_on:
         yield Content("")
-        yield from fold(plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted"), width)
+        yield from fold(
+            plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted"), width
+        )
     for name, text in stated.sections_of(lesson).items():
         yield Content("")
         yield heading(show(name, 100))
@@ -143,7 +165,9 @@ def _answer(last: PastRun, width: int) -> Iterator[Content]:
     )
 
     found = find_answer(last.claims)
-    said = describe_prediction(last.run, last.claims) or (f"measured {found.value:.4g}" if found else "")
+    said = describe_prediction(last.run, last.claims) or (
+        f"measured {found.value:.4g}" if found else ""
+    )
     yield from fold(plain(said, 200, "bold"), width) if said else ()
 
 

@@ -55,8 +55,13 @@ def _rest(runs: Sequence[PastRun]) -> Iterator[Content]:
 
 
 def _line(run: PastRun, width: int) -> Content:
-    marks = Content("").join(mark(claim.verdict.verdict if claim.verdict else "pending") for claim in run.claims)
-    parts = [plain(began(run.run_dir), None, "$text-muted"), marks if run.claims else state_words(run.state)]
+    marks = Content("").join(
+        mark(claim.verdict.verdict if claim.verdict else "pending") for claim in run.claims
+    )
+    parts = [
+        plain(began(run.run_dir), None, "$text-muted"),
+        marks if run.claims else state_words(run.state),
+    ]
     if run.claims and run.state != RunState.SUCCEEDED:
         parts.append(state_words(run.state))
     changes = [f"{name}={value}" for name, value in run.values.items()]

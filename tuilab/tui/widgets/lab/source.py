@@ -47,9 +47,13 @@ class Source(SearchedLines):
         is_other = draft.scenario.path != self._path
         if draft.scenario is not self._scenario:
             self._scenario, self._path = draft.scenario, draft.scenario.path
-            self._code, self._claims, self._start = _of_command(draft.command) if draft.command else _read(self._path)
+            self._code, self._claims, self._start = (
+                _of_command(draft.command) if draft.command else _read(self._path)
+            )
         last = representative_past_run(runs)
-        self._signs = {line: _sign(text, draft.scenario, last) for line, text in self._claims.items()}
+        self._signs = {
+            line: _sign(text, draft.scenario, last) for line, text in self._claims.items()
+        }
         self.renew()
         if is_other:
             self.scroll_to(x=0, y=self._start, animate=False, force=True)
@@ -78,7 +82,11 @@ class Source(SearchedLines):
         margin = count + self._signs.get(number + 1, Content(" ")) + Content(" ")
         gutter = strip_of(self, margin, self._gutter, self.visual_style)
         across = self.scroll_offset.x
-        code = super().draw(line, max(line.cell_length, 1), number).crop(across, across + width - self._gutter)
+        code = (
+            super()
+            .draw(line, max(line.cell_length, 1), number)
+            .crop(across, across + width - self._gutter)
+        )
         code = code.apply_offsets(across, number)
         return Strip.join([gutter, code]).adjust_cell_length(width, self.rich_style)
 
@@ -89,7 +97,9 @@ class Source(SearchedLines):
 def _sign(text: str, scenario: Scenario, last: PastRun | None) -> Content:
     """Return the mark of a claim's last verdict; of a claim without one, and of a race, a dot."""
     verdict = verdict_on(match(text, scenario.claims), last) if last and text else None
-    return mark(verdict.verdict) if verdict else Content.styled("●" if text else "○", "$text-accent")
+    return (
+        mark(verdict.verdict) if verdict else Content.styled("●" if text else "○", "$text-accent")
+    )
 
 
 def _of_command(command: OwnCommand) -> tuple[list[Content], dict[int, str], int]:
@@ -112,13 +122,22 @@ def _read(path: str) -> tuple[list[Content], dict[int, str], int]:
 
 def _claims(text: str) -> tuple[dict[int, str], int]:
     """Return the claims by line, a race as an empty one, and the line below the docstring."""
-    from tuilab.catalogue.source import CLAIMING, Broken, lab_calls, lab_name, literal_text, parse_source
+    from tuilab.catalogue.source import (
+        CLAIMING,
+        Broken,
+        lab_calls,
+        lab_name,
+        literal_text,
+        parse_source,
+    )
 
     try:
         tree, run = parse_source(text)
     except (Broken, RecursionError, MemoryError, ValueError):
         return {}, 0
-    found = {call.lineno: literal_text(call) or "?" for call in lab_calls(tree, lab_name(run), *CLAIMING)}
+    found = {
+        call.lineno: literal_text(call) or "?" for call in lab_calls(tree, lab_name(run), *CLAIMING)
+    }
     found |= {call.lineno: "" for call in lab_calls(tree, lab_name(run), "race")}
     has_lesson = isinstance(tree.body[0], ast.Expr) and len(tree.body) > 1
     return found, (tree.body[0].end_lineno or 0) + 1 if has_lesson else 0

@@ -44,7 +44,9 @@ class Starter:
         elif draft and draft.problems:
             self._columns.show_part("form", next(iter(draft.problems)))
             names = [draft.fields[key].name for key in draft.problems]
-            self._lab.tell(f"not started: {join(names)} {'has a wrong value' if len(names) == 1 else 'have wrong values'}")
+            self._lab.tell(
+                f"not started: {join(names)} {'has a wrong value' if len(names) == 1 else 'have wrong values'}"
+            )
         elif self._columns.catalogue.row is not None:
             self._run(draft, command)
 
@@ -72,7 +74,11 @@ class Starter:
         if row and row.topic == TOPIC:
             self._lab.tell("choose one of your commands; its form runs it", is_problem=False)
             return []
-        return drafts.orders_of_topic(catalogue.of_topic(row.topic), command, self._lab.desk) if row else []
+        return (
+            drafts.orders_of_topic(catalogue.of_topic(row.topic), command, self._lab.desk)
+            if row
+            else []
+        )
 
 
 class Prediction(Dialog[bool]):
@@ -87,7 +93,9 @@ class Prediction(Dialog[bool]):
 
     def compose_box(self) -> ComposeResult:
         yield Paragraph(inline(flow(self._draft.scenario.sections["Predict"])[:600]))
-        line = Input(self._draft.text(GUESS), placeholder="a number; empty: no prediction", compact=True)
+        line = Input(
+            self._draft.text(GUESS), placeholder="a number; empty: no prediction", compact=True
+        )
         line.cursor_blink = False
         yield line
         yield Static(id="problem")

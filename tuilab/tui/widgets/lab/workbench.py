@@ -67,7 +67,9 @@ class Parts(Widget):
         tabs = []
         for part, key in PARTS.items():
             is_open = part == self._open
-            name = Content.styled(part.capitalize(), "bold underline $text-primary" if is_open else "$text-muted")
+            name = Content.styled(
+                part.capitalize(), "bold underline $text-primary" if is_open else "$text-muted"
+            )
             tabs.append(Content.styled(key, "bold $text-accent") + Content(" ") + name)
         return Content("   ").join(tabs)
 
@@ -134,7 +136,13 @@ class Workbench(Vertical):
         return getattr(self._widgets["runs"], "run_dir", None) if self.is_among_runs else None
 
     def show_topic(
-        self, topic: str, about: str, scenarios: Sequence[Scenario], statuses: Mapping[str, ScenarioStatus], *, is_whole: bool
+        self,
+        topic: str,
+        about: str,
+        scenarios: Sequence[Scenario],
+        statuses: Mapping[str, ScenarioStatus],
+        *,
+        is_whole: bool,
     ) -> None:
         """Show what a topic is about, and what it has, as far as the filter leaves it."""
         self._draft = None
@@ -149,7 +157,9 @@ class Workbench(Vertical):
         """Show that no scenario has some words, and which may be typed."""
         self._draft = None
         self.border_title = Content("no match")
-        self.query_one("#title", Static).update(plain(f"No scenario has all these words: {words}", 200))
+        self.query_one("#title", Static).update(
+            plain(f"No scenario has all these words: {words}", 200)
+        )
         self._lesson.show_none(topics)
         self._show_part()
 
@@ -157,7 +167,9 @@ class Workbench(Vertical):
         """Show a scenario, with the values of its form."""
         scenario = draft.scenario
         self._draft, self._runs = draft, runs
-        self.border_title = self._shown_name = plain(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}")
+        self.border_title = self._shown_name = plain(
+            f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}"
+        )
         self._show_part()
 
     def _show_title(self) -> None:
@@ -165,7 +177,11 @@ class Workbench(Vertical):
         scenario = self._draft.scenario if self._draft else None
         if scenario:
             is_why = scenario.error and self._open_part != "lesson"
-            title = plain(f"! {scenario.error}", 300, "$text-error") if is_why else plain(scenario.title or scenario.id, 160)
+            title = (
+                plain(f"! {scenario.error}", 300, "$text-error")
+                if is_why
+                else plain(scenario.title or scenario.id, 160)
+            )
             self.query_one("#title", Static).update(title)
 
     def show_runs(self, runs: Sequence[PastRun]) -> None:

@@ -50,17 +50,35 @@ class Arrangement:
     rows: str
 
 
-def arrange(summary: RunSummary, names: Sequence[str], room: Room, needs: Mapping[str, int], *, has_notes: bool) -> Arrangement:
+def arrange(
+    summary: RunSummary,
+    names: Sequence[str],
+    room: Room,
+    needs: Mapping[str, int],
+    *,
+    has_notes: bool,
+) -> Arrangement:
     """Return where the panes stand; why the run failed comes first, across the screen and over not more than half of it."""
     if not summary.failure:
         return _arrange(summary, names, room, needs, has_notes=has_notes)
     lines = min(needs.get("failure", _LEAST_ROW) + _FRAME, max(room.lines // 2, _LEAST_ROW))
-    rest = _arrange(summary, names, replace(room, height=max(room.height - lines, 1)), needs, has_notes=has_notes)
+    rest = _arrange(
+        summary,
+        names,
+        replace(room, height=max(room.height - lines, 1)),
+        needs,
+        has_notes=has_notes,
+    )
     return Arrangement({"failure": room.columns, **rest.spans}, rest.tall, f"{lines} {rest.rows}")
 
 
 def _arrange(
-    summary: RunSummary, names: Sequence[str], room: Room, needs: Mapping[str, int], *, has_notes: bool
+    summary: RunSummary,
+    names: Sequence[str],
+    room: Room,
+    needs: Mapping[str, int],
+    *,
+    has_notes: bool,
 ) -> Arrangement:
     """Return where the panes stand, with a chart for each of some names; `needs` are the lines of the texts, as far as known.
 
@@ -71,19 +89,31 @@ def _arrange(
     row = (room.lines - _TEXT_ROW) // upper.rows
     if "figures" in drawn[:2] and len(drawn) > 2 and needs.get("figures", 0) > row - _FRAME:
         upper = grid(drawn, room.columns, ["figures"])
-    if room.columns > 1 and room.height >= _HIGH and (room.lines - _TEXT_ROW) // upper.rows >= _LEAST_ROW:
+    if (
+        room.columns > 1
+        and room.height >= _HIGH
+        and (room.lines - _TEXT_ROW) // upper.rows >= _LEAST_ROW
+    ):
         most = room.lines - upper.rows * _LEAST_ROW
         if len(texts) > room.columns:
             first, heights = texts[:1], _rows_beside(texts, needs, most)
             spans = {**upper.spans, **dict.fromkeys(texts, 1)}
         else:
             first, heights = [], [min(max(needs.get(name, 1) for name in texts) + _FRAME, most)]
-            spans = {**upper.spans, **dict.fromkeys(texts, 1), texts[0]: room.columns - len(texts) + 1}
-        return Arrangement(spans, upper.tall.union(first), " ".join(["1fr"] * upper.rows + [*map(str, heights)]))
+            spans = {
+                **upper.spans,
+                **dict.fromkeys(texts, 1),
+                texts[0]: room.columns - len(texts) + 1,
+            }
+        return Arrangement(
+            spans, upper.tall.union(first), " ".join(["1fr"] * upper.rows + [*map(str, heights)])
+        )
     return _below_each_other(drawn, texts, room, needs)
 
 
-def _kinds(summary: RunSummary, names: Sequence[str], *, has_notes: bool) -> tuple[list[str], list[str]]:
+def _kinds(
+    summary: RunSummary, names: Sequence[str], *, has_notes: bool
+) -> tuple[list[str], list[str]]:
     """Return the panes that are drawn, and those of text; what the author chose to show stands before what every run has."""
     charts = [f"series {name}" for name in names]
     figures = ["figures"] if summary.figures or summary.spans else []
@@ -93,9 +123,15 @@ def _kinds(summary: RunSummary, names: Sequence[str], *, has_notes: bool) -> tup
     has_notes = has_notes or bool(summary.texts or summary.alerts or neighbour_notes(summary))
     before = charts[:1] + figures + (charts[1:2] if figures else [])
     drawn = [*before, "memory", *(chart for chart in charts if chart not in before), *pictures]
-    if summary.run and summary.run.command and not summary.claims:  # what it prints, until there is something to tell of it
+    if (
+        summary.run and summary.run.command and not summary.claims
+    ):  # what it prints, until there is something to tell of it
         return drawn, ["notes", "output"] if has_notes else ["output", "notes"]
-    return drawn, ["claims", *(["notes"] if has_notes or (summary.run and summary.run.command) else []), "output"]
+    return drawn, [
+        "claims",
+        *(["notes"] if has_notes or (summary.run and summary.run.command) else []),
+        "output",
+    ]
 
 
 def _rows_beside(texts: Sequence[str], needs: Mapping[str, int], most: int) -> list[int]:
@@ -106,7 +142,9 @@ def _rows_beside(texts: Sequence[str], needs: Mapping[str, int], most: int) -> l
     return [upper, lines - upper]
 
 
-def _below_each_other(drawn: Sequence[str], texts: Sequence[str], room: Room, needs: Mapping[str, int]) -> Arrangement:
+def _below_each_other(
+    drawn: Sequence[str], texts: Sequence[str], room: Room, needs: Mapping[str, int]
+) -> Arrangement:
     """Put the claims, which are the answer, on the first screen, of a command its notes; what does not fit is scrolled to."""
     at = 1 if room.columns == 1 else 3
     order = [*drawn[:at], *texts[:1], *drawn[at:], *texts[1:-1]]
@@ -141,9 +179,14 @@ def grid(order: Sequence[str], columns: int, tall: Collection[str] = ()) -> Grid
     rows = max((row for _, row in cells), default=-1) + 1
     every = [(column, row) for row in range(rows) for column in range(columns)]
     is_whole = all(place in cells or _fill(cells, place) for place in every)
-    if tall and (not is_whole or all(cells.get((column, 0)) == cells.get((column, 1)) for column in range(columns))):
+    if tall and (
+        not is_whole
+        or all(cells.get((column, 0)) == cells.get((column, 1)) for column in range(columns))
+    ):
         return grid(order, columns)
-    wide = {name: len({column for (column, _), one in cells.items() if one == name}) for name in order}
+    wide = {
+        name: len({column for (column, _), one in cells.items() if one == name}) for name in order
+    }
     high = {name: len({row for (_, row), one in cells.items() if one == name}) for name in order}
     return Grid(wide, frozenset(name for name in order if high[name] > 1), rows)
 
@@ -169,7 +212,11 @@ def _fill(cells: Cells, place: tuple[int, int]) -> bool:
     higher = [(x, row) for (x, _), name in cells.items() if name == above]
     if beside and not cells.keys() & wider:
         cells.update(dict.fromkeys(wider, beside))
-    elif above and not cells.keys() & higher and len({y for (_, y), name in cells.items() if name == above}) == 1:
+    elif (
+        above
+        and not cells.keys() & higher
+        and len({y for (_, y), name in cells.items() if name == above}) == 1
+    ):
         cells.update(dict.fromkeys(higher, above))
     else:
         return False

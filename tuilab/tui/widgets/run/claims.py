@@ -38,14 +38,25 @@ class ClaimsPane(TextPane):
 
     def show(self, run: RunSource, view: View) -> None:
         self._last = run, view
-        width = max((self.content_size.width or 1000) - 1, 8)  # beside the bar, if there is one; 0: not on the screen yet
+        width = max(
+            (self.content_size.width or 1000) - 1, 8
+        )  # beside the bar, if there is one; 0: not on the screen yet
         known = run.summary.claims
         claims = list(known.values())
-        standings = {} if run.is_over else {found.claim.claim_id: found for found in self._standings.results(run.summary)}
-        if self._standings.is_loading and not self._shows_soon:  # what is played and held is shown once
+        standings = (
+            {}
+            if run.is_over
+            else {found.claim.claim_id: found for found in self._standings.results(run.summary)}
+        )
+        if (
+            self._standings.is_loading and not self._shows_soon
+        ):  # what is played and held is shown once
             self._shows_soon = True
             self.set_timer(_SOON_S, self._show_again)
-        told = {name: _known(known[name], run.summary, standings.get(name), is_over=run.is_over) for name in known}
+        told = {
+            name: _known(known[name], run.summary, standings.get(name), is_over=run.is_over)
+            for name in known
+        }
         done = sum(bool(verdict) for verdict, _ in told.values())
         self.note(Content(f"{done}/{len(claims)}" if claims else ""))
         lines = [
@@ -54,10 +65,17 @@ class ClaimsPane(TextPane):
             for line in _lines(claim.text, *told[name], self.before.get(name, ""), width)
         ]
         if run.is_over and (decide := deciding_line(run.summary, run.run_dir.parent)):
-            lines += hang(Content(" "), plain(f"to settle the inconclusive claims: {decide}", 1000, "$text-muted"), width)
+            lines += hang(
+                Content(" "),
+                plain(f"to settle the inconclusive claims: {decide}", 1000, "$text-muted"),
+                width,
+            )
         if said := prediction.describe_prediction(run.summary.run, claims):
             lines.insert(0, plain(said, 300, "bold"))
-        self.put(lines or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")])
+        self.put(
+            lines
+            or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")]
+        )
 
     def _show_again(self) -> None:
         self._shows_soon = False
@@ -83,10 +101,15 @@ def _lines(text: str, verdict: str, words: str, before: str, width: int) -> list
     if verdict not in ("", Verdict.SUPPORTED):
         said = Content.assemble(said, "  ", plain(verdict.lower(), 40, "bold"))
     more = [plain(line, 600, "$text-muted") for line in (words, before) if line]
-    return [*hang(mark(verdict or "pending"), said, width), *(row for line in more for row in hang(Content(" "), line, width))]
+    return [
+        *hang(mark(verdict or "pending"), said, width),
+        *(row for line in more for row in hang(Content(" "), line, width)),
+    ]
 
 
-def _known(claim: Claim, summary: RunSummary, standing: InterimResult | None, *, is_over: bool) -> tuple[str, str]:
+def _known(
+    claim: Claim, summary: RunSummary, standing: InterimResult | None, *, is_over: bool
+) -> tuple[str, str]:
     """Return the verdict on a claim and what it rests on; while the run goes on, what there is so far."""
     if claim.verdict is not None:
         return claim.verdict.verdict, claim_of(claim, summary).evidence
@@ -98,5 +121,8 @@ def _known(claim: Claim, summary: RunSummary, standing: InterimResult | None, *,
     if is_over:
         return "", f"{NOT_JUDGED}: {why_not_judged(claim, summary)}"
     if claim.declared is not None:
-        return "", f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured"
+        return (
+            "",
+            f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured",
+        )
     return "", ""

@@ -40,7 +40,11 @@ def rerun_command(summary: RunSummary) -> str:
 
 def _name(run: RunSource) -> str:
     told = run.summary.run
-    return f"{show(told.topic)}/{show(told.scenario)} {store.short_id(run.run_dir.name)}" if told else run.run_dir.name
+    return (
+        f"{show(told.topic)}/{show(told.scenario)} {store.short_id(run.run_dir.name)}"
+        if told
+        else run.run_dir.name
+    )
 
 
 def _of_pane(pane: Pane, panes: Panes) -> Item:
@@ -78,9 +82,20 @@ def _at(series: Series, t: int | None) -> tuple[float, Sequence[float]]:
     found = [(abs(bad.t - t), bad.step, [bad.value]) for bad in series.bad] if t is not None else []
     if t is not None and series.times:
         at = bisect_left(series.times, t)
-        near = min((one for one in (at - 1, at) if 0 <= one < len(series.times)), key=lambda one: abs(series.times[one] - t))
-        found.append((abs(series.times[near] - t), series.steps[near], [series.lows[near], series.highs[near]]))
-    _, step, values = min(found, key=lambda one: one[0], default=(0, series.last_step, [series.last]))
+        near = min(
+            (one for one in (at - 1, at) if 0 <= one < len(series.times)),
+            key=lambda one: abs(series.times[one] - t),
+        )
+        found.append(
+            (
+                abs(series.times[near] - t),
+                series.steps[near],
+                [series.lows[near], series.highs[near]],
+            )
+        )
+    _, step, values = min(
+        found, key=lambda one: one[0], default=(0, series.last_step, [series.last])
+    )
     return step, [*dict.fromkeys(values)]
 
 

@@ -37,12 +37,17 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
     yield plain(f"{failure.type}: {first}", 1000, "$text-error")
     yield from (Content.styled(line[:1000], "$text-error") for line in rest[:_MESSAGE_LINES])
     if len(rest) > _MESSAGE_LINES:
-        yield Content.styled(f"… and {plural(len(rest) - _MESSAGE_LINES, 'line')} more", "$text-muted")
+        yield Content.styled(
+            f"… and {plural(len(rest) - _MESSAGE_LINES, 'line')} more", "$text-muted"
+        )
     yield from [plain(f"hint: {failure.hint}")] if failure.hint else []
     parts = parts_of(summary)
     if parts != [frame]:  # a single frame is already shown
         yield from _below("All frames, most recent call last", _all_frames(parts))
-    yield from _below("Where a process crashed", [plain(line) for fault in summary.faults for line in fault.splitlines()[:12]])
+    yield from _below(
+        "Where a process crashed",
+        [plain(line) for fault in summary.faults for line in fault.splitlines()[:12]],
+    )
 
 
 def _below(title: str, lines: list[Content]) -> Iterator[Content]:
@@ -55,11 +60,18 @@ def _below(title: str, lines: list[Content]) -> Iterator[Content]:
 def _all_frames(parts: Sequence[Frame | str]) -> list[Content]:
     lines: list[Content] = []
     for part in parts:
-        lines += _frame_lines(part, "") if isinstance(part, Frame) else [plain(part, 1000, "$text-muted")]
+        lines += (
+            _frame_lines(part, "")
+            if isinstance(part, Frame)
+            else [plain(part, 1000, "$text-muted")]
+        )
     return lines
 
 
 def _frame_lines(frame: Frame, style: str) -> list[Content]:
     """Return where a frame is and its line; the author's own stand out."""
     style = style if frame.is_own else "dim"
-    return [plain(frame.place, 1000, style), *(plain(f"  {line}", 1000, style) for line in frame.code)]
+    return [
+        plain(frame.place, 1000, style),
+        *(plain(f"  {line}", 1000, style) for line in frame.code),
+    ]

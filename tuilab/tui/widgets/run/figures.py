@@ -20,7 +20,10 @@ class FiguresPane(Pane):
         self._drawing = Drawing()
         self._figures: list[Figure] = []
         self._fitted: object = None
-        self._counted: tuple[object, int] = None, 0  # of which figures and width, and how many lines
+        self._counted: tuple[object, int] = (
+            None,
+            0,
+        )  # of which figures and width, and how many lines
 
     def compose(self) -> ComposeResult:
         yield self._drawing

@@ -45,9 +45,15 @@ class GpuPane(DrawingPane):
         self.need(len(rows) + 1)
         self.drawing.show(paint, (version, span, cursor))
 
-    def _make_rows(self, summary: RunSummary, own: Sequence[GpuFound], shown: Sequence[GpuFound]) -> None:
+    def _make_rows(
+        self, summary: RunSummary, own: Sequence[GpuFound], shown: Sequence[GpuFound]
+    ) -> None:
         held = held_down(summary, shown, self._throttling)
         self._rows = strips_of(summary, shown, held)
-        self.entitle(Content(f"{show(shown[0].label)} {show(shown[0].name, 60)}" if len(shown) == 1 else "GPUs"))
+        self.entitle(
+            Content(
+                f"{show(shown[0].label)} {show(shown[0].name, 60)}" if len(shown) == 1 else "GPUs"
+            )
+        )
         words = held_words({gpu.uuid: held[gpu.uuid] for gpu in own})
         self.note(Content.styled(words, "$text-warning"))

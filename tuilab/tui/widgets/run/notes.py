@@ -19,7 +19,9 @@ from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
 _LINES = 60
-_DRAWN = re.compile(r"\S {3,}\S|([^\w\s])\1{3,}|[\u2500-\u259f]")  # columns, or lines and blocks of characters
+_DRAWN = re.compile(
+    r"\S {3,}\S|([^\w\s])\1{3,}|[\u2500-\u259f]"
+)  # columns, or lines and blocks of characters
 
 
 class NotesPane(TextPane):
@@ -55,7 +57,11 @@ class NotesPane(TextPane):
 
     def _flowing(self, line: Content) -> list[Content]:
         """Return a line as its language is broken; one of English is left to the pane."""
-        return [line] if line.plain.isascii() else fold(line, max((self.content_size.width or 1000) - 1, 8))
+        return (
+            [line]
+            if line.plain.isascii()
+            else fold(line, max((self.content_size.width or 1000) - 1, 8))
+        )
 
     def _of_text(self, text: str) -> list[Content]:
         """Return the lines of a text; those of a drawing end with the pane, because wrapped they would stand beside nothing."""
@@ -63,7 +69,9 @@ class NotesPane(TextPane):
         if (width := self.scrollable_content_region.width) and _DRAWN.search(text):
             lines = [line.truncate(width, ellipsis=True) for line in lines]
         more = (
-            [Content.styled(f"… and {plural(len(lines) - _LINES, 'line')} more", "$text-muted")] if len(lines) > _LINES else []
+            [Content.styled(f"… and {plural(len(lines) - _LINES, 'line')} more", "$text-muted")]
+            if len(lines) > _LINES
+            else []
         )
         return lines[:_LINES] + more
 
@@ -72,8 +80,16 @@ class NotesPane(TextPane):
             if block.kind == "note":
                 yield Content.styled(f"  {block.text}", "$text-muted")
                 continue
-            keys = [str(key) for key, option in enumerate(self.next_steps.options, 1) if f"`{option.name}`" in block.text]
-            sign = Content.styled(",".join(keys), "bold $text-accent") if keys else Content("▸" if block.kind == "item" else "")
+            keys = [
+                str(key)
+                for key, option in enumerate(self.next_steps.options, 1)
+                if f"`{option.name}`" in block.text
+            ]
+            sign = (
+                Content.styled(",".join(keys), "bold $text-accent")
+                if keys
+                else Content("▸" if block.kind == "item" else "")
+            )
             yield Content.assemble(sign, " " if sign else "", inline(block.text))
 
 

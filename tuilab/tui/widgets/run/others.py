@@ -14,7 +14,13 @@ _NOTHING = "nothing to show: this scenario has no baseline, no other running run
 class Others:
     """One for a screen; `tell` says a sentence at its edge, which is a problem or is not."""
 
-    def __init__(self, neighbours: Neighbours, panes: Panes, views: ViewController, tell: Callable[[str, bool], None]) -> None:
+    def __init__(
+        self,
+        neighbours: Neighbours,
+        panes: Panes,
+        views: ViewController,
+        tell: Callable[[str, bool], None],
+    ) -> None:
         self._neighbours = neighbours
         self._behind = panes.behind
         self._panes = panes
@@ -39,7 +45,10 @@ class Others:
             self._panes.show_behind()
         if self._is_asked and message.has_reference:
             self._is_asked = False
-            self._tell(f"shown dimmed: {join(self._behind.labels)}" if self._behind.labels else _NOTHING, False)
+            self._tell(
+                f"shown dimmed: {join(self._behind.labels)}" if self._behind.labels else _NOTHING,
+                False,
+            )
 
     def read(self) -> bool:
         """Take in what is new of the runs behind; say whether anything was."""

@@ -30,14 +30,24 @@ class OutputPane(TextPane):
     def show(self, run: RunSource, view: View) -> None:
         at = _stage_at(run.summary, view.cursor_t)
         stages, first_t = run.summary.stages, run.summary.first_t
-        lines = [_stage_line(stage, first_t, is_at_cursor=number == at) for number, stage in enumerate(stages)]
+        lines = [
+            _stage_line(stage, first_t, is_at_cursor=number == at)
+            for number, stage in enumerate(stages)
+        ]
         if isinstance(run, Replay) and not run.is_over:
-            lines.append(Content.styled("printed lines have no times: they are shown at the end of the replay", "$text-muted"))
+            lines.append(
+                Content.styled(
+                    "printed lines have no times: they are shown at the end of the replay",
+                    "$text-muted",
+                )
+            )
         else:
             lines += self._printed(run)
         left_out = max(len(lines) - _MOST, 0)
         if left_out:
-            lines[left_out] = Content.styled(f"{plural(left_out + 1, 'line')} above; v shows all kept output", "$text-muted")
+            lines[left_out] = Content.styled(
+                f"{plural(left_out + 1, 'line')} above; v shows all kept output", "$text-muted"
+            )
         self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
         if at is not None and at != self.stage_at_cursor:
             self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)
@@ -54,7 +64,11 @@ class OutputPane(TextPane):
                 if seam:
                     yield plain(seam.words, 500, "$text-warning")
                 what = "all kept output" if seam else "all of it"
-                yield plain(f"the end of {size(found.bytes_total)}; v shows {what}: {path}", 500, "$text-muted")
+                yield plain(
+                    f"the end of {size(found.bytes_total)}; v shows {what}: {path}",
+                    500,
+                    "$text-muted",
+                )
                 self.beyond = "; only the end was searched, v shows all kept output"
             yield from coloured(found.lines, style)
 
@@ -63,10 +77,14 @@ def _stage_at(summary: RunSummary, t: int | None) -> int | None:
     """Return the number of the stage that a moment was in; None before the first, or without a moment."""
     if t is None:
         return None
-    return max((number for number, stage in enumerate(summary.stages) if stage.t <= t), default=None)
+    return max(
+        (number for number, stage in enumerate(summary.stages) if stage.t <= t), default=None
+    )
 
 
 def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Content:
     time = f"{(stage.t - first_t) / 1e9:7.1f} s "
     name = plain(stage.name, 200, "bold $text-accent" if is_at_cursor else "")
-    return Content.assemble((time, "$text-muted"), ("▸ ", "$text-accent" if is_at_cursor else ""), name)
+    return Content.assemble(
+        (time, "$text-muted"), ("▸ ", "$text-accent" if is_at_cursor else ""), name
+    )

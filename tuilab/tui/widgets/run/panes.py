@@ -40,11 +40,15 @@ class Panes(Container):
         self._panes: dict[str, Pane] = {}
         self._shown: tuple[RunSource, View] | None = None
         self._has_next_steps = False
-        self._needs: dict[str, int] = {}  # the lines of texts and figures: of a run that goes on the most so far
+        self._needs: dict[
+            str, int
+        ] = {}  # the lines of texts and figures: of a run that goes on the most so far
         self._arranged: tuple[Arrangement, list[str], int] | None = None
         self.behind = Behind()  # the runs whose curves lie behind those of this one
 
-    def show(self, run: RunSource, view: View, next_steps: NextSteps, before: Mapping[str, str]) -> None:
+    def show(
+        self, run: RunSource, view: View, next_steps: NextSteps, before: Mapping[str, str]
+    ) -> None:
         """Show a run, in the panes that it needs now; when it is over, what to try next, and how often it was judged before."""
         self._shown = run, view
         self._has_next_steps = bool(run.is_over and next_steps.text)
@@ -135,7 +139,9 @@ class Panes(Container):
                     lines = pane.lines_at(room.width * spans[name] // room.columns - 4)
                     self._needs[name] = max(self._needs.get(name, 1), min(lines, most))
             if isinstance(pane := self._panes.get("figures"), FiguresPane):
-                self._needs["figures"] = pane.lines_at(room.width * spans["figures"] // room.columns - 4)
+                self._needs["figures"] = pane.lines_at(
+                    room.width * spans["figures"] // room.columns - 4
+                )
         return self._needs != before
 
     def _arrange(self) -> None:
@@ -219,7 +225,9 @@ class ChartsLine(Horizontal):
         self.set_class(len(names) > most or bool(view.words) or is_open, "is-needed")
         words = charts_words(names, view, most)
         if view.words and view.words == self._recalled:
-            words += Content.assemble("  as last time;", ("  esc", "bold $text-accent"), (" shows all", "$text-muted"))
+            words += Content.assemble(
+                "  as last time;", ("  esc", "bold $text-accent"), (" shows all", "$text-muted")
+            )
         if words != self._words:
             self._words = words
             self._told.update(words)
@@ -230,7 +238,11 @@ def charts_words(names: Sequence[str], view: View, most: int) -> Content:
     at, matching = view.page_of(names, most), len(view.matching(names))
     if not matching:
         return Content.styled(f"none of {plural(len(names), 'chart')} matches", "$text-warning")
-    first = f"charts {at.start + 1}-{at.stop} of {matching}" if len(at) > 1 else f"chart {at.stop} of {matching}"
+    first = (
+        f"charts {at.start + 1}-{at.stop} of {matching}"
+        if len(at) > 1
+        else f"chart {at.stop} of {matching}"
+    )
     more = f", {len(names)} in all" if matching < len(names) else ""
     keys = [("  < >", "bold $text-accent"), (" page", "$text-muted")] if matching > most else []
     if not view.words:

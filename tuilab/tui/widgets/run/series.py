@@ -53,7 +53,11 @@ class SeriesPane(ChartPane):
         repeats = summary.repeats_with(self.series_name)
         repeat = view.repeat if view.repeat in repeats else 0
         found = [one for one in every if not repeat or summary.repeat_of(one.writer) == repeat]
-        others = [Curve("", one, summary.first_t) for one in every if repeat and summary.repeat_of(one.writer) != repeat]
+        others = [
+            Curve("", one, summary.first_t)
+            for one in every
+            if repeat and summary.repeat_of(one.writer) != repeat
+        ]
         axes = summary.axes_of(self.series_name)
         self._end = planned_end(summary, found, self._end)
         curves = Curves(
@@ -97,14 +101,22 @@ class MemoryPane(ChartPane):
             starts=(summary.first_t,) * len(found),
             has_steps=False,
             is_over=run.is_over,
-            empty=summary.unavailable.get("sampler", "no sample was taken" if run.is_over else "no sample yet"),
+            empty=summary.unavailable.get(
+                "sampler", "no sample was taken" if run.is_over else "no sample yet"
+            ),
             untold=IDLE,
         )
-        self.chart.show_curves(curves, replace(view, is_log=False, is_smooth=False, is_smoother=False))
+        self.chart.show_curves(
+            curves, replace(view, is_log=False, is_smooth=False, is_smoother=False)
+        )
         note = memory_note(summary, has_others=view.has_other_gpus)
-        if run.is_over and found and found[0][1].highs:  # the last value is that of processes that were about to end
+        if (
+            run.is_over and found and found[0][1].highs
+        ):  # the last value is that of processes that were about to end
             of = "" if len(found) == 1 else f" of {found[0][0]}"
-            brief = note.partition(" (")[0]  # what was looked for has been told while it went on, and is in the result
+            brief = note.partition(" (")[
+                0
+            ]  # what was looked for has been told while it went on, and is in the result
             note = "  ".join(filter(None, [f"peak{of} {size(max(found[0][1].highs))}", brief]))
         self.note(Content.styled(show(note, 200), "$text-muted"))
 
@@ -135,6 +147,8 @@ def names_of(summary: RunSummary) -> list[str]:
     is_command = bool(summary.run and summary.run.command)
 
     def place(name: str) -> tuple[bool, bool]:
-        return not (name.startswith(_LEARNED) or "loss" in name.lower()), is_command and name.endswith("_ms")
+        return not (
+            name.startswith(_LEARNED) or "loss" in name.lower()
+        ), is_command and name.endswith("_ms")
 
     return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=place)

@@ -33,7 +33,9 @@ class TimingsPane(DrawingPane):
         is_named = any(one.is_named for one in times.values())
         if measure.unit != "s" or is_named:
             title = clock_title(times.values(), measure)
-            self.entitle(Content(f"{title[:1].upper()}{title[1:]}" if is_named else shorten(title, 40)))
+            self.entitle(
+                Content(f"{title[:1].upper()}{title[1:]}" if is_named else shorten(title, 40))
+            )
         rows = chart_rows({arm: times[arm] for arm in run.arms if arm in times})
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
@@ -46,7 +48,12 @@ class TimingsPane(DrawingPane):
         self._has_asides = any(row.aside for row in rows)
         self._need_rows()
         self.drawing.show(paint, (counts, noise))
-        first = [one for found in run.summary.blocks.values() for one in found if not (one.is_warmup or one.is_rerun)]
+        first = [
+            one
+            for found in run.summary.blocks.values()
+            for one in found
+            if not (one.is_warmup or one.is_rerun)
+        ]
         disturbed = sum(block.is_disturbed for block in first)
         words = f"{disturbed} of {plural(len(first), 'block')} disturbed" if disturbed else ""
         self.note(Content.styled(words, "$text-warning"))
@@ -66,4 +73,13 @@ def _spread(row: ChartRow, look: int) -> Spread:
     times = sorted(row.times)
     low, _, high = quantiles(times, n=4) if len(times) > 1 else (times[0],) * 3
     label = f"{show(row.arm)}, {row.clock}" if row.clock else show(row.arm)
-    return Spread(label, median(times), max(low, times[0]), min(high, times[-1]), times[0], times[-1], look, row.aside)
+    return Spread(
+        label,
+        median(times),
+        max(low, times[0]),
+        min(high, times[-1]),
+        times[0],
+        times[-1],
+        look,
+        row.aside,
+    )

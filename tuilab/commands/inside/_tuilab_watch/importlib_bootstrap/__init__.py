@@ -34,7 +34,9 @@ def our_functions() -> Iterator[FunctionType]:
             members = list(vars(value).values()) if isinstance(value, type) else [value]
             for member in members:
                 function = getattr(member, "__func__", getattr(member, "fget", member))
-                if isinstance(function, FunctionType) and (function.__module__ or "").startswith(_PACKAGE):
+                if isinstance(function, FunctionType) and (function.__module__ or "").startswith(
+                    _PACKAGE
+                ):
                     yield function
 
 
