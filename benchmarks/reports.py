@@ -15,9 +15,9 @@ from tests.tui.made_up import make_run, started
 from tuilab.record.encoding import encode_finite
 from tuilab.record.events import Logged, StateChanged
 from tuilab.record.journal.writer import Writer
-from tuilab.reports import files
+from tuilab.reports import write_report
+from tuilab.reports.reported_run import read_subject
 from tuilab.reports.samples import pieces
-from tuilab.reports.subject import read_subject
 
 FULL = {"rounds": 3, "numbers": 200_000}
 TINY = {"rounds": 1, "numbers": 2000}
@@ -62,15 +62,15 @@ def read(run_dir: Path, target: Path) -> None:
 
 
 def as_json(run_dir: Path, target: Path) -> None:
-    files.write([read_subject(run_dir)], str(target), "json")
+    write_report.write([read_subject(run_dir)], str(target), "json")
 
 
 def as_csv(run_dir: Path, target: Path) -> None:
-    files.write([read_subject(run_dir)], str(target), "csv")
+    write_report.write([read_subject(run_dir)], str(target), "csv")
 
 
 def as_events(run_dir: Path, target: Path) -> None:
-    files.write([read_subject(run_dir)], str(target), "tensorboard")
+    write_report.write([read_subject(run_dir)], str(target), "tensorboard")
 
 
 def points(run_dir: Path) -> Iterator[tuple[str, float, int, float]]:

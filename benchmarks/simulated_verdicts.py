@@ -25,8 +25,8 @@ from benchmarks.pairs import Row
 from benchmarks.pairs import line as row_line
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
-from tuilab.record.parts import Block, Claim, Worker
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Block, Claim, Worker
 from tuilab.record.verdicts import DECISIONS, Verdict
 
 FULL = {"runs": 200}

@@ -21,10 +21,10 @@ import torch
 from torch.optim import optimizer as optimizers
 from torch.utils.data import DataLoader, dataloader
 
-from tuilab.commands import inside
-from tuilab.commands.inside._tuilab_watch import HOW, VARIABLE
-from tuilab.commands.marks import Marks
+from tuilab.commands import watcher
+from tuilab.commands.marks import MarksFolder
 from tuilab.commands.steps import Steps
+from tuilab.commands.watcher._tuilab_watch import HOW, VARIABLE
 
 FAST = 0.02  # of the blocks: those that nobody disturbed
 HOOKS: tuple[dict[int, Any], ...] = (
@@ -113,7 +113,7 @@ def fast(times: list[float]) -> float:
 def let_in(how: str, marks: str) -> None:
     """Let the watcher in, as the end of `import torch` does."""
     os.environ |= {VARIABLE: marks, HOW: how}
-    sys.path.insert(0, os.path.dirname(inside.__file__ or ""))
+    sys.path.insert(0, os.path.dirname(watcher.__file__ or ""))
     importlib.import_module("_tuilab_watch").begin()
 
 
@@ -137,7 +137,7 @@ def own_times_us(marks: str) -> list[float]:
     """Return what the steps tell of it themselves."""
     seen = Steps()
     ended = [
-        step for _, news in Marks(Path(marks)).read(is_last=True) for step in seen.take(news)
+        step for _, news in MarksFolder(Path(marks)).read(is_last=True) for step in seen.take(news)
     ] + seen.finish()
     return [step.watched_ns / 1e3 for step in ended]
 

@@ -15,7 +15,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tuilab.cli import group
+from tuilab.cli import subcommands as group
 from tuilab.cli.front_page import GROUPS
 from tuilab.errors import MEANINGS
 from tuilab.tui.keys import KEYS

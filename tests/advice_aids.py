@@ -9,7 +9,7 @@ from tests.tui.made_up import identity, make_run, started
 from tuilab.probes.same_box import box_facts
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.reported_run import ReportedRun, read_subject
 
 HERE = box_facts()
 HOST = identity(is_alive=False).host
@@ -48,7 +48,7 @@ def raced(
     end: str = "abcdef",
     before: tuple[events.Event, ...] = (),
     **more: Any,
-) -> Subject:
+) -> ReportedRun:
     """Return a run whose repeats raced values; `run` are fields of its start, `more` those of what the scenario said."""
     fields = {
         "scenario": scenario,

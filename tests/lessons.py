@@ -20,7 +20,7 @@ from tuilab.catalogue import catalog
 from tuilab.engine import messages
 from tuilab.engine.spawn import socket_pair
 from tuilab.record import events
-from tuilab.record.holding import holds
+from tuilab.record.exact_claims import holds
 from tuilab.record.journal.writer import Writer
 
 

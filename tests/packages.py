@@ -36,7 +36,7 @@ EXCEPTIONS = {
 # process of a command imports it by its name alone.
 FACADES = {
     "tuilab.cli.schemas",
-    "tuilab.commands.inside._tuilab_watch",
+    "tuilab.commands.watcher._tuilab_watch",
     "tuilab.scrub",
     "tuilab.tui",
 }
@@ -46,6 +46,17 @@ FACADES = {
 def nodes(module: str) -> tuple[ast.AST, ...]:
     """Return all that a module is made of."""
     return tuple(ast.walk(ast.parse(MODULES[module].read_text())))
+
+
+def class_names(node: ast.AST, outer: str = "") -> Iterator[str]:
+    """Yield the names of the classes in a piece of source, `Outer.Inner` for a class within a class."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            name = f"{outer}.{child.name}".strip(".")
+            yield name
+            yield from class_names(child, name)
+        else:
+            yield from class_names(child, outer)
 
 
 @cache

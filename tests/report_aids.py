@@ -16,7 +16,7 @@ from tests.tui.made_up import make_run, started
 from tuilab.cli.schemas import schema_of
 from tuilab.record import events
 from tuilab.reports.formats.json import render
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.reported_run import ReportedRun, read_subject
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -35,7 +35,7 @@ def in_chromium(test: Callable[..., None]) -> Any:
     )
 
 
-def recorded(name: str) -> Subject:
+def recorded(name: str) -> ReportedRun:
     return read_subject(JOURNALS / name)
 
 
@@ -50,7 +50,7 @@ def damaged_run(root: Path) -> Path:
     return run_dir
 
 
-def full(subjects: Sequence[Subject]) -> Any:
+def full(subjects: Sequence[ReportedRun]) -> Any:
     """Return the JSON document about some runs, as a program reads it."""
     return json.loads("".join(render(subjects)), parse_constant=pytest.fail)
 

@@ -24,8 +24,8 @@ from benchmarks.simulated_verdicts import (
     start_run,
 )
 from tuilab.record import events
-from tuilab.record.parts import Block, Claim, GpuState, Worker
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Block, Claim, GpuState, Worker
 
 REPEATS = (6, 8, 9, 12)  # of runs with several repeats
 GPU = "abc"

@@ -13,12 +13,12 @@ from tests.advice_aids import HERE, HOST, THREADS, raced, said
 from tests.report_aids import described
 from tests.tui.made_up import make_run, started
 from tuilab.catalogue.scenario import Scenario
-from tuilab.probes.settings import Setting, read_setting
+from tuilab.probes.settings import VariableSetting, read_setting
 from tuilab.record import events
 from tuilab.reports.advice.advised import Advice, Advised, advise
 from tuilab.reports.advice.env_file import env_file
-from tuilab.reports.advice.winner import Choice, choose
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.advice.winner import ChosenValue, choose
+from tuilab.reports.reported_run import ReportedRun, read_subject
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 SHELLS = [pytest.param(name, marks=pytest.mark.skipif(not shutil.which(name), reason=f"there is no {name}"))
@@ -27,11 +27,11 @@ OMP = Scenario("omp-threads", "cpu", "", settings=(("OMP_NUM_THREADS", "program"
 RANK = Scenario("rank-threads", "cpu", "", settings=(("OMP_NUM_THREADS", "ranks"),))
 
 
-def chosen(subject: Subject) -> Choice:
+def chosen(subject: ReportedRun) -> ChosenValue:
     return choose(subject.summary, next(iter(subject.summary.settings.values())))
 
 
-def advised(*subjects: Subject, **more: Any) -> Advice:
+def advised(*subjects: ReportedRun, **more: Any) -> Advice:
     return advise(subjects, {**HERE, "host": HOST}, **more)
 
 
@@ -299,7 +299,7 @@ def test_a_journal_that_names_another_variable_or_value_sets_nothing(
 
 
 def test_a_setting_is_a_name_and_a_value() -> None:
-    assert read_setting("OMP_PROC_BIND=false") == Setting("OMP_PROC_BIND", "false")
+    assert read_setting("OMP_PROC_BIND=false") == VariableSetting("OMP_PROC_BIND", "false")
 
 
 # ---- the command

@@ -11,9 +11,9 @@ from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.events import Sweep
 from tuilab.reports.formats import html, md
-from tuilab.reports.gaps import gaps
-from tuilab.reports.plain import render
-from tuilab.reports.subject import read_subject
+from tuilab.reports.missing_data import gaps
+from tuilab.reports.reported_run import read_subject
+from tuilab.reports.result_text import render
 from tuilab.runs.command_line import line, rerun_line
 
 RAY = "--engine ray --address 10.0.0.1:6379"

@@ -23,7 +23,7 @@ from tuilab.doctor import lab as lab_checks
 from tuilab.errors import TuilabError
 from tuilab.judging.integrity import examine
 from tuilab.record import presence
-from tuilab.runs import past_runs, reading
+from tuilab.runs import past_runs, read_entry
 from tuilab.runs.archive.names import left_out
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.archive.unpack import Refused, unpack
@@ -230,7 +230,7 @@ def test_a_run_without_an_end_does_not_go_on_where_it_was_unpacked(
     assert (exported.returncode, exported.stderr) == (0, "")
     assert (
         watch.state
-        == reading.read_entry(unfinished).state
+        == read_entry.read_entry(unfinished).state
         == past_runs.read_past_run(unfinished).state
         == "lost"
     )

@@ -15,8 +15,8 @@ from tests.harms import obeying_permissions
 from tests.test_archive import RUN, archive_of, make_run, member
 from tuilab.errors import UsageError
 from tuilab.record import events
-from tuilab.record.hidden import Clean, clean_bytes
 from tuilab.record.journal.writer import Writer
+from tuilab.record.secrets import Clean, clean_bytes
 from tuilab.runs.archive import pack as packing
 from tuilab.runs.archive import unpack as unpacking
 from tuilab.runs.archive.pack import pack

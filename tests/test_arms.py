@@ -16,8 +16,8 @@ from tests.engine import look, newest, processes_of, start, until, wait_for_stag
 from tuilab.engine.messages import ArmReply, WorkerLine, send
 from tuilab.errors import BoxLacks
 from tuilab.lab.arms import Arm, arm_order
-from tuilab.lab.lost_rank import Ended, lost_of
-from tuilab.lab.prefix import complete
+from tuilab.lab.command_prefix import complete
+from tuilab.lab.lost_rank import LostRank, lost_of
 from tuilab.probes.preload import check, mapped_files
 from tuilab.record.journal.writer import Writer
 
@@ -281,7 +281,7 @@ def test_a_rank_that_a_signal_ends_is_named_and_not_the_one_that_misses_it(
 def test_which_rank_a_signal_ended_is_told_apart_from_what_torchrun_ends(
     seen: list[tuple[int, int, int]], told: str
 ) -> None:
-    lost = lost_of([Ended(*one) for one in seen])
+    lost = lost_of([LostRank(*one) for one in seen])
 
     assert (lost.words if lost else "") == told
 

@@ -28,9 +28,8 @@ def test_a_look_that_failed_leaves_no_word_of_verdicts(
     journal = Writer(tmp_path / "journal" / "supervisor.jsonl")
     journal.append(started())
 
-    was_judged = Attendants(tmp_path, journal, crew=None).judge(
-        print, is_look=is_look, is_called_off=lambda: False
-    )  # type: ignore[arg-type]
+    of_the_run = Attendants(tmp_path, journal, crew=None)  # type: ignore[arg-type]
+    was_judged = of_the_run.judge(print, is_look=is_look, is_called_off=lambda: False)
 
     assert not was_judged
     assert look(tmp_path).summary.unavailable == told

@@ -11,7 +11,7 @@ from tuilab.catalogue import catalog
 from tuilab.catalogue.check import check
 from tuilab.catalogue.check_claims import TAKES
 from tuilab.catalogue.check_words import check_words
-from tuilab.catalogue.findings import Finding
+from tuilab.catalogue.checked_file import CheckFinding
 from tuilab.catalogue.lesson import notes_apart
 from tuilab.catalogue.source import read as read_scenario
 from tuilab.cli.verbs import show as show_verb
@@ -62,7 +62,7 @@ def run(
 '''
 
 
-def findings(tmp_path: Path, source: str) -> list[Finding]:
+def findings(tmp_path: Path, source: str) -> list[CheckFinding]:
     path = tmp_path / "mine.py"
     path.write_text(source)
     return check(read_scenario(path))

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from tuilab.errors import BoxLacks
-from tuilab.lab.choice import Chosen, choose
+from tuilab.lab.device.choose_device import ChosenDevice, choose
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.free_memory import free_bytes
-from tuilab.probes.gpu.there import driver_for, gpu_names, is_gpu_there, what_to_do
+from tuilab.probes.gpu.is_present import driver_for, gpu_names, is_gpu_there, what_to_do
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -57,7 +57,7 @@ def test_auto_takes_the_emptiest_gpu_and_says_so(asked: "FakeNvml", make_cuda: M
 
     chosen = choose("auto")
 
-    assert chosen == Chosen(
+    assert chosen == ChosenDevice(
         torch.device("cuda:2"), "the GPU with the most free memory of 4: 78.12 KiB free"
     )
     assert cuda.selected == 2
@@ -76,7 +76,7 @@ def test_of_one_gpu_nobody_asks_how_much_is_free(asked: "FakeNvml", make_cuda: M
     make_cuda(1)
     asked.set("mode=segfault", f"log={asked.log}")
 
-    assert choose("auto") == Chosen(torch.device("cuda:0"), "the only GPU that torch sees")
+    assert choose("auto") == ChosenDevice(torch.device("cuda:0"), "the only GPU that torch sees")
     assert not asked.log.exists()
 
 
@@ -106,7 +106,7 @@ def test_the_gpu_that_the_run_has_used_is_taken_again_though_another_is_emptier(
     cuda = make_cuda(3)
     knows(asked, cuda, [0, 9_000, 0])
 
-    assert choose("auto", cuda.gpus[1].uuid) == Chosen(
+    assert choose("auto", cuda.gpus[1].uuid) == ChosenDevice(
         torch.device("cuda:1"), "the GPU that this run used before"
     )
 
@@ -129,7 +129,7 @@ def test_a_gpu_that_was_asked_for_by_number_is_the_only_one_that_is_touched(
 ) -> None:
     cuda = make_cuda(4, initialised=False)
 
-    assert choose("cuda:3") == Chosen(torch.device("cuda:3"), "asked for")
+    assert choose("cuda:3") == ChosenDevice(torch.device("cuda:3"), "asked for")
     assert [gpu.is_touched for gpu in cuda.gpus] == [False, False, False, True]
 
 
@@ -187,7 +187,7 @@ def test_each_rank_gets_the_gpu_of_its_number_and_touches_no_other(
 ) -> None:
     cuda = make_cuda(4, initialised=False)
 
-    assert choose(wanted, rank=2) == Chosen(torch.device("cuda:2"), "that of local rank 2")
+    assert choose(wanted, rank=2) == ChosenDevice(torch.device("cuda:2"), "that of local rank 2")
     assert cuda.selected == 2
     assert [gpu.is_touched for gpu in cuda.gpus] == [False, False, True, False]
     assert choose("cuda:1", rank=2).device == torch.device("cuda:1")
@@ -213,7 +213,7 @@ def test_a_rank_whose_gpu_is_not_there_or_refuses_gets_no_other_and_no_cpu(
 def test_ranks_of_a_box_without_a_gpu_run_on_its_cpu(make_cuda: MakeCuda, tmp_path: Path) -> None:
     make_cuda(0, initialised=False)
 
-    assert choose("auto", root=tmp_path, rank=1) == Chosen(
+    assert choose("auto", root=tmp_path, rank=1) == ChosenDevice(
         torch.device("cpu"), "this machine has no GPU"
     )
 
@@ -224,7 +224,9 @@ def test_a_box_without_a_gpu_runs_on_the_cpu_and_has_nothing_to_say(
     monkeypatch.setattr(torch.version, "cuda", None)
     make_cuda(0, initialised=False)
 
-    assert choose("auto", root=tmp_path) == Chosen(torch.device("cpu"), "this machine has no GPU")
+    assert choose("auto", root=tmp_path) == ChosenDevice(
+        torch.device("cpu"), "this machine has no GPU"
+    )
     with pytest.raises(
         BoxLacks,
         match=r"a CUDA GPU is needed, but torch [^:]*; use --device cpu to run without one$",

@@ -20,7 +20,7 @@ from tests.engine import look, newest, start, until, write_scenario
 from tests.seldom import seldom
 from tuilab.catalogue.params import parse
 from tuilab.catalogue.scenario import Param
-from tuilab.cli import group
+from tuilab.cli import subcommands
 from tuilab.cli.front_page import VERBS
 from tuilab.errors import ExitCode, TuilabError
 
@@ -81,7 +81,7 @@ def finished(recorded: Path, root: Path) -> Path:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help(verb: str) -> None:
-    done = CliRunner().invoke(group.tuilab, [verb, "--help"], prog_name="tuilab")
+    done = CliRunner().invoke(subcommands.tuilab, [verb, "--help"], prog_name="tuilab")
 
     assert done.exit_code == 0
     assert f"Usage: tuilab {verb}" in done.stdout and done.stderr == ""
@@ -415,7 +415,7 @@ def test_a_chart_that_is_asked_for_is_printed_without_talk_too(tuilab: Tuilab, f
 
 def takes_a_run(verb: str) -> bool:
     """Say whether a verb has an argument that is a run, as all call it."""
-    command = group.tuilab.get_command(click.Context(group.tuilab), verb)
+    command = subcommands.tuilab.get_command(click.Context(subcommands.tuilab), verb)
     assert command is not None
     return any(
         isinstance(param, click.Argument) and param.name in ("run", "runs")
@@ -462,7 +462,7 @@ def test_an_empty_reference_names_no_run(
 
 def words_with_an_empty_one() -> list[tuple[str, list[str]]]:
     """Return every option and argument that takes a value, as it is called and on a line where it is empty."""
-    tuilab = group.tuilab
+    tuilab = subcommands.tuilab
     commands = {verb: tuilab.get_command(click.Context(tuilab), verb) for verb in VERBS}
     lines = [
         (param.opts[-1], [param.opts[-1], ""]) for param in tuilab.params if takes_a_value(param)
@@ -522,7 +522,7 @@ def test_an_empty_word_is_a_mistake_and_never_the_same_as_none(
     before = sorted(tmp_path.rglob("*"))
 
     with pytest.raises((TuilabError, click.ClickException)) as refused:
-        group.tuilab.main(words, prog_name="tuilab", standalone_mode=False)
+        subcommands.tuilab.main(words, prog_name="tuilab", standalone_mode=False)
 
     problem = refused.value
     assert (
@@ -741,7 +741,7 @@ IMPORTS = [  # what these import is covered with them
         {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy"},
     ),
     (
-        "tuilab.engine.early",
+        "tuilab.engine.early_start",
         {"torch", "textual", "numpy", "click", "psutil", "pynvml", "scipy", "msgspec"},
     ),
     ("tuilab.engine.sampler", {"torch", "textual", "numpy", "click", "scipy"}),
@@ -752,9 +752,9 @@ IMPORTS = [  # what these import is covered with them
     ("tuilab.cli.verbs.run", {"torch", "textual", "numpy"}),
     ("tuilab.cli.verbs.compare", {"torch", "textual", "numpy", "plotext"}),
     ("tuilab.runs.archive.unpack", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.doctor.asking", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.reports.plain", {"torch", "textual", "numpy", "click"}),
-    ("tuilab.reports.files", {"torch", "textual", "click", "jinja2"}),
+    ("tuilab.doctor.ask_all", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.reports.result_text", {"torch", "textual", "numpy", "click"}),
+    ("tuilab.reports.write_report", {"torch", "textual", "click", "jinja2"}),
     ("tuilab.reports.formats.html", {"torch", "textual", "click", "scipy"}),
     ("tuilab.reports.advice.env_file", {"torch", "textual", "click", "scipy"}),
     ("tuilab.cli.verbs.advise", {"torch", "textual", "numpy"}),
@@ -805,7 +805,7 @@ def test_it_runs_inside_tmux(root: Path, form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["run", "sweep", "exec", "ab"])
 def test_every_verb_takes_a_timeout_as_the_lab_does(verb: str) -> None:
-    command = group.tuilab.get_command(click.Context(group.tuilab), verb)
+    command = subcommands.tuilab.get_command(click.Context(subcommands.tuilab), verb)
     assert command is not None
     (timeout,) = (option for option in command.params if option.name == "timeout")
 

@@ -17,9 +17,9 @@ from tuilab.reports.compare_document import compared_runs
 from tuilab.reports.compare_text import render
 from tuilab.reports.formats import html, md
 from tuilab.reports.formats.trace import trace
-from tuilab.reports.plain import render as render_result
+from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.reports.result import document, results_of
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.result_text import render as render_result
 from tuilab.runs.comparing.comparison import compare, slower
 
 Tuilab = Callable[..., CompletedProcess[str]]
@@ -44,7 +44,7 @@ def block(arm: str, number: int, wall_ms: float, cpu_ms: float | None) -> events
 
 def timed_run(
     root: Path, measures: dict[str, str], *, has_thread_times: bool = True, end: str = "aaaaaa"
-) -> Subject:
+) -> ReportedRun:
     """Return a run with a claim for each of some pairs of arms, each judged on a clock."""
     arms = list(dict.fromkeys(arm for pair in measures for arm in PAIRS[pair]))
     records: list[events.Event] = [events.RaceStarted(arms=arms, threads=1, device="cpu", loops={})]
@@ -74,7 +74,7 @@ def timed_run(
     )
 
 
-def printed(subject: Subject) -> str:
+def printed(subject: ReportedRun) -> str:
     result = render_result(
         subject.summary, "succeeded", subject.run_dir, Style(), 200, has_chart=False
     )
@@ -187,7 +187,7 @@ def test_comparison_of_runs_on_two_clocks_names_both(tmp_path: Path) -> None:
     assert not found.judged_on_cpu
 
 
-def two_process_run(root: Path, end: str, factor: float) -> Subject:
+def two_process_run(root: Path, end: str, factor: float) -> ReportedRun:
     """Return a run of two processes, judged on CPU time; `factor` makes the calls of index longer on that clock alone."""
     race = events.RaceStarted(arms=["index", "unbind"], threads=1, device="cpu", loops={})
     claim = events.ClaimDeclared(

@@ -13,7 +13,7 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.reports.compare_text import claims_on_boxes
-from tuilab.reports.comparison_tables import number_tables, shift_words, side_found
+from tuilab.reports.comparison_words import number_tables, shift_words, side_found
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import Side
 from tuilab.tui.widgets.compare.compared import numbers

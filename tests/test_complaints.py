@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 
 from tuilab.errors import BoxLacks
-from tuilab.lab.aids import raised_by, warned_by
 from tuilab.lab.arms import ArmFailed
+from tuilab.lab.lesson_helpers import raised_by, warned_by
 
 
 class Odd(Exception):

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tuilab.lab.device import devices, torch_gpus
-from tuilab.lab.device.asked import Held
 from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.device.devices import Cpu
+from tuilab.lab.device.interface import AllocatorMemory
 from tuilab.lab.device.precision import precision
 
 if TYPE_CHECKING:
@@ -136,11 +136,11 @@ def test_what_is_held_has_a_peak_that_begins_anew(cuda: "FakeCuda") -> None:
     gpu = Cuda(1)
     cuda.gpus[1].allocate(1024, asked=1000)
     cuda.gpus[1].allocate(-512, asked=-500)
-    assert gpu.held() == Held(512, 2 << 20, 1024, 2 << 20, 1000)
+    assert gpu.held() == AllocatorMemory(512, 2 << 20, 1024, 2 << 20, 1000)
 
     gpu.reset_peak()
 
-    assert gpu.held() == Held(512, 2 << 20, 512, 2 << 20, 500)
+    assert gpu.held() == AllocatorMemory(512, 2 << 20, 512, 2 << 20, 500)
 
 
 def test_a_stream_that_records_a_graph_is_known(cuda: "FakeCuda") -> None:

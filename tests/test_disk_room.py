@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.engine import until
 from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, shown, text
-from tuilab.cli import group
+from tuilab.cli import subcommands
 from tuilab.cli.headless import Plain
 from tuilab.drawings.glyphs import Style
 from tuilab.record.events import Identity, StateChanged
@@ -131,7 +131,7 @@ def test_the_list_of_runs_tells_it_where_one_goes_on_here(
     root: Path, disk: Disk, host: str, is_told: bool
 ) -> None:
     going(root, host)
-    done = CliRunner().invoke(group.tuilab, ["runs", "--root", str(root)])
+    done = CliRunner().invoke(subcommands.tuilab, ["runs", "--root", str(root)])
 
     assert ("no room in" in done.output) == is_told
 

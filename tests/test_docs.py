@@ -36,10 +36,10 @@ from tuilab.catalogue import catalog
 from tuilab.catalogue.check import check
 from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.source import read
-from tuilab.cli import group
+from tuilab.cli import subcommands
 from tuilab.cli.front_page import VERBS
 from tuilab.config import SETTINGS
-from tuilab.doctor.asking import GROUPS, checks_of
+from tuilab.doctor.ask_all import GROUPS, checks_of
 from tuilab.doctor.gpu_page import IDS
 from tuilab.errors import MEANINGS, ExitCode
 from tuilab.record.events import Event
@@ -254,8 +254,8 @@ def test_every_block_says_what_it_is() -> None:
 
 def options_of(verb: str) -> set[str]:
     """Return the options of a verb; for `run`, those of every scenario, too."""
-    context = click.Context(group.tuilab)
-    command = group.tuilab.get_command(context, verb) if verb else group.tuilab
+    context = click.Context(subcommands.tuilab)
+    command = subcommands.tuilab.get_command(context, verb) if verb else subcommands.tuilab
     assert command is not None, f"there is no verb {verb}"
     found = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)} | {
         "--help",
@@ -355,7 +355,7 @@ def test_lists_and_tables_look_the_same_on_the_site_as_on_a_code_host(page: Path
 
 
 def test_help_lists_every_exit_code_with_its_meaning() -> None:
-    shown = group.tuilab.get_help(click.Context(group.tuilab, info_name="tuilab"))
+    shown = subcommands.tuilab.get_help(click.Context(subcommands.tuilab, info_name="tuilab"))
     helped = " ".join(shown.partition("Exit codes:\n")[2].split())
 
     assert helped == " ".join(f"{code} {when}" for code, when in MEANINGS.items())
@@ -367,7 +367,7 @@ def test_the_ids_of_the_doctor_that_stay_are_those_that_it_has() -> None:
 
     of_one_gpu = {name for names in IDS.values() for name in names}
     assert sorted(listed) == sorted(
-        {name for group in GROUPS for name in checks_of(group)} | of_one_gpu
+        {name for subcommands in GROUPS for name in checks_of(subcommands)} | of_one_gpu
     )
 
 

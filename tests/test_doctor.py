@@ -20,7 +20,7 @@ from tests.engine import write_scenario
 from tests.fakes.no_calls import PIDFDS
 from tuilab.doctor import (
     Box,
-    Finding,
+    DoctorFinding,
     answer,
     gpus,
     lab,
@@ -33,8 +33,8 @@ from tuilab.doctor import (
     storage,
     torch_worker,
 )
-from tuilab.doctor.answers import exit_code, render
-from tuilab.doctor.asking import GROUPS, PATIENCE_S, ask_group, checks_of
+from tuilab.doctor.answer_text import exit_code, render
+from tuilab.doctor.ask_all import GROUPS, PATIENCE_S, ask_group, checks_of
 from tuilab.drawings.glyphs import Style
 from tuilab.errors import UsageError
 from tuilab.judging import calibration_file
@@ -235,7 +235,7 @@ def test_a_box_on_which_a_run_can_be_stopped_with_care_passes() -> None:
 
 
 def test_a_box_without_pidfds_is_told() -> None:
-    asked = [sys.executable, "-m", "tuilab.doctor.asking", "stopping"]
+    asked = [sys.executable, "-m", "tuilab.doctor.ask_all", "stopping"]
 
     told = subprocess.run(
         [*FORBIDS, "ENOSYS", PIDFDS, *asked], capture_output=True, text=True
@@ -530,9 +530,9 @@ def test_the_exit_code_is_that_of_the_worst_answer() -> None:
 
 
 def _finding(status: Any, box: Box | None = None) -> Any:
-    from tuilab.doctor import Finding
+    from tuilab.doctor import DoctorFinding
 
-    return Finding(status, "found")
+    return DoctorFinding(status, "found")
 
 
 def test_what_a_box_says_cannot_steer_the_terminal() -> None:
@@ -627,7 +627,7 @@ def test_memory_that_a_cgroup_has_used_is_not_available(tmp_path: Path) -> None:
 
 
 def test_a_user_error_has_no_name_of_a_class() -> None:
-    def check(box: Box) -> Finding:
+    def check(box: Box) -> DoctorFinding:
         raise UsageError("cannot read it")
 
     assert answer(check, Box()).found == "cannot read it"
@@ -681,7 +681,7 @@ def test_a_torch_that_loads_slowly_is_blamed_on_a_net_only_where_there_is_one(
 
 FORKS = """
 import os, signal
-from tuilab.doctor.hearing import Forked, may_fork, to_its_end
+from tuilab.doctor.own_process import ForkedProcess, may_fork, to_its_end
 
 def say(): os.write(1, b"one\\n")
 def crash(): say(), os.kill(os.getpid(), signal.SIGSEGV)
@@ -689,7 +689,7 @@ def hang(): say(), signal.pause()
 def fail(): say(), 1 / 0
 
 assert may_fork()
-for work in say, crash, hang, fail: print(*to_its_end(Forked(work), 0.5), sep=": ")
+for work in say, crash, hang, fail: print(*to_its_end(ForkedProcess(work), 0.5), sep=": ")
 """
 
 
@@ -706,7 +706,7 @@ def test_a_fork_that_answers_may_crash_or_hang_as_any_process_that_is_asked() ->
 
 def test_a_process_with_threads_is_not_forked() -> None:
     code = (
-        "import threading; from tuilab.doctor.hearing import may_fork; gate = threading.Event()\n"
+        "import threading; from tuilab.doctor.own_process import may_fork; gate = threading.Event()\n"
         "threading.Thread(target=gate.wait).start(); print(may_fork()); gate.set()"
     )
 

@@ -16,7 +16,7 @@ from tests.engine import until
 from tests.fakes.cuda_tensors import give_tensors
 from tuilab.cli.verbs import doctor
 from tuilab.doctor import gpu_speed
-from tuilab.doctor.asking import parse
+from tuilab.doctor.ask_all import parse
 from tuilab.doctor.gpu_page import ask_about
 from tuilab.errors import BoxLacks
 from tuilab.lab.device.cuda import Cuda

@@ -13,14 +13,14 @@ from tuilab.drawings.heat import draw_image
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.picture import Canvas, fit
-from tuilab.drawings.spreads import Spread, draw_spreads
-from tuilab.drawings.strips import Marks, Row, Strip, Words, columns_of, draw_strips
+from tuilab.drawings.spreads import MeasuredSpread, draw_spreads
+from tuilab.drawings.strips import Row, Strip, StripMarks, Words, columns_of, draw_strips
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.table import draw_table
 from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import BarsShown, ImageShown, TableShown
 from tuilab.record.series import Series
-from tuilab.text.words import clock, number, unit_of
+from tuilab.text.words import clock, format_number, unit_of
 
 CHECKS = [[0, 254, 0, 254], [254, 0, 254, 255]]
 
@@ -40,8 +40,8 @@ def image(cells: list[list[int]]) -> ImageShown:
 
 def test_spreads_share_an_axis_and_show_the_noise_floor() -> None:
     spreads = [
-        Spread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015, 0),
-        Spread("amp", 0.006, 0.0058, 0.0062, 0.005, 0.007, 1),
+        MeasuredSpread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015, 0),
+        MeasuredSpread("amp", 0.006, 0.0058, 0.0062, 0.005, 0.007, 1),
     ]
 
     assert draw_spreads(
@@ -74,7 +74,9 @@ def test_arms_that_differ_at_their_ends_alone_are_two_names_on_the_screens() -> 
     ones = [Series("loss", arm=f"{'llama_7b_bf16_' * 8}{end}") for end in ("one", "two")]
     for one in ones:
         one.add(0, 0, 1.0)
-    spreads = [Spread(one.arm, 0.1, 0.1, 0.1, 0.1, 0.1, look) for look, one in enumerate(ones)]
+    spreads = [
+        MeasuredSpread(one.arm, 0.1, 0.1, 0.1, 0.1, 0.1, look) for look, one in enumerate(ones)
+    ]
     timed = draw_spreads(spreads, 60, 6).text
     charted = draw(LineChart(lines_of(ones), title="loss"), 60, 12).text
 
@@ -135,7 +137,7 @@ def test_a_damaged_picture_is_called_so() -> None:
     ],
 )  # fmt: skip
 def test_numbers_are_short(value: float, unit: str, text: str) -> None:
-    assert number(value, unit) == text
+    assert format_number(value, unit) == text
 
 
 def test_times_are_clocks() -> None:
@@ -218,7 +220,7 @@ def test_strips_share_an_axis_of_time_and_have_their_last_values() -> None:
     rows: list[Row] = [
         Strip("busy", made_line([0, 50, 100, 100]), "%", 100.0),
         Strip("clock", made_line([2000, 1000, 2000, 2000]), "MHz", is_least=True, look=1),
-        Marks("held", ((1.0, 2.0, True), (2.5, 3.0, False))),
+        StripMarks("held", ((1.0, 2.0, True), (2.5, 3.0, False))),
         Words("others", "alice (pid 7) 3 GiB"),
     ]
 
@@ -233,7 +235,7 @@ def test_strips_share_an_axis_of_time_and_have_their_last_values() -> None:
 
 def test_of_marks_that_share_a_column_the_grave_one_is_seen() -> None:
     (row,) = draw_strips(
-        [Marks("held", ((0.0, 1.0, True), (1.0, 2.0, False)))], 20, 1, span=(0.0, 1000.0)
+        [StripMarks("held", ((0.0, 1.0, True), (1.0, 2.0, False)))], 20, 1, span=(0.0, 1000.0)
     ).rows
 
     assert ("█", "bad") in row and not [text for text, role in row if role == "guide"]
@@ -276,7 +278,7 @@ def test_strips_grow_with_the_room_and_what_does_not_fit_is_counted() -> None:
     rows: list[Row] = [
         Words("", "GPU 0"),
         Strip("busy", made_line([50, 100]), "%", 100.0),
-        Marks("held"),
+        StripMarks("held"),
         Words("others", "nobody"),
     ]
 

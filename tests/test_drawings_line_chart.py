@@ -11,7 +11,7 @@ from tests.drawing_aids import SECOND, changed_cells, series
 from tuilab.drawings.axis import grown, x_axis, y_axis
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import Known, lines_of, next_bad, next_point, smooth, values_at
-from tuilab.drawings.picture import cells
+from tuilab.drawings.picture import cell_codes
 from tuilab.drawings.raster import raster
 from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
 from tuilab.drawings.units import labels
@@ -270,7 +270,7 @@ def test_a_long_name_of_x_hides_none_of_the_first_two_ticks(name: str, width: in
     below = draw(chart, width, 7).text.splitlines()[-1]
 
     assert below.split()[:2] == ["0", "50"]
-    assert len(cells(below)) == width and name.startswith(
+    assert len(cell_codes(below)) == width and name.startswith(
         below.split("  ")[-1].strip().removesuffix("…")
     )
 
@@ -542,12 +542,12 @@ def test_a_greater_weight_smooths_more() -> None:
 def test_where_lines_lie_on_each_other_the_colour_of_each_is_seen() -> None:
     lines = lines_of([series([1.0] * 90, "a"), series([1.0] * 90, "b")])
     rows = draw(LineChart(lines), 80, 10).rows
-    cells = {
+    counts = {
         arm: sum(len(text) for row in rows for text, role in row if role == arm)
         for arm in ("arm0", "arm1")
     }
 
-    assert min(cells.values()) > 25
+    assert min(counts.values()) > 25
 
 
 def test_smoothing_starts_at_the_first_value_and_passes_over_what_is_no_number() -> None:
@@ -737,6 +737,6 @@ def test_lines_that_share_their_places_are_drawn_together_as_each_by_itself(
     assert all(one.xs is lines[0].xs for one in lines)
     assert together.any()
     assert all(
-        (cells == raster([one], x, y, 40, 12, symbols)[0]).all()
-        for one, cells in zip(lines, together, strict=True)
+        (alone == raster([one], x, y, 40, 12, symbols)[0]).all()
+        for one, alone in zip(lines, together, strict=True)
     )

@@ -11,14 +11,14 @@ from tuilab.drawings.heat import draw_image
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.picture import Picture
-from tuilab.drawings.spreads import Spread, draw_spreads
-from tuilab.drawings.strips import Marks, Row, Strip, Words, draw_strips
+from tuilab.drawings.spreads import MeasuredSpread, draw_spreads
+from tuilab.drawings.strips import Row, Strip, StripMarks, Words, draw_strips
 from tuilab.drawings.symbols import ALL, Symbols
 from tuilab.drawings.units import labels
 from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import ImageShown
 from tuilab.record.series import Series
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 ODD = [
     math.nan,
@@ -125,7 +125,7 @@ def test_spreads_take_anything(
 ) -> None:
     low, high, least, greatest = (values * 4 or [0.0] * 4)[:4]
     spreads = [
-        Spread(name, value, low, high, least, greatest, 3)
+        MeasuredSpread(name, value, low, high, least, greatest, 3)
         for name, value in zip(names, values, strict=False)
     ]
 
@@ -144,7 +144,7 @@ def test_spreads_take_anything(
     )
     (
         labels([value for value in values if math.isfinite(value)], 0.1, unit),
-        [number(value, unit) for value in values],
+        [format_number(value, unit) for value in values],
     )
 
 
@@ -162,7 +162,7 @@ def test_strips_take_anything(
         Strip(text, line, "%", top, at % 2 == 0, at)
         for at, line in enumerate(lines_of(found, is_timed=True))
     ]
-    rows: list[Row] = [Words("", text), *strips, Marks(text, tuple(spans)), Words(text, text)]
+    rows: list[Row] = [Words("", text), *strips, StripMarks(text, tuple(spans)), Words(text, text)]
 
     assert len(draw_strips(rows, width, height, signs, span=span, cursor=cursor).rows) == height
 

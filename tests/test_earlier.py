@@ -10,10 +10,10 @@ from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.live_run import read_run
 from tuilab.record.origin.imported import mark_imported
-from tuilab.reports import plain
+from tuilab.reports import result_text
 from tuilab.reports.pages import page_of
-from tuilab.reports.subject import read_subject
-from tuilab.runs import earlier
+from tuilab.reports.reported_run import read_subject
+from tuilab.runs import earlier_verdicts
 from tuilab.runs.index import Index
 
 STYLE = Style(has_colour=False, is_utf8=True)
@@ -21,7 +21,7 @@ SAID = "2nd run of this claim on this machine; the other: SUPPORTED"
 
 
 def told(run_dir: Path) -> dict[str, str]:
-    return earlier.tell(run_dir, read_run(run_dir))
+    return earlier_verdicts.record_earlier_verdicts(run_dir, read_run(run_dir))
 
 
 def test_the_first_run_of_a_claim_says_nothing_and_each_other_one_counts_those_before_it(
@@ -44,7 +44,7 @@ def test_of_many_runs_that_nobody_has_read_yet_some_are_read_each_time(root: Pat
 
     said = [told(last)["sum"].partition(" run of")[0] for _ in range(2)]
 
-    assert said == [f"at least the {earlier.MOST_READ + 1}th", "8th"]
+    assert said == [f"at least the {earlier_verdicts.MOST_READ + 1}th", "8th"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_result_of_a_run_and_its_report_tell_it_beside_the_verdict(root: Pat
     judged(root, 1)
     run_dir = judged(root, 2)
 
-    result = plain.render(
+    result = result_text.render(
         read_run(run_dir), "succeeded", run_dir, STYLE, 100, has_chart=False, before=told(run_dir)
     )
     rows = page_of(read_subject(run_dir)).claims
@@ -98,10 +98,10 @@ def test_the_result_of_a_run_and_its_report_tell_it_beside_the_verdict(root: Pat
 def test_many_verdicts_are_counted(root: Path) -> None:
     verdicts = ["INCONCLUSIVE"] * 2 + ["REFUTED"] + ["SUPPORTED"] * 7
 
-    assert earlier.in_words(verdicts) == (
+    assert earlier_verdicts.in_words(verdicts) == (
         "11th run of this claim on this machine; the others: 7 SUPPORTED, 2 INCONCLUSIVE, 1 REFUTED"
     )
-    assert earlier.in_words(["REFUTED"], is_all=False).startswith(
+    assert earlier_verdicts.in_words(["REFUTED"], is_all=False).startswith(
         "at least the 2nd run of this claim on this machine; the other:"
     )
 
@@ -111,7 +111,7 @@ def test_many_verdicts_are_counted(root: Path) -> None:
     [(2, "2nd"), (3, "3rd"), (4, "4th"), (12, "12th"), (21, "21st"), (113, "113th")],
 )
 def test_a_number_is_told_as_people_say_it(number: int, word: str) -> None:
-    assert earlier.in_words(["REFUTED"] * (number - 1)).startswith(f"{word} run of")
+    assert earlier_verdicts.in_words(["REFUTED"] * (number - 1)).startswith(f"{word} run of")
 
 
 def test_what_was_looked_up_is_kept_for_the_next_one(root: Path) -> None:

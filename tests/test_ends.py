@@ -12,7 +12,7 @@ import pytest
 
 from tests.engine import look, newest, processes_of, start, until, wait_for_stage, write_scenario
 from tuilab.engine import processes
-from tuilab.engine.exiting import is_doomed, is_exiting
+from tuilab.engine.slow_exits import is_doomed, is_exiting
 from tuilab.judging.integrity import examine
 from tuilab.record.summary import RunSummary
 

@@ -11,10 +11,10 @@ from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
 from tuilab.record.blocks import NoiseFloor, noise_of
+from tuilab.record.finding_words import noise_words
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import noise_words
 
 CLAIM = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
 MS = 1_000_000

@@ -13,8 +13,8 @@ from tuilab.lab.claims.measured import claimed_bound, measured
 from tuilab.record import events
 from tuilab.record.encoding import encode_exactly
 from tuilab.record.events import ClaimMeasured, Measured, Operator
+from tuilab.record.exact_claims import holds
 from tuilab.record.folding.fold import fold
-from tuilab.record.holding import holds
 from tuilab.record.summary import RunSummary
 
 BIG = 2**53

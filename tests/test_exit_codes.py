@@ -11,12 +11,12 @@ from tuilab.cli.verbs.authors import new
 from tuilab.drawings.glyphs import Style
 from tuilab.errors import CannotRecord, ExitCode
 from tuilab.record import events
-from tuilab.reports.box import opening_of
 from tuilab.reports.formats import junit, md
-from tuilab.reports.gaps import gaps
-from tuilab.reports.plain import render
+from tuilab.reports.missing_data import gaps
+from tuilab.reports.opening import opening_of
+from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.reports.result import document, results_of
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.result_text import render
 
 TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in the report of a box
     ("SUPPORTED", 2.0, 0, 0, "system-out", "Holds on this machine, and by how much"),
@@ -30,7 +30,7 @@ TABLE = [  # verdict, claimed bound; exit code, with --strict; JUnit; heading in
 ]
 
 
-def judged(root: Path, verdict: str, bound: float, *more: events.Event) -> Subject:
+def judged(root: Path, verdict: str, bound: float, *more: events.Event) -> ReportedRun:
     """Return a run whose one claim about a ratio came out so."""
     declared = events.ClaimDeclared(
         key="k", text="it is so", over="a", under="b", op="at_least", bound=bound

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.engine import look, newest, write_scenario
+from tuilab.lab.arguments import number
 from tuilab.lab.failures.failure import describe, reason_of
-from tuilab.lab.given import number
 from tuilab.record.events import ScenarioFailed
 from tuilab.record.tracebacks import frames
 

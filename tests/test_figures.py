@@ -28,7 +28,7 @@ from tuilab.record.events import (
 from tuilab.record.folding.fold import fold
 from tuilab.record.summary import RunSummary
 from tuilab.reports.formats import html, md
-from tuilab.reports.subject import read_subject
+from tuilab.reports.reported_run import read_subject
 
 LOGITS = BarsShown(
     title="largest logit", names=["float32", "float16", "none"], values=[88.72, 11.0859, math.nan]

@@ -17,28 +17,36 @@ from tests.tui.made_up import started
 from tuilab import __version__
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, messages
-from tuilab.engine.messages import ArmOrder, Farewell, Place, RankNode, Receipt, Spread, WorkerOrder
+from tuilab.engine.messages import (
+    ArmOrder,
+    NodeSpread,
+    Place,
+    RankNode,
+    Receipt,
+    WorkerOrder,
+    WorkerResult,
+)
 from tuilab.errors import BoxLacks, CannotRecord, ExitCode, UsageError
-from tuilab.fleet.calls import Calls
-from tuilab.fleet.cluster import Asked, Node, Remote
-from tuilab.fleet.host import Reading
+from tuilab.fleet.cluster import Node, NodeRequest, Remote
+from tuilab.fleet.file_pieces import FilePiece, digest
+from tuilab.fleet.host import RunNews
 from tuilab.fleet.mirror import Mirror
-from tuilab.fleet.pieces import Piece, digest
-from tuilab.fleet.rank_seat import RankSeat
-from tuilab.fleet.seat import Seat, Task
-from tuilab.fleet.travel import check_ranks, files_of
-from tuilab.fleet.wanted import Wanted, chosen
+from tuilab.fleet.node_run import NodeRun, Task
+from tuilab.fleet.placement import FleetPlacement, chosen
+from tuilab.fleet.rank_calls import Calls
+from tuilab.fleet.rank_node_run import RankNodeRun
+from tuilab.fleet.ship_sources import check_ranks, files_of
 from tuilab.lab.arms import ArmFailed
 from tuilab.lab.group import _prefixes
 from tuilab.lab.ranks import _failed
 from tuilab.record import events, presence
+from tuilab.record.finding_words import ranks_words, unmeasured
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
-from tuilab.record.told import ranks_words, unmeasured
-from tuilab.runs import reading, store
+from tuilab.runs import read_entry, store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -68,7 +76,7 @@ def test_nodes_that_cannot_be_used_are_left_out_with_the_reason() -> None:
         node("small", gpus=0.0), node("idle", cpus=0.0),
     ]  # fmt: skip
 
-    assert [one.name for one in chosen(nodes, Wanted(gpus=1.0), told.append)] == ["good"]
+    assert [one.name for one in chosen(nodes, FleetPlacement(gpus=1.0), told.append)] == ["good"]
     assert [words.partition(" ")[0] for words in told] == ["old", "bare", "mute", "small", "idle"]
     assert (
         "0.0.1" in told[0]
@@ -81,7 +89,7 @@ def test_nodes_that_cannot_be_used_are_left_out_with_the_reason() -> None:
 def test_nodes_that_are_not_alike_are_told() -> None:
     told: list[str] = []
 
-    chosen([node("a"), node("b", torch="2.9.0")], Wanted(), told.append)
+    chosen([node("a"), node("b", torch="2.9.0")], FleetPlacement(), told.append)
 
     assert told == [
         "the nodes have different software, so their results may differ: "
@@ -91,9 +99,9 @@ def test_nodes_that_are_not_alike_are_told() -> None:
 
 def test_too_few_nodes_are_refused() -> None:
     with pytest.raises(UsageError, match="--count 2 is too many: 1 node "):
-        chosen([node("a")], Wanted(count=2), lambda _: None)
+        chosen([node("a")], FleetPlacement(count=2), lambda _: None)
     with pytest.raises(BoxLacks):
-        chosen([node("a", tuilab="")], Wanted(), lambda _: None)
+        chosen([node("a", tuilab="")], FleetPlacement(), lambda _: None)
 
 
 def test_what_a_scenario_imports_from_beside_it_travels(tmp_path: Path) -> None:
@@ -129,7 +137,7 @@ def test_no_file_of_a_node_lands_elsewhere_than_in_the_run(tmp_path: Path, name:
     mirror = Mirror(tmp_path / "runs" / "run", me())
     before = sorted(tmp_path.rglob("*"))
 
-    mirror.take([Piece(name, 0, b"x")])
+    mirror.take([FilePiece(name, 0, b"x")])
 
     assert sorted(tmp_path.rglob("*")) == before and mirror.known == {}
 
@@ -138,11 +146,11 @@ def test_pieces_make_the_file_and_what_is_wrong_is_brought_over_again(tmp_path: 
     there, mirror = tmp_path / "there.log", Mirror(tmp_path / "run", me())
     there.write_bytes(b"abcdef")
     pieces = [
-        Piece("stdout.log", 0, b"abc"),
-        Piece("stdout.log", 3, b"def"),
-        Piece("stderr.log", 0, b""),
+        FilePiece("stdout.log", 0, b"abc"),
+        FilePiece("stdout.log", 3, b"def"),
+        FilePiece("stderr.log", 0, b""),
     ]
-    mirror.take([*pieces, Piece("stdout.log", 3, b"again")])
+    mirror.take([*pieces, FilePiece("stdout.log", 3, b"again")])
 
     assert (tmp_path / "run" / "stdout.log").read_bytes() == b"abcdef" and mirror.known == {
         "stdout.log": 6,
@@ -152,7 +160,7 @@ def test_pieces_make_the_file_and_what_is_wrong_is_brought_over_again(tmp_path: 
     assert mirror.forget_wrong({"stdout.log": digest(there), **of_empty})
     there.write_bytes(b"abcXYZ")
     assert not mirror.forget_wrong({"stdout.log": digest(there), **of_empty})
-    mirror.take([Piece("stdout.log", 0, b"abcXYZ")])
+    mirror.take([FilePiece("stdout.log", 0, b"abcXYZ")])
     assert mirror.forget_wrong({"stdout.log": digest(there), **of_empty})
     assert not mirror.forget_wrong(
         {"stdout.log": digest(there)}
@@ -165,7 +173,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "run" / "stdout.log").symlink_to(tmp_path / "mine")
 
     with pytest.raises(CannotRecord, match="cannot write"):
-        mirror.take([Piece("stdout.log", 0, b"theirs")])
+        mirror.take([FilePiece("stdout.log", 0, b"theirs")])
     assert (tmp_path / "mine").read_text() == "mine"
 
 
@@ -180,7 +188,7 @@ def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
     carried.write(run_dir, me())
     watch = Watch(run_dir)
     watch.catch_up()
-    assert (watch.state(), reading.read_entry(run_dir).state) == ("running", "running")
+    assert (watch.state(), read_entry.read_entry(run_dir).state) == ("running", "running")
     assert launch.stop(run_dir).startswith("asked ") and carried.asked_to_stop(run_dir) == ""
     launch.stop(run_dir, at_once=True)
     assert carried.asked_to_stop(run_dir) == carried.AT_ONCE
@@ -188,7 +196,7 @@ def test_a_run_lives_as_long_as_who_carries_it(root: Path) -> None:
     carrier = me()
     carrier.is_over = True
     carried.write(run_dir, carrier)
-    assert (watch.state(), reading.read_entry(run_dir).state) == ("lost", "lost")
+    assert (watch.state(), read_entry.read_entry(run_dir).state) == ("lost", "lost")
 
 
 @pytest.mark.parametrize("words", [["--per-node"], ["--count", "2"]])
@@ -261,17 +269,17 @@ class Asks(Remote):
         self.questions: list[str] = []
         self.given: list[tuple[object, ...]] = []
 
-    def ask(self, what: str, *given: object, **named: object) -> Asked:
+    def ask(self, what: str, *given: object, **named: object) -> NodeRequest:
         self.questions.append(what)
         self.given.append(given)
-        return Asked(object())
+        return NodeRequest(object())
 
 
-def seated(root: Path, tmp_path: Path) -> tuple[Seat, Asks]:
+def seated(root: Path, tmp_path: Path) -> tuple[NodeRun, Asks]:
     """Return a node that has been asked to start a run."""
     (scenario,) = catalog.find([], str(write_scenario(tmp_path, "pass")))
     remote = Asks()
-    seat = Seat(node("far"), remote, me().process)
+    seat = NodeRun(node("far"), remote, me().process)
     seat.take(True)
     seat.begin(Task(launch.order(scenario, {}, root=root)))
     return seat, remote
@@ -297,7 +305,7 @@ def test_what_differs_at_the_end_is_brought_over_again_and_told_in_the_end(
 
     for _ in range(3):
         seat.heed()
-        assert not seat.take(Reading([Piece("stdout.log", 0, b"")], is_over=True))
+        assert not seat.take(RunNews([FilePiece("stdout.log", 0, b"")], is_over=True))
         is_over = seat.take({"stdout.log": "another digest"})
 
     assert is_over and (seat.problem, seat.code) == (
@@ -330,7 +338,7 @@ def order_of_ranks(calls: Path) -> WorkerOrder:
         writer="worker-1",
         source_dir="",
         arm=arm,
-        spread=Spread(nodes=NODES, line=str(calls)),
+        spread=NodeSpread(nodes=NODES, line=str(calls)),
     )
 
 
@@ -360,13 +368,13 @@ def test_what_ranks_of_another_node_write_and_print_ends_in_the_run(
         number = calls.heed()
         assert messages.unpack(calls.order, WorkerOrder) == order_of_ranks(short / "calls")
         pieces = [
-            Piece("journal/worker-1-rank-1.jsonl", 0, b"records\n"), Piece("stdout.log", 0, b"printed"),
-            Piece("scenario.py", 0, b"other"), Piece("fault-worker-1-rank-1.log", 0, b""), Piece("../out", 0, b"x"),
+            FilePiece("journal/worker-1-rank-1.jsonl", 0, b"records\n"), FilePiece("stdout.log", 0, b"printed"),
+            FilePiece("scenario.py", 0, b"other"), FilePiece("fault-worker-1-rank-1.log", 0, b""), FilePiece("../out", 0, b"x"),
         ]  # fmt: skip
-        calls.pass_on(number - 1, tmp_path, [Piece("stdout.log", 0, b"of a call before")], None)
-        calls.pass_on(number, tmp_path, pieces, Farewell(error="it broke", rank=1))
+        calls.pass_on(number - 1, tmp_path, [FilePiece("stdout.log", 0, b"of a call before")], None)
+        calls.pass_on(number, tmp_path, pieces, WorkerResult(error="it broke", rank=1))
 
-        assert messages.receive(line) == Farewell(error="it broke", rank=1)
+        assert messages.receive(line) == WorkerResult(error="it broke", rank=1)
         assert messages.receive(line) is None  # that was the last node
     assert os.read(read, 100) == b"printed"
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
@@ -390,41 +398,47 @@ def test_a_launcher_that_hangs_up_wants_its_ranks_no_more(short: Path) -> None:
 
 def test_ranks_that_nobody_waits_for_any_more_are_ended_once() -> None:
     first, other = Asks(), Asks()
-    seat = RankSeat(node("far"), other, first, 1, Place("far"))
+    seat = RankNodeRun(node("far"), other, first, 1, Place("far"))
     for call in (7, 0, 0):
         seat.heed(call, b"order", {}, "x.py")
     seat.take(Receipt(run_dir="/there"))
     seat.heed(0, b"", {}, "x.py")
     seat.take(
-        Reading(
-            [Piece("stdout.log", 0, b"late")], is_over=True, said=messages.pack(Farewell(rank=3))
+        RunNews(
+            [FilePiece("stdout.log", 0, b"late")],
+            is_over=True,
+            said=messages.pack(WorkerResult(rank=3)),
         )
     )
     seat.take(None)
     seat.heed(7, b"order", {}, "x.py")
 
     assert other.questions == ["start_ranks", "stop", "read"] and first.questions == ["pass_on"]
-    assert first.given == [(7, [Piece("stdout.log", 0, b"late")], Farewell(rank=1))]
+    assert first.given == [(7, [FilePiece("stdout.log", 0, b"late")], WorkerResult(rank=1))]
 
 
 def test_a_node_that_is_lost_is_told_to_its_ranks_and_to_those_to_come() -> None:
     first = Asks()
-    seat = RankSeat(node("far"), Asks(), first, 1, Place("far"))
+    seat = RankNodeRun(node("far"), Asks(), first, 1, Place("far"))
     seat.heed(7, b"order", {}, "x.py")
     seat.lose()
     for call in (7, 8):
         seat.heed(call, b"order", {}, "x.py")
         seat.take(None)
 
-    told = Farewell(error="the node far is lost with its ranks", rank=1)
+    told = WorkerResult(error="the node far is lost with its ranks", rank=1)
     assert seat.is_lost and first.given == [(7, [], told), (8, [], told)]
 
 
 def test_of_ranks_that_fail_the_first_is_told_and_before_them_what_is_lost() -> None:
-    said = [Farewell(), Farewell(error="second", failed_ns=2), Farewell(error="first", failed_ns=1)]
+    said = [
+        WorkerResult(),
+        WorkerResult(error="second", failed_ns=2),
+        WorkerResult(error="first", failed_ns=1),
+    ]
 
     assert _failed(said[:1]) is None and _failed(said) == said[2]
-    assert _failed([*said, lost := Farewell(error="lost")]) == lost
+    assert _failed([*said, lost := WorkerResult(error="lost")]) == lost
 
 
 def test_ranks_are_dealt_to_nodes_one_after_another() -> None:
@@ -453,7 +467,7 @@ def test_a_lesson_that_starts_no_ranks_is_not_divided(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match="--nnodes 3 is too many: 2 nodes can be used; use at most 2"
     ):
-        chosen([node("a"), node("b")], Wanted(nnodes=3), lambda _: None)
+        chosen([node("a"), node("b")], FleetPlacement(nnodes=3), lambda _: None)
 
 
 def test_the_clock_of_a_rank_is_made_that_of_its_run(tmp_path: Path) -> None:

@@ -18,15 +18,15 @@ from tests.test_fleet import node
 from tuilab.catalogue import catalog
 from tuilab.cli import options
 from tuilab.engine import launch
-from tuilab.engine.engines import Done
+from tuilab.engine.engines import RemoteEnd
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import ExitCode
-from tuilab.fleet.carry import Line
-from tuilab.fleet.cluster import Asked, Cluster, HeadLost, Node, NodeFailed, NodeLost, Remote
-from tuilab.fleet.host import Reading
-from tuilab.fleet.pieces import Piece
-from tuilab.fleet.seat import Task
-from tuilab.fleet.wanted import Wanted
+from tuilab.fleet.cluster import Cluster, HeadLost, Node, NodeFailed, NodeLost, NodeRequest, Remote
+from tuilab.fleet.file_pieces import FilePiece
+from tuilab.fleet.fleet_queue import FleetQueue
+from tuilab.fleet.host import RunNews
+from tuilab.fleet.node_run import Task
+from tuilab.fleet.placement import FleetPlacement
 from tuilab.record.origin import carried
 
 RUN = "20260115T080000000Z-probe-{}"
@@ -36,11 +36,11 @@ class MadeUpRemote(Remote):
     """A host on a node that answers what the test says, by what it is asked."""
 
     def __init__(self, answers: dict[str, Any]) -> None:
-        self.answers = {"is_there": "", "read": Reading([], is_over=True), "digests": {}, **answers}
+        self.answers = {"is_there": "", "read": RunNews([], is_over=True), "digests": {}, **answers}
         self.is_dropped = False
 
-    def ask(self, what: str, *given: object, **named: object) -> Asked:
-        return Asked((self, what, object()))
+    def ask(self, what: str, *given: object, **named: object) -> NodeRequest:
+        return NodeRequest((self, what, object()))
 
     def drop(self) -> None:
         self.is_dropped = True
@@ -54,7 +54,9 @@ class MadeUpCluster(Cluster):
         self.remotes.append(MadeUpRemote(self.answers[node.name]))
         return self.remotes[-1]
 
-    def answered(self, asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
+    def answered(
+        self, asked: Sequence[NodeRequest], patience_s: float
+    ) -> Iterator[tuple[NodeRequest, Any]]:
         for one in asked:
             remote, what, _ = one.ref
             if isinstance(answer := remote.answers[what], HeadLost | KeyboardInterrupt):
@@ -75,12 +77,14 @@ def good(id: str) -> dict[str, Any]:
 
 def carried_out(
     cluster: MadeUpCluster, order: RunOrder, *, is_per_node: bool = True
-) -> tuple[list[Done], list[str]]:
+) -> tuple[list[RemoteEnd], list[str]]:
     """Have an order carried out on each node, or once; return what is over, and what was told."""
-    done, told = list[Done](), list[str]()
+    done, told = list[RemoteEnd](), list[str]()
     nodes = [node(name) for name in cluster.answers]
     tasks = deque([Task(order, node=one.id) for one in nodes] if is_per_node else [Task(order)])
-    line = Line(cluster, nodes, Wanted(is_per_node=is_per_node), tasks, told.append, done.append)
+    line = FleetQueue(
+        cluster, nodes, FleetPlacement(is_per_node=is_per_node), tasks, told.append, done.append
+    )
     line.run()
     line.close()
     return done, told
@@ -102,9 +106,9 @@ OF_NO_USE = {
     "no reading": ("read", {"pieces": 1}, "an invalid answer"),
     "a file of no name": (
         "read",
-        Reading([("artifacts/\0x", 0, b"x", 1)], is_over=True),
+        RunNews([("artifacts/\0x", 0, b"x", 1)], is_over=True),  # type: ignore[list-item]
         "an invalid answer",
-    ),  # type: ignore[list-item]
+    ),
     "no digests": ("digests", [1], "an invalid answer"),
 }
 
@@ -181,16 +185,16 @@ def test_a_node_that_can_begin_no_run_gives_it_back(order: RunOrder, kind: str) 
 
 def test_a_folder_that_is_removed_meanwhile_ends_no_other_run(order: RunOrder, root: Path) -> None:
     cluster = MadeUpCluster(
-        one={**good("aaaaaa"), "read": Reading([Piece("stdout.log", 0, b"x")], is_over=True)},
+        one={**good("aaaaaa"), "read": RunNews([FilePiece("stdout.log", 0, b"x")], is_over=True)},
         two=good("bbbbbb"),
     )
     nodes = [node(name) for name in cluster.answers]
-    done = list[Done]()
+    done = list[RemoteEnd]()
     tasks = deque([Task(order, node=one.id) for one in nodes])
-    line = Line(
+    line = FleetQueue(
         cluster,
         nodes,
-        Wanted(is_per_node=True),
+        FleetPlacement(is_per_node=True),
         tasks,
         lambda words: _remove(root, words),
         done.append,
@@ -220,7 +224,9 @@ def test_a_node_that_does_not_stop_is_given_up_after_the_third_interrupt(order: 
     cluster = MadeUpCluster(frozen={**good("aaaaaa"), "read": ...})
     interrupts = iter(range(4))
 
-    def answered(asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
+    def answered(
+        asked: Sequence[NodeRequest], patience_s: float
+    ) -> Iterator[tuple[NodeRequest, Any]]:
         found = list(MadeUpCluster.answered(cluster, asked, patience_s))
         if not found and next(interrupts, 3) < 3:
             raise KeyboardInterrupt

@@ -11,11 +11,11 @@ import pytest
 
 from tests.record_journals import JOURNALS
 from tuilab.errors import UsageError
-from tuilab.record.folding import folded
+from tuilab.record.folding import saved_summary
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import Watch, read_run
 from tuilab.record.summary import RunSummary
-from tuilab.runs import reading
+from tuilab.runs import read_entry
 from tuilab.runs.archive.names import left_out, names
 from tuilab.storage.files import sealed, unsealed
 
@@ -24,7 +24,7 @@ RUN = "20260101T000000000Z-tour-abcdef"
 
 @pytest.fixture(autouse=True)
 def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folded, "_LEAST", 1)
+    monkeypatch.setattr(saved_summary, "_LEAST", 1)
 
 
 @pytest.fixture
@@ -87,30 +87,30 @@ def test_all_of_it_counts_as_read(run_dir: Path) -> None:
 
 
 def damage(run_dir: Path) -> None:
-    kept = run_dir / folded.FILE
+    kept = run_dir / saved_summary.FILE
     data = bytearray(kept.read_bytes())
     data[len(data) // 2] ^= 1
     kept.write_bytes(data)
 
 
 def cut(run_dir: Path) -> None:
-    (run_dir / folded.FILE).write_bytes((run_dir / folded.FILE).read_bytes()[:500])
+    (run_dir / saved_summary.FILE).write_bytes((run_dir / saved_summary.FILE).read_bytes()[:500])
 
 
 def be_of_another_tuilab(run_dir: Path) -> None:
-    data = unsealed((run_dir / folded.FILE).read_bytes())
-    found = msgspec.msgpack.decode(data, type=folded.Folded)
+    data = unsealed((run_dir / saved_summary.FILE).read_bytes())
+    found = msgspec.msgpack.decode(data, type=saved_summary.Folded)
     found.maker = "0.0.1"
-    (run_dir / folded.FILE).write_bytes(sealed(msgspec.msgpack.encode(found)))
+    (run_dir / saved_summary.FILE).write_bytes(sealed(msgspec.msgpack.encode(found)))
 
 
 def let_others_write(run_dir: Path) -> None:
-    (run_dir / folded.FILE).chmod(0o666)
+    (run_dir / saved_summary.FILE).chmod(0o666)
 
 
 def be_a_link(run_dir: Path) -> None:
-    (run_dir / folded.FILE).rename(run_dir.parent / "elsewhere")
-    (run_dir / folded.FILE).symlink_to(run_dir.parent / "elsewhere")
+    (run_dir / saved_summary.FILE).rename(run_dir.parent / "elsewhere")
+    (run_dir / saved_summary.FILE).symlink_to(run_dir.parent / "elsewhere")
 
 
 def rewrite_a_stream(run_dir: Path) -> None:
@@ -146,11 +146,11 @@ def test_what_is_of_no_use_is_made_again(
 def test_of_a_run_that_is_short_nothing_is_kept(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folded, "_LEAST", 1 << 30)
+    monkeypatch.setattr(saved_summary, "_LEAST", 1 << 30)
     shutil.copytree(JOURNALS / "tour", root / RUN)
     opened(root / RUN)
 
-    assert not (root / RUN / folded.FILE).exists()
+    assert not (root / RUN / saved_summary.FILE).exists()
 
 
 def test_nothing_is_kept_of_one_that_goes_on_or_is_damaged(root: Path) -> None:
@@ -163,7 +163,7 @@ def test_nothing_is_kept_of_one_that_goes_on_or_is_damaged(root: Path) -> None:
     opened(root / "on")
     opened(root / "cut")
 
-    assert not [name for name in ("on", "cut") if (root / name / folded.FILE).exists()]
+    assert not [name for name in ("on", "cut") if (root / name / saved_summary.FILE).exists()]
 
 
 def test_what_has_to_be_true_goes_by_the_journal(
@@ -172,11 +172,11 @@ def test_what_has_to_be_true_goes_by_the_journal(
     before = [
         tuilab(verb, RUN, *more).stdout for verb, *more in (("verify",), ("report", "-o", "-"))
     ]
-    data = unsealed((run_dir / folded.FILE).read_bytes())
-    found = msgspec.msgpack.decode(data, type=folded.Folded)
+    data = unsealed((run_dir / saved_summary.FILE).read_bytes())
+    found = msgspec.msgpack.decode(data, type=saved_summary.Folded)
     found.summary.claims.clear()
     found.summary.state = "failed"
-    (run_dir / folded.FILE).write_bytes(sealed(msgspec.msgpack.encode(found)))
+    (run_dir / saved_summary.FILE).write_bytes(sealed(msgspec.msgpack.encode(found)))
 
     assert opened(run_dir).state == "failed"  # it is what would be believed
     assert [
@@ -185,7 +185,7 @@ def test_what_has_to_be_true_goes_by_the_journal(
 
 
 def test_no_archive_has_it(run_dir: Path) -> None:
-    assert folded.FILE not in [*names(run_dir), *left_out(run_dir)]
+    assert saved_summary.FILE not in [*names(run_dir), *left_out(run_dir)]
 
 
 def test_that_a_run_was_deleted_is_told_of_one_that_was_not_read(run_dir: Path) -> None:
@@ -199,8 +199,8 @@ def test_that_a_run_was_deleted_is_told_of_one_that_was_not_read(run_dir: Path) 
 
 def test_a_run_is_as_large_before_it_was_opened_as_after(root: Path) -> None:
     shutil.copytree(JOURNALS / "tour", root / RUN)
-    before = reading.read_entry(root / RUN).bytes_total
+    before = read_entry.read_entry(root / RUN).bytes_total
     opened(root / RUN)
 
-    assert (root / RUN / folded.FILE).exists()
-    assert reading.read_entry(root / RUN).bytes_total == before
+    assert (root / RUN / saved_summary.FILE).exists()
+    assert read_entry.read_entry(root / RUN).bytes_total == before

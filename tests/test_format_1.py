@@ -14,9 +14,9 @@ from tests.tui.screens import opened, press, text
 from tuilab.judging.integrity import examine
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
-from tuilab.reports.files import ENDINGS, write
-from tuilab.reports.subject import read_subject
-from tuilab.runs import reading
+from tuilab.reports.reported_run import read_subject
+from tuilab.reports.write_report import ENDINGS, write
+from tuilab.runs import read_entry
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.archive.unpack import unpack
 from tuilab.runs.comparing.comparison import compare
@@ -45,7 +45,7 @@ def test_it_is_whole_and_its_verdicts_follow(run_dir: Path) -> None:
 
 @of_each
 def test_a_list_of_runs_tells_it(run_dir: Path) -> None:
-    entry = reading.read_entry(run_dir)
+    entry = read_entry.read_entry(run_dir)
 
     assert entry.state == ("failed" if entry.scenario == "fails" else "succeeded")
     assert [verdict for _, verdict in entry.claims] == VERDICTS[run_dir.name]

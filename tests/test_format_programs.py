@@ -22,10 +22,10 @@ from tests.report_aids import ALIKE, ALL, full, hostile_run, of_alike_arms, reco
 from tests.tui.made_up import make_run, started
 from tuilab.cli.schemas import names, schema_of
 from tuilab.record import events
-from tuilab.reports.files import write
 from tuilab.reports.formats import event_file
 from tuilab.reports.formats.tensorboard import folder_of
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.reported_run import ReportedRun, read_subject
+from tuilab.reports.write_report import write
 
 pytestmark = pytest.mark.tools
 
@@ -33,7 +33,7 @@ KINDS = {".csv": "csv", ".json": "json", ".xml": "junit", ".tfevents": "tensorbo
 
 
 @pytest.fixture
-def subjects(tmp_path: Path) -> list[Subject]:
+def subjects(tmp_path: Path) -> list[ReportedRun]:
     """Two runs of one scenario, and two with names that are alike or hostile."""
     again = tmp_path / "20270101T000000000Z-tour-again1"
     again.symlink_to(recorded("tour").run_dir)
@@ -44,7 +44,7 @@ def subjects(tmp_path: Path) -> list[Subject]:
     return [recorded("tour"), read_subject(again), read_subject(alike), read_subject(hostile)]
 
 
-def written(subjects: list[Subject], folder: Path, ending: str) -> Path:
+def written(subjects: list[ReportedRun], folder: Path, ending: str) -> Path:
     target = folder / f"report{ending}"
     write(subjects, str(target), KINDS[ending])
     return target
@@ -63,7 +63,7 @@ def run_in(module: str, *words: str | Path) -> str:
     return done.stdout
 
 
-def test_pandas_reads_the_table(subjects: list[Subject], tmp_path: Path) -> None:
+def test_pandas_reads_the_table(subjects: list[ReportedRun], tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
 
     table = pandas.read_csv(written(subjects, tmp_path, ".csv"), low_memory=False)
@@ -100,7 +100,7 @@ def test_every_schema_of_what_verbs_print_is_one(name: str) -> None:
     pytest.importorskip("jsonschema").Draft202012Validator.check_schema(json.loads(schema_of(name)))
 
 
-def test_the_document_of_odd_names_is_valid_by_its_schema(subjects: list[Subject]) -> None:
+def test_the_document_of_odd_names_is_valid_by_its_schema(subjects: list[ReportedRun]) -> None:
     validator = pytest.importorskip("jsonschema").Draft202012Validator(
         json.loads(schema_of("tuilab.report/2"))
     )
@@ -108,7 +108,7 @@ def test_the_document_of_odd_names_is_valid_by_its_schema(subjects: list[Subject
     assert [error.message for error in validator.iter_errors(full(subjects))] == []
 
 
-def test_samples_of_the_document_are_a_table_in_a_line(subjects: list[Subject]) -> None:
+def test_samples_of_the_document_are_a_table_in_a_line(subjects: list[ReportedRun]) -> None:
     pandas = pytest.importorskip("pandas")
 
     table = pandas.concat(map(pandas.DataFrame, full(subjects)["runs"][0]["samples"]))
@@ -120,7 +120,7 @@ def test_samples_of_the_document_are_a_table_in_a_line(subjects: list[Subject]) 
     assert set(table["kind"]) == {"logged", "sampled", "timed"}
 
 
-def test_a_viewer_of_junit_makes_a_page(subjects: list[Subject], tmp_path: Path) -> None:
+def test_a_viewer_of_junit_makes_a_page(subjects: list[ReportedRun], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
 
     run_in("junit2htmlreport", written(subjects, tmp_path, ".xml"), page)
@@ -150,7 +150,7 @@ def accumulator(folder: Path) -> Any:
 
 
 def test_tensorboard_keeps_the_curves_of_arms_apart(
-    subjects: list[Subject], tmp_path: Path
+    subjects: list[ReportedRun], tmp_path: Path
 ) -> None:
     root = written(subjects, tmp_path, ".tfevents") / subjects[2].run_dir.name
 
@@ -166,7 +166,7 @@ def test_tensorboard_keeps_the_curves_of_arms_apart(
 
 
 def test_tensorboard_reads_every_number_and_when_it_was_taken(
-    subjects: list[Subject], tmp_path: Path
+    subjects: list[ReportedRun], tmp_path: Path
 ) -> None:
     root = written(subjects[:1], tmp_path, ".tfevents") / "tour"
 
@@ -179,7 +179,9 @@ def test_tensorboard_reads_every_number_and_when_it_was_taken(
     assert [one.wall_time - 1.8e9 for one in read] == pytest.approx(piece["time_s"], abs=1e-5)
 
 
-def test_tensorboard_lists_one_run_for_each_arm(subjects: list[Subject], tmp_path: Path) -> None:
+def test_tensorboard_lists_one_run_for_each_arm(
+    subjects: list[ReportedRun], tmp_path: Path
+) -> None:
     """The processes of an arm are groups of curves, and no runs of their own: six of them would be twenty entries."""
     target = written(subjects[:1], tmp_path, ".tfevents")
     summary = subjects[0].summary
@@ -197,7 +199,7 @@ def test_tensorboard_lists_one_run_for_each_arm(subjects: list[Subject], tmp_pat
 
 
 def test_tensorboard_export_replaces_an_older_one_of_the_same_run(
-    subjects: list[Subject], tmp_path: Path
+    subjects: list[ReportedRun], tmp_path: Path
 ) -> None:
     target = tmp_path / "report.tfevents"
     old = target / "tour" / "worker-5" / "sum"
@@ -227,7 +229,7 @@ def test_tensorboard_reads_odd_steps_and_numbers(tmp_path: Path) -> None:
 
 
 def test_tensorboard_shows_pictures_texts_and_verdicts(
-    subjects: list[Subject], tmp_path: Path
+    subjects: list[ReportedRun], tmp_path: Path
 ) -> None:
     target = written(subjects, tmp_path, ".tfevents") / "tour"
 

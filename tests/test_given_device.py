@@ -16,18 +16,18 @@ from tuilab.drawings.glyphs import Style
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
 from tuilab.engine.spawn import socket_pair
-from tuilab.lab.prefix import complete
+from tuilab.lab.command_prefix import complete
 from tuilab.record import events
+from tuilab.record.finding_words import device_notices, device_words
 from tuilab.record.folding.fold import fold
 from tuilab.record.gpus.gpu_of_run import gpu_of_run
 from tuilab.record.gpus.raced_gpu import torch_uuid
 from tuilab.record.journal.writer import Writer
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import device_notices, device_words
-from tuilab.reports import plain
-from tuilab.reports.gaps import gaps
+from tuilab.reports import result_text
+from tuilab.reports.missing_data import gaps
 from tuilab.reports.numbers import key_numbers
-from tuilab.reports.subject import read_subject
+from tuilab.reports.reported_run import read_subject
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -171,7 +171,9 @@ def test_a_result_and_a_report_begin_with_it(tmp_path: Path) -> None:
     run_dir = make_run(tmp_path, started(), fallen, events.StateChanged(state="succeeded"))
     subject = read_subject(run_dir)
 
-    result = plain.render(subject.summary, subject.state, run_dir, Style(), 100, has_chart=False)
+    result = result_text.render(
+        subject.summary, subject.state, run_dir, Style(), 100, has_chart=False
+    )
 
     assert result.splitlines()[1] == "notice: ran on the CPU"
     assert gaps(subject)[0] == "Ran on the CPU."

@@ -5,12 +5,12 @@ from pathlib import Path
 from tests.tui.made_up import finished, make_run, started
 from tuilab.record.events import StateChanged
 from tuilab.tui.goodbye import code_of_first, farewell
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 from tuilab.tui.state.settings import Settings
 
 
 def test_the_farewell_counts_runs_that_are_running_or_queued(root: Path) -> None:
-    desk = Desk(root, [], Settings())
+    desk = Session(root, [], Settings())
     desk.started = [finished(root, {}).name]
     texts = [farewell(desk)]
     for state in ("running", "queued"):
@@ -27,7 +27,7 @@ def test_the_farewell_counts_runs_that_are_running_or_queued(root: Path) -> None
 
 
 def test_a_watched_run_is_counted_only_while_it_is_running(root: Path) -> None:
-    desk = Desk(root, [], Settings())
+    desk = Session(root, [], Settings())
     running = make_run(root, started(is_alive=True), StateChanged(state="running"), end="aaaaaa")
     desk.watched = dict.fromkeys([running.name, finished(root, {}, end="bbbbbb").name])
 
@@ -37,7 +37,7 @@ def test_a_watched_run_is_counted_only_while_it_is_running(root: Path) -> None:
 def test_the_exit_code_is_that_of_the_run_that_the_screens_were_opened_for_if_it_is_over(
     root: Path,
 ) -> None:
-    desk = Desk(root, [], Settings())
+    desk = Session(root, [], Settings())
     codes = {"succeeded": 0, "failed": 2}
 
     found = [code_of_first(desk, lambda _, state: codes[state])]

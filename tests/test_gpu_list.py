@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu.listed import cuda_numbers
+from tuilab.probes.gpu.gpu_choices import cuda_numbers
 from tuilab.probes.gpu.nvml import Gpu
 from tuilab.tui.state.gpus import GpuList, GpuQuestion, ListedGpu, listed
 
@@ -24,7 +24,7 @@ LIST = """
 import json, os
 from pathlib import Path
 from tuilab.probes.gpu.nvml import open_gpus
-from tuilab.probes.gpu.listed import listed
+from tuilab.probes.gpu.gpu_choices import listed
 print(json.dumps(listed(open_gpus(Path(os.environ["BOX"])), os.environ)))
 """
 TWO = [Gpu("GPU-ab1", 0, "H100", 80), Gpu("GPU-ac2", 1, "H100", 80)]

@@ -25,7 +25,7 @@ from tuilab.record.events import (
 )
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, md
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.reported_run import ReportedRun, read_subject
 
 BOX = [GpuFound(uuid=f"GPU-u{n}", index=n, name="H100", bytes_total=80 << 30) for n in (0, 1)]
 GIVEN = EnvironmentRecorded(
@@ -60,7 +60,7 @@ def readings(count: int) -> list[Record]:
 
 
 @pytest.fixture
-def subject(tmp_path: Path) -> Subject:
+def subject(tmp_path: Path) -> ReportedRun:
     shared = GpuShared(uuid="GPU-u1", others=[Tenant(4711, "alice", "", 3 << 30)], count=1)
     held = GpuHeld(uuid="u1", allocated_bytes=1 << 30, reserved_bytes=2 << 30)
     records: list[Any] = [
@@ -76,7 +76,7 @@ def subject(tmp_path: Path) -> Subject:
 
 
 def test_a_page_charts_memory_load_power_and_clock_of_the_gpu_of_the_run_alone(
-    subject: Subject,
+    subject: ReportedRun,
 ) -> None:
     page = Elements(html.render([subject]))
 
@@ -100,7 +100,9 @@ def test_a_page_charts_memory_load_power_and_clock_of_the_gpu_of_the_run_alone(
     assert "alice (pid 4711) 3 GiB" in page.text
 
 
-def test_bars_above_power_and_clock_tell_when_and_why_they_were_held_down(subject: Subject) -> None:
+def test_bars_above_power_and_clock_tell_when_and_why_they_were_held_down(
+    subject: ReportedRun,
+) -> None:
     page = Elements(html.render([subject]))
 
     grave, mild = page.of("rect", class_="held grave"), page.of("rect", class_="held")
@@ -112,7 +114,7 @@ def test_bars_above_power_and_clock_tell_when_and_why_they_were_held_down(subjec
     assert "GPU 1: power cap 10 s; GPU 1: software thermal slowdown 5 s" in page.text
 
 
-def test_markdown_has_strips_of_the_gpu_and_the_reasons(subject: Subject) -> None:
+def test_markdown_has_strips_of_the_gpu_and_the_reasons(subject: ReportedRun) -> None:
     text = md.render([subject])
 
     strips = text.partition("## GPU\n")[2].partition("##")[0]
@@ -150,7 +152,7 @@ def test_a_run_on_the_cpu_has_no_strips(tmp_path: Path) -> None:
     assert "## GPU" not in md.render([cpu]) and "power of the GPU" not in html.render([cpu])
 
 
-def test_every_number_of_gpus_is_a_row_and_a_mask_says_what_it_means(subject: Subject) -> None:
+def test_every_number_of_gpus_is_a_row_and_a_mask_says_what_it_means(subject: ReportedRun) -> None:
     rows = list(csv.DictReader(io.StringIO("".join(table.render([subject])))))
 
     own = [row for row in rows if row["arm"] == "GPU-u1"]
@@ -168,7 +170,9 @@ def test_every_number_of_gpus_is_a_row_and_a_mask_says_what_it_means(subject: Su
     ]  # fmt: skip
 
 
-def test_the_document_says_which_gpus_are_the_runs_and_who_else_was_there(subject: Subject) -> None:
+def test_the_document_says_which_gpus_are_the_runs_and_who_else_was_there(
+    subject: ReportedRun,
+) -> None:
     document = full([subject])
 
     gpus = document["runs"][0]["gpus"]

@@ -19,7 +19,7 @@ pytest_plugins = ["tests.fakes.nvml"]
 DRIVE = """
 import json, os, sys
 from pathlib import Path
-from tuilab.engine.gpus.rounds import Question, Rounds
+from tuilab.engine.gpus.schedule import Question, Rounds
 from tuilab.engine.gpus.raced import Raced
 from tuilab.probes.gpu.nvml import open_gpus
 from tuilab.record.events import GpuShared

@@ -22,9 +22,9 @@ from tuilab.record.summary import RunSummary
 from tuilab.reports.advice.advised import advise
 from tuilab.reports.advice.env_file import env_file
 from tuilab.reports.advice.validity import facts_of
-from tuilab.reports.box import opening_of
-from tuilab.reports.subject import read_subject
-from tuilab.runs import earlier, reading
+from tuilab.reports.opening import opening_of
+from tuilab.reports.reported_run import read_subject
+from tuilab.runs import earlier_verdicts, read_entry
 from tuilab.runs.comparing import comparison
 from tuilab.runs.filters import words_of
 from tuilab.runs.notes import Notes
@@ -120,7 +120,7 @@ def on(root: Path, number: int, verdict: str = "SUPPORTED", **gpu: Any) -> Path:
 
 
 def told(run_dir: Path) -> dict[str, str]:
-    return earlier.tell(run_dir, read_run(run_dir))
+    return earlier_verdicts.record_earlier_verdicts(run_dir, read_run(run_dir))
 
 
 def test_runs_on_another_gpu_and_on_the_cpu_are_not_counted(root: Path) -> None:
@@ -137,7 +137,7 @@ def test_runs_on_another_gpu_and_on_the_cpu_are_not_counted(root: Path) -> None:
 
 
 def test_the_list_of_runs_names_the_gpu_and_finds_by_it(tuilab: Tuilab, root: Path) -> None:
-    h100, cpu = reading.read_entry(on(root, 1, **H100)), reading.read_entry(on(root, 2))
+    h100, cpu = read_entry.read_entry(on(root, 1, **H100)), read_entry.read_entry(on(root, 2))
 
     assert (h100.gpus, cpu.gpus) == (["NVIDIA H100 (aaaaaaaa)"], [])
     assert "nvidia h100 (aaaaaaaa)" in words_of(h100, Notes())
@@ -169,7 +169,7 @@ def test_a_run_of_a_command_is_found_by_the_gpu_that_it_held_memory_on(root: Pat
             journal.append(record)
         journal.close()
 
-    entry = reading.read_entry(run_dir)
+    entry = read_entry.read_entry(run_dir)
     assert (entry.gpu_names, entry.state, entry.claims) == ({"1-1": "b"}, "succeeded", [])
     assert "b (1-1)" in words_of(entry, Notes())
 

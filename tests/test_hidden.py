@@ -13,8 +13,8 @@ from tests.engine import newest, read_stream, write_scenario
 from tests.test_scrub import TOKENS
 from tuilab.record import events
 from tuilab.record.events import BlockTimed, Event, Logged, Progressed, TextShown
-from tuilab.record.hidden import Hiding
 from tuilab.record.journal.writer import Writer
+from tuilab.record.secrets import Hiding
 from tuilab.text.display import GONE
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -16,13 +16,13 @@ from tests.harms import obeying_permissions
 from tests.test_archive import make_run
 from tests.tui.made_up import make_run as records_of
 from tests.tui.made_up import started
-from tuilab.cli import group
+from tuilab.cli import subcommands
 from tuilab.errors import CannotRecord
 from tuilab.record.events import Identity, RunDescribed, StateChanged, VerdictReached
+from tuilab.record.finding_words import for_how_long
 from tuilab.record.folding.fold import fold
 from tuilab.record.origin.imported import mark_imported
-from tuilab.record.told import for_how_long
-from tuilab.runs import notes, reading
+from tuilab.runs import notes, read_entry
 from tuilab.runs.index import Index
 from tuilab.tui.widgets.history import runline
 
@@ -190,7 +190,7 @@ def test_a_run_that_cannot_be_deleted_keeps_no_other_from_it(three: Path) -> Non
     (middle / "artifacts" / "closed").chmod(0o500)
     with obeying_permissions():
         done = CliRunner().invoke(
-            group.tuilab, ["rm", "--keep", "0", "--yes", "--root", str(three)]
+            subcommands.tuilab, ["rm", "--keep", "0", "--yes", "--root", str(three)]
         )
     (middle / "artifacts" / "closed").chmod(0o700)
 
@@ -264,7 +264,7 @@ def test_a_run_with_much_to_say_about_its_claims_is_listed_to_its_end(root: Path
 
     run_dir = records_of(root, started(), *described, *reached, StateChanged(state="succeeded"))
 
-    entry = reading.read_entry(run_dir)
+    entry = read_entry.read_entry(run_dir)
     assert (run_dir / "journal" / "supervisor.jsonl").stat().st_size > 4_000_000
     assert entry.state == "succeeded" and {verdict for _, verdict in entry.claims} == {"SUPPORTED"}
 
@@ -287,9 +287,9 @@ def test_how_long_a_run_waited_in_the_queue_is_not_how_long_it_took(
         for at, change in enumerate(changes)
     ]
     summary = fold([("supervisor", started(t=1)), *(("supervisor", change) for change in hour)])
-    entry = reading.entry_of(run_dir, summary, summary.state)
+    entry = read_entry.entry_of(run_dir, summary, summary.state)
 
     assert entry.elapsed_at(time.time()) == (None if took is None else pytest.approx(took, abs=5))
     assert told in runline.line(entry, notes.Notes(), 80, time.time(), is_marked=False).plain
-    assert told in CliRunner().invoke(group.tuilab, ["runs", "--root", str(root)]).output
+    assert told in CliRunner().invoke(subcommands.tuilab, ["runs", "--root", str(root)]).output
     assert for_how_long("1 s", entry.state) == in_words

@@ -11,7 +11,7 @@ import pytest
 
 from tests.tui.made_up import finished, make_run, started
 from tuilab.record.events import StateChanged
-from tuilab.runs import past_runs, reading, store
+from tuilab.runs import past_runs, read_entry, store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import FILE, Index
 from tuilab.storage.files import sealed
@@ -52,7 +52,7 @@ def test_saved_entries_equal_those_that_are_read(root: Path) -> None:
 
     again = Index(root)
     assert again.finished() == {run_dir.name: first}
-    assert again.entry(run_dir.name) == first == reading.read_entry(run_dir)
+    assert again.entry(run_dir.name) == first == read_entry.read_entry(run_dir)
     assert again.bytes_of([run_dir.name]) == (first.bytes_total, True)
     assert not again.has_news
 
@@ -105,7 +105,7 @@ def test_run_of_a_newer_tuilab_is_not_saved(root: Path) -> None:
     reason = (
         "was recorded by a newer tuilab (9.1, in format 99); upgrade this one, which reads format 1"
     )
-    assert reading.read_entry(newer).reason == reason
+    assert read_entry.read_entry(newer).reason == reason
     assert past_runs.read_past_run(newer).state == "unreadable"
 
 
@@ -221,6 +221,8 @@ def test_several_clients_never_break_the_index(root: Path) -> None:
         process.join()
     assert [process.exitcode for process in processes] == [0] * 12
     assert all(entries and entries <= set(runs) for entries in seen)
-    assert complete_index(root).finished() == {run: reading.read_entry(root / run) for run in runs}
+    assert complete_index(root).finished() == {
+        run: read_entry.read_entry(root / run) for run in runs
+    }
     assert set(Index(root).finished()) == set(runs)
     assert [name for name in os.listdir(root) if name.startswith(".")] == [FILE]

@@ -13,9 +13,9 @@ from zlib import crc32
 import pytest
 
 from tests.record_journals import JOURNALS, RECIPES
-from tuilab.judging.flaw import find_flaw
 from tuilab.judging.integrity import examine
 from tuilab.judging.interim_results import compute_interim_results
+from tuilab.judging.is_judgeable import find_flaw
 from tuilab.judging.judge_run import judge
 from tuilab.judging.significance import make_ratio_test
 from tuilab.record.live_run import read_run

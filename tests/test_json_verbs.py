@@ -14,7 +14,7 @@ import pytest
 from tests.engine import look, until, write_scenario
 from tests.report_aids import described, misfits
 from tests.test_compare import put
-from tuilab.cli import group
+from tuilab.cli import subcommands
 from tuilab.cli.front_page import VERBS
 from tuilab.cli.schemas import names, schema_of
 from tuilab.judging import calibration, calibration_file
@@ -42,8 +42,8 @@ def run_dir(root: Path) -> Path:
 
 def test_every_verb_that_prints_something_has_a_document() -> None:
     """`replay` has screens only, and what `report` prints has a format of its own."""
-    context = click.Context(group.tuilab)
-    commands = {verb: group.tuilab.get_command(context, verb) for verb in VERBS}
+    context = click.Context(subcommands.tuilab)
+    commands = {verb: subcommands.tuilab.get_command(context, verb) for verb in VERBS}
     silent = [
         verb
         for verb, command in commands.items()

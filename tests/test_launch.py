@@ -82,7 +82,7 @@ TORCH = "import torch\n"  # only what begins so may get a process that has loade
 
 NOTES_SPARES = """
 import os, sys
-if "tuilab.engine.early" in sys.orig_argv:
+if "tuilab.engine.early_start" in sys.orig_argv:
     with open({notes!r}, "a") as notes: notes.write(f"{{os.getpid()}} ")
 """
 

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import CHECKOUT
 from tests.engine import look, newest, read_stream, start, until, wait_for_stage, write_scenario
 from tuilab.judging.integrity import examine
-from tuilab.record import unwritten
+from tuilab.record import held_back_records
 from tuilab.record.events import Logged
 from tuilab.record.states import RunState
 
@@ -72,7 +72,7 @@ def test_what_comes_is_brought_over_however_a_scenario_ends(
     assert steps(run_dir) == list(range(100))
     assert look(run_dir).summary.reason == reason
     assert examine(run_dir).wrong == []
-    assert unwritten.left(run_dir) == {}
+    assert held_back_records.left(run_dir) == {}
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_a_stop_waits_for_what_comes_and_counts_the_rest(
     summary = look(run_dir).summary
     assert (summary.state, summary.damage.lost_count) == (RunState.STOPPED, 100 - written)
     assert examine(run_dir).wrong == ([complaint(100 - written)] if written < 100 else [])
-    assert unwritten.left(run_dir) == {}
+    assert held_back_records.left(run_dir) == {}
 
 
 @pytest.mark.slow

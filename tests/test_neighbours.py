@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine import until
-from tuilab.lab.aids import busy_neighbours
+from tuilab.lab.lesson_helpers import busy_neighbours
 
 
 def children_of(pid: int) -> set[int]:
@@ -36,7 +36,7 @@ def test_what_fails_in_the_block_ends_them() -> None:
 def test_they_end_with_the_process_that_has_them_however_it_ends() -> None:
     script = """
 import signal
-from tuilab.lab.aids import busy_neighbours
+from tuilab.lab.lesson_helpers import busy_neighbours
 with busy_neighbours(2):
     print("busy", flush=True)
     signal.pause()

@@ -20,14 +20,14 @@ from tuilab.runs import queue, store
 from tuilab.runs.command_line import deciding_line, hint
 from tuilab.text.display import GONE
 from tuilab.tui.goodbye import farewell
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 from tuilab.tui.state.settings import Settings
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 VERBS = "attach|stop|queue|runs|rm|verify|report|compare|replay|note|export"
 USUAL = {"tuilab.doctor"}  # looks at the usual folder alone
 NAMED = {  # verbs that are told as what there is, or with words that have a place of their own
-    "tuilab.cli.group": {"tuilab attach RUN --read-only"},
+    "tuilab.cli.subcommands": {"tuilab attach RUN --read-only"},
     "tuilab.cli.verbs.queue": {"tuilab queue "},
     "tuilab.lab.failures.hints": {"that tuilab runs in"},
 }
@@ -157,7 +157,7 @@ def _texts(module: str) -> Iterator[str]:
 
 
 def test_the_farewell_of_the_screens_names_the_folder(other: Path) -> None:
-    desk = Desk(other, [], Settings())
+    desk = Session(other, [], Settings())
     runs = [
         make_run(other, started(is_alive=True), StateChanged(state=state), end=state[:6])
         for state in ("running", "queued")

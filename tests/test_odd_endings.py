@@ -13,7 +13,7 @@ from tuilab.lab import worker
 from tuilab.lab.failures.failure import describe, reason_of
 from tuilab.record.journal.writer import Writer
 from tuilab.record.tracebacks import frames
-from tuilab.runs import score, store
+from tuilab.runs import lesson_score, store
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -253,12 +253,12 @@ def test_a_line_of_the_score_that_is_none_of_ours_is_passed_over(
     kept.parent.mkdir(parents=True)
     kept.write_bytes(line + b'\n{"lesson": "b", "run": "r"}\n')
 
-    assert list(score.read()) == ["b"]
+    assert list(lesson_score.read()) == ["b"]
 
 
 LOSES_ONE = """
 import sys
-if {"tuilab.engine.supervisor", "tuilab.engine.early"} & {*sys.orig_argv}:
+if {"tuilab.engine.supervisor", "tuilab.engine.early_start"} & {*sys.orig_argv}:
     from tuilab.record.journal.writer import Writer
     def append(self, event, *more, append=Writer.append):
         if type(event).__name__ != "WorkerExited":

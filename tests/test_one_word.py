@@ -22,7 +22,7 @@ from tuilab.tui.looks import marks
 HOUSE = Path(tuilab.__file__).parent
 SPELT = {"record/states.py", "record/verdicts.py"}
 OTHER_THINGS = {
-    ("doctor/asking.py", "stopping"): "a module of checks",
+    ("doctor/ask_all.py", "stopping"): "a module of checks",
     ("drawings/gpu_strips.py", "lost"): "a GPU that no longer answers",
     ("probes/gpu/own_process.py", "lost"): "a GPU that no longer answers",
     ("tui/screens/command.py", "stopped"): "how a subcommand ended",

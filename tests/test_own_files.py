@@ -36,22 +36,22 @@ from tuilab.engine.worker_records import stream_counts
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Trials
-from tuilab.record import unwritten
+from tuilab.record import held_back_records
 from tuilab.record.events import Record, StateChanged
-from tuilab.record.folding import folded
+from tuilab.record.folding import saved_summary
 from tuilab.record.live_run import read_run
 from tuilab.record.origin import carried, taken_out
 from tuilab.record.origin.carried import Carrier
 from tuilab.record.origin.imported import mark_imported
 from tuilab.record.states import RunState
-from tuilab.runs import notes, private, queue
+from tuilab.runs import notes, queue, redaction
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.index import FILE as INDEX
+from tuilab.runs.lesson_score import Learned
 from tuilab.runs.queue import Ticket
-from tuilab.runs.score import Learned
 from tuilab.storage import places, user_data
 from tuilab.tui.looks.sgr import uncoloured
-from tuilab.tui.state import printed, settings
+from tuilab.tui.state import printed_output, settings
 from tuilab.tui.state.settings import Settings
 
 RUN = "20261121T223458225Z-fails-eec319"  # a run of everything: streams, a source, an artifact, and what it printed
@@ -93,7 +93,7 @@ def ask_doctor() -> str:
 
 def ask_taken_out() -> str:
     found = taken_out.taken_out(Path("runs", RUN))
-    return private.words_of(found.places) if found else ""
+    return redaction.words_of(found.places) if found else ""
 
 
 def ask_supervisor() -> object:
@@ -113,7 +113,7 @@ def ended_child() -> Child:
 
 def ask_printed() -> str:
     run_dir = Path("runs", RUN)
-    return uncoloured(printed.whole(run_dir, read_run(run_dir)))  # as the pager is given it
+    return uncoloured(printed_output.whole(run_dir, read_run(run_dir)))  # as the pager is given it
 
 
 NOTES, TICKET = f"runs/{RUN}/notes.jsonl", f"runs/.queue/{WAITS}.json"
@@ -136,7 +136,7 @@ OWN = {
         write=lambda: view("note", RUN, "more", "--tag", "good"),
     ),
     "taken out": Own(f"runs/{RUN}/taken-out.json", [ask_taken_out], "taken-out.json"),
-    "folded": Own(f"runs/{OTHER}/{folded.FILE}", [f"attach {OTHER} --headless"], is_same=True),
+    "folded": Own(f"runs/{OTHER}/{saved_summary.FILE}", [f"attach {OTHER} --headless"], is_same=True),
     "carrier": Own(f"runs/{OTHER}/{carried.FILE}", ["runs"], is_same=True),
     "word for the carrier": Own(f"runs/{OTHER}/{carried.STOP}", ["runs"], is_same=True),
     "index": Own(f"runs/{INDEX}", ["list", "runs"], is_same=True),
@@ -175,7 +175,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def settle(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Let everything be kept in this folder, and the catalogue be one scenario."""
     patch.setattr(catalog, "scenario_dirs", lambda extra=(): [str(folder / "mine")])
-    patch.setattr(folded, "_LEAST", 1)
+    patch.setattr(saved_summary, "_LEAST", 1)
     patch.setattr("socket.gethostname", lambda: "HOST")
     patch.setenv("TUILAB_ROOT", str(folder / "runs"))
     for name in ("state", "cache", "config"):
@@ -208,7 +208,7 @@ def make_all(folder: Path) -> None:
         at_s=1.8e9 + 86400,
     )
     (run_dir / "fault-worker-0.log").write_text("Fatal Python error: Aborted\n")
-    held_back = unwritten.Unwritten(run_dir, "worker-0")
+    held_back = held_back_records.Unwritten(run_dir, "worker-0")
     held_back.count = 3
     held_back.tell()
     mark_imported(run_dir)
@@ -362,8 +362,8 @@ WRITERS: dict[str, list[str] | str] = {
     "catalogue/catalog.py": ["catalogue"],
     "cli/verbs/authors/new.py": "a new scenario, which is its author's",
     "cli/verbs/compare.py": HANDED_ON,
-    "commands/inside/_tuilab_watch/__init__.py": "why nothing is watched, which tuilab reads and removes: tests/commands",
-    "commands/inside/_tuilab_watch/ring.py": "marks of a command, which its worker reads and removes: tests/commands",
+    "commands/watcher/_tuilab_watch/__init__.py": "why nothing is watched, which tuilab reads and removes: tests/commands",
+    "commands/watcher/_tuilab_watch/ring.py": "marks of a command, which its worker reads and removes: tests/commands",
     "commands/watched.py": "marks of a command, which its worker reads and removes: tests/commands",
     "doctor/bundle.py": HANDED_ON,
     "engine/capture.py": ["printed", "errors"],
@@ -371,13 +371,13 @@ WRITERS: dict[str, list[str] | str] = {
     "storage/files.py": "what the others write with",
     "judging/calibration_file.py": ["calibration"],
     "storage/user_data.py": "what the others write with",
-    "lab/shown.py": ["artifact"],
+    "lab/shown_records.py": ["artifact"],
     "lab/worker.py": ["faults"],
-    "record/folding/folded.py": ["folded"],
+    "record/folding/saved_summary.py": ["folded"],
     "fleet/folders.py": "a folder on a node, locked: no file",
     "fleet/host.py": "a folder on a node, which its keeper removes (tests/fleet); how soon the kernel ends it: no file",
-    "fleet/pieces.py": "what a node has of a run, as it is there",
-    "fleet/rank_keeper.py": "what ranks print on a node, which goes to that of the run",
+    "fleet/file_pieces.py": "what a node has of a run, as it is there",
+    "fleet/rank_process.py": "what ranks print on a node, which goes to that of the run",
     "record/origin/carried.py": ["carrier", "word for the carrier"],
     "record/origin/imported.py": ["mark of an import"],
     "record/journal/writer.py": [
@@ -386,15 +386,15 @@ WRITERS: dict[str, list[str] | str] = {
         "judge's stream",
         "sampler's stream",
     ],
-    "record/unwritten.py": ["held back"],
-    "reports/files.py": HANDED_ON,
+    "record/held_back_records.py": ["held back"],
+    "reports/write_report.py": HANDED_ON,
     "reports/formats/tensorboard.py": HANDED_ON,
     "runs/archive/pack.py": ["archive", "taken out"],
     "runs/archive/unpack.py": "what was packed",
     "runs/index.py": ["index"],
     "runs/notes.py": ["notes"],
     "runs/queue.py": ["ticket", "pause"],
-    "runs/score.py": ["lessons"],
+    "runs/lesson_score.py": ["lessons"],
     "tui/state/settings.py": ["choices"],
 }
 

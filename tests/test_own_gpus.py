@@ -29,13 +29,13 @@ from tuilab.record.events import (
     Tenant,
     Unavailable,
 )
+from tuilab.record.finding_words import gpu_rows, neighbour_notes, unmeasured
 from tuilab.record.folding.fold import fold
 from tuilab.record.gpus.own_gpus import Throttling, label_of, memory_lines, other_gpus, own_gpus
 from tuilab.record.journal.lines import Item
 from tuilab.record.journal.writer import Writer
-from tuilab.record.parts import GpuState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import gpu_rows, neighbour_notes, unmeasured
+from tuilab.record.summary_parts import GpuState
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda

@@ -10,6 +10,7 @@ from tests.packages import (
     HOUSE,
     MODULES,
     PACKAGES,
+    class_names,
     import_pairs,
     import_pairs_with_packages,
     imports,
@@ -17,7 +18,7 @@ from tests.packages import (
     package_of,
 )
 from tuilab.engine.engines import ENGINES
-from tuilab.reports.files import ENDINGS
+from tuilab.reports.write_report import ENDINGS
 
 MOST = 20  # modules in a folder; in a longer list a newcomer does not find a file
 
@@ -51,6 +52,16 @@ def test_every_package_has_a_docstring() -> None:
         PACKAGES
     )
     assert [path for path in inits if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """A class within a class, such as a message of Textual, has the outer name as a part of its own."""
+    modules_by_class = defaultdict(list)
+    for name in MODULES:
+        for class_name in class_names(nodes(name)[0]):
+            modules_by_class[class_name].append(name)
+
+    assert {name: shared for name, shared in modules_by_class.items() if len(shared) > 1} == {}
 
 
 def test_no_folder_has_too_many_modules() -> None:
@@ -117,7 +128,13 @@ def _dotted(module: str) -> set[str]:
 def test_no_renderer_of_reports_imports_another_one() -> None:
     terminal = {
         f"tuilab.reports.{name}"
-        for name in ("plain", "several", "compare_text", "claim_history_text", "sweeps.text")
+        for name in (
+            "result_text",
+            "several_text",
+            "compare_text",
+            "claim_history_text",
+            "sweeps.text",
+        )
     }
     formats = {f"tuilab.reports.formats.{kind}" for kind in ENDINGS.values()}
     renderers = terminal | formats

@@ -21,7 +21,7 @@ from tuilab import Lab
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.engine.spawn import socket_pair
-from tuilab.record import events, unwritten
+from tuilab.record import events, held_back_records
 from tuilab.record.events import Logged
 from tuilab.record.journal.lines import Corrupt, Gap
 from tuilab.record.journal.writer import Writer
@@ -317,7 +317,7 @@ def test_what_is_no_number_is_refused_at_the_call(
     lab.close()
 
     assert values(tmp_path) == []
-    assert unwritten.left(tmp_path) in ({}, {"worker-0": 0})
+    assert held_back_records.left(tmp_path) in ({}, {"worker-0": 0})
 
 
 def test_a_name_that_cannot_be_written_is_refused_at_the_call(late: "LateCuda", lab: Lab) -> None:
@@ -518,13 +518,13 @@ def test_the_count_of_what_is_held_back_is_on_disk(
     hold(late)
     for step in range(7):
         lab.log(step, loss=late.tensor(1.0))
-    assert unwritten.left(tmp_path) == {"worker-0": 7}
+    assert held_back_records.left(tmp_path) == {"worker-0": 7}
     late.gpus[0].current.get_on(2 * 3)
     lab.stage("on")
-    assert unwritten.left(tmp_path) == {"worker-0": 4}
+    assert held_back_records.left(tmp_path) == {"worker-0": 4}
 
-    assert unwritten.take(tmp_path, "worker-0") == 4
-    assert unwritten.left(tmp_path) == {}
+    assert held_back_records.take_count(tmp_path, "worker-0") == 4
+    assert held_back_records.left(tmp_path) == {}
 
 
 def test_what_ranks_held_back_counts_for_their_worker_alone(tmp_path: Path) -> None:
@@ -537,8 +537,12 @@ def test_what_ranks_held_back_counts_for_their_worker_alone(tmp_path: Path) -> N
     }.items():
         (tmp_path / f"unwritten-{name}").write_text(count)
 
-    assert unwritten.take(tmp_path, "worker-1") == 11
-    assert unwritten.left(tmp_path) == {"worker-1-x": 1, "worker-11": 100, "worker-2": 10**12}
+    assert held_back_records.take_count(tmp_path, "worker-1") == 11
+    assert held_back_records.left(tmp_path) == {
+        "worker-1-x": 1,
+        "worker-11": 100,
+        "worker-2": 10**12,
+    }
 
 
 def test_records_of_an_older_version_have_no_time_of_their_own() -> None:
@@ -587,4 +591,4 @@ def test_sigterm_in_a_hot_loop_loses_no_scalar_and_writes_none_twice(tmp_path: P
     steps = [item.s for item in items if isinstance(item, Logged) and "loss" in item.v]
     assert not [item for item in items if isinstance(item, Corrupt | Gap)]
     assert steps == list(range(len(steps))) and len(steps) > reported
-    assert unwritten.left(tmp_path) == {"worker-0": 0}
+    assert held_back_records.left(tmp_path) == {"worker-0": 0}

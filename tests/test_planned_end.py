@@ -7,10 +7,10 @@ import pytest
 
 from tests.tui.made_up import started
 from tuilab.record.events import Logged, Progressed, RunStarted
+from tuilab.record.finding_words import PROCESSES, RACING
 from tuilab.record.folding.fold import fold
 from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import PROCESSES, RACING
 
 Told = tuple[
     str, int, int, str

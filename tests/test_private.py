@@ -16,7 +16,7 @@ from tuilab.record.events import ImageShown, Logged, MemoryMeasured, TextShown
 from tuilab.record.journal.lines import Item
 from tuilab.record.origin.taken_out import taken_out
 from tuilab.runs.archive.unpack import unpack
-from tuilab.runs.private import Private
+from tuilab.runs.redaction import Private
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 

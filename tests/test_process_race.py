@@ -7,7 +7,7 @@ from typing import Self
 import pytest
 
 from tuilab.lab.races.races import run_process_race
-from tuilab.lab.races.sensors import Reading, Sensors
+from tuilab.lab.races.sensors import SensorReading, Sensors
 from tuilab.record import events
 from tuilab.record.blocks import tick_ns
 
@@ -115,11 +115,11 @@ class FakeSensors(Sensors):
     def __exit__(self, *_exc: object) -> None:
         pass
 
-    def read(self) -> Reading:
+    def read(self) -> SensorReading:
         self.readings += 1
         throttled = None if self.throttled is None else self.throttled * self.readings
         stolen = None if self.stolen is None else self.stolen * self.readings
-        return Reading(0, 0, stolen, None, None, throttled, 0)
+        return SensorReading(0, 0, stolen, None, None, throttled, 0)
 
 
 @pytest.mark.parametrize(

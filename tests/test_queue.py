@@ -16,8 +16,8 @@ from tests.engine import look, start, until, write_scenario
 from tests.report_aids import described
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, messages
+from tuilab.engine.queue_turn import devices_of
 from tuilab.engine.requeue import queue_again
-from tuilab.engine.turn import devices_of
 from tuilab.errors import UsageError
 from tuilab.record import presence
 from tuilab.record.events import Identity

@@ -13,7 +13,7 @@ from tests.report_aids import ALL, Elements, browse, in_chromium, recorded
 from tests.tui.made_up import make_run, started
 from tuilab.record import events
 from tuilab.reports.formats import html
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.reported_run import ReportedRun, read_subject
 
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 _FIGURE = 'const figure = document.querySelector("figure.chart");'
@@ -48,7 +48,7 @@ def pages(page: str, folder: Path) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", (folder / "paper.pdf").read_bytes()))
 
 
-def curves(root: Path) -> Subject:
+def curves(root: Path) -> ReportedRun:
     """Return a run of two arms over a hundred steps, one of them a hundred times as high."""
     logged = [
         events.Logged(s=step, v={"loss": scale * (1 + step)}, a=arm)

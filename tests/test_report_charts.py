@@ -14,25 +14,25 @@ from tuilab.drawings.glyphs import Style
 from tuilab.drawings.lines import lines_of
 from tuilab.record import events
 from tuilab.record.series import Series
-from tuilab.reports import plain
+from tuilab.reports import result_text
 from tuilab.reports.charts.frame import colour, dash, letter
-from tuilab.reports.charts.geometry import Chart, draw
+from tuilab.reports.charts.geometry import ChartShapes, draw
 from tuilab.reports.charts.letters import End, letters, spread
 from tuilab.reports.charts.panels import Panel, series_panels, spreads
 from tuilab.reports.formats import html, md
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.text.display import shorten, told_apart
 
 LONG = "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_"
 ONE, TWO = LONG + "one", LONG + "two"
 
 
-def subject_of(root: Path, *records: events.Event) -> Subject:
+def subject_of(root: Path, *records: events.Event) -> ReportedRun:
     return read_subject(make_run(root, started(), *records, events.StateChanged(state="succeeded")))
 
 
 @pytest.fixture
-def long_arms(tmp_path: Path) -> Subject:
+def long_arms(tmp_path: Path) -> ReportedRun:
     """A run of two arms whose names differ behind their 88th character alone."""
     logged = [
         events.Logged(s=step, v={"loss": value}, a=arm)
@@ -46,7 +46,7 @@ def long_arms(tmp_path: Path) -> Subject:
     return subject_of(tmp_path, *logged, *timed)
 
 
-def chart_of(*all_values: list[float], is_log: bool = False, share: float = 1.0) -> Chart:
+def chart_of(*all_values: list[float], is_log: bool = False, share: float = 1.0) -> ChartShapes:
     found = []
     for at, values in enumerate(all_values):
         found.append(Series("loss", arm=f"arm {at}"))
@@ -56,7 +56,7 @@ def chart_of(*all_values: list[float], is_log: bool = False, share: float = 1.0)
 
 
 def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(
-    long_arms: Subject,
+    long_arms: ReportedRun,
 ) -> None:
     (panel,) = series_panels(long_arms.summary)
     page = Elements(html.render([long_arms]))
@@ -72,9 +72,11 @@ def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(
 
 
 def test_a_terminal_and_markdown_tell_them_apart_as_well(
-    long_arms: Subject, tmp_path: Path
+    long_arms: ReportedRun, tmp_path: Path
 ) -> None:
-    shown = plain.render(long_arms.summary, "succeeded", tmp_path, Style(), 100, has_chart=True)
+    shown = result_text.render(
+        long_arms.summary, "succeeded", tmp_path, Style(), 100, has_chart=True
+    )
     text = md.render([long_arms])
 
     for page in (shown, text.replace("\\", "")):
@@ -185,7 +187,7 @@ def test_siblings_are_all_on_one_kind_of_axis(tmp_path: Path) -> None:
     ]
 
 
-def test_a_chart_says_in_words_and_in_a_table_what_it_draws(long_arms: Subject) -> None:
+def test_a_chart_says_in_words_and_in_a_table_what_it_draws(long_arms: ReportedRun) -> None:
     page = Elements(html.render([long_arms]))
 
     described = [svg["aria-label"] for svg in page.of("svg", role="img") if "data-frame" in svg]

@@ -16,9 +16,9 @@ from tests.report_aids import damaged_run
 from tests.tui.made_up import make_run, started
 from tuilab.errors import CannotRecord
 from tuilab.record.events import StateChanged
-from tuilab.reports.box import opening_of
-from tuilab.reports.files import ENDINGS, check_target, format_of
-from tuilab.reports.subject import read_subject
+from tuilab.reports.opening import opening_of
+from tuilab.reports.reported_run import read_subject
+from tuilab.reports.write_report import ENDINGS, check_target, format_of
 from tuilab.runs.store import list_runs
 
 Tuilab = Callable[..., subprocess.CompletedProcess[str]]
@@ -220,7 +220,7 @@ def test_a_report_that_cannot_be_written_stops_the_run_before_it_starts(
 
 def test_the_front_never_loads_torch_or_the_screens_for_a_report(runs: Path) -> None:
     code = "from tuilab.reports.formats import html; from tuilab.reports import files; import sys; "
-    code += "from tuilab.reports.subject import read_subject; "
+    code += "from tuilab.reports.reported_run import read_subject; "
     code += f"from pathlib import Path; html.render([read_subject(Path({str(JOURNALS / 'tour')!r}))]); print(*sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -36,13 +36,13 @@ from tuilab.record.series import Series
 from tuilab.reports import samples
 from tuilab.reports.charts.geometry import draw
 from tuilab.reports.charts.panels import Panel, machine_panels
-from tuilab.reports.files import GITHUB_LIMIT
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, junit, markup, md, tensorboard
-from tuilab.reports.formats.names import whole
+from tuilab.reports.formats.safe_names import whole
 from tuilab.reports.formats.trace import trace
 from tuilab.reports.png import png
-from tuilab.reports.subject import read_subject
+from tuilab.reports.reported_run import read_subject
+from tuilab.reports.write_report import GITHUB_LIMIT
 
 
 def rows_of(*names: str) -> list[dict[str, str]]:

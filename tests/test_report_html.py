@@ -14,10 +14,10 @@ from tests.report_aids import ALL, Elements, browse, hostile_run, in_chromium, r
 from tests.tui.made_up import finished, make_run, started
 from tuilab.record import events
 from tuilab.record.events import Identity
-from tuilab.reports.box import boxes_of, opening_of
 from tuilab.reports.formats import html
+from tuilab.reports.opening import boxes_of, opening_of
 from tuilab.reports.pages import claim_row
-from tuilab.reports.subject import read_subject
+from tuilab.reports.reported_run import read_subject
 from tuilab.runs import notes
 
 _ONE = events.Measured(numbers=[1.0])

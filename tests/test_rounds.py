@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from tests.raced import Recorder
-from tuilab.lab.device.asked import Clock, Device
 from tuilab.lab.device.devices import door
+from tuilab.lab.device.interface import Clock, Device
 from tuilab.lab.races import rounds
-from tuilab.lab.races.rounds import Rounds, Slot, Timings, has_settled
-from tuilab.lab.races.sensors import Reading, Sensors
+from tuilab.lab.races.rounds import Entrant, RaceTimings, Rounds, has_settled
+from tuilab.lab.races.sensors import SensorReading, Sensors
 from tuilab.lab.races.timing import Call, Timed
 from tuilab.probes.core_work import Work
 from tuilab.record.events import BlockTimed, Control
@@ -65,8 +65,8 @@ def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
         now = next(seconds) / 1e6  # long ago, so that each look is due
         return Work(at=now, used_s=2.0 * now, own_s=(2.0 - others_used) * now)
 
-    def read_sensors(sensors: Sensors) -> Reading:
-        return Reading(0, None, None, None, None, None, run_delay_ns=next(delays_ns))
+    def read_sensors(sensors: Sensors) -> SensorReading:
+        return SensorReading(0, None, None, None, None, None, run_delay_ns=next(delays_ns))
 
     monkeypatch.setattr("tuilab.lab.races.rounds.usable_cores", lambda: {0, 1})
     monkeypatch.setattr("tuilab.lab.races.rounds.read_work", read_work)
@@ -75,7 +75,7 @@ def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
 
     Rounds(
         lab,
-        [Slot("arm", lambda: None, loops=1, calm_share=0.1)],
+        [Entrant("arm", lambda: None, loops=1, calm_share=0.1)],
         5,
         0.0,
         threads=1,
@@ -89,7 +89,7 @@ def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
 
 def test_each_cycle_begins_with_an_untimed_block_of_the_arm_that_comes_first() -> None:
     called: list[str] = []
-    slots = [Slot(arm, partial(called.append, arm), loops=3, calm_share=1.0) for arm in "abc"]
+    slots = [Entrant(arm, partial(called.append, arm), loops=3, calm_share=1.0) for arm in "abc"]
     lab = Recorder()
 
     Rounds(lab, slots, seed=5, seconds=0.0, threads=1, device=door(torch.device("cpu"))).run()
@@ -141,7 +141,9 @@ class MadeUpRace:
         self.delay_clocks.append(delay)
         return Timed(round(wall_ms * MS), self._thread_ns, self._thread_ns, 0)
 
-    def run(self, *slots: Slot, seconds: float, threads: int = 1, device: str = "cpu") -> Timings:
+    def run(
+        self, *slots: Entrant, seconds: float, threads: int = 1, device: str = "cpu"
+    ) -> RaceTimings:
         placed = SimpleNamespace(type=device, wait=lambda: None)
         return Rounds(self.lab, list(slots), 5, seconds, threads, cast(Device, placed)).run()
 
@@ -149,8 +151,8 @@ class MadeUpRace:
         return [block for block in self.lab.of(BlockTimed) if not block.is_warmup]
 
 
-def slot(arm: str = "arm", *, calm_share: float = 1.0, control: Control = "") -> Slot:
-    return Slot(arm, lambda: None, 1, calm_share, control)
+def slot(arm: str = "arm", *, calm_share: float = 1.0, control: Control = "") -> Entrant:
+    return Entrant(arm, lambda: None, 1, calm_share, control)
 
 
 def test_race_ends_with_the_first_cycle_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.tui.made_up import finished
 from tuilab.cli.verbs import runs
 from tuilab.errors import UsageError
-from tuilab.runs import notes, reading, store
+from tuilab.runs import notes, read_entry, store
 from tuilab.runs.filters import completed, moment, parse, words_of
 
 NOW = 1.8e9
@@ -47,7 +47,7 @@ def found(root: Path, text: str) -> str:
     """Return the first letters of the ids of those that a filter leaves."""
     wanted = parse(text, NOW)
     entries = [
-        (reading.read_entry(run_dir), notes.read(run_dir)) for run_dir in store.list_runs(root)
+        (read_entry.read_entry(run_dir), notes.read(run_dir)) for run_dir in store.list_runs(root)
     ]
     left = [
         entry.run

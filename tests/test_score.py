@@ -14,8 +14,8 @@ from tests.report_aids import described
 from tuilab.judging.prediction import Nearness, find_answer, rate_prediction
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
-from tuilab.runs import score
-from tuilab.runs.score import Learned
+from tuilab.runs import lesson_score
+from tuilab.runs.lesson_score import Learned
 from tuilab.storage import places
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -101,11 +101,11 @@ def test_the_first_prediction_of_a_lesson_is_the_one_that_counts(
     tuilab: Tuilab, lesson: str, kept: Path
 ) -> None:
     tuilab("run", lesson, "--headless", "--quiet")
-    assert score.read()["four"].nearness is None
+    assert lesson_score.read()["four"].nearness is None
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "9")
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "4")
 
-    (learned,) = score.read().values()
+    (learned,) = lesson_score.read().values()
     assert (learned.lesson, learned.predicted, learned.measured) == ("four", 9.0, 4.0)
     assert len(kept.read_text().splitlines()) == 2
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -118,7 +118,7 @@ def test_what_was_predicted_for_other_parameters_is_not_scored(
 
     said = "you predicted 6; measured 6: right; not scored: two is 3, and the question is about the lesson as it comes"
     assert said in " ".join(done.stdout.split())
-    assert score.read()["four"].predicted is None
+    assert lesson_score.read()["four"].predicted is None
 
 
 def test_a_run_that_was_not_finished_is_no_lesson_done(
@@ -139,7 +139,7 @@ def test_a_score_that_cannot_be_kept_hurts_no_run_and_is_told(
     assert done.returncode == 0
     assert f"the score of lessons: {kept}: Is a directory" in done.stdout
     assert tuilab("verify", "last").returncode == 0
-    assert score.read() == {}
+    assert lesson_score.read() == {}
 
 
 @pytest.mark.parametrize("torn", ["torn{", '{"lesson": "xyy", "run": "r"}'])
@@ -150,7 +150,7 @@ def test_a_line_that_was_torn_swallows_no_other(
     kept.write_text(torn)
     tuilab("run", lesson, "--headless", "--quiet")
 
-    assert "four" in score.read()
+    assert "four" in lesson_score.read()
     assert kept.read_text().splitlines()[0] == torn
 
 
@@ -161,7 +161,7 @@ def test_a_point_of_a_sweep_with_another_value_is_no_lesson_done(
     assert not kept.exists()
 
     tuilab("sweep", lesson, "--set", "two=2,5", "--quiet")
-    assert "four" in score.read()
+    assert "four" in lesson_score.read()
 
 
 def test_a_run_that_was_ordered_otherwise_and_could_test_nothing_is_no_lesson_done(
@@ -170,9 +170,9 @@ def test_a_run_that_was_ordered_otherwise_and_could_test_nothing_is_no_lesson_do
     Path(lesson).write_text(LESSON.replace("equals=4", "equals=4, lacks='a GPU' * (two > 2)"))
 
     tuilab("run", lesson, "--headless", "--quiet", "--two", "3")
-    assert score.read() == {}
+    assert lesson_score.read() == {}
     tuilab("run", lesson, "--headless", "--quiet")
-    assert [*score.read()] == ["four"]
+    assert [*lesson_score.read()] == ["four"]
 
 
 @pytest.mark.parametrize("given", ["nan", "inf", "1e400", "1_000", "12 ms", "0,5", "1/3"])
@@ -207,14 +207,14 @@ def test_lines_that_cannot_be_read_are_passed_over(kept: Path) -> None:
     )
     kept.write_bytes(lines.encode("latin-1"))
 
-    assert score.read() == {"four": Learned("four", "r", 4, 4)}
+    assert lesson_score.read() == {"four": Learned("four", "r", 4, 4)}
 
 
 def test_the_deletion_of_runs_leaves_the_score(tuilab: Tuilab, lesson: str, kept: Path) -> None:
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "4")
     tuilab("rm", "--older-than", "0s", "--yes")
 
-    assert score.read()["four"].nearness == Nearness.RIGHT
+    assert lesson_score.read()["four"].nearness == Nearness.RIGHT
 
 
 def test_learn_tells_the_score_and_the_next_lesson(tuilab: Tuilab, lesson: str, kept: Path) -> None:

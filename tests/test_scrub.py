@@ -21,7 +21,7 @@ from tests.engine import look, newest, write_scenario
 from tests.seldom import seldom
 from tuilab.doctor import bundle
 from tuilab.errors import CannotRecord
-from tuilab.record.hidden import without_places
+from tuilab.record.secrets import without_places
 from tuilab.runs import store
 from tuilab.runs.archive.pack import pack
 from tuilab.scrub import GONE, environment_for_record, is_secret_value, scrub, words_for_record

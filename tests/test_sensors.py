@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tuilab.lab.races.sensors import Reading, Seen, Sensors, is_disturbed, is_robbed, steal_in
+from tuilab.lab.races.sensors import (
+    SensorCounts,
+    SensorReading,
+    Sensors,
+    is_disturbed,
+    is_robbed,
+    steal_in,
+)
 from tuilab.lab.races.timing import Timed
 
-CALM = Seen(
+CALM = SensorCounts(
     switches=0, pressure_us=0, steal_ticks=0, core_steal_ticks=0, throttled=0, run_delay_ns=0
 )
 MS = 1_000_000
@@ -37,7 +44,7 @@ def test_steal_is_that_of_the_core_that_the_thread_is_on() -> None:
 
 
 def test_what_was_stolen_of_two_cores_is_not_known_of_either() -> None:
-    here = Reading(
+    here = SensorReading(
         switches=0,
         pressure_us=0,
         steal_ticks=10,
@@ -143,6 +150,6 @@ def test_run_delay_is_that_of_the_thread_that_reads() -> None:
 
 
 def test_kernel_without_schedstat_leaves_the_run_delay_unknown() -> None:
-    before = Reading(0, None, None, None, None, None, None)
+    before = SensorReading(0, None, None, None, None, None, None)
 
     assert before.since(before).run_delay_ns is None

@@ -10,10 +10,10 @@ import pytest
 from tests.test_launch import write_lessons
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
-from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Claim
 from tuilab.record.verdicts import RULE, Verdict
-from tuilab.reports.several import MOST_LINES, Finished, overview
+from tuilab.reports.several_text import MOST_LINES, Finished, overview
 
 STYLE = Style(is_utf8=True, has_colour=False)
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]

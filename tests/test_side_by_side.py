@@ -26,7 +26,7 @@ from tests.engine import (
 from tests.tui import made_up
 from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
-from tuilab.catalogue.quiet import wants_quiet
+from tuilab.catalogue.needs_quiet import wants_quiet
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch, processes
 from tuilab.engine import spare as spares
@@ -34,7 +34,7 @@ from tuilab.probes.tree import WAITING
 from tuilab.record import events, presence
 from tuilab.record.folding.fold import fold
 from tuilab.record.summary import RunSummary
-from tuilab.reports import plain
+from tuilab.reports import result_text
 
 if TYPE_CHECKING:
     from tests.fakes.clock import Clock
@@ -320,7 +320,7 @@ def test_memory_is_no_series_while_nothing_is_at_work_and_what_waited_is_told_be
     assert {name: series.count for name, series in summary.resources.items()} == {
         "processes": 2, "threads": 2, "cpu_percent": 2, "rss_bytes": 1, "uss_bytes": 1, "waiting_bytes": 2,
     }  # fmt: skip
-    said = plain.render(
+    said = result_text.render(
         summary,
         "succeeded",
         Path("run"),
@@ -342,7 +342,8 @@ def test_the_largest_process_is_told_as_the_kernel_knows_it_where_samples_saw_le
     )
     style = Style(has_colour=False, is_utf8=True)
     told = [
-        plain.render(one, "killed", Path("run"), style, 100, has_chart=False) for one in summaries
+        result_text.render(one, "killed", Path("run"), style, 100, has_chart=False)
+        for one in summaries
     ]
 
     assert ["1 GiB (RSS)\n" in one for one in told] == [True, True, False]
@@ -360,7 +361,7 @@ def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
     sample = events.Sampled(processes=count, threads=1, cpu_percent=100.0, rss_bytes=2**28)
     summary = fold([("supervisor", made_up.started(command=command)), ("sampler", sample)])
 
-    said = plain.render(
+    said = result_text.render(
         summary,
         "succeeded",
         Path("run"),
@@ -376,7 +377,7 @@ def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
 @pytest.mark.parametrize("setting", ["gc.disable()", "gc.set_threshold(500, 5, 5)"])
 def test_the_collector_is_left_as_the_user_has_it(setting: str, is_timed: bool) -> None:
     code = f"import gc; {setting}; before = gc.isenabled(), gc.get_threshold(); from tuilab.lab.worker import warm_up"
-    code += f"; warm_up(['tuilab.reports.plain'], is_timed={is_timed})"
+    code += f"; warm_up(['tuilab.reports.result_text'], is_timed={is_timed})"
     code += "; assert (gc.isenabled(), gc.get_threshold()) == before; assert gc.get_freeze_count() == 0 and gc.get_count()[0] < 500"
     code += "; assert sum(map(gc.get_count().__getitem__, (1, 2))) == 0, gc.get_count()"  # nothing is left to be looked through
 

@@ -34,7 +34,7 @@ from tests.boxes import (
 )
 from tests.seldom import seldom
 from tests.test_verdict import LOOKS, recorded
-from tuilab.commands.ab.foresight import smallest_seen
+from tuilab.commands.ab.forecast import smallest_seen
 from tuilab.judging import stats
 from tuilab.judging.evidence import Evidence
 from tuilab.judging.interim_analyses import InterimAnalysis, decisive_analysis, latest_analysis

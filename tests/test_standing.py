@@ -26,8 +26,8 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.summary import RunSummary
 from tuilab.reports.pages import claim_row
-from tuilab.reports.plain import render
 from tuilab.reports.result import claim_of, document, results_of
+from tuilab.reports.result_text import render
 from tuilab.tui.widgets.run.claims import in_a_line
 
 Tuilab = Callable[..., "CompletedProcess[str]"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tuilab.catalogue.scenario import Stated
-from tuilab.catalogue.stated import (
+from tuilab.catalogue.stated_claims import (
     Change,
     changes_of,
     claims_of,
@@ -15,7 +15,7 @@ from tuilab.catalogue.stated import (
     why_unknown,
 )
 from tuilab.record.events import VerdictReached
-from tuilab.record.parts import Claim
+from tuilab.record.summary_parts import Claim
 from tuilab.runs.entry import from_name
 from tuilab.runs.past_runs import PastRun, verdict_on
 

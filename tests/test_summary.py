@@ -11,12 +11,12 @@ import pytest
 
 from tuilab.record import events
 from tuilab.record.blocks import in_order, times_of
+from tuilab.record.finding_words import gpu_errors, leftover_words, unmeasured
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Corrupt, Gap, Item
-from tuilab.record.parts import Few
 from tuilab.record.series import BAD_LIMIT, LIMIT, Series
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import gpu_errors, leftover_words, unmeasured
+from tuilab.record.summary_parts import Few
 
 ITEMS: list[tuple[str, Item]] = [
     ("supervisor", events.StateChanged(n=1, t=1, state="running")),

@@ -24,11 +24,11 @@ from tuilab.catalogue import grid
 from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.events import Sweep
-from tuilab.reports.subject import read_subject
+from tuilab.reports.reported_run import read_subject
 from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where, number_of
 from tuilab.reports.sweeps.swept import swept as summed_up
 from tuilab.reports.sweeps.text import table
-from tuilab.runs import reading, store, sweeps
+from tuilab.runs import read_entry, store, sweeps
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
 from tuilab.runs.representative import representative_runs
@@ -607,7 +607,7 @@ def test_the_runs_of_a_sweep_tell_its_id_and_their_values(
     assert tuilab("runs", "!sweep-last~1", "sweep-last").stdout.splitlines()[:-1] == lines[:1]
     assert "0 of 3 runs match" in tuilab("runs", "sweep-last~2").stdout
     cells = [
-        runline.line(reading.read_entry(run), Notes(), 120, 1.8e9, is_marked=False).plain
+        runline.line(read_entry.read_entry(run), Notes(), 120, 1.8e9, is_marked=False).plain
         for run in store.list_runs(root)
     ]
     assert ["rows=10" in cells[0], "n=1  sh" in cells[1], "n=0  sh" in cells[2]] == [True] * 3

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tuilab.lab.aids import find_limit, swept
+from tuilab.lab.lesson_helpers import find_limit, swept
 
 
 def told_of(values: Any) -> tuple[list[Any], list[tuple[int, int, str]]]:

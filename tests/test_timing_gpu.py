@@ -18,7 +18,7 @@ from tuilab.lab.device.devices import Cpu
 from tuilab.lab.races.race import Race, gpu_ns, run_race
 from tuilab.lab.races.timing import Timed, calibrate, known_delay, time_block
 from tuilab.record import events
-from tuilab.record.parts import Block
+from tuilab.record.summary_parts import Block
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda

@@ -9,7 +9,7 @@ import pytest
 
 from tuilab.catalogue import catalog
 from tuilab.catalogue.source import read as read_scenario
-from tuilab.catalogue.stated import claims_of, sections_of
+from tuilab.catalogue.stated_claims import claims_of, sections_of
 from tuilab.catalogue.translation import translated
 
 Tuilab = Callable[..., "CompletedProcess[str]"]

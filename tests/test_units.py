@@ -9,7 +9,7 @@ import torch
 
 from tests.test_lab import lab  # noqa: F401
 from tuilab import Lab
-from tuilab.lab.device import units
+from tuilab.lab.device import matrix_units
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -55,8 +55,8 @@ def dtypes_with_units(device: torch.device) -> set[str]:
     """Return the dtypes for which the device has units."""
     return {
         str(dtype).removeprefix("torch.")
-        for dtype in units.DTYPES
-        if not units.lacking_units(device, dtype)
+        for dtype in matrix_units.DTYPES
+        if not matrix_units.lacking_units(device, dtype)
     }
 
 
@@ -133,16 +133,16 @@ def test_what_is_missing_is_told_in_words(
     monkeypatch: pytest.MonkeyPatch, cuda: "FakeCuda"
 ) -> None:
     is_cpu(monkeypatch, [])
-    assert units.lacking_units(CPU, torch.bfloat16) == "AVX512-BF16 or AMX"
-    assert units.lacking_units(CPU, torch.float16) == "AVX512-FP16 or AMX-FP16"
-    assert units.lacking_units(CPU, torch.float32) == "a GPU with units for TF32"
+    assert matrix_units.lacking_units(CPU, torch.bfloat16) == "AVX512-BF16 or AMX"
+    assert matrix_units.lacking_units(CPU, torch.float16) == "AVX512-FP16 or AMX-FP16"
+    assert matrix_units.lacking_units(CPU, torch.float32) == "a GPU with units for TF32"
 
     is_gpu(monkeypatch, cuda, "7.5", "Tesla T4")
-    lacks = units.lacking_units(GPU, torch.bfloat16)
+    lacks = matrix_units.lacking_units(GPU, torch.bfloat16)
     assert lacks == "Tensor Cores for bfloat16, which Tesla T4 of capability 7.5 does not have"
     is_gpu(monkeypatch, cuda, "10.3", arch="gfx1030")
     assert (
-        units.lacking_units(GPU, torch.float32)
+        matrix_units.lacking_units(GPU, torch.float32)
         == "Matrix Cores for TF32, which gfx1030 does not have"
     )
 

@@ -17,9 +17,9 @@ from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Trials
 from tuilab.record import presence
 from tuilab.record.events import StateChanged
-from tuilab.runs import notes, queue, score
+from tuilab.runs import lesson_score, notes, queue
+from tuilab.runs.lesson_score import Learned
 from tuilab.runs.queue import Ticket
-from tuilab.runs.score import Learned
 from tuilab.storage import places, user_data
 from tuilab.tui.state import settings
 from tuilab.tui.state.settings import Settings
@@ -93,7 +93,7 @@ def test_a_note_and_a_lesson_of_a_newer_tuilab_are_read_as_far_as_they_are_known
     user_data.append_line(places.score_file(), {**vars(Learned("mul", "a")), "mood": "new"}, 1000)
 
     assert notes.read(tmp_path) == notes.Notes([(1.0, "hm")], ["good"])
-    assert score.read() == {"mul": Learned("mul", "a")}
+    assert lesson_score.read() == {"mul": Learned("mul", "a")}
     assert user_data.complaints() == []
 
 
@@ -101,7 +101,7 @@ KINDS: dict[str, tuple[Callable[[], str], Callable[[Path], object]]] = {
     "settings": (places.settings_file, lambda run_dir: settings.load()),
     "calibration": (places.calibration_file, lambda run_dir: calibration_file.load()),
     "notes": (lambda: f"{places.runs_folder()}/RUN/{notes.FILE}", notes.read),
-    "lessons": (places.score_file, lambda run_dir: score.read()),
+    "lessons": (places.score_file, lambda run_dir: lesson_score.read()),
 }
 
 

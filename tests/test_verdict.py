@@ -12,8 +12,8 @@ import pytest
 
 from tuilab.judging.clock import ClockKind
 from tuilab.judging.evidence import Evidence
-from tuilab.judging.flaw import find_flaw
 from tuilab.judging.interim_analyses import InterimAnalysis, can_end_run, latest_analysis
+from tuilab.judging.is_judgeable import find_flaw
 from tuilab.judging.judge_run import judge
 from tuilab.judging.ratio import judge_ratio, judge_ratios
 from tuilab.record import events

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.transcripts import FORMAT_1
-from tuilab.cli.group import tuilab
+from tuilab.cli.subcommands import tuilab
 from tuilab.record.digest import digest_of
 from tuilab.record.verdicts import RULE
-from tuilab.reports.files import write
-from tuilab.reports.subject import read_subject
+from tuilab.reports.reported_run import read_subject
+from tuilab.reports.write_report import write
 from tuilab.runs import notes
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.archive.unpack import unpack

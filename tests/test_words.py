@@ -14,19 +14,19 @@ from tests.tui.screens import app_on, open_run, opened, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.lines import lines_of
-from tuilab.drawings.spreads import Spread, draw_spreads, spread_axis
+from tuilab.drawings.spreads import MeasuredSpread, draw_spreads, spread_axis
 from tuilab.drawings.units import labels
 from tuilab.record import events
+from tuilab.record.finding_words import ends_of_curves, last_values, repeat_words
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
-from tuilab.record.told import ends_of_curves, last_values, repeat_words
 from tuilab.record.tracebacks import frames
-from tuilab.reports import plain
+from tuilab.reports import result_text
 from tuilab.reports.charts.geometry import draw as figure
 from tuilab.reports.charts.panels import series_panels
 from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, md
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.reports.sweeps.points import curve_ends
 from tuilab.text.words import extent, seconds, size, spell_of
 from tuilab.tui.state.run_source import note_arms
@@ -87,7 +87,7 @@ def test_ticks_beyond_every_unit_are_told_in_the_greatest() -> None:
 def test_a_long_number_goes_on_below_itself() -> None:
     subject = recorded("tour")
     trust = "over 6 processes: 1 false verdict in 16 trials of 12 processes without a difference; a delay was seen in 14 of 16"
-    shown = plain.render(
+    shown = result_text.render(
         subject.summary, subject.state, subject.run_dir, Style(), 80, has_chart=False, trust=trust
     ).splitlines()
 
@@ -264,7 +264,10 @@ async def test_the_greatest_number_of_a_format_is_no_guide_where_there_is_a_unit
 
 def test_the_times_of_arms_are_on_the_same_kind_of_axis_on_the_screen_and_in_html() -> None:
     near, far = (
-        [Spread("one", low, low, low, low, low), Spread("two", 0.1, 0.1, 0.1, 0.1, 0.1, look=1)]
+        [
+            MeasuredSpread("one", low, low, low, low, low),
+            MeasuredSpread("two", 0.1, 0.1, 0.1, 0.1, 0.1, look=1),
+        ]
         for low in (0.05, 0.001)
     )
 
@@ -303,13 +306,13 @@ def logged(root: Path, name: str, values: Sequence[Sequence[float]]) -> Path:
     return run_dir
 
 
-def text_of(subject: Subject) -> str:
-    return plain.render(
+def text_of(subject: ReportedRun) -> str:
+    return result_text.render(
         subject.summary, subject.state, subject.run_dir, Style(), 100, has_chart=True
     )
 
 
-def page_of(subject: Subject) -> str:
+def page_of(subject: ReportedRun) -> str:
     """Return the words of the HTML report."""
     return " ".join(re.sub("<[^>]*>", " ", html.render([subject])).split())
 

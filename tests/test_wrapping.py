@@ -13,16 +13,22 @@ from textual.content import Content
 from tests.tui.made_up import make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
-from tuilab.reports.plain import render
-from tuilab.reports.subject import read_subject
-from tuilab.text.wrapping import cells, flow, hung, wrap
-from tuilab.tui.looks.reading import fold
+from tuilab.reports.reported_run import read_subject
+from tuilab.reports.result_text import render
+from tuilab.text.wrapping import cell_width, flow, hung, wrap
+from tuilab.tui.looks.lesson_layout import wrap_lines
 
 MIXED = st.text(alphabet="ab -，。（）数值稳定性é", max_size=60)
 
 
 def test_a_wide_character_takes_two_cells() -> None:
-    assert [cells(text) for text in ("abc", "数值", "é", "e\u0301", "（a）")] == [3, 4, 1, 1, 5]
+    assert [cell_width(text) for text in ("abc", "数值", "é", "e\u0301", "（a）")] == [
+        3,
+        4,
+        1,
+        1,
+        5,
+    ]
 
 
 def test_lines_end_between_wide_characters_and_not_before_a_mark() -> None:
@@ -52,7 +58,7 @@ def test_a_blank_that_was_written_stays_and_one_that_a_line_end_stands_for_is_as
 
 
 def test_a_mark_above_or_below_takes_no_cell_and_stays_with_its_character() -> None:
-    assert cells("ภาษาที่นี่") == 6
+    assert cell_width("ภาษาที่นี่") == 6
     assert wrap("数值\u0301" * 3, 4) == ["数值\u0301"] * 3
 
 
@@ -61,7 +67,7 @@ def test_a_mark_above_or_below_takes_no_cell_and_stays_with_its_character() -> N
 )
 def test_no_line_ends_between_a_number_and_its_unit(text: str) -> None:
     for width in range(10, 40):
-        lines = [*wrap(text, width), *(line.plain for line in fold(Content(text), width))]
+        lines = [*wrap(text, width), *(line.plain for line in wrap_lines(Content(text), width))]
 
         assert "\xa0" not in "".join(lines)
         assert [line for line in lines if re.match(r"(%|KiB|s|µs)( |$)", line)] == []
@@ -76,13 +82,13 @@ def test_no_line_begins_with_blanks_however_many_stood_where_the_one_before_ends
     assert [
         line
         for width in range(8, 26)
-        for line in fold(Content(text), width)
+        for line in wrap_lines(Content(text), width)
         if line.plain[:1] == " "
     ] == []
 
 
 def test_where_there_is_no_room_a_line_has_one_cell() -> None:
-    assert [[line.plain for line in fold(Content(text), 0)] for text in ("ab", "数值")] == [
+    assert [[line.plain for line in wrap_lines(Content(text), 0)] for text in ("ab", "数值")] == [
         ["a", "b"],
         ["数", "值"],
     ]
@@ -121,4 +127,4 @@ def test_a_text_of_a_run_is_folded_by_cells_and_keeps_its_blanks(tmp_path: Path)
 
     assert "  " + "宽" * 39 + "\n" in said
     assert "\n    列    二\n" in said
-    assert max(cells(line) for line in said.splitlines() if "宽" in line) == 80
+    assert max(cell_width(line) for line in said.splitlines() if "宽" in line) == 80

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 ROOMS = ("catalogue", "judging", "runs", "drawings", "reports", "cli")
 PARTS = (
     "tuilab.engine.supervisor",
-    "tuilab.engine.early",
+    "tuilab.engine.early_start",
     "tuilab.engine.sampler",
     "tuilab.engine.judge",
 )

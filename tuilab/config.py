@@ -22,7 +22,7 @@ GPU = r"cuda:(?:0|[1-9][0-9]{0,3})"  # one GPU by CUDA's number of it
 _LIMIT = 64 * 1024
 
 
-class Setting(NamedTuple):
+class ConfigKey(NamedTuple):
     """One key of the file: its variable, what it takes, and how a right value is spelled in the variable."""
 
     variable: str
@@ -30,7 +30,7 @@ class Setting(NamedTuple):
     spell: Callable[[Any], str | None]  # None: the value is not of that kind
 
 
-class Value(NamedTuple):
+class ConfigValue(NamedTuple):
     """What a setting is, as its variable has it, and who says so; empty where nobody does."""
 
     text: str
@@ -62,18 +62,18 @@ def _spell_device(value: Any) -> str | None:
 
 
 SETTINGS = {
-    "root": Setting("TUILAB_ROOT", "an absolute path, or a path that begins with ~", _spell_path),
-    "scenarios": Setting(
+    "root": ConfigKey("TUILAB_ROOT", "an absolute path, or a path that begins with ~", _spell_path),
+    "scenarios": ConfigKey(
         "TUILAB_SCENARIOS",
         'a list of absolute paths without a colon, such as ["~/lab"]',
         _spell_paths,
     ),
-    "fps": Setting("TUILAB_FPS", "a number from 0.1 to 30", _spell_fps),
-    "device": Setting("TUILAB_DEVICE", "auto, cpu, cuda or a GPU such as cuda:3", _spell_device),
+    "fps": ConfigKey("TUILAB_FPS", "a number from 0.1 to 30", _spell_fps),
+    "device": ConfigKey("TUILAB_DEVICE", "auto, cpu, cuda or a GPU such as cuda:3", _spell_device),
 }
 
 
-def read() -> dict[str, Value]:
+def read() -> dict[str, ConfigValue]:
     """Return what the file says, by key; nothing where there is none. UsageError, with the line, where it says nonsense."""
     where = places.config_file()
     try:
@@ -86,10 +86,10 @@ def read() -> dict[str, Value]:
         raise UsageError(f"cannot read {show(where)}: {problem}") from problem
 
 
-def checked() -> dict[str, Value]:
+def checked() -> dict[str, ConfigValue]:
     """Return what the file says; UsageError also where it names a folder of scenarios that is not there."""
     found = read()
-    for folder in found.get("scenarios", Value("", "")).text.split(os.pathsep):
+    for folder in found.get("scenarios", ConfigValue("", "")).text.split(os.pathsep):
         if folder and not os.path.isdir(folder):
             raise UsageError(
                 f"{show(places.config_file())}, {found['scenarios'].origin}: no folder {show(folder)}; correct scenarios"
@@ -97,15 +97,15 @@ def checked() -> dict[str, Value]:
     return found
 
 
-def effective(environ: Mapping[str, str]) -> dict[str, Value]:
+def effective(environ: Mapping[str, str]) -> dict[str, ConfigValue]:
     """Return every setting with who says so."""
     told = read()
     found = {}
     for key, setting in SETTINGS.items():
         if environ.get(setting.variable):
-            found[key] = Value(environ[setting.variable], setting.variable)
+            found[key] = ConfigValue(environ[setting.variable], setting.variable)
         else:
-            found[key] = told.get(key, Value("", "default"))
+            found[key] = told.get(key, ConfigValue("", "default"))
     return found
 
 
@@ -157,7 +157,7 @@ def hint_by_name(device: object) -> str:
     return "; to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES" if is_name else ""
 
 
-def _decode(where: str, data: bytes) -> dict[str, Value]:
+def _decode(where: str, data: bytes) -> dict[str, ConfigValue]:
     import tomllib
 
     try:
@@ -173,7 +173,7 @@ def _decode(where: str, data: bytes) -> dict[str, Value]:
     return {key: _value(where, key, value, text) for key, value in found.items()}
 
 
-def _value(where: str, key: str, value: Any, text: str) -> Value:
+def _value(where: str, key: str, value: Any, text: str) -> ConfigValue:
     line = _line(key, text)
     setting = SETTINGS.get(key)
     if setting is None:
@@ -184,7 +184,7 @@ def _value(where: str, key: str, value: Any, text: str) -> Value:
     if spelled is None:
         hint = hint_by_name(value) if key == "device" else ""
         raise UsageError(f"{show(where)}, line {line}: {key} takes {setting.takes}{hint}")
-    return Value(spelled, f"line {line}")
+    return ConfigValue(spelled, f"line {line}")
 
 
 def _line(key: str, text: str) -> int:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.commands.warm_script import INSIDE
-from tuilab.commands.inside._tuilab_watch import HOW, VARIABLE, layout
-from tuilab.commands.marks import Mark, Marks, Process
+from tests.commands.warm_script import WATCHER
+from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
 from tuilab.commands.steps import Step, Steps
+from tuilab.commands.watcher._tuilab_watch import HOW, VARIABLE, layout
 
 KINDS = {
     layout.STEPPED: "step",
@@ -44,7 +44,7 @@ class Seen:
     """The marks of each process of a script, and how the script ended."""
 
     done: "subprocess.CompletedProcess[str]"
-    processes: list[Process]
+    processes: list[MarkedProcess]
     marks: list[Mark]  # of all, one process after the other, without readings of CPU times
     by_process: list[list[Mark]]
     with_readings: list[Mark]
@@ -109,7 +109,7 @@ def prepare(folder: Path, script: str) -> tuple[Path, Path]:
 def surroundings(marks: Path, how: str = "all") -> dict[str, str]:
     """Return the variables of a process that is watched."""
     before = os.environ.get("PYTHONPATH", "")
-    path = f"{INSIDE}:{before}" if before else INSIDE
+    path = f"{WATCHER}:{before}" if before else WATCHER
     return {
         **os.environ,
         VARIABLE: str(marks),
@@ -149,7 +149,7 @@ def run_unwatched(folder: Path, script: str) -> "subprocess.CompletedProcess[str
 
 def seen(folder: Path, done: "subprocess.CompletedProcess[str]") -> Seen:
     """Read what was marked."""
-    marks = Marks(folder)
+    marks = MarksFolder(folder)
     found: dict[int, list[Mark]] = {}
     for process, news in marks.read(is_last=True):
         found.setdefault(process.pid, []).extend(news)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine import until
-from tuilab.commands.alarms import Alarms
+from tuilab.commands.alarm_watch import Alarms
 from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_use import CoreUse, Threads, has_high_pressure
 from tuilab.commands.steps import Step
@@ -221,7 +221,7 @@ class TrainedCommand:
         self.now = 0.0
         self.worked_s = 0.0
         self.path = folder / "worker-0.jsonl"
-        monkeypatch.setattr("tuilab.commands.alarms.worked_s", lambda pid: self.worked_s)
+        monkeypatch.setattr("tuilab.commands.alarm_watch.worked_s", lambda pid: self.worked_s)
         self.contention = Contention(os.getpid())
         monkeypatch.setattr(self.contention, "look", lambda: True)
         self.contention.cores.is_known = True
@@ -289,6 +289,6 @@ def test_high_pressure_counts_where_the_kernel_tells_of_no_thread(
     trained: TrainedCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained.contention.cores.is_known = False
-    monkeypatch.setattr("tuilab.commands.alarms.has_high_pressure", lambda: True)
+    monkeypatch.setattr("tuilab.commands.alarm_watch.has_high_pressure", lambda: True)
 
     assert "no step" not in trained.wait(50)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tuilab.commands.alerts import Creep, NotFinite, SlowRank, Stall
+from tuilab.commands.alarm_rules import Creep, NotFinite, SlowRank, Stall
 from tuilab.commands.steps import Step
 
 MS = 1_000_000

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine import look, newest, processes_of, start, until
-from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.inside._tuilab_watch.ring import Ring
+from tuilab.commands.watcher._tuilab_watch import layout
+from tuilab.commands.watcher._tuilab_watch.ring import Ring
 from tuilab.record import events
 from tuilab.record.journal.reader import Reader
 from tuilab.record.summary import RunSummary

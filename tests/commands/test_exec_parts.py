@@ -15,7 +15,7 @@ from tests.tui.made_up import make_run, started
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.reports.formats import html, md
-from tuilab.reports.subject import read_subject
+from tuilab.reports.reported_run import read_subject
 from tuilab.runs.past_runs import read_past_run
 from tuilab.tui.state.own import own_commands
 

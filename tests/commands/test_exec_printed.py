@@ -2,14 +2,14 @@
 
 import pytest
 
-from tuilab.commands.output import printed
+from tuilab.commands.output import scan_numbers
 from tuilab.commands.output.patterns import number, split, sure_text
-from tuilab.commands.output.printed import Printed, Value
-from tuilab.commands.output.totals import Progress, Totals
+from tuilab.commands.output.scan_numbers import NumberScanner, PrintedNumber
+from tuilab.commands.output.totals import CommandProgress, Totals
 from tuilab.errors import UsageError
 
 
-def told(lines: str) -> Progress | None:
+def told(lines: str) -> CommandProgress | None:
     """Return how far a command is that printed these lines."""
     totals = Totals()
     for line in lines.splitlines():
@@ -18,7 +18,7 @@ def told(lines: str) -> Progress | None:
     return totals.progress()
 
 
-def told_along(lines: list[str]) -> list[Progress | None]:
+def told_along(lines: list[str]) -> list[CommandProgress | None]:
     """Return how far it was after each line."""
     totals = Totals()
     found = []
@@ -36,7 +36,9 @@ def told_along(lines: list[str]) -> list[Progress | None]:
     ],
 )  # fmt: skip
 def test_a_total_that_is_counted_up_to_tells_how_far_it_is(line: str) -> None:
-    assert told("\n".join(line.format(at) for at in (10, 20, 30))) == Progress(30, 200, "steps")
+    assert told("\n".join(line.format(at) for at in (10, 20, 30))) == CommandProgress(
+        30, 200, "steps"
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,16 +48,16 @@ def test_a_total_of_an_epoch_is_not_how_far_the_whole_is(line: str) -> None:
     """Nobody knows how many more epochs there are: no time that is left follows from it."""
     lines = [line.format(at) for at in (10, 20, 30)]
 
-    assert told("\n".join(lines)) == Progress(30, 200, "steps, epoch 3")
-    assert told("\n".join([*lines, *(one.replace("3", "4", 1) for one in lines)])) == Progress(
-        30, 200, "steps, epoch 4"
-    )
+    assert told("\n".join(lines)) == CommandProgress(30, 200, "steps, epoch 3")
+    assert told(
+        "\n".join([*lines, *(one.replace("3", "4", 1) for one in lines)])
+    ) == CommandProgress(30, 200, "steps, epoch 4")
 
 
 def test_a_total_that_goes_on_from_epoch_to_epoch_is_that_of_all() -> None:
     lines = [f"epoch {at // 100} step {at}/400" for at in range(10, 200, 10)]
 
-    assert told("\n".join(lines)) == Progress(190, 400, "steps")
+    assert told("\n".join(lines)) == CommandProgress(190, 400, "steps")
 
 
 @pytest.mark.parametrize(
@@ -103,15 +105,15 @@ def test_epochs_that_begin_with_0_and_those_that_are_gone_on_with_are_counted_ri
     def line(of: range) -> str:
         return "\n".join(f"epoch {e}/8 {at}/40" for e in of for at in (4, 16, 28, 40))
 
-    assert told(line(range(3))) == Progress(120, 320, "steps")
-    assert told(line(range(5, 8))) == Progress(280, 320, "steps")
+    assert told(line(range(3))) == CommandProgress(120, 320, "steps")
+    assert told(line(range(5, 8))) == CommandProgress(280, 320, "steps")
 
 
 def test_steps_of_the_whole_training_beside_epochs_are_those() -> None:
     lines = [f"epoch {1 + at // 100}/4 step {at}/400" for at in range(10, 400, 10)]
 
     assert {(one.total, one.unit) for one in told_along(lines)[12:] if one} == {(400, "steps")}
-    assert told("\n".join(lines)) == Progress(390, 400, "steps")
+    assert told("\n".join(lines)) == CommandProgress(390, 400, "steps")
 
 
 def test_an_evaluation_in_each_epoch_counts_for_nothing() -> None:
@@ -122,11 +124,13 @@ def test_an_evaluation_in_each_epoch_counts_for_nothing() -> None:
 
     found = [one for one in told_along(lines) if one]
     assert [one.done for one in found] == sorted(one.done for one in found)
-    assert {one.total for one in found} == {40, 120} and found[-1] == Progress(120, 120, "steps")
+    assert {one.total for one in found} == {40, 120} and found[-1] == CommandProgress(
+        120, 120, "steps"
+    )
 
 
 def test_bars_that_begin_again_and_again_are_followed_and_their_round_is_told() -> None:
-    assert told("\n".join(f"{at}/40" for _ in range(3) for at in (4, 20, 30))) == Progress(
+    assert told("\n".join(f"{at}/40" for _ in range(3) for at in (4, 20, 30))) == CommandProgress(
         30, 40, "steps, round 3"
     )
 
@@ -134,17 +138,17 @@ def test_bars_that_begin_again_and_again_are_followed_and_their_round_is_told() 
 def test_a_download_before_the_training_is_over_when_that_goes_on() -> None:
     loading = [f"Map: {at}/1000" for at in (1, 500, 1000)]
 
-    assert told("\n".join([*loading, *(f"{at}/40" for at in range(1, 9))])) == Progress(
+    assert told("\n".join([*loading, *(f"{at}/40" for at in range(1, 9))])) == CommandProgress(
         8, 40, "steps"
     )
     again = [f"{at}/40" for _ in range(3) for at in range(1, 40)]
-    assert told("\n".join([*loading, *again])) == Progress(39, 40, "steps, round 3")
+    assert told("\n".join([*loading, *again])) == CommandProgress(39, 40, "steps, round 3")
 
 
 def test_what_is_counted_beside_the_training_and_then_no_more_is_over() -> None:
     lines = [f"loading shard {at}/8" for at in range(1, 8)] + [f"{at}/400" for at in range(1, 20)]
 
-    assert told("\n".join(lines)) == Progress(19, 400, "steps")
+    assert told("\n".join(lines)) == CommandProgress(19, 400, "steps")
 
 
 def test_bars_of_an_evaluation_do_not_take_the_place_of_those_of_the_training() -> None:
@@ -163,9 +167,9 @@ def test_two_totals_side_by_side_do_not_flicker() -> None:
     assert len({one.total for one in told_along(lines) if one}) == 1
 
 
-def values(metrics: list[str], *portions: bytes) -> list[Value]:
+def values(metrics: list[str], *portions: bytes) -> list[PrintedNumber]:
     """Return what is found in what was printed in these portions."""
-    looked = Printed(metrics, clock=lambda: 0.0)
+    looked = NumberScanner(metrics, clock=lambda: 0.0)
     ear = looked.ear()
     found = []
     for portion in portions:
@@ -188,7 +192,7 @@ def test_a_pattern_finds_its_numbers_in_lines_that_come_in_pieces_and_at_the_end
 
 
 def test_two_streams_are_not_taken_for_one_line() -> None:
-    looked = Printed(
+    looked = NumberScanner(
         ["acc=acc ([0-9.]+)"], clock=lambda: 0.0
     )  # a turn has time for all of it, however busy the box is
     one, other = looked.ear(), looked.ear()
@@ -234,7 +238,7 @@ def test_what_every_match_has_is_known_from_the_pattern(pattern: bytes, text: by
 
 
 def test_a_pattern_that_takes_for_ever_is_given_up_and_the_others_are_not() -> None:
-    looked = Printed(["bad=(a+)+b", "good=good ([0-9])"], clock=lambda: 0.0)
+    looked = NumberScanner(["bad=(a+)+b", "good=good ([0-9])"], clock=lambda: 0.0)
     ear = looked.ear()
     for _ in range(5):
         ear(b"a" * 60 + b"c\ngood 1\n")
@@ -248,8 +252,8 @@ def test_a_pattern_with_a_line_break_ends() -> None:
 
 
 def test_what_comes_faster_than_it_is_looked_at_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(printed, "_MOST_WAITING", 1000)
-    looked = Printed(["x=x ([0-9])"], clock=lambda: 0.0)
+    monkeypatch.setattr(scan_numbers, "_MOST_WAITING", 1000)
+    looked = NumberScanner(["x=x ([0-9])"], clock=lambda: 0.0)
     ear = looked.ear()
     for _ in range(300):
         ear(b"x 1\nabc\n\n")
@@ -259,7 +263,7 @@ def test_what_comes_faster_than_it_is_looked_at_is_counted(monkeypatch: pytest.M
 
 
 def test_values_that_are_found_are_all_counted_however_many() -> None:
-    looked = Printed(["x=x ([0-9])"], clock=lambda: 0.0)
+    looked = NumberScanner(["x=x ([0-9])"], clock=lambda: 0.0)
     looked.ear()(b"x 1\n" * 50_000)
 
     assert len(list(looked.values(is_last=True))) == looked.found["x"] == 50_000
@@ -267,7 +271,7 @@ def test_values_that_are_found_are_all_counted_however_many() -> None:
 
 def test_progress_is_told_once_and_not_of_half_a_line() -> None:
     clock = iter(range(1000))
-    looked = Printed([], clock=lambda: next(clock))
+    looked = NumberScanner([], clock=lambda: next(clock))
     ear = looked.ear()
     found = []
     for portion in (b"1/20", b"0\n2/200\n3/200\n4/2", b"00\n", b"", b"5/200"):
@@ -275,16 +279,16 @@ def test_progress_is_told_once_and_not_of_half_a_line() -> None:
         found.append(looked.progress())
 
     assert [one.done if one else None for one in found] == [None, 3, 4, None, None]
-    assert looked.progress(is_last=True) == Progress(5, 200, "steps")
+    assert looked.progress(is_last=True) == CommandProgress(5, 200, "steps")
 
 
 def test_lines_that_are_cut_because_much_was_printed_are_not_read() -> None:
     clock = iter(range(1000))
-    looked = Printed([], clock=lambda: next(clock))
+    looked = NumberScanner([], clock=lambda: next(clock))
     ear = looked.ear()
     ear(b"".join(b"%d/20000\n" % at for at in range(1, 10_000)))
 
-    assert looked.progress() == Progress(9999, 20000, "steps")
+    assert looked.progress() == CommandProgress(9999, 20000, "steps")
 
 
 @pytest.mark.parametrize(

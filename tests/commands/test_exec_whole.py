@@ -14,8 +14,8 @@ import pytest
 from tests.conftest import TUILAB
 from tests.engine import look, newest, processes_of, read_stream, start, until
 from tests.report_aids import described
-from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.running import Turns, run_watched
+from tuilab.commands.run_command import Turns, run_watched
+from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.engine.messages import CommandOrder
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer

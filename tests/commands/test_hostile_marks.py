@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine import read_stream
-from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.inside._tuilab_watch.ring import Ring
-from tuilab.commands.marks import Mark, Marks
-from tuilab.commands.output.printed import Printed
-from tuilab.commands.parts import steady
+from tuilab.commands.marks import Mark, MarksFolder
+from tuilab.commands.output.scan_numbers import NumberScanner
+from tuilab.commands.step_parts import steady
 from tuilab.commands.steps import Step
 from tuilab.commands.watched import Watched
+from tuilab.commands.watcher._tuilab_watch import layout
+from tuilab.commands.watcher._tuilab_watch.ring import Ring
 from tuilab.engine.messages import CommandOrder
 from tuilab.record.events import Logged, Unavailable
 from tuilab.record.journal.writer import Writer
@@ -58,7 +58,7 @@ def watched(folder: Path) -> Iterator[tuple[Watched, Path]]:
     """Watch the marks of a folder, and give where they are recorded."""
     stream = folder / "worker-0.jsonl"
     journal = Writer(stream)
-    yield Watched(CommandOrder(words=["python"]), folder, Printed([]), journal), stream
+    yield Watched(CommandOrder(words=["python"]), folder, NumberScanner([]), journal), stream
     journal.close()
 
 
@@ -99,7 +99,7 @@ def test_a_file_with_a_huge_number_is_read_at_once(tmp_path: Path, number: str) 
     (tmp_path / f"{os.getpid()}.{number}").touch()
     (tmp_path / f"{'9' * 200}.0").touch()
 
-    marks = [mark for _, news in Marks(tmp_path).read(is_last=True) for mark in news]
+    marks = [mark for _, news in MarksFolder(tmp_path).read(is_last=True) for mark in news]
 
     assert [mark.kind for mark in marks] == [layout.STEPPED]
 

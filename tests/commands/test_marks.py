@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.inside._tuilab_watch.ring import Ring
-from tuilab.commands.marks import Mark, Marks
+from tuilab.commands.marks import Mark, MarksFolder
+from tuilab.commands.watcher._tuilab_watch import layout
+from tuilab.commands.watcher._tuilab_watch.ring import Ring
 
 
-def read_values(marks: Marks, *, is_last: bool = False) -> list[float]:
+def read_values(marks: MarksFolder, *, is_last: bool = False) -> list[float]:
     return [mark.value for _, news in marks.read(is_last=is_last) for mark in news]
 
 
@@ -29,7 +29,7 @@ def let_roll_again(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_programs_that_follow_each_other_under_one_pid_lose_no_mark(tmp_path: Path) -> None:
-    marks = Marks(tmp_path)
+    marks = MarksFolder(tmp_path)
 
     values = []
     for at in range(31):
@@ -45,7 +45,7 @@ def test_losses_of_programs_under_one_pid_add_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = layout.SIZE // layout.SLOT - layout.FIRST
-    marks = Marks(tmp_path)
+    marks = MarksFolder(tmp_path)
     for lost in (3, 5, 2):
         ring = Ring(str(tmp_path))
         fill_disk(monkeypatch)
@@ -70,7 +70,7 @@ def test_a_name_without_room_is_kept_until_there_is_room(
     let_roll_again(ring, monkeypatch)
     ring.mark(layout.LOGGED, 2, 2, 0.25, name=1)
 
-    marks = Marks(tmp_path)
+    marks = MarksFolder(tmp_path)
     ((process, news),) = marks.read(is_last=True)
     assert [problem.errno for problem in troubles[:1]] == [errno.ENOSPC]
     assert process.names == {1: "loss\nlogger " * 10}
@@ -89,7 +89,7 @@ def test_names_that_fill_a_file_go_on_in_the_next(
     for at in range(9000):
         ring.mark(layout.WAITED, at, at)
 
-    marks = Marks(tmp_path)
+    marks = MarksFolder(tmp_path)
     news: list[Mark] = []
     for _, some in marks.read(is_last=True):
         news += some
@@ -100,6 +100,6 @@ def test_names_that_fill_a_file_go_on_in_the_next(
 def test_trouble_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "7.trouble").touch()
 
-    marks = Marks(tmp_path)
+    marks = MarksFolder(tmp_path)
     assert list(marks.read(is_last=True)) == []
     assert "may be full" in marks.processes[7].trouble

@@ -14,12 +14,18 @@ import pytest
 from tests.commands.made_up import trainer
 from tests.commands.seen import Watch
 from tests.commands.test_ab import Tuilab, raced, verdicts
-from tuilab.commands.cpu.core_time import CoreTime, CoreTimes, Reading, Readings, total
+from tuilab.commands.cpu.core_time import (
+    CoreTime,
+    CoreTimeReading,
+    CoreTimeReadings,
+    CoreTimes,
+    total,
+)
 from tuilab.commands.cpu.helpers import Helpers
-from tuilab.commands.inside._tuilab_watch import core_time, layout
-from tuilab.commands.inside._tuilab_watch.data import has_workers
 from tuilab.commands.marks import Mark
 from tuilab.commands.steps import Step, Steps
+from tuilab.commands.watcher._tuilab_watch import core_time, layout
+from tuilab.commands.watcher._tuilab_watch.data import has_workers
 
 MS = 1_000_000
 STEPPED = layout.last_of(layout.STEPPED, 1)
@@ -27,14 +33,16 @@ STEPPED = layout.last_of(layout.STEPPED, 1)
 
 def reading(
     thread_ms: int, waits: int = 1, delay_ms: float | None = None, process_ms: int | None = None
-) -> Reading:
+) -> CoreTimeReading:
     process_ns = (thread_ms if process_ms is None else process_ms) * MS
-    return Reading(thread_ms * MS, process_ns, waits, None if delay_ms is None else delay_ms * MS)
+    return CoreTimeReading(
+        thread_ms * MS, process_ns, waits, None if delay_ms is None else delay_ms * MS
+    )
 
 
-def taken(*ends: tuple[int, Reading | None]) -> list[CoreTime | None]:
+def taken(*ends: tuple[int, CoreTimeReading | None]) -> list[CoreTime | None]:
     """Return what readings at the ends of steps amount to, given by milliseconds."""
-    readings = Readings()
+    readings = CoreTimeReadings()
     return [readings.take(ended_ms * MS, one) for ended_ms, one in ends]
 
 
@@ -87,7 +95,7 @@ def test_one_reading_covers_the_steps_before_it_that_have_none() -> None:
 
 @pytest.mark.parametrize("thread_ns", [-1, 2**63 - 1])
 def test_made_up_readings_are_no_time(thread_ns: int) -> None:
-    odd = Reading(thread_ns, 5, 1, None)
+    odd = CoreTimeReading(thread_ns, 5, 1, None)
 
     assert taken((0, reading(0)), (100, odd))[1] is None
 
@@ -159,7 +167,7 @@ class Marked:
 
 def test_reading_is_put_once_a_millisecond_for_each_optimizer() -> None:
     marked = Marked()
-    times = core_time.CoreTime(marked)
+    times = core_time.CoreTimeReader(marked)
     for now in (0, 1, 500_000, 1_000_000, 1_900_000, 2_000_000):
         times.mark(now, STEPPED)
     times.mark(2_000_000, layout.last_of(layout.STEPPED, 2))
@@ -172,7 +180,7 @@ def test_reading_is_put_once_a_millisecond_for_each_optimizer() -> None:
 
 def test_readings_end_if_another_thread_steps() -> None:
     marked = Marked()
-    times = core_time.CoreTime(marked)
+    times = core_time.CoreTimeReader(marked)
     times.mark(0, STEPPED)
     other = threading.Thread(target=times.mark, args=(10 * MS, STEPPED))
     other.start()
@@ -186,7 +194,7 @@ def test_readings_end_if_another_thread_steps() -> None:
 def test_readings_end_if_an_accelerator_is_used(what: str) -> None:
     marked = Marked()
     marked.torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: what == "cuda"))
-    times = core_time.CoreTime(marked)
+    times = core_time.CoreTimeReader(marked)
     times.see([SimpleNamespace(is_cpu=True), SimpleNamespace(is_cpu=what == "cuda")])
     times.look()
     times.mark(0, STEPPED)
@@ -201,14 +209,14 @@ def test_kernel_that_counts_neither_waits_nor_delays_is_not_read(
     never = SimpleNamespace(getrusage=lambda _: SimpleNamespace(ru_nvcsw=0), RUSAGE_THREAD=1)
     monkeypatch.setattr(core_time, "resource", never)
     monkeypatch.setattr(core_time, "_SCHEDSTAT", "/nowhere")
-    core_time.CoreTime(marked).mark(0, STEPPED)
+    core_time.CoreTimeReader(marked).mark(0, STEPPED)
 
     assert marked.put_marks == []
 
 
 def test_forked_child_reads_its_own_thread() -> None:
     marked = Marked()
-    times = core_time.CoreTime(marked)
+    times = core_time.CoreTimeReader(marked)
     times.mark(0, STEPPED)
     child = os.fork()
     if not child:

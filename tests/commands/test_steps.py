@@ -3,7 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.commands.inside._tuilab_watch.layout import (
+from tuilab.commands.marks import Mark, MarkedProcess
+from tuilab.commands.step_parts import DATA, PARTS, lacking, shares_of
+from tuilab.commands.step_sentences import story_of
+from tuilab.commands.steps import Step, Steps
+from tuilab.commands.watcher._tuilab_watch.layout import (
     BEGINS,
     ELSEWHERE,
     ENDS,
@@ -14,10 +18,6 @@ from tuilab.commands.inside._tuilab_watch.layout import (
     WITHIN,
     WITHOUT_GRADIENTS,
 )
-from tuilab.commands.marks import Mark, Process
-from tuilab.commands.parts import DATA, PARTS, lacking, shares_of
-from tuilab.commands.steps import Step, Steps
-from tuilab.commands.story import story_of
 
 MS = 1_000_000
 MOST_LEFT = (
@@ -197,7 +197,7 @@ def test_parts_of_steps_of_several_threads_have_no_numbers() -> None:
         marks += [*own, *trained_step(100 * at)[1:]]
 
     steps, found = cut(marks)
-    story = [*story_of(Process(1), steps, found)]
+    story = [*story_of(MarkedProcess(1), steps, found)]
 
     assert lacking(steps) == dict.fromkeys(PARTS, "several threads work on a step at once")
     assert shares_of(found, lacking(steps)) == {}
@@ -213,7 +213,7 @@ def test_mean_number_of_backwards_names_the_steps_that_are_timed() -> None:
         marks.append(mark(STEPPED, 100 * at + 90, 100 * at + 100, name=1))
 
     steps, found = cut(marks)
-    story = [*story_of(Process(1), steps, found)]
+    story = [*story_of(MarkedProcess(1), steps, found)]
 
     assert story[0] == "a step takes 100 ms, mean of 3 steps"
     assert story[-1] == "1 optimizer step and 7.7 backwards a step, mean of 3 steps"

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tuilab.commands.failed import failure_of, lost_rank_of
+from tuilab.commands.command_failure import failure_of, lost_rank_of
 
 pytestmark = pytest.mark.real_torch
 LOST = """\

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.commands.seen import Watch
-from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.inside._tuilab_watch.ring import Ring
-from tuilab.commands.marks import Mark, Marks, Process
+from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
+from tuilab.commands.step_sentences import story_of
 from tuilab.commands.steps import Steps
-from tuilab.commands.story import story_of
+from tuilab.commands.watcher._tuilab_watch import layout
+from tuilab.commands.watcher._tuilab_watch.ring import Ring
 
 MS = 1_000_000
 
@@ -20,7 +20,7 @@ def story(spent_ns: int) -> list[str]:
     marks = [
         Mark(at * 2 * MS, at * 2 * MS + MS, 0.0, spent_ns, 1, 0, layout.STEPPED) for at in range(10)
     ]
-    return [*story_of(Process(1), steps, steps.take(marks) + steps.finish())]
+    return [*story_of(MarkedProcess(1), steps, steps.take(marks) + steps.finish())]
 
 
 def test_a_story_tells_what_watching_took_of_a_step() -> None:
@@ -48,7 +48,7 @@ def test_a_mark_is_read_as_it_was_put(tmp_path: Path) -> None:
     for mark in put:
         ring.mark(mark.kind, mark.began, mark.ended, mark.value, mark.number, mark.name, mark.flags)
 
-    ((_, marks),) = Marks(tmp_path).read(is_last=True)
+    ((_, marks),) = MarksFolder(tmp_path).read(is_last=True)
     assert marks == put
 
 

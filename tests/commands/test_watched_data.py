@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.seen import KINDS, Watch, run_afresh
-from tuilab.commands.inside._tuilab_watch import layout
+from tuilab.commands.watcher._tuilab_watch import layout
 
 pytestmark = pytest.mark.real_torch
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands.seen import Seen, Watch, run_afresh, seen
-from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.marks import Marks
+from tuilab.commands.marks import MarksFolder
+from tuilab.commands.watcher._tuilab_watch import layout
 
 STEPS = "o = sgd()\nfor _ in range(7): loss().backward(); o.step()\n"
 
@@ -115,11 +115,11 @@ for at in range(20_000): ring.mark(3, at, at + 1)
 def test_marks_that_have_no_room_on_the_disk_are_counted(
     small_disk: Callable[[int], Path], tmp_path: Path
 ) -> None:
-    from tests.commands.warm_script import INSIDE
+    from tests.commands.warm_script import WATCHER
 
     folder = small_disk(layout.SIZE + 4096)
     done = subprocess.run(
-        ["python3", "-c", RING, str(folder), INSIDE], capture_output=True, text=True
+        ["python3", "-c", RING, str(folder), WATCHER], capture_output=True, text=True
     )
 
     found = seen(folder, done)
@@ -152,7 +152,7 @@ def test_what_a_script_puts_among_the_marks_holds_nobody_up(watch: Watch, tmp_pa
         fails=True,
     )
 
-    assert seen.kinds == "back step" and Marks(tmp_path / "marks").said("1.lane") is None
+    assert seen.kinds == "back step" and MarksFolder(tmp_path / "marks").said("1.lane") is None
 
 
 def ended_at(seen: Seen) -> list[str]:

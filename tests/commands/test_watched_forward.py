@@ -5,10 +5,10 @@ import textwrap
 import pytest
 
 from tests.commands.seen import Watch
-from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark
-from tuilab.commands.parts import parts_of
+from tuilab.commands.step_parts import parts_of
 from tuilab.commands.steps import Steps
+from tuilab.commands.watcher._tuilab_watch import layout
 
 MS = 1_000_000
 WAITS, FORWARD, BACK = layout.WAITED, layout.WENT_FORWARD, layout.WENT_BACK

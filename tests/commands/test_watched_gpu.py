@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tuilab.commands.inside._tuilab_watch import gpu as watched
-from tuilab.commands.inside._tuilab_watch import layout
 from tuilab.commands.marks import Mark
 from tuilab.commands.steps import Steps
+from tuilab.commands.watcher._tuilab_watch import gpu as watched
+from tuilab.commands.watcher._tuilab_watch import layout
 
 MS = 1_000_000
 STEPS = 10
@@ -78,7 +78,7 @@ def marks(cuda: Cuda) -> list[Mark]:
     watcher: Any = SimpleNamespace(
         mark=mark, name=lambda words: 1, fail=lambda problem: pytest.fail(repr(problem))
     )
-    gpu = watched.Gpu(watcher, 0)
+    gpu = watched.GpuMarks(watcher, 0)
     for step in range(STEPS):
         for place, (kind, took_ms) in enumerate(((layout.WENT_BACK, 3), (layout.STEPPED, 1))):
             cuda.at_ms += 1
@@ -116,6 +116,6 @@ def test_of_a_gpu_that_has_allocated_nothing_nothing_is_held(
     watcher: Any = SimpleNamespace(
         mark=lambda *given: found.append(given), name=lambda words: 1, fail=pytest.fail
     )
-    watched.Gpu(watcher, 0).land()
+    watched.GpuMarks(watcher, 0).land()
 
     assert found == [(layout.HELD, 0, 0, 0.0, 0, 1)]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.commands.seen import Told, Watch
-from tuilab.commands.inside._tuilab_watch import layout
+from tuilab.commands.watcher._tuilab_watch import layout
 
 pytestmark = pytest.mark.real_torch
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.engine import until
-from tuilab.commands.marks import Marks
-from tuilab.commands.ran import Ran
-from tuilab.commands.started import start
-from tuilab.commands.unseen import why_unseen
+from tuilab.commands.marks import MarksFolder
+from tuilab.commands.process_tree import Ran
+from tuilab.commands.start_command import start
+from tuilab.commands.why_no_steps import why_unseen
 
 # Maps a library of its own, as torch does: tuilab reads the version from the files next to the mapped library.
 TORCH = """
@@ -60,5 +60,5 @@ def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
 
     assert command.communicate(timeout=100) == (b"training\n", b"")
     assert command.returncode == 7
-    why = why_unseen(Marks(tmp_path / "marks"), ran, [])
+    why = why_unseen(MarksFolder(tmp_path / "marks"), ran, [])
     assert why == "torch 2.4.1+cu121 was loaded, but the watcher needs torch 2.5 or newer"

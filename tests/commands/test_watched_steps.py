@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.commands.seen import KINDS, Watch, run_unwatched
-from tuilab.commands.marks import Marks
-from tuilab.commands.ran import Ran
+from tuilab.commands.marks import MarksFolder
+from tuilab.commands.process_tree import Ran
 from tuilab.commands.steps import BACKWARDS, Steps
-from tuilab.commands.unseen import why_unseen
+from tuilab.commands.why_no_steps import why_unseen
 
 pytestmark = pytest.mark.real_torch
 
@@ -367,7 +367,7 @@ LONG_FIRST_STEP = """
 
 def test_first_step_that_does_not_end_is_told_as_that(watch: Watch, tmp_path: Path) -> None:
     seen = watch(LONG_FIRST_STEP.format(end="os._exit(0)"))
-    steps, marks = Steps(), Marks(tmp_path)
+    steps, marks = Steps(), MarksFolder(tmp_path)
     marks.processes = {process.pid: process for process in seen.processes}
 
     assert steps.take(seen.marks) + steps.finish() == []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "TUILAB_WATCH"
-INSIDE = str(Path(__file__).parents[2] / "tuilab" / "commands" / "inside")
+WATCHER = str(Path(__file__).parents[2] / "tuilab" / "commands" / "watcher")
 
 
 def load() -> None:
@@ -24,7 +24,7 @@ def load() -> None:
 def main() -> None:
     """Do what the end of `import torch` does if the script is watched, and run the script and end as Python would."""
     if VARIABLE in os.environ:
-        sys.path.insert(0, INSIDE)
+        sys.path.insert(0, WATCHER)
         import_module("_tuilab_watch").begin()
     code = 0
     try:

@@ -10,7 +10,7 @@ from tests.engine import do_first
 # How far the clock is ahead is the size of a file: it is set, and read, in one piece.
 GO_BY = """
 import os, sys, time
-if {{"tuilab.engine.supervisor", "tuilab.engine.early"}} & {{*sys.orig_argv}}:
+if {{"tuilab.engine.supervisor", "tuilab.engine.early_start"}} & {{*sys.orig_argv}}:
     time.monotonic = lambda right=time.monotonic: right() + os.stat({place!r}).st_size
 """
 

@@ -20,10 +20,10 @@ from typing import Any
 
 from tests.engine import Seen, look, read_stream, until
 from tests.faults.sites import Site
-from tuilab.cli.group import tuilab
+from tuilab.cli.subcommands import tuilab
 from tuilab.errors import ExitCode
 from tuilab.record import events
-from tuilab.record.folding import folded
+from tuilab.record.folding import saved_summary
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.states import FINAL_STATES
 
@@ -107,7 +107,9 @@ def view(*words: str) -> tuple[int, str]:
 def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
     """Return what is in a folder, so that two moments can be compared; what a long run amounts to may be kept beside it."""
     entries = (
-        (path, path.lstat()) for path in sorted(folder.rglob("*")) if path.name != folded.FILE
+        (path, path.lstat())
+        for path in sorted(folder.rglob("*"))
+        if path.name != saved_summary.FILE
     )
     return {str(path): (info.st_size, info.st_mtime_ns, info.st_ino) for path, info in entries}
 

@@ -24,7 +24,7 @@ from tuilab.judging.judge_run import judge
 from tuilab.record import events
 from tuilab.record.journal.lines import Corrupt, Gap
 from tuilab.record.live_run import read_run
-from tuilab.reports.plain import render
+from tuilab.reports.result_text import render
 
 pytestmark = pytest.mark.faults
 

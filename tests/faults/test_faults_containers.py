@@ -114,7 +114,7 @@ def test_the_doctor_says_what_a_container_takes_along(
     alone: list[str], before: str, told: str
 ) -> None:
     prefix = [*alone, "sh", "-c", '"$@"; exit', "-"] if before == "within" else alone
-    ask = "from tuilab.doctor.asking import ask_group as a; one = a('session', 60)['session.container']; print(one.status, one.found, sep=': ')"
+    ask = "from tuilab.doctor.ask_all import ask_group as a; one = a('session', 60)['session.container']; print(one.status, one.found, sep=': ')"
 
     done = subprocess.run(
         [*prefix, sys.executable, "-c", ask], capture_output=True, text=True, cwd="/"

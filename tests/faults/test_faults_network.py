@@ -15,7 +15,7 @@ from tests.faults.oracle import check
 from tests.faults.sites import Site, reach_stage
 from tests.faults.victims import supervisor_of
 from tuilab.engine import messages
-from tuilab.engine.messages import Farewell, WorkerOrder
+from tuilab.engine.messages import WorkerOrder, WorkerResult
 from tuilab.engine.spawn import socket_pair
 
 pytestmark = pytest.mark.faults
@@ -114,7 +114,7 @@ def test_ranks_without_a_loopback_fail_at_once_with_what_to_do(tmp_path: Path) -
         done = subprocess.run(launcher, pass_fds=[theirs.fileno()], timeout=60)
         farewell = messages.receive(ours)
 
-    assert done.returncode == 1 and isinstance(farewell, Farewell)
+    assert done.returncode == 1 and isinstance(farewell, WorkerResult)
     assert farewell.error == (
         "the ranks cannot reach each other: Network is unreachable; bring the loopback up: ip link set lo up"
     )

@@ -50,7 +50,7 @@ def left_on_nodes() -> list[str]:
     listed = subprocess.run(
         ["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    return left + [line for line in listed if f"keeper {place}" in line]
+    return left + [line for line in listed if f"_process {place}" in line]
 
 
 def test_a_run_is_whole_here_when_it_is_over(
@@ -133,7 +133,7 @@ def test_a_run_whose_keeper_is_killed_is_ended_there(
     keepers = until(
         lambda: (
             found
-            if len(found := [one for one in left_on_nodes() if "keeper" in one]) == 1
+            if len(found := [one for one in left_on_nodes() if "run_process" in one]) == 1
             else None
         )
     )
@@ -144,7 +144,9 @@ def test_a_run_whose_keeper_is_killed_is_ended_there(
 
     assert front.returncode == 4 and "stop at once requested" in out, said
     assert look(run_dir).state == "stopped"
-    assert [one for one in left_on_nodes() if "keeper" not in one]  # its folder, which nobody keeps
+    assert [
+        one for one in left_on_nodes() if "run_process" not in one
+    ]  # its folder, which nobody keeps
     assert (
         afar(
             "run", str(write_scenario(tmp_path, "pass", name="next")), "--per-node", "--quick"

@@ -33,7 +33,7 @@ ORDER = [
 LAST = "test_the_page"
 TRY_IT = """
 from tuilab.lab.device import devices, torch_gpus
-from tuilab.lab.choice import choose
+from tuilab.lab.device.choose_device import choose
 print(devices.door(choose("cuda").device).uuid, torch_gpus.count())
 """
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from tests.engine import look, newest
-from tuilab.lab.choice import choose
-from tuilab.record.told import device_words
+from tuilab.lab.device.choose_device import choose
+from tuilab.record.finding_words import device_words
 
 if TYPE_CHECKING:
     from tests.gpu.page import Page

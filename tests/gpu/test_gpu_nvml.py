@@ -16,7 +16,7 @@ from tests.engine import newest, read_stream, write_scenario
 from tuilab.lab.device import devices, torch_gpus
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.free_memory import free_bytes
-from tuilab.probes.gpu.listed import cuda_numbers
+from tuilab.probes.gpu.gpu_choices import cuda_numbers
 from tuilab.probes.gpu.meters import METERS, METERS_OF_SLICE
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, Gpus, throttle_names
 from tuilab.record.events import RaceFinished, RaceStarted, Sampled, Unavailable

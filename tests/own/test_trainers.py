@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.conftest import CHECKOUT, TESTS
-from tuilab.commands.parts import BACKWARD, DATA, OPTIMIZER
+from tuilab.commands.step_parts import BACKWARD, DATA, OPTIMIZER
 
 pytestmark = [pytest.mark.own, pytest.mark.real_torch, pytest.mark.timeout(300)]
 

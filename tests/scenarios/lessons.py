@@ -74,7 +74,7 @@ def order_of(words: list[str]) -> "RunOrder":
     )
 
 
-def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
+def work(order: "RunOrder", opened: "OpenRun") -> "messages.WorkerResult":
     """Let a worker do what is ordered, and return how it ended."""
     from tuilab.engine import messages
     from tuilab.engine.spawn import socket_pair
@@ -105,5 +105,5 @@ def work(order: "RunOrder", opened: "OpenRun") -> "messages.Farewell":
     farewell = messages.receive(ours)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     opened.journal.append(WorkerExited(writer="worker-0", code=code))
-    assert isinstance(farewell, messages.Farewell), (run_dir / "stderr.log").read_text()
+    assert isinstance(farewell, messages.WorkerResult), (run_dir / "stderr.log").read_text()
     return farewell

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.lessons import claimed, source_of
-from tuilab.record.holding import holds
+from tuilab.record.exact_claims import holds
 from tuilab.record.plain_value import is_equal
 
 BOUNDED = ...  # near enough that its claim holds: its last digits are another library's

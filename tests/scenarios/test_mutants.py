@@ -12,7 +12,7 @@ import pytest
 from tests.lessons import claimed, source_of
 from tests.scenarios.mistakes.mistake import Mistake
 from tuilab.catalogue import catalog
-from tuilab.record.holding import holds
+from tuilab.record.exact_claims import holds
 
 TOPICS = sorted(
     {path.stem for path in (Path(__file__).parent / "mistakes").glob("*.py")}

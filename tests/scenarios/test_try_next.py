@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tuilab.catalogue import catalog
-from tuilab.catalogue.stated import Change, changes_of
+from tuilab.catalogue.stated_claims import Change, changes_of
 from tuilab.record.verdicts import CLAIMED_FOR
 
 Result = Callable[..., dict[str, Any]]

@@ -18,7 +18,7 @@ from tuilab.tui.app import TuilabApp
 from tuilab.tui.screens.following import FollowingPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.textual_parts import rendered
 
@@ -31,7 +31,7 @@ _PATIENT = (
 )  # workers that wait for the user, or for as long as a screen is open
 
 
-class NotingDesk(Desk):
+class NotingDesk(Session):
     """Counts how often a process is to get ready for the next run; to start one took a tenth of a test of a screen."""
 
     prepared = 0
@@ -48,7 +48,7 @@ class ShownApp(TuilabApp):
     )  # else it is looked for beside this file
 
     def __init__(
-        self, desk: Desk, show: Path | None = None, orders: Sequence[RunOrder] = ()
+        self, desk: Session, show: Path | None = None, orders: Sequence[RunOrder] = ()
     ) -> None:
         super().__init__(desk, orders, show=show)
         self.said: list[str] = []
@@ -61,7 +61,7 @@ class ShownApp(TuilabApp):
 class NotingApp(ShownApp):
     """Notes the orders, the sentences and what is copied, in the place of doing it."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Session) -> None:
         super().__init__(desk)
         self.ordered: list[RunOrder] = []
         self.copied: list[str] = []

@@ -8,7 +8,7 @@ import pytest
 from tests.tui.made_up import started
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
-from tuilab.tui.widgets.run.arrangement import Arrangement, Room, arrange
+from tuilab.tui.widgets.run.arrangement import Arrangement, GridSize, arrange
 
 KINDS = list(
     product(range(7), (False, True), (False, True), (2, 40))
@@ -45,7 +45,7 @@ def places(found: Arrangement, columns: int) -> dict[tuple[int, int], str]:
 @pytest.mark.parametrize("width", [60, 80, 120, 160, 169, 170, 180, 200, 250])
 def test_no_place_is_empty_and_each_row_has_its_height(width: int) -> None:
     for height, (charts, figures, pictures, claims) in product(range(15, 81), KINDS):
-        room = Room(width, height)
+        room = GridSize(width, height)
         needs = {"claims": claims, "output": 3, "notes": 5, "figures": 30 if claims == 40 else 4}
         summary = summary_with(figures=figures, pictures=pictures)
         found = arrange(
@@ -77,7 +77,11 @@ def test_no_place_is_empty_and_each_row_has_its_height(width: int) -> None:
 def test_a_last_chart_beside_figures_of_two_rows_leaves_no_hole(size: tuple[int, int]) -> None:
     summary = summary_with(figures=True, pictures=False)
     found = arrange(
-        summary, ["loss"], Room(*size), {"claims": 32, "output": 3, "figures": 40}, has_notes=False
+        summary,
+        ["loss"],
+        GridSize(*size),
+        {"claims": 32, "output": 3, "figures": 40},
+        has_notes=False,
     )
 
     assert found.tall == frozenset()
@@ -85,7 +89,7 @@ def test_a_last_chart_beside_figures_of_two_rows_leaves_no_hole(size: tuple[int,
 
 
 def test_figures_of_a_few_lines_take_one_row() -> None:
-    summary, room = summary_with(figures=True, pictures=False), Room(120, 40)
+    summary, room = summary_with(figures=True, pictures=False), GridSize(120, 40)
     names = ["one", "two", "three"]
 
     assert arrange(summary, names, room, {"figures": 3}, has_notes=False).tall == frozenset()
@@ -96,7 +100,7 @@ def test_figures_of_a_few_lines_take_one_row() -> None:
 def test_of_a_command_its_output_stands_before_its_words_until_there_is_more_to_tell(
     size: tuple[int, int],
 ) -> None:
-    summary, room = summary_with(figures=True, pictures=False), Room(*size)
+    summary, room = summary_with(figures=True, pictures=False), GridSize(*size)
     summary.run = started(command=["python", "train.py"])
     names, needs = (
         ["loss", "step_ms", "data_ms", "rest_ms"],
@@ -113,7 +117,7 @@ def test_of_a_command_its_output_stands_before_its_words_until_there_is_more_to_
 
 
 def test_claims_stay_as_high_when_what_to_try_next_comes_above_the_output() -> None:
-    summary, room = summary_with(figures=False, pictures=False), Room(120, 40)
+    summary, room = summary_with(figures=False, pictures=False), GridSize(120, 40)
     needs = {"claims": 30, "notes": 7, "output": 7}
     going, over = (
         arrange(summary, ["loss", "acc"], room, needs, has_notes=has_notes)

@@ -20,7 +20,7 @@ from tuilab.probes.gpu.tenants import why_pids_mean_nothing
 from tuilab.tui.screens.box import BoxPage
 from tuilab.tui.screens.command import DoctorPage
 from tuilab.tui.state import subcommand
-from tuilab.tui.widgets.gauges import Gauges, Moment
+from tuilab.tui.widgets.gauges import GaugeReading, Gauges
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
@@ -46,7 +46,7 @@ async def test_gpus_are_named_and_have_gauges(
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
     async with opened(root, "b", size=(140, 60)) as pilot:
-        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        pilot.app.screen.query_one(Gauges).show(GaugeReading([10.0], 1, 2))
         shown = await shown_by(pilot, " W ")
 
     assert "GPU 0" in shown
@@ -80,7 +80,7 @@ async def test_a_gpu_that_is_lost_keeps_its_name_and_says_why(
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
     async with opened(root, "b", size=(140, 60)) as pilot:
-        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        pilot.app.screen.query_one(Gauges).show(GaugeReading([10.0], 1, 2))
         shown = await shown_by(pilot, "GPU 0")
 
     rows = [line for line in shown.splitlines() if "GPU 0" in line]
@@ -92,10 +92,10 @@ async def test_gauges_are_bars_to_an_eighth_of_a_column_and_without_utf8_to_a_co
 ) -> None:
     async with opened(root, "b", size=(80, 24)) as pilot:
         gauges = pilot.app.screen.query_one(Gauges)
-        gauges.show(Moment([10.0], 3, 16))
+        gauges.show(GaugeReading([10.0], 3, 16))
         fine = gauges.lay_out(78)[1].plain
         await press(pilot, "B", "B")
-        gauges.show(Moment([10.0], 3, 16))
+        gauges.show(GaugeReading([10.0], 3, 16))
         plain = gauges.lay_out(78)[1].plain
 
     assert "memory   ███████▌──" in fine
@@ -184,7 +184,7 @@ async def test_swap_is_told_beside_the_memory(root: Path, total: int, words: str
     async with opened(root, "b", size=(80, 24)) as pilot:
         gauges = pilot.app.screen.query_one(Gauges)
         gauges.show(
-            Moment([10.0], 1 << 30, 2 << 30, swap_used_bytes=2 << 30, swap_total_bytes=total)
+            GaugeReading([10.0], 1 << 30, 2 << 30, swap_used_bytes=2 << 30, swap_total_bytes=total)
         )
 
         assert words in "\n".join(line.plain for line in gauges.lay_out(78))
@@ -202,7 +202,7 @@ async def test_users_of_a_gpu_are_below_it(
         monkeypatch.setenv(name, value)
     user = "n/a" if why_pids_mean_nothing() else pwd.getpwuid(os.getuid()).pw_name
     async with opened(root, "b", size=(120, 40)) as pilot:
-        pilot.app.screen.query_one(Gauges).show(Moment([10.0], 1, 2))
+        pilot.app.screen.query_one(Gauges).show(GaugeReading([10.0], 1, 2))
         shown = await shown_by(pilot, "used by ")
 
     assert f"used by {user} (pid {me}, 3 GiB), n/a (pid 4194304, 3 GiB)" in shown
@@ -212,7 +212,7 @@ async def test_every_user_is_named_on_a_narrow_screen(root: Path) -> None:
     tenants = [{"user": "somebody", "pid": pid, "bytes_used": 1 << 30} for pid in range(10)]
     async with opened(root) as pilot:
         await pilot.app.screen.mount(gauges := Gauges())
-        gauges.show(Moment([10.0], 1, 2))
+        gauges.show(GaugeReading([10.0], 1, 2))
         gauges.show_gpus({"gpus": [GPU]})
         gauges.show_readings({"u": {"values": {"busy_percent": 98.0}, "tenants": tenants}})
         lines = [line.plain for line in gauges.lay_out(58)]
@@ -224,7 +224,7 @@ async def test_every_user_is_named_on_a_narrow_screen(root: Path) -> None:
 async def test_a_gpu_that_does_not_name_its_users_gives_the_reason(root: Path) -> None:
     async with opened(root) as pilot:
         await pilot.app.screen.mount(gauges := Gauges())
-        gauges.show(Moment([10.0], 1, 2))
+        gauges.show(GaugeReading([10.0], 1, 2))
         gauges.show_gpus({"gpus": [GPU]})
         gauges.show_readings({"u": {"values": {"busy_percent": 98.0}, "unseen": "no permission"}})
         lines = [line.plain.strip() for line in gauges.lay_out(78)]
@@ -242,7 +242,7 @@ async def test_slices_and_a_gpu_that_never_answered_have_their_lines_in_order(ro
     gpus += [{"uuid": "last", "index": 2, "name": "H100"}]
     async with opened(root) as pilot:
         await pilot.app.screen.mount(gauges := Gauges())
-        gauges.show(Moment([10.0], 1, 2))
+        gauges.show(GaugeReading([10.0], 1, 2))
         gauges.show_gpus({"gpus": gpus, "unusable": {"1": "GPU is lost"}})
         lines = [line.plain.rstrip() for line in gauges.lay_out(78) if line.plain.startswith("GPU")]
 
@@ -282,7 +282,7 @@ async def test_answers_of_a_driver_do_not_steer_the_terminal(
         page.post_message(
             BoxPage.GpusAnswered({"readings": {"u": {"lost": HOSTILE, "unseen": HOSTILE}}})
         )
-        page.query_one(Gauges).show(Moment([10.0], 1, 2))
+        page.query_one(Gauges).show(GaugeReading([10.0], 1, 2))
         await settle(pilot)
         shown = text(pilot)
 
@@ -294,7 +294,7 @@ async def test_answers_of_a_driver_do_not_steer_the_terminal(
 async def test_throttling_and_the_waiting_percent_are_never_cut(root: Path, width: int) -> None:
     async with opened(root) as pilot:
         await pilot.app.screen.mount(gauges := Gauges())
-        gauges.show(Moment([10.0], 1, 2, (120.25, 116.31, 113.43), 97.0))
+        gauges.show(GaugeReading([10.0], 1, 2, (120.25, 116.31, 113.43), 97.0))
         values = {
             "busy_percent": 98.0,
             "memory_used_bytes": 2.0**36,

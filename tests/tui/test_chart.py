@@ -18,10 +18,10 @@ from textual.widget import Widget
 from tests.drawing_aids import SECOND, drawn_text, series
 from tuilab.drawings.linechart import Guide, LineChart, draw
 from tuilab.drawings.picture import Picture
-from tuilab.drawings.spreads import Spread, draw_spreads
+from tuilab.drawings.spreads import MeasuredSpread, draw_spreads
 from tuilab.drawings.symbols import ALL, BRAILLE, Symbols
 from tuilab.record.series import Series
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 from tuilab.tui.looks import themes
 from tuilab.tui.state.view import View
 from tuilab.tui.terminal.frames import Frames
@@ -225,7 +225,7 @@ def test_runs_that_began_at_different_times_are_laid_over_each_other() -> None:
         app.look(View(cursor_t=3 * SECOND, is_timed=True))
         await pilot.pause()
 
-        assert drawn_text(app.chart).count(number(LOSSES[3], digits=6)) == 2
+        assert drawn_text(app.chart).count(format_number(LOSSES[3], digits=6)) == 2
 
     drive(body)
 
@@ -396,7 +396,7 @@ def test_every_size_is_drawn_at_once(symbols: Symbols) -> None:
 
 def test_a_drawing_is_painted_again_only_for_another_version_or_size() -> None:
     async def body(app: Showing, pilot: Pilot[None]) -> None:
-        spreads = [Spread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015)]
+        spreads = [MeasuredSpread("fp32", 0.012, 0.0115, 0.0125, 0.010, 0.015)]
         sizes: list[tuple[int, int]] = []
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:

@@ -11,16 +11,16 @@ from tests.tui.pictures import recorded
 from tests.tui.screens import ShownApp, app_on, eventually, opened, said, shown
 from tuilab.cli.headless import live_line
 from tuilab.record import events
+from tuilab.record.finding_words import progress_words, rate_words, seconds_left
 from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import Watch
 from tuilab.record.planned_end import planned_end
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import progress_words, rate_words, seconds_left
 from tuilab.text.words import size
 from tuilab.tui.screens import following as page
 from tuilab.tui.state import run_source
 from tuilab.tui.state.run_source import LiveRun
-from tuilab.tui.terminal.later import later
+from tuilab.tui.terminal.delayed_call import later
 from tuilab.tui.widgets.run.headline import heading_of, note_of
 
 RUN = Path("20260101T000000000Z-accumulate-lowp-b1fd5e")

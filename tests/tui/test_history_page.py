@@ -17,16 +17,16 @@ from tests.tui.made_up import finished, hostile, make_run, started
 from tests.tui.screens import UNSAFE, eventually, opened, press, said, settle, shown, text
 from tuilab.engine import launch
 from tuilab.record import events, presence
-from tuilab.runs import notes, reading, store
+from tuilab.runs import notes, read_entry, store
 from tuilab.runs.filters import HINT
 from tuilab.runs.index import FILE, Index
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.history_reader import HistoryReader
-from tuilab.tui.widgets.history import count, ordering, runline
+from tuilab.tui.widgets.history import ordering, run_count, runline
 from tuilab.tui.widgets.history.runlist import RunList
-from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.question import ConfirmDialog
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 HOUR = 3600.0
@@ -68,10 +68,10 @@ def test_how_many_runs_are_still_to_be_read_is_told_until_none_is(three: Path) -
     runs = [path.name for path in store.list_runs(three)]
     reader = HistoryReader(cast(HistoryPage, None), lambda: Index(three), time.time)
     reader.take_list(HistoryReader.Listed(runs, {}, {}))
-    told = [count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain]
+    told = [run_count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain]
     for run in runs:
-        reader.take([reading.read_entry(three / run)])
-        told.append(count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain)
+        reader.take([read_entry.read_entry(three / run)])
+        told.append(run_count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain)
 
     assert [words.partition("3 runs  ")[2] for words in told[:3]] == [
         f"{left} not read yet" for left in (3, 2, 1)
@@ -113,7 +113,7 @@ async def test_without_marks_a_run_is_compared_with_its_reference(three: Path) -
 
 async def test_a_run_is_deleted_only_after_a_yes(three: Path) -> None:
     async with opened(three, "h", "d") as pilot:
-        assert isinstance(pilot.app.screen, Question)
+        assert isinstance(pilot.app.screen, ConfirmDialog)
         assert "cccccc" in text(pilot)
         await press(pilot, "n")
         after_no = runs_in(three)

@@ -26,18 +26,18 @@ from tests.tui.screens import (
     text,
 )
 from tuilab.catalogue.source import read as read_scenario
-from tuilab.catalogue.stated import fits
+from tuilab.catalogue.stated_claims import fits
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.runs import queue
 from tuilab.runs.past_runs import read_past_run
 from tuilab.tui.looks.highlight import highlight
-from tuilab.tui.looks.reading import fold, inline, lay_out
+from tuilab.tui.looks.lesson_layout import inline, lay_out, wrap_lines
 from tuilab.tui.looks.themes import NAMES
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.state.background_reader import BackgroundReader
 from tuilab.tui.state.box_line import box_line
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.textual_parts import rendered
 from tuilab.tui.widgets.lab.catalogue import Catalogue
@@ -359,7 +359,7 @@ def test_a_run_that_waits_is_queued_and_not_running(folder: Path, root: Path) ->
 def test_lab_reads_runs_again_only_when_some_came_or_went(root: Path) -> None:
     record_run(root, verdict("the sum is right", "SUPPORTED"))
     screen = SimpleNamespace(run_worker=lambda work, **_: work(), post_message=lambda _: None)
-    reader = BackgroundReader(cast(Screen[None], screen), Desk(root, [], Settings()))
+    reader = BackgroundReader(cast(Screen[None], screen), Session(root, [], Settings()))
     reader.look_around(None)
     reader.look_around(None)  # the first one saved the index in the folder
 
@@ -788,14 +788,14 @@ async def test_who_only_looks_at_a_run_has_no_process_made_ready_until_the_lab_i
 
 
 def test_a_paragraph_with_wide_characters_is_broken_as_those_are_read() -> None:
-    lines = fold(inline("先减去*最大*的 logit：再取 `exp`。"), 12)
+    lines = wrap_lines(inline("先减去*最大*的 logit：再取 `exp`。"), 12)
 
     assert [line.plain for line in lines] == ["先减去最大的", "logit：再取", "exp。"]
     assert [span.style for line in lines for span in line.spans] == ["italic", "$text-secondary"]
 
 
 def test_text_that_was_not_joined_before_is_broken_without_a_loss() -> None:
-    assert [line.plain for line in fold(Content("a  数 值"), 80)] == ["a  数 值"]
+    assert [line.plain for line in wrap_lines(Content("a  数 值"), 80)] == ["a  数 值"]
 
 
 @pytest.mark.parametrize(("key", "part"), [("f", "form"), ("c", "code"), ("r", "runs")])

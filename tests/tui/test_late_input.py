@@ -14,7 +14,7 @@ from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.state.settings import Settings
 from tuilab.tui.terminal.textual_parts import TextualPalette
-from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.question import ConfirmDialog
 
 MouseKind = type[events.MouseDown] | type[events.MouseUp] | type[events.Click]
 
@@ -57,7 +57,7 @@ async def test_palette_closed_twice_closes_no_other_screen(root: Path, second: s
 async def test_dialog_dismissed_twice_closes_no_other_screen(root: Path) -> None:
     app = app_on(root)
     async with opened(app, "h", size=(80, 24)) as pilot:
-        question = Question("Delete?", ["a run"])
+        question = ConfirmDialog("Delete?", ["a run"])
         app.push_screen(question)
         await settle(pilot)
         question.dismiss(False)
@@ -70,7 +70,7 @@ async def test_dialog_dismissed_twice_closes_no_other_screen(root: Path) -> None
 async def test_screen_below_another_is_not_dismissed(root: Path) -> None:
     app = app_on(root)
     async with opened(app, size=(80, 24)) as pilot:
-        below, above = Question("Delete?", ["a run"]), Question("Stop?", ["a run"])
+        below, above = ConfirmDialog("Delete?", ["a run"]), ConfirmDialog("Stop?", ["a run"])
         app.push_screen(below)
         app.push_screen(above)
         await settle(pilot)

@@ -8,8 +8,8 @@ from tests.tui.made_up import HOSTILE, identity, make_run, started
 from tests.tui.screens import UNSAFE, app_on, open_run, opened, settle, text
 from tuilab.probes.processes import Busy, Process
 from tuilab.record import events
+from tuilab.record.finding_words import company_words
 from tuilab.record.live_run import read_run
-from tuilab.record.told import company_words
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.state.other_processes import OtherProcesses, describe_busy
 

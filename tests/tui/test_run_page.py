@@ -48,9 +48,9 @@ from tuilab.record.events import (
     XidReported,
 )
 from tuilab.record.journal.writer import Writer
-from tuilab.reports.gaps import gaps
-from tuilab.reports.plain import render
-from tuilab.reports.subject import read_subject
+from tuilab.reports.missing_data import gaps
+from tuilab.reports.reported_run import read_subject
+from tuilab.reports.result_text import render
 from tuilab.runs import store
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.state.settings import Settings

@@ -15,7 +15,7 @@ from tuilab.record.journal.writer import Writer
 from tuilab.record.summary import RunSummary
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.state.printed import tail, whole
+from tuilab.tui.state.printed_output import tail, whole
 from tuilab.tui.widgets.lab.source import Source
 from tuilab.tui.widgets.search import Searched
 

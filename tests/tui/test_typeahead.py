@@ -23,9 +23,9 @@ from tuilab.tui.app import TuilabApp
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.run import RunPage
-from tuilab.tui.terminal.later import later
+from tuilab.tui.terminal.delayed_call import later
 from tuilab.tui.terminal.typeahead import TypeAhead, passed
-from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.question import ConfirmDialog
 from tuilab.tui.widgets.search import SearchLine
 
 
@@ -99,7 +99,7 @@ async def test_letters_narrow_the_history_until_a_key_ends_them(
                 isinstance(pilot.app.screen, HistoryPage) and pilot.app.screen.filter.value == words
             )
         else:
-            assert isinstance(pilot.app.screen, Question)
+            assert isinstance(pilot.app.screen, ConfirmDialog)
 
 
 async def test_a_note_typed_at_once_is_the_note(root: Path) -> None:
@@ -142,7 +142,7 @@ async def test_keys_act_in_their_order_where_one_stands_for_another(root: Path) 
     ("reads", "keys", "page"),
     [
         ((store, "list_runs"), ("h", "enter"), RunPage),
-        ((queue, "look"), ("Q", "d"), Question),
+        ((queue, "look"), ("Q", "d"), ConfirmDialog),
     ],
 )
 async def test_a_key_waits_for_the_list_it_acts_on(

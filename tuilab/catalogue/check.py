@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tuilab.catalogue.check_claims import check_answer, check_claims, check_refuted
-from tuilab.catalogue.findings import File, Finding
+from tuilab.catalogue.checked_file import CheckedFile, CheckFinding
 from tuilab.catalogue.params import option_of
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import (
@@ -18,7 +18,7 @@ from tuilab.catalogue.source import (
     race_arms,
     read_text,
 )
-from tuilab.catalogue.stated import SECTIONS
+from tuilab.catalogue.stated_claims import SECTIONS
 from tuilab.probes.settings import VARIABLES
 from tuilab.text.display import show
 
@@ -32,7 +32,7 @@ _STRAY = re.compile(
 )  # what should have been read as a range or a quick value
 
 
-def check(scenario: Scenario) -> list[Finding]:
+def check(scenario: Scenario) -> list[CheckFinding]:
     """Return what is missing in a scenario, from top to bottom."""
     try:
         if scenario.error:
@@ -41,18 +41,18 @@ def check(scenario: Scenario) -> list[Finding]:
         tree, run = parse_source(text)
     except Broken as problem:
         found = _ERROR_LINE.fullmatch(str(problem))
-        return [Finding(int(found[1]), found[2]) if found else Finding(1, str(problem))]
-    file = File(scenario, text, tree, run, tuple(ast.walk(tree)))
+        return [CheckFinding(int(found[1]), found[2]) if found else CheckFinding(1, str(problem))]
+    file = CheckedFile(scenario, text, tree, run, tuple(ast.walk(tree)))
     return sorted({finding for check in _CHECKS for finding in check(file)})
 
 
-def _check_sections(file: File) -> Iterator[Finding]:
+def _check_sections(file: CheckedFile) -> Iterator[CheckFinding]:
     sections = file.scenario.sections
     for name in SECTIONS:
         if not sections.get(name):
-            yield Finding(1, f"the section ## {name} is missing or empty; write it")
+            yield CheckFinding(1, f"the section ## {name} is missing or empty; write it")
     if sections.get("Predict") and not _QUESTION.search(sections["Predict"]):
-        yield Finding(
+        yield CheckFinding(
             file.line_of("## Predict"),
             'Predict has no question with a number as its answer; ask "How many times ...?"',
         )
@@ -63,24 +63,26 @@ def _check_sections(file: File) -> Iterator[Finding]:
         given = (
             f"; write --{_spell(names[0])} or another" if names else "; run has none, so add one"
         )
-        yield Finding(file.line_of("## Try next"), f"Try next names no parameter of run{given}")
+        yield CheckFinding(
+            file.line_of("## Try next"), f"Try next names no parameter of run{given}"
+        )
 
 
-def _check_settings(file: File) -> Iterator[Finding]:
+def _check_settings(file: CheckedFile) -> Iterator[CheckFinding]:
     """What is advised is a variable that programs read, and was chosen among values."""
     for call in file.calls("advise"):
         name = literal_text(call)
         if name is None:
-            yield Finding(
+            yield CheckFinding(
                 call.lineno,
                 "the name of the advised variable is not a literal; write it as a literal string",
             )
         elif name not in VARIABLES:
             what = f"{show(name, 60)} is not a known setting of threads, allocators or pinning"
-            yield Finding(call.lineno, f"{what}; name one, for example OMP_NUM_THREADS")
+            yield CheckFinding(call.lineno, f"{what}; name one, for example OMP_NUM_THREADS")
 
 
-def _check_params(file: File) -> Iterator[Finding]:
+def _check_params(file: CheckedFile) -> Iterator[CheckFinding]:
     arguments = file.run.args
     lines = {
         argument.arg: argument.lineno
@@ -88,49 +90,49 @@ def _check_params(file: File) -> Iterator[Finding]:
     }
     for param in (param for param in file.scenario.params if param.name in lines):
         if not param.label:
-            yield Finding(
+            yield CheckFinding(
                 lines[param.name], f"{param.name} has no label; describe it in a comment after it"
             )
         if _STRAY.search(param.label):
-            yield Finding(
+            yield CheckFinding(
                 lines[param.name],
                 f"the comment of {param.name} has an unclear range or quick value; end it for example with 1..100 (quick 5)",
             )
         if option_of(param.name) != f"--{_spell(param.name)}":
-            yield Finding(
+            yield CheckFinding(
                 lines[param.name],
                 f"{param.name} is an option of tuilab run itself; choose another name",
             )
 
 
-def _check_signature(file: File) -> Iterator[Finding]:
+def _check_signature(file: CheckedFile) -> Iterator[CheckFinding]:
     if not (file.run.args.posonlyargs + file.run.args.args)[0].annotation:
-        yield Finding(
+        yield CheckFinding(
             file.run.lineno, f"{lab_name(file.run)} has no type; write {lab_name(file.run)}: Lab"
         )
     if not file.run.returns:
-        yield Finding(file.run.lineno, "run has no return type; write -> None")
+        yield CheckFinding(file.run.lineno, "run has no return type; write -> None")
 
 
-def _check_shown(file: File) -> Iterator[Finding]:
+def _check_shown(file: CheckedFile) -> Iterator[CheckFinding]:
     if not file.calls("claim", "claim_ratio"):
-        yield Finding(
+        yield CheckFinding(
             file.run.lineno, "the scenario makes no claim; add lab.claim or lab.claim_ratio"
         )
     timelines = [
         word for call in file.calls("memory") for word in call.keywords if word.arg == "timeline"
     ]
     if not file.calls("log", "image") and not timelines:
-        yield Finding(
+        yield CheckFinding(
             file.run.lineno,
             "the scenario draws no curve and no picture; add lab.log, lab.image or lab.memory(timeline=True)",
         )
 
 
-def _check_cuda(file: File) -> Iterator[Finding]:
+def _check_cuda(file: CheckedFile) -> Iterator[CheckFinding]:
     for node in file.nodes:
         if isinstance(node, ast.expr | ast.stmt) and _is_cuda(node):
-            yield Finding(
+            yield CheckFinding(
                 node.lineno,
                 "torch.cuda is used directly; use lab.device() and torch.get_device_module(device)",
             )
@@ -148,7 +150,7 @@ def _is_cuda(node: ast.AST) -> bool:
     return any(f"{name}.".startswith("torch.cuda.") for name in names)
 
 
-def _check_arms(file: File) -> Iterator[Finding]:
+def _check_arms(file: CheckedFile) -> Iterator[CheckFinding]:
     """Arms are functions of the same shape; how many parameters they take is what can be seen."""
     functions = {node.name: node for node in file.nodes if isinstance(node, ast.FunctionDef)}
     for call in file.calls("race"):
@@ -160,13 +162,13 @@ def _check_arms(file: File) -> Iterator[Finding]:
         counts = {arm: _count_params(function) for arm, function in called.items()}
         if len(set(counts.values())) > 1:
             shape = ", ".join(f"{arm} {count}" for arm, count in counts.items())
-            yield Finding(
+            yield CheckFinding(
                 call.lineno,
                 f"the arms take different numbers of parameters ({shape}); give them the same shape",
             )
 
 
-def _check_once(file: File) -> Iterator[Finding]:
+def _check_once(file: CheckedFile) -> Iterator[CheckFinding]:
     """What runs in the first repeat only is a function below `@lab.once`; it takes no times, and nobody hands it anything."""
     mark = f"{lab_name(file.run)}.once"
     blocks = [
@@ -182,17 +184,17 @@ def _check_once(file: File) -> Iterator[Finding]:
             *(call.lineno for call in bare),
         }
     ):
-        yield Finding(
+        yield CheckFinding(
             line, f"{mark} is a decorator; write @{mark} above a function, without parentheses"
         )
     for part in file.parts_once():
         if _count_params(part):
-            yield Finding(
+            yield CheckFinding(
                 part.lineno,
                 f"{part.name} runs right where it is defined, so it takes no parameters; use the names of run inside it",
             )
         for call in lab_calls(part, lab_name(file.run), "race", "claim_ratio"):
-            yield Finding(
+            yield CheckFinding(
                 call.lineno,
                 f"lab.{called_method(call)} cannot be called in a part that runs once; call it after that part",
             )
@@ -208,14 +210,14 @@ def _spell(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _check_factories(file: File) -> Iterator[Finding]:
+def _check_factories(file: CheckedFile) -> Iterator[CheckFinding]:
     """An arm that makes a function is a factory, and the race has to know: else the making is what is timed."""
     for call in file.calls("race"):
         if any(keyword.arg in ("factories", None) for keyword in call.keywords):
             continue
         for arm, node in race_arms(call).items():
             if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Lambda):
-                yield Finding(
+                yield CheckFinding(
                     call.lineno,
                     f"{arm} returns a function, so only its creation is timed; add factories=True",
                 )

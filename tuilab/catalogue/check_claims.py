@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from tuilab.catalogue.findings import File, Finding
+from tuilab.catalogue.checked_file import CheckedFile, CheckFinding
 from tuilab.catalogue.params import option_of, spell
 from tuilab.catalogue.scenario import Value
 from tuilab.catalogue.source import (
@@ -16,7 +16,7 @@ from tuilab.catalogue.source import (
     race_arms,
     text_of,
 )
-from tuilab.catalogue.stated import (
+from tuilab.catalogue.stated_claims import (
     KEY_RULE,
     SECTION,
     bullets,
@@ -43,17 +43,17 @@ _BY_RATIO = "for two arms of a race, use lab.claim_ratio(key, ratio, ...)"
 _BY_ADVICE = "to recommend a value of a variable, use lab.advise(name, values, ...)"
 
 
-def check_claims(file: File) -> Iterator[Finding]:
+def check_claims(file: CheckedFile) -> Iterator[CheckFinding]:
     """The bullets and the calls that claim them fit each other; very many would take hours."""
     count = max(len(bullets(file.scenario.sections.get(SECTION, ""))), len(file.calls(*CLAIMING)))
     if count > _MOST:
-        yield Finding(1, f"there are {count} claims, too many to check; use at most {_MOST}")
+        yield CheckFinding(1, f"there are {count} claims, too many to check; use at most {_MOST}")
         return
     yield from _check_bullets(file)
     yield from _check_calls(file)
 
 
-def _check_bullets(file: File) -> Iterator[Finding]:
+def _check_bullets(file: CheckedFile) -> Iterator[CheckFinding]:
     """Every bullet under Look for has a key and a sentence of its own, and the code claims it by that key."""
     written = bullets(file.scenario.sections.get(SECTION, ""))
     every = [stated(bullet) for bullet in written]
@@ -62,27 +62,27 @@ def _check_bullets(file: File) -> Iterator[Finding]:
     for at, (bullet, claim) in enumerate(zip(written, every, strict=True)):
         line = file.line_of(bullet.split("\n")[0].rstrip())
         if not claim.key:
-            yield Finding(line, _why_no_key(bullet, claim.text))
+            yield CheckFinding(line, _why_no_key(bullet, claim.text))
         elif not any(match(word, [claim]) for word in words) and not any(
             fits(claim.key, key) for key in others
         ):
-            yield Finding(
+            yield CheckFinding(
                 line,
                 f"nothing claims the key [{claim.key}]; add lab.claim or lab.claim_ratio, or remove the bullet",
             )
         if claim.text in [earlier.text for earlier in every[:at]]:
-            yield Finding(
+            yield CheckFinding(
                 line, "another bullet has the same sentence; give each claim its own sentence"
             )
     for key, count in Counter(claim.key for claim in every if claim.key).items():
         if count > 1:
-            yield Finding(
+            yield CheckFinding(
                 file.line_of(f"[{key}]"),
                 f"{count} bullets have the key [{key}]; give each bullet its own key",
             )
 
 
-def _check_calls(file: File) -> Iterator[Finding]:
+def _check_calls(file: CheckedFile) -> Iterator[CheckFinding]:
     """A claim names a key of the lesson that no claim before it named, before its arms race, with arguments that it takes."""
     every = [stated(bullet) for bullet in bullets(file.scenario.sections.get(SECTION, ""))]
     places = _places(file.tree.body)
@@ -92,18 +92,18 @@ def _check_calls(file: File) -> Iterator[Finding]:
         yield from _check_arguments(call)
         if word is None:
             if not any(claim.key and fits(claim.key, key) for claim in every for key in others):
-                yield Finding(
+                yield CheckFinding(
                     call.lineno,
                     "the key of this claim is not a literal; write it as a literal string",
                 )
             continue
         if not match(word, every):
-            yield Finding(call.lineno, why_unknown(word, every))
+            yield CheckFinding(call.lineno, why_unknown(word, every))
         yield from _check_at(file, call)
         if _is_plain_key(word) and any(
             literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]
         ):
-            yield Finding(
+            yield CheckFinding(
                 call.lineno,
                 f"the key [{show(word, 60)}] is claimed twice; make each claim once in a run",
             )
@@ -114,13 +114,13 @@ def _check_calls(file: File) -> Iterator[Finding]:
             for arm in race_arms(race)
         ]
         if arms := sorted({*early} & {*_arms(call)}):
-            yield Finding(
+            yield CheckFinding(
                 call.lineno,
                 f"{' and '.join(arms)} were raced before this claim; claim first, then measure",
             )
 
 
-def check_answer(file: File) -> Iterator[Finding]:
+def check_answer(file: CheckedFile) -> Iterator[CheckFinding]:
     """One claim answers the question under Predict: with a number that it measures."""
     calls = [
         call
@@ -129,22 +129,22 @@ def check_answer(file: File) -> Iterator[Finding]:
         if word.arg == "answers"
     ]
     if file.scenario.sections.get("Predict") and not calls:
-        yield Finding(
+        yield CheckFinding(
             file.line_of("## Predict"),
             "no claim answers Predict; add answers= to the one that measures the number",
         )
     for call in calls[1:]:
-        yield Finding(
+        yield CheckFinding(
             call.lineno,
             f"line {calls[0].lineno} already answers Predict; use answers= in one claim only",
         )
 
 
-def check_refuted(file: File) -> Iterator[Finding]:
+def check_refuted(file: CheckedFile) -> Iterator[CheckFinding]:
     """What Try next says it refutes are keys of claims that a change refutes on every box."""
     text = file.scenario.sections.get("Try next", "")
     if "refutes:" in text.partition("`--")[0]:
-        yield Finding(
+        yield CheckFinding(
             file.line_of("refutes:"),
             "refutes: comes before any change; write it after a `--option`",
         )
@@ -152,7 +152,7 @@ def check_refuted(file: File) -> Iterator[Finding]:
         line = file.line_of("refutes:", after=file.line_of(f"`{change.options}`") - 1)
         for word in change.refutes:
             if why := _why_not_refuted(file, word, change.options):
-                yield Finding(line, why)
+                yield CheckFinding(line, why)
 
 
 def _why_no_key(bullet: str, text: str) -> str:
@@ -169,7 +169,7 @@ def _why_no_key(bullet: str, text: str) -> str:
     return f"there is no space after [{meant[1]}]; add a space, so that it is read as a key"
 
 
-def _why_not_refuted(file: File, word: str, options: str) -> str:
+def _why_not_refuted(file: CheckedFile, word: str, options: str) -> str:
     """Return why a word after `refutes:` cannot stand there, or nothing."""
     if not _is_plain_key(word):
         return f'"{show(word, 60)}" after refutes: is not a key ({KEY_RULE}); write keys with commas between them'
@@ -202,18 +202,18 @@ def _changed_at(calls: Sequence[ast.Call], options: str) -> str:
     return ""
 
 
-def _check_at(file: File, call: ast.Call) -> Iterator[Finding]:
+def _check_at(file: CheckedFile, call: ast.Call) -> Iterator[CheckFinding]:
     """A claim that is made for some values of a parameter is made for its default."""
     params = {param.name: param for param in file.scenario.params}
     for name, values in _claimed_for([call]).items():
         if name not in params:
             hint = did_you_mean(name, params)
-            yield Finding(
+            yield CheckFinding(
                 call.lineno, f"at= names {show(name, 60)}, which is not a parameter of run{hint}"
             )
         elif values is not None and params[name].default not in values:
             usual = spell(params[name].default)
-            yield Finding(
+            yield CheckFinding(
                 call.lineno,
                 f"at= leaves out the default of {name}, so a run with defaults does not test this claim; add {usual} to at=",
             )
@@ -242,7 +242,7 @@ def _literals(node: ast.expr) -> list[Value] | None:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _check_arguments(call: ast.Call) -> Iterator[Finding]:
+def _check_arguments(call: ast.Call) -> Iterator[CheckFinding]:
     method = called_method(call)
     others = [
         keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]
@@ -254,10 +254,10 @@ def _check_arguments(call: ast.Call) -> Iterator[Finding]:
         hint = f"; {_BY_ADVICE}"
     elif method == "claim" and ("ratio" in others or set(others) <= TAKES["claim_ratio"]):
         hint = f"; {_BY_RATIO}"
-    yield Finding(call.lineno, f"lab.{method} takes no {' and no '.join(others)}{hint}")
+    yield CheckFinding(call.lineno, f"lab.{method} takes no {' and no '.join(others)}{hint}")
 
 
-def _other_keys(file: File) -> set[str]:
+def _other_keys(file: CheckedFile) -> set[str]:
     """Return what may be the key of a claim that has no literal one, as in a loop: texts that stand elsewhere in the code."""
     calls = file.calls(*CLAIMING)
     if all(literal_text(call) for call in calls):

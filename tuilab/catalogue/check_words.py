@@ -6,11 +6,11 @@ A warning is advice. It does not fail `tuilab check`, because a machine cannot j
 import re
 from collections.abc import Iterator
 
-from tuilab.catalogue.findings import Finding
+from tuilab.catalogue.checked_file import CheckFinding
 from tuilab.catalogue.lesson import blocks
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import Broken, read_text
-from tuilab.catalogue.stated import intro_of
+from tuilab.catalogue.stated_claims import intro_of
 from tuilab.text.display import show
 
 LONGEST = 25  # words of a sentence
@@ -47,7 +47,7 @@ _PATTERNS = [  # each with what to do; {} is the text that was found
 _IN_QUESTIONS = 2  # the first two patterns are good English in a question
 
 
-def check_words(scenario: Scenario) -> list[Finding]:
+def check_words(scenario: Scenario) -> list[CheckFinding]:
     """Return a warning for each sentence of a lesson that is hard to read, from top to bottom."""
     if scenario.error:
         return []
@@ -61,7 +61,7 @@ def check_words(scenario: Scenario) -> list[Finding]:
         if advice := _advise(sentence):
             place = _find(text, sentence, place)
             line = text.count("\n", 0, place) + 1
-            warnings.append(Finding(line, f'"{show(sentence, _SHOWN)}": {"; ".join(advice)}'))
+            warnings.append(CheckFinding(line, f'"{show(sentence, _SHOWN)}": {"; ".join(advice)}'))
     return warnings
 
 

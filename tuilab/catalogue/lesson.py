@@ -21,14 +21,14 @@ _PLAIN_ADDRESS = re.compile(r"(?ai)https?://[a-z0-9][a-z0-9.-]*(:\d+)?(/[\w./?=&
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 
 
-class Block(NamedTuple):
+class LessonPart(NamedTuple):
     """A piece of a lesson: `text`, `bullet`, `item`, `code`, or the `note` of an item, which claims it refutes."""
 
     kind: str
     text: str
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str) -> list[LessonPart]:
     """Return paragraphs, bullets and code of a text in their order."""
     found: list[tuple[str, list[str]]] = []  # the kind of each, and its lines
     is_open = False  # whether the next line goes on with the last block
@@ -42,7 +42,8 @@ def blocks(text: str) -> list[Block]:
             found[-1][0] != "note" or found[-1][1][-1].endswith(",")
         )
     return [
-        Block(kind, flow("\n".join(lines)) if len(lines) > 1 else lines[0]) for kind, lines in found
+        LessonPart(kind, flow("\n".join(lines)) if len(lines) > 1 else lines[0])
+        for kind, lines in found
     ]
 
 
@@ -71,17 +72,17 @@ def link_parts(text: str) -> list[tuple[str, str]]:
     return [part for part in (*found, ("", text[end:])) if part[1]]
 
 
-def _begin(line: str, is_open: bool) -> Block | None:
+def _begin(line: str, is_open: bool) -> LessonPart | None:
     """Return the block that a line begins; None when it goes on with the last one, one without a kind when it is blank."""
     stripped = line.strip()
     if not stripped:
-        return Block("", "")
+        return LessonPart("", "")
     if bullet := _BULLET.match(stripped):
-        return Block("bullet", stripped[bullet.end() :])
+        return LessonPart("bullet", stripped[bullet.end() :])
     if line.startswith("    ") and not is_open:
-        return Block("code", line[4:].rstrip())
+        return LessonPart("code", line[4:].rstrip())
     if stripped.startswith("refutes: "):
-        return Block("note", stripped)
+        return LessonPart("note", stripped)
     if _OWN_LINE.match(stripped):
-        return Block("item", stripped)
-    return None if is_open else Block("text", stripped)
+        return LessonPart("item", stripped)
+    return None if is_open else LessonPart("text", stripped)

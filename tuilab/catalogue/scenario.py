@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple
 
 Type = Literal["int", "float", "bool", "str", "choice"]
 
-REPEATS = 6  # processes where times are claimed: the fewest that give an interval
 
 # For whom a value of a variable is the best one: a program that is alone, ranks beside each other, or any process.
 PROGRAM, RANKS, PROCESS = "program", "ranks", "process"

@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from tuilab.catalogue import params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
-from tuilab.catalogue.quiet import wants_quiet
+from tuilab.catalogue.needs_quiet import wants_quiet
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
-from tuilab.catalogue.stated import claims_of, sections_of
+from tuilab.catalogue.stated_claims import claims_of, sections_of
 from tuilab.errors import UsageError
 from tuilab.storage.files import read_regular
 from tuilab.text.display import show

@@ -24,10 +24,10 @@ from tuilab.record.encoding import for_programs
 from tuilab.record.journal.follower import Portion
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
-from tuilab.reports.plain import render
 from tuilab.reports.result import results_of
-from tuilab.reports.several import Finished, line_of, overview
-from tuilab.runs import earlier, queue, store
+from tuilab.reports.result_text import render
+from tuilab.reports.several_text import Finished, line_of, overview
+from tuilab.runs import earlier_verdicts, queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
 
@@ -72,7 +72,7 @@ class Outcome:
             width = _terminal_width()
             style = style_of(self.result or sys.stdout)
             trust = calibration.describe_trust(watch.summary)
-            before = earlier.tell(watch.run_dir, watch.summary)
+            before = earlier_verdicts.record_earlier_verdicts(watch.run_dir, watch.summary)
             has_chart = self.has_chart
             shown = render(
                 watch.summary,
@@ -101,7 +101,7 @@ class Outcome:
         return code
 
     def _write_report(self) -> None:
-        from tuilab.reports.files import format_of, read_subjects, write
+        from tuilab.reports.write_report import format_of, read_subjects, write
 
         write(
             read_subjects([watch.run_dir for watch, _ in self.watched]),

@@ -6,7 +6,7 @@ The page names all subcommands without loading them: to load them all would take
 from collections.abc import Iterable
 
 from tuilab.errors import MEANINGS
-from tuilab.text.wrapping import columns, wrap
+from tuilab.text.wrapping import terminal_width, wrap
 
 # The subcommands of `tuilab --help` by heading, each with its summary; the file of one is loaded only when it is used.
 GROUPS = {
@@ -70,7 +70,7 @@ _MOST_COLUMNS = 80
 
 def page() -> str:
     """Return the page, as wide as the terminal is."""
-    width = max(min(columns(), _MOST_COLUMNS), 50) - 2
+    width = max(min(terminal_width(), _MOST_COLUMNS), 50) - 2
     return "\n".join(
         [
             "Usage: tuilab [OPTIONS] [SUBCOMMAND] [ARGS]...",

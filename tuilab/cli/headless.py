@@ -22,12 +22,7 @@ from tuilab.judging.interim_results import InterimJudge, InterimResult, describe
 from tuilab.judging.judge_run import judge_without_times
 from tuilab.record.encoding import for_programs
 from tuilab.record.events import StateChanged
-from tuilab.record.journal.follower import Portion
-from tuilab.record.journal.lines import Item
-from tuilab.record.live_run import Watch
-from tuilab.record.states import RunState
-from tuilab.record.summary import RunSummary
-from tuilab.record.told import (
+from tuilab.record.finding_words import (
     alert_words,
     device_notices,
     last_values,
@@ -35,6 +30,11 @@ from tuilab.record.told import (
     reason_words,
     repeat_words,
 )
+from tuilab.record.journal.follower import Portion
+from tuilab.record.journal.lines import Item
+from tuilab.record.live_run import Watch
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
 from tuilab.runs.command_line import hint

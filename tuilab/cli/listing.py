@@ -9,13 +9,15 @@ from tuilab.runs import representative
 from tuilab.runs.index import Index
 from tuilab.storage import places
 from tuilab.text.display import show
-from tuilab.text.wrapping import columns, wrap
+from tuilab.text.wrapping import terminal_width, wrap
 
 
-def tell(scenarios: Sequence[Scenario], topics: Mapping[str, str], root: str | None = None) -> None:
+def print_list(
+    scenarios: Sequence[Scenario], topics: Mapping[str, str], root: str | None = None
+) -> None:
     """Print the scenarios by topic, each with its last verdict on this box."""
     style = style_of(sys.stdout)
-    width = columns() if sys.stdout.isatty() else 0  # in a pipe a scenario is a line
+    width = terminal_width() if sys.stdout.isatty() else 0  # in a pipe a scenario is a line
     statuses = representative.statuses(Index(root or places.runs_folder()))
     marks = {scenario: style.mark(status.verdict) for scenario, status in statuses.items()}
     print(style.fit(render(scenarios, topics, marks, width)))

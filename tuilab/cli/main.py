@@ -68,9 +68,9 @@ def _run_subcommand() -> int:
         from tuilab.cli import completion
 
         completion.guard()
-    from tuilab.cli import group
+    from tuilab.cli import subcommands
 
-    return group.run()
+    return subcommands.run()
 
 
 def _configure(argv: list[str]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuilab.cli import front_page
+from tuilab.defaults import REPEATS
 from tuilab.engine import engines
 from tuilab.errors import UsageError
 from tuilab.storage import places
@@ -190,7 +191,7 @@ def refuse_beside(given: "Mapping[str, Any]") -> None:
 def check_report(target: str | None) -> None:
     """Say of a report that is wanted at the end, before anything runs, what can be known to fail then."""
     if target:
-        from tuilab.reports.files import check_target, tell_lack
+        from tuilab.reports.write_report import check_target, tell_lack
 
         tell_lack(check_target(target))
 
@@ -269,7 +270,7 @@ class Duration(ParamType):
             self.fail(str(problem), param, ctx)
 
 
-class Prediction(ParamType):
+class PredictionType(ParamType):
     """The number that somebody expects: no words, no unit."""
 
     name = "number"
@@ -355,7 +356,7 @@ _SHARED = (
         ["--repeat"],
         type=Whole(1, 1000),
         metavar="N",
-        help="Run in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
+        help=f"Run in N fresh processes (default: {REPEATS} for claims about time, 1 otherwise and with --quick).",
     ),
     click.Option(
         ["--budget"],

@@ -8,7 +8,7 @@ from typing import Any
 
 from tuilab.cli.follow import Outcome, print_result
 from tuilab.drawings.glyphs import style_of
-from tuilab.engine.engines import Done, Engine
+from tuilab.engine.engines import Engine, RemoteEnd
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.record.live_run import Watch
@@ -53,7 +53,7 @@ def run_remotely(
         if not outcome.is_quiet:
             print(style.fit(words), file=sys.stderr, flush=True)
 
-    def take(done: Done) -> None:
+    def take(done: RemoteEnd) -> None:
         if done.problem:
             outcome.codes.append(ExitCode(done.code or ExitCode.FAILED))
             print(

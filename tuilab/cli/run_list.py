@@ -20,7 +20,7 @@ LIMIT = 20  # runs, where nobody says how many
 _READ_MISSING_S = 0.05  # seconds in which a list reads runs for the next one
 
 
-class Row(NamedTuple):
+class RunRow(NamedTuple):
     """A run that is shown."""
 
     root: str
@@ -32,7 +32,7 @@ class Row(NamedTuple):
         return f"{self.root}/{self.entry.run}"
 
 
-class RunList:
+class LazyRunList:
     """The runs of some folders, newest first; a run is read only when it is asked for."""
 
     def __init__(self, roots: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ class RunList:
         self.runs: list[tuple[str, str]] = []  # folder and name
         self.passed_over: list[str] = []  # the folders that have the name of a run and are none
         for root, index in self._indexes.items():
-            names, others = folders.look(root, index.kept)
+            names, others = folders.list_folders(root, index.kept)
             self.runs += [(root, name) for name in names]
             self.passed_over += [f"{root}/{name}" for name in others]
         if len(roots) > 1:
@@ -75,7 +75,7 @@ class RunList:
         return total, is_complete
 
 
-def told(found: RunList, rows: Sequence[Row], count: str) -> str:
+def describe_list(found: LazyRunList, rows: Sequence[RunRow], count: str) -> str:
     """Return rows as text, below them how many there are (`count`, with `{}` for what they take), and what is to be minded."""
     style = style_of(sys.stdout)
     hosts = {row.entry.host for row in rows if row.entry.host}
@@ -90,10 +90,10 @@ def told(found: RunList, rows: Sequence[Row], count: str) -> str:
     return style.fit("\n".join([*lines, *not_listed, *_full_disks(found.roots, rows)]))
 
 
-def _line(row: Row, style: Style, *, has_root: bool, has_host: bool) -> str:
+def _line(row: RunRow, style: Style, *, has_root: bool, has_host: bool) -> str:
     name, entry = RunName(row.entry.run), row.entry
     marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
-    told = (
+    describe_list = (
         show(entry.reason, 200)
         if entry.state == RunState.UNREADABLE
         else marks or show(own_words(entry), 60)
@@ -104,7 +104,9 @@ def _line(row: Row, style: Style, *, has_root: bool, has_host: bool) -> str:
     host = style.dim(f"@{show(entry.host, 40)}") if has_host and entry.host else ""
     gpus = style.dim(f"on {show(', '.join(entry.gpus), 120)}") if entry.gpus else ""
     more = "  ".join(
-        part for part in (told, _changes(entry, style), gpus, host, tags, last, root) if part
+        part
+        for part in (describe_list, _changes(entry, style), gpus, host, tags, last, root)
+        if part
     )
     return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
 
@@ -124,7 +126,7 @@ def _lasting(entry: RunEntry) -> str:
     return WAITS if entry.is_waiting else "n/a" if since_s is None else f"{since_s:.0f} s +"
 
 
-def _full_disks(roots: Sequence[str], rows: Sequence[Row]) -> list[str]:
+def _full_disks(roots: Sequence[str], rows: Sequence[RunRow]) -> list[str]:
     """Return a sentence for each folder that has no room, where a run goes on in it that may be one of this box."""
     recording = {row.root for row in rows if row.entry.is_running and row.entry.is_of_this_box}
     if not recording:
@@ -134,7 +136,7 @@ def _full_disks(roots: Sequence[str], rows: Sequence[Row]) -> list[str]:
     from tuilab.runs import disk_room
 
     return [
-        disk_room.told(root)
+        disk_room.describe_room(root)
         for root in map(Path, roots)
         if str(root) in recording and disk_room.is_full(root)
     ]

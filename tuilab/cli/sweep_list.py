@@ -11,12 +11,12 @@ from tuilab.runs.command_line import hint, short
 from tuilab.runs.run_name import RunName
 from tuilab.runs.sweeps import Begun
 from tuilab.text.display import plural, shorten, show
-from tuilab.text.wrapping import columns, wrap
+from tuilab.text.wrapping import terminal_width, wrap
 
 _MOST = 20
 
 
-def tell(root: Path, *, as_json: bool) -> None:
+def print_sweeps(root: Path, *, as_json: bool) -> None:
     """Print the newest sweeps, what each goes through, and how far it is."""
     found, total = sweeps.newest(root, _MOST)
     if as_json:
@@ -25,7 +25,7 @@ def tell(root: Path, *, as_json: bool) -> None:
         )
         return
     style = style_of(sys.stdout)
-    width = columns() if sys.stdout.isatty() else 1000  # in a pipe a sweep is a line
+    width = terminal_width() if sys.stdout.isatty() else 1000  # in a pipe a sweep is a line
     print(
         style.fit(
             "\n".join(
@@ -42,7 +42,9 @@ def _lines(begun: Begun, style: Style, width: int) -> list[str]:
     began = RunName(begun.entries[0].run).started
     what = f"{_name(begun)}: {shorten('; '.join(settings_of(begun.sweep)), 200)}"
     first, *rest = wrap(
-        f"{begun.sweep.id}  {began}  {sweeps.told(begun.counts)}  {what}", max(width, 30), hang="  "
+        f"{begun.sweep.id}  {began}  {sweeps.describe_counts(begun.counts)}  {what}",
+        max(width, 30),
+        hang="  ",
     )
     return [style.bold(begun.sweep.id) + first.removeprefix(begun.sweep.id), *rest]
 

@@ -21,11 +21,11 @@ from tuilab.record import presence
 from tuilab.record.encoding import for_programs
 from tuilab.record.events import Sweep
 from tuilab.record.states import RUNNING_STATES
-from tuilab.reports.files import format_of, read_subjects, write
 from tuilab.reports.sweeps.document import sweep_document
 from tuilab.reports.sweeps.points import point_words, varied_in
 from tuilab.reports.sweeps.swept import speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
+from tuilab.reports.write_report import format_of, read_subjects, write
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import RunEntry
@@ -80,7 +80,9 @@ def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
     found = sweeps.find(reference, root)
     outcome.is_silent, outcome.left = True, found.sweep.id
     if found.going_on and not outcome.is_quiet:
-        print(f"{found.sweep.id}: {sweeps.told(found.counts)}", file=sys.stderr, flush=True)
+        print(
+            f"{found.sweep.id}: {sweeps.describe_counts(found.counts)}", file=sys.stderr, flush=True
+        )
     for entry in _going_on(found):
         outcome.where = point_words(entry.point, varied_in(found.sweep))
         follow_one(root / entry.run, outcome, is_ours=False)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuilab.commands.cpu.core_time import Reading
-from tuilab.commands.inside._tuilab_watch import layout
+from tuilab.commands.cpu.core_time import CoreTimeReading
+from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.storage.files import open_regular
 
 _MOST_PROCESSES = 10_000  # of one command
@@ -34,11 +34,11 @@ class Mark(NamedTuple):
     kind: int
     gpu_ns: int | None = None  # how long it took on a GPU
     gpu_since_ns: int | None = None  # and how long it was there since the end of the one before
-    reading: Reading | None = None  # of the CPU time, when an optimizer had stepped
+    reading: CoreTimeReading | None = None  # of the CPU time, when an optimizer had stepped
 
 
 @dataclass
-class Process:
+class MarkedProcess:
     """A process that left marks: what it said of itself, what its ids mean, and how far it was read."""
 
     pid: int
@@ -75,18 +75,18 @@ class Process:
         return self.hello.get("world") not in ("", "1", None)
 
 
-class Marks:
+class MarksFolder:
     """The folder that the processes of a command leave marks in."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.processes: dict[int, Process] = {}
+        self.processes: dict[int, MarkedProcess] = {}
         self.is_gone = False  # nothing more can be read
 
-    def read(self, *, is_last: bool = False) -> Iterator[tuple[Process, list[Mark]]]:
+    def read(self, *, is_last: bool = False) -> Iterator[tuple[MarkedProcess, list[Mark]]]:
         """Yield what is new of each process; what was written just now is left for the next time, but for the last."""
         for pid, numbers in self._files(is_last=is_last).items():
-            process = self.processes.setdefault(pid, Process(pid))
+            process = self.processes.setdefault(pid, MarkedProcess(pid))
             for number in sorted(numbers):
                 if number < process.file:
                     continue
@@ -109,7 +109,7 @@ class Marks:
                 if int(pid) in files or len(files) < _MOST_PROCESSES:
                     files.setdefault(int(pid), []).append(int(number))
             elif number == "trouble" and len(self.processes) < _MOST_PROCESSES:
-                process = self.processes.setdefault(int(pid), Process(int(pid)))
+                process = self.processes.setdefault(int(pid), MarkedProcess(int(pid)))
                 if not process.trouble:
                     process.trouble = self.said(name) or ""
                 if is_last and self.said(name) == "":
@@ -131,7 +131,7 @@ class Marks:
             self.is_gone = True
             return []
 
-    def _read_file(self, process: Process, *, is_last: bool) -> list[Mark]:
+    def _read_file(self, process: MarkedProcess, *, is_last: bool) -> list[Mark]:
         """Return the next marks of a file."""
         try:
             with open(open_regular(self._path(process)), "rb") as file:
@@ -145,7 +145,7 @@ class Marks:
             process.losses[first] = max(process.losses.get(first, 0), lost)
         return self._take(process, data, is_last=is_last)
 
-    def _take(self, process: Process, data: bytes, *, is_last: bool) -> list[Mark]:
+    def _take(self, process: MarkedProcess, data: bytes, *, is_last: bool) -> list[Mark]:
         first = process.slot
         slots = [
             data[at : at + layout.SLOT] for at in range(0, len(data) - layout.SLOT + 1, layout.SLOT)
@@ -168,7 +168,7 @@ class Marks:
             process.slot = behind
         return marks
 
-    def _take_text(self, process: Process, mark: Mark, data: bytes) -> None:
+    def _take_text(self, process: MarkedProcess, mark: Mark, data: bytes) -> None:
         text = layout.text_of(data, mark.number).decode(errors="replace")
         if mark.kind == layout.NAME:
             process.names[mark.name] = text
@@ -180,10 +180,10 @@ class Marks:
             if isinstance(said, dict):
                 process.hello = _plain_facts(said)
 
-    def _path(self, process: Process) -> Path:
+    def _path(self, process: MarkedProcess) -> Path:
         return self.folder / f"{process.pid}.{process.file}"
 
-    def _remove(self, process: Process) -> None:
+    def _remove(self, process: MarkedProcess) -> None:
         try:
             self._path(process).unlink()
         except OSError:

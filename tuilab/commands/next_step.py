@@ -3,7 +3,15 @@
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from tuilab.commands.parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST, WITH_FORWARD
+from tuilab.commands.step_parts import (
+    BACKWARD,
+    DATA,
+    FORWARD,
+    LOGGING,
+    OPTIMIZER,
+    REST,
+    WITH_FORWARD,
+)
 from tuilab.text.display import plural
 
 LEAST = (

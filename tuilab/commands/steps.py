@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from tuilab.commands.cpu.core_time import CoreTime, Reading, Readings
-from tuilab.commands.inside._tuilab_watch.layout import (
+from tuilab.commands.cpu.core_time import CoreTime, CoreTimeReading, CoreTimeReadings
+from tuilab.commands.deferred_marks import DeferredMarks
+from tuilab.commands.marks import Mark
+from tuilab.commands.watcher._tuilab_watch.layout import (
     BEGINS,
     ELSEWHERE,
     ENDS,
@@ -29,8 +31,6 @@ from tuilab.commands.inside._tuilab_watch.layout import (
     WITHIN,
     WITHOUT_GRADIENTS,
 )
-from tuilab.commands.landing import Landing
-from tuilab.commands.marks import Mark
 
 BACKWARDS = 0  # what ends a step where it is no optimizer
 _LEAST = 3  # steps of each optimizer, before one tells which steps least often
@@ -122,10 +122,10 @@ class Steps:
         )
         self._is_chosen = False  # by the user
         self._most = 0  # steps of optimizers that a step had
-        self._landing = Landing()
+        self._landing = DeferredMarks()
         self._begun: set[int] = set()  # optimizers whose first step has begun
-        self._read: dict[int, Reading] = {}  # by the optimizer whose step follows
-        self._readings = Readings()
+        self._read: dict[int, CoreTimeReading] = {}  # by the optimizer whose step follows
+        self._readings = CoreTimeReadings()
         self._within: set[int] = set()  # optimizers that step while something goes backward
         self._held: list[Mark] = []
         self._step: list[Mark] = []  # the marks of the step that goes on
@@ -205,7 +205,7 @@ class Steps:
         """Keep a mark that is part of a step; a reading belongs to the step of the optimizer that follows."""
         if mark.kind == USED:
             delay_ns = mark.value if 0 <= mark.value < _LONGEST_NS else None
-            self._read[mark.name] = Reading(mark.began, mark.ended, mark.number, delay_ns)
+            self._read[mark.name] = CoreTimeReading(mark.began, mark.ended, mark.number, delay_ns)
         elif mark.kind in _OPTIMIZED:
             reading = self._read.pop(mark.name, None)
             self._held.append(mark._replace(reading=reading) if reading else mark)

@@ -8,20 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.commands.alarms import Alarms
+from tuilab.commands.alarm_watch import Alarms
 from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
-from tuilab.commands.inside._tuilab_watch import layout
-from tuilab.commands.marks import Mark, Marks, Process
+from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
 from tuilab.commands.next_step import Loading, loading_of
-from tuilab.commands.output.printed import Printed
-from tuilab.commands.parts import curves_of, lacking, shares_of
-from tuilab.commands.ran import Ran
+from tuilab.commands.output.scan_numbers import NumberScanner
+from tuilab.commands.process_tree import Ran
+from tuilab.commands.step_parts import curves_of, lacking, shares_of
+from tuilab.commands.step_sentences import optimizer_name, story_of
 from tuilab.commands.steps import BACKWARDS, Step, Steps
-from tuilab.commands.story import optimizer_name, story_of
-from tuilab.commands.unseen import failure_of_watcher, why_unseen
+from tuilab.commands.watcher._tuilab_watch import layout
+from tuilab.commands.why_no_steps import failure_of_watcher, why_unseen
 from tuilab.engine.messages import CommandOrder
 from tuilab.judging.learning import COMPARED_VALUES
 from tuilab.record import events
@@ -48,7 +48,7 @@ _NOTHING = Recorded()
 class Lane:
     """One process that steps: its own steps, curves and account; of several ranks each has one."""
 
-    def __init__(self, process: Process, arm: str, recorded: Recorded = _NOTHING) -> None:
+    def __init__(self, process: MarkedProcess, arm: str, recorded: Recorded = _NOTHING) -> None:
         self.process = process
         self.arm = arm
         self.steps = Steps()
@@ -70,7 +70,7 @@ class Watched:
         self,
         command: CommandOrder,
         marks: Path | None,
-        printed: Printed,
+        printed: NumberScanner,
         journal: Writer,
         arm: str = "",
         pid: int = 0,
@@ -80,7 +80,7 @@ class Watched:
         self._ran = Ran(pid)
         self._contention = Contention(pid)
         self._alarms = Alarms(pid, self._contention, journal)
-        self._marks = Marks(marks) if marks else None
+        self._marks = MarksFolder(marks) if marks else None
         self._printed = printed
         self._journal = journal
         self._arm = arm
@@ -155,7 +155,7 @@ class Watched:
 
     # ---- what the processes mark
 
-    def _take(self, process: Process, marks: list[Mark], *, is_last: bool) -> None:
+    def _take(self, process: MarkedProcess, marks: list[Mark], *, is_last: bool) -> None:
         self._alarms.hear(process.pid)
         for mark in marks:
             if mark.kind == layout.HELD:
@@ -170,13 +170,13 @@ class Watched:
         self._record_steps(lane, lane.steps.take(marks))
         self._take_end(process, marks)
 
-    def _take_end(self, process: Process, marks: list[Mark]) -> None:
+    def _take_end(self, process: MarkedProcess, marks: list[Mark]) -> None:
         """Note that the script of a process has ended: after that a missing step is no stall."""
         for mark in marks:
             if mark.kind == layout.SCRIPT_ENDED and process.pid in self.lanes:
                 self._alarms.leave(process.pid, self.lanes[process.pid].arm, mark.began)
 
-    def _lane(self, process: Process) -> Lane:
+    def _lane(self, process: MarkedProcess) -> Lane:
         if process.pid not in self.lanes:
             arm = self._name_of(process)
             self.lanes[process.pid] = Lane(process, arm, self._recorded.get(arm, _NOTHING))
@@ -184,7 +184,7 @@ class Watched:
                 self._record_process(process)
         return self.lanes[process.pid]
 
-    def _name_of(self, process: Process) -> str:
+    def _name_of(self, process: MarkedProcess) -> str:
         """Return what the lane of a process is called; it is kept beside its marks, whose first may have been read long ago."""
         assert self._marks is not None
         kept = f"{process.pid}.lane"
@@ -198,7 +198,7 @@ class Watched:
             file.write(arm)
         return arm
 
-    def _record_process(self, process: Process) -> None:
+    def _record_process(self, process: MarkedProcess) -> None:
         hello = process.hello
         facts = {
             "version": str(hello.get("torch", "n/a"))[:100],
@@ -242,7 +242,7 @@ class Watched:
             return ROOT
         return f"{ROOT} of {optimizer_name(lane.process, owner)}"
 
-    def _record_logged(self, process: Process, marks: list[Mark]) -> None:
+    def _record_logged(self, process: MarkedProcess, marks: list[Mark]) -> None:
         for mark in marks:
             name, _, source = process.names.get(mark.name, "").partition("\n")
             if (
@@ -261,14 +261,14 @@ class Watched:
                 events.Logged(s=whole, v=values, a=self._arm_of(process), at=mark.began, x=place)
             )
 
-    def _arm_of(self, process: Process) -> str:
+    def _arm_of(self, process: MarkedProcess) -> str:
         return self.lanes[process.pid].arm if process.pid in self.lanes else self._arm
 
     def _log(self, record: events.Logged) -> None:
         self.last |= record.v
         self._journal.append(record)
 
-    def _record_held(self, process: Process, marks: list[Mark]) -> None:
+    def _record_held(self, process: MarkedProcess, marks: list[Mark]) -> None:
         """Record what torch holds on a GPU; of one that torch has no name for, as a curve."""
         for mark in marks:
             uuid = process.names.get(mark.name, "").partition("\n")[0]
@@ -338,7 +338,7 @@ class Watched:
         self._tell_losses(self._marks, why_unseen)
         self._tell_step_of()
 
-    def _tell_losses(self, marks: Marks, why_unseen: str = "") -> None:
+    def _tell_losses(self, marks: MarksFolder, why_unseen: str = "") -> None:
         """Record what each process could not leave: marks, the names of values, or anything at all."""
         for process in marks.processes.values():
             what = f"marks of process {process.pid}"

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from tuilab.commands.ab.race import race
-from tuilab.commands.running import how_it_ended, run_watched, stay_when_stopped
-from tuilab.commands.started import NOT_STARTED, OURS, CannotStart
+from tuilab.commands.run_command import how_it_ended, run_watched, stay_when_stopped
+from tuilab.commands.start_command import NOT_STARTED, OURS, CannotStart
 from tuilab.engine import messages
-from tuilab.engine.messages import CommandOrder, Farewell, WorkerOrder
+from tuilab.engine.messages import CommandOrder, WorkerOrder, WorkerResult
 from tuilab.record import events
-from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
+from tuilab.record.secrets import Hiding, cleaner
 from tuilab.runs.store import cannot_write
 
 _SWITCH_S = 0.0005  # that who passes on what is printed waits for who looks through it
@@ -40,7 +40,7 @@ def main() -> None:
     except OSError as problem:
         messages.send(
             line,
-            Farewell(
+            WorkerResult(
                 error=f"{NOT_STARTED}: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
             ),
         )
@@ -56,13 +56,15 @@ def main() -> None:
     leave(code)
 
 
-def run(command: CommandOrder, run_dir: Path, writer: str, journal: Writer) -> tuple[Farewell, int]:
+def run(
+    command: CommandOrder, run_dir: Path, writer: str, journal: Writer
+) -> tuple[WorkerResult, int]:
     """Run a command to its end; return what to say of it, and the code it ended with: less than 0 is a signal."""
     try:
         ended = run_watched(command, run_dir / f"marks-{writer}", journal)
     except CannotStart as problem:
-        return Farewell(error=str(problem)), problem.code
-    return Farewell(error=how_it_ended(ended, is_seen=True), left=[*ended.left]), ended.code
+        return WorkerResult(error=str(problem)), problem.code
+    return WorkerResult(error=how_it_ended(ended, is_seen=True), left=[*ended.left]), ended.code
 
 
 def leave(code: int) -> NoReturn:

@@ -23,7 +23,7 @@ WHY_SLOW = "`nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE`"
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """The answer to one question: what was found (or why it is not known), and the next step where there is one."""
 
     status: Status
@@ -44,31 +44,31 @@ class Box:
             return file.read(1024 * 1024).strip()
 
 
-Check = Callable[[Box], Finding]
+Check = Callable[[Box], DoctorFinding]
 Group = Mapping[str, Check]  # by id
 
 
-def passed(found: str) -> Finding:
-    return Finding("pass", found)
+def passed(found: str) -> DoctorFinding:
+    return DoctorFinding("pass", found)
 
 
-def warn(found: str, next_step: str) -> Finding:
-    return Finding("warn", found, next_step)
+def warn(found: str, next_step: str) -> DoctorFinding:
+    return DoctorFinding("warn", found, next_step)
 
 
-def failed(found: str, next_step: str) -> Finding:
-    return Finding("fail", found, next_step)
+def failed(found: str, next_step: str) -> DoctorFinding:
+    return DoctorFinding("fail", found, next_step)
 
 
-def unknown(reason: str, next_step: str = "") -> Finding:
+def unknown(reason: str, next_step: str = "") -> DoctorFinding:
     """Return that a question does not apply here, or has no answer, and why."""
-    return Finding("n/a", reason, next_step)
+    return DoctorFinding("n/a", reason, next_step)
 
 
-def answer(check: Check, box: Box) -> Finding:
+def answer(check: Check, box: Box) -> DoctorFinding:
     """Return what a check finds; one that breaks costs its one answer."""
     try:
         found = check(box)
     except Exception as problem:  # whatever a strange box does to a check
         return unknown(reason_of(problem, 300))
-    return Finding(found.status, show(found.found, 400), show(found.next_step, 400))
+    return DoctorFinding(found.status, show(found.found, 400), show(found.next_step, 400))

@@ -17,8 +17,8 @@ from typing import Any
 from tuilab.errors import CannotRecord, TuilabError
 from tuilab.probes.env import environment_facts
 from tuilab.record.encoding import spell_out
-from tuilab.record.hidden import without_places
 from tuilab.record.live_run import read_run
+from tuilab.record.secrets import without_places
 from tuilab.record.states import BROKEN_STATES
 from tuilab.runs import store
 from tuilab.runs.entry import RunEntry

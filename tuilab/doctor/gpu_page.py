@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuilab.doctor import Finding, failed, gpu_speed, gpu_state, hearing, unknown
-from tuilab.doctor.asking import Asked, parse, told
+from tuilab.doctor import DoctorFinding, failed, gpu_speed, gpu_state, own_process, unknown
+from tuilab.doctor.ask_all import PendingAnswers, answered, parse
 from tuilab.doctor.facts import Fact
 from tuilab.errors import BoxLacks
 
@@ -36,7 +36,9 @@ class _Watcher:
             if "uuid" in self.gpu:
                 words = [self.gpu["uuid"], str(self.root)]
                 with contextlib.suppress(OSError):
-                    self.process = hearing.start("tuilab.doctor.gpu_state", words, subprocess.PIPE)
+                    self.process = own_process.start(
+                        "tuilab.doctor.gpu_state", words, subprocess.PIPE
+                    )
 
     def ask(self, patience_s: float) -> tuple[bytes, str]:
         """Let it answer, once nobody works there any more; return what it says, and how it ended."""
@@ -44,13 +46,15 @@ class _Watcher:
             return b"", "cannot start a process that asks NVML"
         assert self.process.stdin is not None
         self.process.stdin.close()
-        return hearing.to_its_end(self.process, patience_s)
+        return own_process.to_its_end(self.process, patience_s)
 
 
-def ask_about(wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_S) -> Asked:
+def ask_about(
+    wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_S
+) -> PendingAnswers:
     """Return the answers about `cuda:1`, or of `cuda` about the emptiest GPU; BoxLacks with the reason without one."""
     watcher = _Watcher(root)
-    said, why = hearing.hear("tuilab.doctor.gpu_speed", [wanted], patience_s, watcher.take)
+    said, why = own_process.hear("tuilab.doctor.gpu_speed", [wanted], patience_s, watcher.take)
     if "uuid" not in watcher.gpu:
         raise BoxLacks(
             watcher.gpu.get("lacks") or f"a GPU that answers: torch was asked for a GPU, but {why}"
@@ -61,12 +65,14 @@ def ask_about(wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_
         "gpu_state": _complete("gpu_state", state, why_not),
     }
     names = [name for ids in IDS.values() for name in ids]
-    return Asked(
-        told(_facts(watcher.gpu)), {group: told(found) for group, found in groups.items()}, names
+    return PendingAnswers(
+        answered(_facts(watcher.gpu)),
+        {group: answered(found) for group, found in groups.items()},
+        names,
     )
 
 
-def _complete(group: str, said: bytes, why: str) -> dict[str, Finding]:
+def _complete(group: str, said: bytes, why: str) -> dict[str, DoctorFinding]:
     """Return an answer to every question: at the first that has none something went wrong, on a GPU that was used by itself."""
     found = parse(said)
     missing = [name for name in IDS[group] if name not in found]
@@ -82,9 +88,9 @@ def _first_of(said: bytes) -> dict[str, str]:
     """Return what the first line that has something in it tells."""
     for line in said.split(b"\n")[:-1]:
         with contextlib.suppress(ValueError):
-            told = json.loads(line)
-            if isinstance(told, dict):
-                return {str(name): str(value) for name, value in told.items()}
+            values = json.loads(line)
+            if isinstance(values, dict):
+                return {str(name): str(value) for name, value in values.items()}
     return {}
 
 

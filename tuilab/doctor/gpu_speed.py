@@ -10,11 +10,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuilab.doctor import NVIDIA_SMI, OTHER_GPU, Box, Finding, answer, failed, passed, unknown, warn
-from tuilab.doctor.asking import tell
+from tuilab.doctor import (
+    NVIDIA_SMI,
+    OTHER_GPU,
+    Box,
+    DoctorFinding,
+    answer,
+    failed,
+    passed,
+    unknown,
+    warn,
+)
+from tuilab.doctor.ask_all import tell
 from tuilab.doctor.facts import torch_build
 from tuilab.errors import BoxLacks
-from tuilab.probes.gpu.there import what_to_do
+from tuilab.probes.gpu.is_present import what_to_do
 
 if TYPE_CHECKING:
     from tuilab.lab.device.cuda import Cuda
@@ -22,16 +32,16 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-Check = Callable[["Cuda"], Finding]
+Check = Callable[["Cuda"], DoctorFinding]
 
 
-def kernel(gpu: "Cuda") -> Finding:
+def kernel(gpu: "Cuda") -> DoctorFinding:
     if reason := gpu.why_not():
         return failed(reason, NVIDIA_SMI)
     return passed("a test kernel ran")
 
 
-def architecture(gpu: "Cuda") -> Finding:
+def architecture(gpu: "Cuda") -> DoctorFinding:
     """Whether this build of torch has kernels for it."""
     from tuilab.lab.device.torch_gpus import architectures
 
@@ -48,7 +58,7 @@ def architecture(gpu: "Cuda") -> Finding:
     return warn(f"{found}; each kernel is {how} at its first use", step)
 
 
-def launch(gpu: "Cuda") -> Finding:
+def launch(gpu: "Cuda") -> DoctorFinding:
     from tuilab.lab.gpu_bench import launch_s
 
     found = f"{1e6 * launch_s(gpu):.3g} us to launch a small kernel from torch"
@@ -60,7 +70,7 @@ def launch(gpu: "Cuda") -> Finding:
     return passed(found)
 
 
-def event_clock(gpu: "Cuda") -> Finding:
+def event_clock(gpu: "Cuda") -> DoctorFinding:
     from tuilab.lab.gpu_bench import event_tick_s
 
     tick_s = event_tick_s(gpu)
@@ -71,7 +81,7 @@ def event_clock(gpu: "Cuda") -> Finding:
     return passed(f"events resolve differences of {1e6 * tick_s:.3g} us")
 
 
-def copies(gpu: "Cuda", *, is_pinned: bool) -> Finding:
+def copies(gpu: "Cuda", *, is_pinned: bool) -> DoctorFinding:
     from tuilab.lab.gpu_bench import copy_rates
 
     there, back = copy_rates(gpu, is_pinned=is_pinned)
@@ -81,13 +91,13 @@ def copies(gpu: "Cuda", *, is_pinned: bool) -> Finding:
     )
 
 
-def product(gpu: "Cuda", *, kind: str) -> Finding:
+def product(gpu: "Cuda", *, kind: str) -> DoctorFinding:
     from tuilab.lab.gpu_bench import product_flops
 
     return passed(f"{product_flops(gpu, kind) / 1e12:.3g} TFLOP/s")
 
 
-def bandwidth(gpu: "Cuda") -> Finding:
+def bandwidth(gpu: "Cuda") -> DoctorFinding:
     from tuilab.lab.gpu_bench import memory_rate
 
     return passed(f"{memory_rate(gpu) / 1e9:.4g} GB/s read and written")
@@ -111,7 +121,7 @@ CHECKS: dict[str, Check] = {
 def main(wanted: str) -> None:
     """Answer for the GPU that is meant, one line each."""
     os.write(1, b"\n")  # loading torch takes nothing from the time of the first question
-    from tuilab.lab.choice import usable
+    from tuilab.lab.device.choose_device import usable
 
     try:
         gpu, why = usable(wanted)
@@ -123,7 +133,7 @@ def main(wanted: str) -> None:
         tell(name, answer(partial(_ask, check, gpu), Box()))
 
 
-def _ask(check: Check, gpu: "Cuda", box: Box) -> Finding:
+def _ask(check: Check, gpu: "Cuda", box: Box) -> DoctorFinding:
     """Return what a check finds; an error of the GPU itself is one that everybody who uses it will meet."""
     try:
         return check(gpu)

@@ -21,7 +21,7 @@ from tuilab.doctor import (
     OTHER_GPU,
     WHY_SLOW,
     Box,
-    Finding,
+    DoctorFinding,
     Group,
     answer,
     failed,
@@ -30,7 +30,7 @@ from tuilab.doctor import (
     unknown,
     warn,
 )
-from tuilab.doctor.asking import tell
+from tuilab.doctor.ask_all import tell
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.board import LINK, Links, width_of_card
 from tuilab.probes.gpu.meters import METERS
@@ -52,7 +52,7 @@ _USUAL = {
 
 
 @dataclass
-class Seen:
+class GpuObservation:
     """A GPU, and the most of everything that it reached while it was looked at."""
 
     gpus: Gpus
@@ -85,7 +85,7 @@ class Seen:
         return self.settings[name]
 
 
-def link(seen: Seen, box: Box) -> Finding:
+def link(seen: GpuObservation, box: Box) -> DoctorFinding:
     """Generation and width while it copied; fewer lanes than it has are the most frequent fault of all."""
     generation, width = seen.reached("generation"), seen.reached("width")
     best, lanes = seen.setting("most_generation"), seen.setting("most_width")
@@ -102,7 +102,7 @@ def link(seen: Seen, box: Box) -> Finding:
     return passed(found)
 
 
-def clocks(seen: Seen, box: Box) -> Finding:
+def clocks(seen: GpuObservation, box: Box) -> DoctorFinding:
     """What the clocks reached, of what they can."""
     found = [
         _clock(seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))
@@ -110,14 +110,14 @@ def clocks(seen: Seen, box: Box) -> Finding:
     return passed(f"{', '.join(found)}, under load")
 
 
-def _clock(seen: Seen, name: str, words: str) -> str:
+def _clock(seen: GpuObservation, name: str, words: str) -> str:
     try:
         return f"{words} {seen.reached(name):.0f} MHz of {seen.setting(f'most_{name}')}"
     except NotKnown as problem:
         return f"{words} n/a ({problem})"
 
 
-def throttling(seen: Seen, box: Box) -> Finding:
+def throttling(seen: GpuObservation, box: Box) -> DoctorFinding:
     """Report what lowered the clocks under load."""
     seen.reached("throttle_mask")
     names = sorted(set(throttle_names(seen.mask)) - {"idle"})
@@ -129,7 +129,7 @@ def throttling(seen: Seen, box: Box) -> Finding:
     return passed(found)
 
 
-def power(seen: Seen, box: Box) -> Finding:
+def power(seen: GpuObservation, box: Box) -> DoctorFinding:
     limit, usual = seen.setting("power_limit_w"), seen.setting("usual_power_limit_w")
     drawn = f"{seen.most['power_w']:.0f} W" if "power_w" in seen.most else "n/a"
     found = f"limit {limit:.0f} W, at most {drawn} under load"
@@ -141,7 +141,7 @@ def power(seen: Seen, box: Box) -> Finding:
     return passed(found)
 
 
-def persistence(seen: Seen, box: Box) -> Finding:
+def persistence(seen: GpuObservation, box: Box) -> DoctorFinding:
     if seen.setting("is_persistent"):
         return passed("persistence mode is on: the driver stays loaded between runs")
     step = "turn on persistence mode: sudo nvidia-smi -pm 1"
@@ -151,7 +151,7 @@ def persistence(seen: Seen, box: Box) -> Finding:
     )
 
 
-def memory(seen: Seen, box: Box) -> Finding:
+def memory(seen: GpuObservation, box: Box) -> DoctorFinding:
     """Whether its memory corrects itself, and rows of it were replaced."""
     ecc = "ECC is on" if seen.setting("has_ecc") else "ECC is off"
     if "rows" not in seen.settings:
@@ -170,7 +170,7 @@ def memory(seen: Seen, box: Box) -> Finding:
     return passed(found)
 
 
-def links(seen: Seen, box: Box) -> Finding:
+def links(seen: GpuObservation, box: Box) -> DoctorFinding:
     """Which NVLinks are up, and whether it reaches the memory of the other GPUs without the host."""
     others = len(seen.gpus.whole) - 1
     if seen.gpu.slice:
@@ -190,7 +190,7 @@ def links(seen: Seen, box: Box) -> Finding:
     return passed(found)
 
 
-def _peers(seen: Seen, others: int) -> str:
+def _peers(seen: GpuObservation, others: int) -> str:
     """Return of how many others it reads the memory directly, and why not of the rest."""
     try:
         refused = [why for why in seen.gpus.peers(seen.gpu) if why]
@@ -204,7 +204,7 @@ def _peers(seen: Seen, others: int) -> str:
     return f"direct access to {reachable} of {plural(others, 'other GPU')} ({why}); other copies go through the host"
 
 
-def neighbours(seen: Seen, box: Box) -> Finding:
+def neighbours(seen: GpuObservation, box: Box) -> DoctorFinding:
     """Who else computes there, once those who measured have ended."""
     found = seen.gpus.tenants(seen.gpu)
     if not found:
@@ -218,7 +218,7 @@ def neighbours(seen: Seen, box: Box) -> Finding:
     return warn("; ".join(each), OTHER_GPU)
 
 
-def cost(seen: Seen, box: Box) -> Finding:
+def cost(seen: GpuObservation, box: Box) -> DoctorFinding:
     """How long NVML takes for an answer, which is time of the sampler."""
     took = {name: median(_seconds(seen, name) for _ in range(3)) for name in _QUESTIONS}
     usual, slowest = median(took.values()), max(took, key=lambda name: took[name])
@@ -231,13 +231,13 @@ def cost(seen: Seen, box: Box) -> Finding:
     return passed(found)
 
 
-def _seconds(seen: Seen, name: str) -> float:
+def _seconds(seen: GpuObservation, name: str) -> float:
     began = time.perf_counter()
     seen.gpus.read(seen.gpu, [name])
     return time.perf_counter() - began
 
 
-ABOUT_GPU: dict[str, Callable[[Seen, Box], Finding]] = {
+ABOUT_GPU: dict[str, Callable[[GpuObservation, Box], DoctorFinding]] = {
     "gpu.pcie": link,
     "gpu.clocks_reached": clocks,
     "gpu.throttling": throttling,
@@ -268,21 +268,21 @@ def main(uuid: str, root: str = "/") -> None:
         tell(name, answer(check, box))
 
 
-def _say_why(why: str, box: Box) -> Finding:
+def _say_why(why: str, box: Box) -> DoctorFinding:
     return unknown(why)
 
 
-def _open(uuid: str, root: Path) -> Seen:
+def _open(uuid: str, root: Path) -> GpuObservation:
     found = open_gpus(root)
     if isinstance(found, str):
         raise NotKnown(found)
     by_uuid = {gpu.uuid: gpu for gpu in found.found}
     if name := nvml_uuid(uuid, by_uuid):
-        return Seen(found, by_uuid[name])
+        return GpuObservation(found, by_uuid[name])
     raise NotKnown("NVML does not know the GPU that torch uses")
 
 
-def _watch(seen: Seen) -> None:
+def _watch(seen: GpuObservation) -> None:
     seen.look()
     while not select.select([0], [], [], _PERIOD_S)[0]:
         seen.look()

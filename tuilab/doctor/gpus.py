@@ -11,7 +11,7 @@ from tuilab.doctor import (
     OTHER_GPU,
     WHY_SLOW,
     Box,
-    Finding,
+    DoctorFinding,
     failed,
     passed,
     unknown,
@@ -20,9 +20,9 @@ from tuilab.doctor import (
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown
+from tuilab.probes.gpu.is_present import is_gpu_there, mend_driver
 from tuilab.probes.gpu.nvml import Gpu, GpuLost, Gpus, open_gpus, throttle_names
 from tuilab.probes.gpu.tenants import Other
-from tuilab.probes.gpu.there import is_gpu_there, mend_driver
 from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.text.display import plural
 from tuilab.text.words import size
@@ -36,7 +36,7 @@ def _gpus() -> Gpus | str:
     return open_gpus()
 
 
-def driver(box: Box) -> Finding:
+def driver(box: Box) -> DoctorFinding:
     gpus = _gpus()
     if isinstance(gpus, str):
         is_absent = any(words in gpus for words in _NO_GPU) and not is_gpu_there(box.root)
@@ -52,7 +52,7 @@ def driver(box: Box) -> Finding:
     return passed(f"driver {known.get('driver', 'n/a')}, NVML {known.get('nvml', 'n/a')}")
 
 
-def cuda(box: Box) -> Finding:
+def cuda(box: Box) -> DoctorFinding:
     """Whether the driver can run the CUDA that torch was built for; a newer minor version it can."""
     from tuilab.doctor.facts import torch_build
 
@@ -74,7 +74,7 @@ def cuda(box: Box) -> Finding:
     return passed(f"torch is built for CUDA {wanted}, the driver supports {newest}")
 
 
-def devices(box: Box) -> Finding:
+def devices(box: Box) -> DoctorFinding:
     gpus = _open()
     if gpus.unusable:
         lost = "; ".join(f"GPU {index}: {why}" for index, why in gpus.unusable.items())
@@ -85,7 +85,7 @@ def devices(box: Box) -> Finding:
     return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.found))
 
 
-def mig(box: Box) -> Finding:
+def mig(box: Box) -> DoctorFinding:
     found, silent = _each(lambda gpus, gpu: gpus.has_mig(gpu))
     on = [index for index, is_on in found.items() if is_on]
     if on:
@@ -100,7 +100,7 @@ def mig(box: Box) -> Finding:
     return _beside(silent, passed("off"))
 
 
-def others(box: Box) -> Finding:
+def others(box: Box) -> DoctorFinding:
     """Who else computes there: it takes memory, and time from every measurement."""
     found, silent = _each(
         lambda gpus, gpu: [one for one in gpus.tenants(gpu) if one.pid != os.getpid()]
@@ -123,7 +123,7 @@ def memory_of(found: Sequence[Other]) -> str:
     return size(sum(known)) if known else "memory n/a"
 
 
-def clocks(box: Box) -> Finding:
+def clocks(box: Box) -> DoctorFinding:
     """What holds the clocks down at this moment."""
     found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
     held = {
@@ -141,7 +141,7 @@ def clocks(box: Box) -> Finding:
     return _beside(silent, passed("the clocks are not throttled"))
 
 
-def memory_errors(box: Box) -> Finding:
+def memory_errors(box: Box) -> DoctorFinding:
     found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "ecc_uncorrected"))
     known = {index: count for index, count in found.items() if count is not None}
     if not known:
@@ -153,7 +153,7 @@ def memory_errors(box: Box) -> Finding:
     return _beside(silent, passed("no uncorrected errors"))
 
 
-def calibrated(box: Box) -> Finding:
+def calibrated(box: Box) -> DoctorFinding:
     """Which of them were calibrated, and when: each has luck of its own."""
     known = calibration_file.load_gpus()
     days = {gpu.label: _day(known, gpu) for gpu in _open().found}
@@ -171,7 +171,7 @@ def _day(known: Mapping[str, Calibration], gpu: Gpu) -> str:
     return next(days, "")
 
 
-def variables(box: Box) -> Finding:
+def variables(box: Box) -> DoctorFinding:
     slow = []
     if box.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
         slow.append("CUDA_LAUNCH_BLOCKING makes torch wait for each kernel")
@@ -217,7 +217,7 @@ def _meter(gpus: Gpus, gpu: Gpu, name: str) -> float | None:
     return reading.values.get(name)
 
 
-def _beside(silent: str, finding: Finding) -> Finding:
+def _beside(silent: str, finding: DoctorFinding) -> DoctorFinding:
     """Return a finding that tells of the GPUs which do not answer, too."""
     return replace(finding, found=f"{finding.found}; {silent}") if silent else finding
 

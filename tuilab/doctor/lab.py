@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from tuilab import config
-from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor import Box, DoctorFinding, failed, passed, unknown, warn
 from tuilab.errors import TuilabError
 from tuilab.judging import calibration, calibration_file
 from tuilab.record import presence
@@ -21,7 +21,7 @@ _STALE_S = 90 * 86400
 _LOOKED_AT = 200  # runs, the newest
 
 
-def calibrated(box: Box) -> Finding:
+def calibrated(box: Box) -> DoctorFinding:
     known = calibration_file.load()
     lines = calibration.describe_trials(known.trials_of_method)
     step = "run `tuilab calibrate` (2 minutes)"
@@ -38,7 +38,7 @@ def calibrated(box: Box) -> Finding:
     return passed(lines[-1])
 
 
-def configured(box: Box) -> Finding:
+def configured(box: Box) -> DoctorFinding:
     if not os.path.lexists(places.config_file()):
         return passed("no config file: all settings have their defaults")
     try:
@@ -51,7 +51,7 @@ def configured(box: Box) -> Finding:
     return passed(f"{places.config_file()}: {plural(len(found), 'setting')}")
 
 
-def going_on(box: Box) -> Finding:
+def going_on(box: Box) -> DoctorFinding:
     entries = _entries()
     running = [entry for entry in entries if entry.is_running]
     if running:
@@ -64,7 +64,7 @@ def going_on(box: Box) -> Finding:
     return passed(f"no run is active ({recorded} recorded)")
 
 
-def orphans(box: Box) -> Finding:
+def orphans(box: Box) -> DoctorFinding:
     """What runs whose supervisor died left behind."""
     root = Path(places.runs_folder())
     lost = [

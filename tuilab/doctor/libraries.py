@@ -9,12 +9,12 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.doctor import Box, DoctorFinding, passed, unknown, warn
 from tuilab.doctor.facts import libraries
 from tuilab.probes.numa import numa_facts
 
 
-def numactl(box: Box) -> Finding:
+def numactl(box: Box) -> DoctorFinding:
     facts = numa_facts(box.root)
     nodes = facts.get("nodes") or {}
     if found := shutil.which("numactl", path=box.environ.get("PATH")):
@@ -32,7 +32,7 @@ def numactl(box: Box) -> Finding:
     )
 
 
-def _binding(program: str, node: int) -> Finding:
+def _binding(program: str, node: int) -> DoctorFinding:
     """Whether memory may be bound, which a container forbids without a right of its own."""
     done = subprocess.run(
         [program, f"--membind={node}", "true"], capture_output=True, text=True, errors="replace"
@@ -46,7 +46,7 @@ def _binding(program: str, node: int) -> Finding:
     return passed(program)
 
 
-def _library(name: str, package: str, box: Box) -> Finding:
+def _library(name: str, package: str, box: Box) -> DoctorFinding:
     """Return where a library is, in the folders of libraries or beside Python's packages."""
     (fact,) = [fact for fact in libraries(box.root) if fact.name == name]
     pattern = {"Intel OpenMP": "libiomp5.so*"}.get(name, f"lib{name}*.so*")
@@ -57,7 +57,7 @@ def _library(name: str, package: str, box: Box) -> Finding:
     return unknown("not found in the usual library folders", package)
 
 
-def compiler(box: Box) -> Finding:
+def compiler(box: Box) -> DoctorFinding:
     """What torch.compile calls: a C++ compiler for the CPU, a C compiler for Triton, and Python's headers."""
     wanted = {
         "C++": [box.environ.get("CXX", ""), "g++", "clang++"],
@@ -80,7 +80,7 @@ def compiler(box: Box) -> Finding:
     return passed(f"{found['C++']}, {found['C']}, Python.h")
 
 
-def compiled_code(box: Box) -> Finding:
+def compiled_code(box: Box) -> DoctorFinding:
     """Whether code that torch.compile writes can be loaded: some boxes mount their temporary folder noexec."""
     folder = Path(box.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
     nearest = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))

@@ -3,7 +3,7 @@
 import os
 import resource
 
-from tuilab.doctor import FREE_MEMORY, Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor import FREE_MEMORY, Box, DoctorFinding, failed, passed, unknown, warn
 from tuilab.probes.cpu import cpu_facts
 from tuilab.text.words import size
 
@@ -16,7 +16,7 @@ _BUSY_PERCENT = 10.0
 _GROWN = 1 << 62  # a limit above it is none
 
 
-def available(box: Box) -> Finding:
+def available(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
     if "memory_available_bytes" not in facts:
         return unknown(facts["missing"]["memory_available_bytes"])
@@ -31,7 +31,7 @@ def available(box: Box) -> Finding:
     )
 
 
-def limit(box: Box) -> Finding:
+def limit(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
     found = facts.get("memory_limit_bytes")
     if found is None:
@@ -45,13 +45,13 @@ def limit(box: Box) -> Finding:
     return passed(f"limited to {size(found)}; the kernel kills a run that uses more")
 
 
-def pressure(box: Box) -> Finding:
+def pressure(box: Box) -> DoctorFinding:
     waited = float(box.text("proc/pressure/memory").split()[1].removeprefix("avg10="))
     found = f"processes waited for memory in {waited:g} % of the last 10 s"
     return warn(found, FREE_MEMORY) if waited > _BUSY_PERCENT else passed(found)
 
 
-def shared(box: Box) -> Finding:
+def shared(box: Box) -> DoctorFinding:
     """/dev/shm, through which workers of a DataLoader hand over their batches."""
     step = "docker run --shm-size 8g, or mount -o remount,size=8G /dev/shm"
     try:
@@ -69,7 +69,7 @@ def shared(box: Box) -> Finding:
     )
 
 
-def locked(box: Box) -> Finding:
+def locked(box: Box) -> DoctorFinding:
     """How much memory may be locked; it binds InfiniBand, and not what CUDA pins."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     found = "unlimited" if _is_endless(soft) else size(soft)
@@ -82,7 +82,7 @@ def locked(box: Box) -> Finding:
     return passed(f"{found}{'' if has_infiniband else '; enough, as there is no InfiniBand'}")
 
 
-def files(box: Box) -> Finding:
+def files(box: Box) -> DoctorFinding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     found = f"{'unlimited' if _is_endless(soft) else soft} open files"
     if _is_endless(soft) or soft >= _FILES:

@@ -3,7 +3,7 @@
 import os
 import time
 
-from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.doctor import Box, DoctorFinding, passed, unknown, warn
 from tuilab.probes.cores import measure_cores
 from tuilab.probes.cpu import cpu_facts, cpu_throttled_share, parse_cpu_list
 from tuilab.probes.numa import numa_facts
@@ -16,7 +16,7 @@ _BUSY_PERCENT = 10.0
 _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 
 
-def cores(box: Box) -> Finding:
+def cores(box: Box) -> DoctorFinding:
     usable = len(os.sched_getaffinity(0))
     online = len(parse_cpu_list(box.text("sys/devices/system/cpu/online")))
     found = f"{usable} of {plural(online, 'hardware thread')} usable"
@@ -24,7 +24,7 @@ def cores(box: Box) -> Finding:
     return passed(found + (f", on {plural(physical, 'core')}" if physical else ""))
 
 
-def quota(box: Box) -> Finding:
+def quota(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
     limit, usable = facts.get("quota_cores"), len(os.sched_getaffinity(0))
     if limit is None:
@@ -40,7 +40,7 @@ def quota(box: Box) -> Finding:
     return passed(found)
 
 
-def effective(box: Box) -> Finding:
+def effective(box: Box) -> DoctorFinding:
     """Measure how many cores are free now: other users, quotas and the hypervisor may use the rest."""
     usable = len(os.sched_getaffinity(0))
     promised = min(cpu_facts(box.root).get("quota_cores") or usable, usable, _MOST_SPINNING)
@@ -55,7 +55,7 @@ def effective(box: Box) -> Finding:
     return passed(found)
 
 
-def pressure(box: Box) -> Finding:
+def pressure(box: Box) -> DoctorFinding:
     waited = _avg10(box, "cpu")
     found = f"processes waited for a core in {waited:g} % of the last 10 s"
     return (
@@ -65,7 +65,7 @@ def pressure(box: Box) -> Finding:
     )
 
 
-def governor(box: Box) -> Finding:
+def governor(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
     found = facts.get("governor")
     if found is None:
@@ -78,7 +78,7 @@ def governor(box: Box) -> Finding:
     return passed(found)
 
 
-def throttling(box: Box) -> Finding:
+def throttling(box: Box) -> DoctorFinding:
     paths = list(
         (box.root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
     )
@@ -95,7 +95,7 @@ def throttling(box: Box) -> Finding:
     return passed("not throttled by heat since boot")
 
 
-def clock(box: Box) -> Finding:
+def clock(box: Box) -> DoctorFinding:
     """What it costs to read the clock that every block of a race is timed with."""
     began = time.monotonic_ns()
     for _ in range(1000):
@@ -113,7 +113,7 @@ def clock(box: Box) -> Finding:
     return passed(f"{source}, {cost}")
 
 
-def numa(box: Box) -> Finding:
+def numa(box: Box) -> DoctorFinding:
     facts = numa_facts(box.root)
     nodes, allowed = facts.get("nodes"), facts.get("allowed_nodes")
     if not nodes:
@@ -128,7 +128,7 @@ def numa(box: Box) -> Finding:
     )
 
 
-def others(box: Box) -> Finding:
+def others(box: Box) -> DoctorFinding:
     """Whether it can be told who keeps the cores busy."""
     if why := why_hidden(box.root):
         return unknown(f"{why}: tuilab cannot name processes that slow a run")

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from tuilab import first_process
-from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.doctor import Box, DoctorFinding, passed, unknown, warn
 from tuilab.probes.gpu.tenants import why_pids_mean_nothing
 from tuilab.record import presence
 
@@ -13,7 +13,7 @@ _LINGER = "loginctl enable-linger"
 _FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")  # the last one wins
 
 
-def logout(box: Box) -> Finding:
+def logout(box: Box) -> DoctorFinding:
     """Whether what is started here ends at logout: with the login where KillUserProcesses is on, or with the user's manager."""
     if not (box.root / "run/systemd/system").is_dir():
         return passed("no systemd: runs continue after logout")
@@ -88,7 +88,7 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def container(box: Box) -> Finding:
+def container(box: Box) -> DoctorFinding:
     """Whether what is started here outlives the command that starts it; whoever asks is the parent of this process."""
     asker = os.getppid()
     fields = presence.stat_fields(asker)
@@ -105,7 +105,7 @@ def container(box: Box) -> Finding:
     return passed("not in a container")
 
 
-def connection(box: Box) -> Finding:
+def connection(box: Box) -> DoctorFinding:
     if not box.environ.get("SSH_CONNECTION"):
         return unknown("not connected over SSH")
     inside = next(

@@ -7,12 +7,12 @@ import sys
 from importlib import metadata, util
 from pathlib import Path
 
-from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor import Box, DoctorFinding, failed, passed, unknown, warn
 from tuilab.probes import NotKnown
 from tuilab.text.display import plural
 
 
-def python(box: Box) -> Finding:
+def python(box: Box) -> DoctorFinding:
     found = f"{platform.python_version()}, {sys.executable}"
     if sys.prefix == sys.base_prefix and "CONDA_PREFIX" not in box.environ:
         return warn(
@@ -22,7 +22,7 @@ def python(box: Box) -> Finding:
     return passed(found)
 
 
-def packages(box: Box) -> Finding:
+def packages(box: Box) -> DoctorFinding:
     """Whether everything that tuilab needs is installed; versions are pip's affair: `pip check`."""
     needed = [
         re.split(r"[^\w.-]", line, maxsplit=1)[0]
@@ -35,7 +35,7 @@ def packages(box: Box) -> Finding:
     return passed(f"all {plural(len(needed), 'required package')} installed")
 
 
-def nvml_module(box: Box) -> Finding:
+def nvml_module(box: Box) -> DoctorFinding:
     if _is_installed("pynvml"):
         return warn(
             "the deprecated package pynvml hides nvidia-ml-py",
@@ -44,7 +44,7 @@ def nvml_module(box: Box) -> Finding:
     return passed(f"nvidia-ml-py {metadata.version('nvidia-ml-py')}")
 
 
-def compiled(box: Box) -> Finding:
+def compiled(box: Box) -> DoctorFinding:
     """Without compiled files the screens take four times as long to load."""
     cached = util.cache_from_source(__file__)
     if box.environ.get("PYTHONDONTWRITEBYTECODE") and not Path(cached).exists():
@@ -55,7 +55,7 @@ def compiled(box: Box) -> Finding:
     return passed("Python can use compiled files (.pyc)")
 
 
-def paths(box: Box) -> Finding:
+def paths(box: Box) -> DoctorFinding:
     if given := box.environ.get("PYTHONPATH"):
         return warn(
             f"PYTHONPATH={given}: modules found there hide installed packages in every run",
@@ -64,7 +64,7 @@ def paths(box: Box) -> Finding:
     return passed("PYTHONPATH is not set")
 
 
-def environment(box: Box) -> Finding:
+def environment(box: Box) -> DoctorFinding:
     """Whether the environment that the user has activated is the one whose torch is measured."""
     own = f"runs measure the torch of {sys.prefix}"
     active = [
@@ -94,7 +94,7 @@ def _torch_in(folder: Path) -> str:
     return found[-1].name.removeprefix("torch-").removesuffix(".dist-info") if found else ""
 
 
-def torch_build(box: Box) -> Finding:
+def torch_build(box: Box) -> DoctorFinding:
     """What torch is, told by its files: importing it is another question."""
     from tuilab.doctor.facts import torch_build as read_build
 

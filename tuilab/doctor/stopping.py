@@ -3,11 +3,11 @@
 import os
 import signal
 
-from tuilab.doctor import Box, Finding, failed, passed, warn
+from tuilab.doctor import Box, DoctorFinding, failed, passed, warn
 from tuilab.record import presence
 
 
-def proc(box: Box) -> Finding:
+def proc(box: Box) -> DoctorFinding:
     """Whether /proc shows the processes of a run, which could not be looked after or stopped without it."""
     if why := presence.why_not_shown(box.root):
         return failed(f"{why}: runs cannot start here", presence.MOUNT)
@@ -19,7 +19,7 @@ def proc(box: Box) -> Finding:
     return passed("/proc shows the processes of a run")
 
 
-def pidfd(box: Box) -> Finding:
+def pidfd(box: Box) -> DoctorFinding:
     """Whether a process can be held while it is signalled, so that the signal hits no other one that was given its number."""
     try:
         handle = os.pidfd_open(os.getpid())
@@ -35,7 +35,7 @@ def pidfd(box: Box) -> Finding:
     return passed("pidfd available: a signal always reaches the right process")
 
 
-def children(box: Box) -> Finding:
+def children(box: Box) -> DoctorFinding:
     """Whether the kernel lists the children of a process, or all processes must be asked for their parents."""
     (box.root / "proc/thread-self").stat()  # without it nothing is known
     try:

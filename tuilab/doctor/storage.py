@@ -5,7 +5,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor import Box, DoctorFinding, failed, passed, unknown, warn
 from tuilab.errors import TuilabError
 from tuilab.probes import NotKnown
 from tuilab.storage import places
@@ -28,7 +28,7 @@ REMOTE = (
 )
 
 
-def permissions(box: Box) -> Finding:
+def permissions(box: Box) -> DoctorFinding:
     """Whether runs can be written, and by nobody else."""
     try:
         folder = Path(places.runs_folder())
@@ -60,13 +60,13 @@ def permissions(box: Box) -> Finding:
     return passed(f"{folder}" if nearest == folder else f"{folder}; the first run creates it")
 
 
-def room(box: Box) -> Finding:
+def room(box: Box) -> DoctorFinding:
     another = "use another folder of runs: export TUILAB_ROOT=DIR"
     step = f"delete old runs: tuilab rm --older-than 30d --yes; or {another}"
     return _room(_nearest(Path(places.runs_folder())), step, another)
 
 
-def temporary(box: Box) -> Finding:
+def temporary(box: Box) -> DoctorFinding:
     folder = Path(tempfile.gettempdir())
     step = "torch.compile and DataLoader workers write there; free some space, or export TMPDIR=DIR"
     return _room(
@@ -76,7 +76,7 @@ def temporary(box: Box) -> Finding:
     )
 
 
-def _room(folder: Path, step: str, read_only_step: str) -> Finding:
+def _room(folder: Path, step: str, read_only_step: str) -> DoctorFinding:
     disk = os.statvfs(folder)
     free, has_inodes = disk.f_bavail * disk.f_frsize, disk.f_favail > 1000 or disk.f_files == 0
     found = f"{size(free)} free in {folder}"
@@ -89,7 +89,7 @@ def _room(folder: Path, step: str, read_only_step: str) -> Finding:
     return warn(found, step) if free < _SMALL_BYTES else passed(found)
 
 
-def runs_system(box: Box) -> Finding:
+def runs_system(box: Box) -> DoctorFinding:
     return _system(
         box,
         Path(places.runs_folder()),
@@ -97,7 +97,7 @@ def runs_system(box: Box) -> Finding:
     )
 
 
-def home_system(box: Box) -> Finding:
+def home_system(box: Box) -> DoctorFinding:
     home = Path(os.path.expanduser("~"))
     if not home.is_absolute():
         return unknown("this user has no home folder")
@@ -108,7 +108,7 @@ def home_system(box: Box) -> Finding:
     )
 
 
-def _system(box: Box, folder: Path, step: str) -> Finding:
+def _system(box: Box, folder: Path, step: str) -> DoctorFinding:
     point, kind = mounted(box, _nearest(folder))
     if kind.startswith(REMOTE):
         return warn(

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from tuilab.doctor import Box, Finding, passed, unknown, warn
+from tuilab.doctor import Box, DoctorFinding, passed, unknown, warn
 from tuilab.probes import textual_version
 from tuilab.text.display import is_monochrome, why_ascii
 
@@ -13,7 +13,7 @@ _TMUX_PATIENCE_S = 1.0
 _NONE = "no terminal: stdout is a file or a pipe"
 
 
-def size(box: Box) -> Finding:
+def size(box: Box) -> DoctorFinding:
     if not sys.stdout.isatty():
         return unknown(_NONE)
     columns, rows = os.get_terminal_size(
@@ -30,7 +30,7 @@ def size(box: Box) -> Finding:
     return passed(f"{columns}x{rows}")
 
 
-def kind(box: Box) -> Finding:
+def kind(box: Box) -> DoctorFinding:
     if not sys.stdout.isatty():
         return unknown(_NONE)
     term = box.environ.get("TERM", "")
@@ -42,7 +42,7 @@ def kind(box: Box) -> Finding:
     return passed(f"TERM={term}")
 
 
-def colours(box: Box) -> Finding:
+def colours(box: Box) -> DoctorFinding:
     if not sys.stdout.isatty():
         return unknown(_NONE)
     if box.environ.get("NO_COLOR"):
@@ -61,7 +61,7 @@ def colours(box: Box) -> Finding:
     )
 
 
-def symbols(box: Box) -> Finding:
+def symbols(box: Box) -> DoctorFinding:
     why = why_ascii()
     if not why:
         return passed("UTF-8: braille and blocks")
@@ -73,7 +73,7 @@ def symbols(box: Box) -> Finding:
     return warn(f"{why}: charts are drawn in ASCII", help)
 
 
-def tmux(box: Box) -> Finding:
+def tmux(box: Box) -> DoctorFinding:
     if not box.environ.get("TMUX"):
         return unknown("not inside tmux")
     told = _tmux("default-terminal")
@@ -85,7 +85,7 @@ def tmux(box: Box) -> Finding:
     return passed(f"default-terminal is {told}")
 
 
-def clipboard(box: Box) -> Finding:
+def clipboard(box: Box) -> DoctorFinding:
     if box.environ.get("TMUX"):
         told = _tmux("set-clipboard")
         if told == "off":
@@ -99,7 +99,7 @@ def clipboard(box: Box) -> Finding:
     return passed("copied text is sent to the terminal (OSC 52), which may ignore it")
 
 
-def driver(box: Box) -> Finding:
+def driver(box: Box) -> DoctorFinding:
     """Whether the screens use tuilab's own driver, which needs private parts of a tested Textual."""
     version = textual_version.installed_textual()
     if textual_version.is_tested(version):

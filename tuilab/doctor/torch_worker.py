@@ -13,11 +13,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tuilab.doctor import Box, Finding, failed, passed, unknown, warn
+from tuilab.doctor import Box, DoctorFinding, failed, passed, unknown, warn
 from tuilab.doctor.storage import REMOTE, mounted
 from tuilab.probes import NotKnown
 from tuilab.probes.cpu import cpu_facts
-from tuilab.probes.gpu.there import is_gpu_there, what_to_do
+from tuilab.probes.gpu.is_present import is_gpu_there, what_to_do
 from tuilab.text.display import plural, show
 
 _RUNTIMES = {
@@ -37,7 +37,7 @@ _GIVE_UP_S = 6.0  # after which no question waits any more
 _OWN_ALLOCATORS = frozenset(_ALLOCATORS)
 
 
-def load(box: Box) -> Finding:
+def load(box: Box) -> DoctorFinding:
     began = _began()
     try:
         torch = _loading().result(_LOADING_S)
@@ -62,7 +62,7 @@ def _why_slow(box: Box) -> str:
     return "the machine is busy, or this is the first import since it started; run `tuilab doctor` again"
 
 
-def threads(box: Box) -> Finding:
+def threads(box: Box) -> DoctorFinding:
     torch = _torch()
     count, usable = torch.get_num_threads(), len(os.sched_getaffinity(0))
     quota = cpu_facts(box.root).get("quota_cores")
@@ -86,7 +86,7 @@ def threads(box: Box) -> Finding:
     return passed(f"{found}, for {plural(usable, 'usable core')}")
 
 
-def affinity(box: Box) -> Finding:
+def affinity(box: Box) -> DoctorFinding:
     """Whether OpenMP binds the main thread to a core, which every DataLoader worker then inherits."""
     before = len(os.sched_getaffinity(0))
     torch = _torch()
@@ -108,7 +108,7 @@ def affinity(box: Box) -> Finding:
     return passed(f"the main thread can use {plural(after, 'core')}")
 
 
-def runtimes(box: Box) -> Finding:
+def runtimes(box: Box) -> DoctorFinding:
     loaded = [name for name, pattern in _RUNTIMES.items() if re.search(pattern, _maps())]
     if len(loaded) > 1:
         return warn(
@@ -118,7 +118,7 @@ def runtimes(box: Box) -> Finding:
     return passed(loaded[0]) if loaded else unknown("no OpenMP library is loaded")
 
 
-def variables(box: Box) -> Finding:
+def variables(box: Box) -> DoctorFinding:
     """Which variables are set and read by nobody in a worker."""
     maps = _maps()
     loaded = {
@@ -149,7 +149,7 @@ def why_idle(name: str, loaded: set[str]) -> str:
     return ""
 
 
-def preload(box: Box) -> Finding:
+def preload(box: Box) -> DoctorFinding:
     given = box.environ.get("LD_PRELOAD", "")
     if not given:
         return unknown("LD_PRELOAD is not set")
@@ -165,7 +165,7 @@ def preload(box: Box) -> Finding:
     return passed(f"loaded: {given}")
 
 
-def instructions(box: Box) -> Finding:
+def instructions(box: Box) -> DoctorFinding:
     torch = _torch()
     found = torch.backends.cpu.get_cpu_capability()
     given = box.environ.get("ATEN_CPU_CAPABILITY")
@@ -177,7 +177,7 @@ def instructions(box: Box) -> Finding:
     return passed(f"operators use {found}")
 
 
-def cuda(box: Box) -> Finding:
+def cuda(box: Box) -> DoctorFinding:
     """Whether torch can use the GPUs, in the words in which a run says it; nothing is run on one."""
     torch = _torch()
     from tuilab.lab.device import (

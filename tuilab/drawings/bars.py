@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
-from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
+from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.events import BarsShown
 from tuilab.text.display import show
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 DIGITS = 5  # of a value: what a bar cannot show
 _NAME_SHARE = 0.4  # of the width that names take at most
@@ -42,20 +42,22 @@ def bar_of(columns: float, symbols: Symbols) -> str:
 def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
     """Draw a row for the title and one for each bar."""
     canvas = Canvas(width, 1 + len(bars.names))
-    canvas.put(0, 0, plain(fit(show(bars.title, 100), width), symbols), "title")
+    canvas.put(0, 0, to_ascii(fit(show(bars.title, 100), width), symbols), "title")
     unit = unit_of_bars(bars)
-    values = [plain(number(value, unit, DIGITS), symbols) for value in bars.values]
-    right = max((len(cells(value)) for value in values), default=0)
+    values = [to_ascii(format_number(value, unit, DIGITS), symbols) for value in bars.values]
+    right = max((len(cell_codes(value)) for value in values), default=0)
     most = max(min(int(_NAME_SHARE * width), width - right - 2), 1)
-    names = [plain(fit(show(name, 100), most), symbols) for name in bars.names]
-    left = max((len(cells(name)) for name in names), default=0) + 1
+    names = [to_ascii(fit(show(name, 100), most), symbols) for name in bars.names]
+    left = max((len(cell_codes(name)) for name in names), default=0) + 1
     room = width - left - right - 1
     reach = reach_of(bars.values)
     for y, (name, value, text) in enumerate(zip(names, bars.values, values, strict=True), 1):
         canvas.put(0, y, name, "label")
         if room >= _LEAST_ROOM:
             _put_bar(canvas, value, reach, left, room, y, symbols)
-        canvas.put(width - len(cells(text)), y, text, "value" if math.isfinite(value) else "bad")
+        canvas.put(
+            width - len(cell_codes(text)), y, text, "value" if math.isfinite(value) else "bad"
+        )
     return canvas.picture()
 
 

@@ -5,12 +5,12 @@ from itertools import chain
 
 from tuilab.drawings.axis import beginning, grown
 from tuilab.drawings.lines import lines_of
-from tuilab.drawings.strips import Marks, Row, Strip, Words
+from tuilab.drawings.strips import Row, Strip, StripMarks, Words
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.events import GpuFound
+from tuilab.record.finding_words import others_words
 from tuilab.record.gpus.own_gpus import Throttled, Throttling, own_gpus
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import others_words
 from tuilab.text.display import show
 from tuilab.text.words import seconds
 
@@ -104,7 +104,7 @@ def _rows(
                 label, line, unit, max(limit, series.high or 0) if limit else None, is_least, look
             )
     start = summary.first_t
-    yield Marks(
+    yield StripMarks(
         "held",
         tuple(
             ((one.begin_t - start) / 1e9, (one.end_t - start) / 1e9, one.is_held_back)

@@ -6,10 +6,10 @@ import math
 
 from tuilab.arrays import NDArray, np
 from tuilab.drawings.picture import TONES, Canvas, Picture, fit
-from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.events import ImageShown
 from tuilab.text.display import show
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 _QUARTERS = " ▗▄▘▚▙▀▜█"  # by three tones of the upper half, each with three of the lower
 _LEAST_FOLDED = 5  # rows, of which two may be words
@@ -37,7 +37,9 @@ def draw_image(
     )
     if not 0 < image.cols * image.rows == len(content):
         canvas = Canvas(width, height)
-        canvas.put(0, 0, plain(fit(f"{title}: a damaged picture", max(width, 0)), symbols), "muted")
+        canvas.put(
+            0, 0, to_ascii(fit(f"{title}: a damaged picture", max(width, 0)), symbols), "muted"
+        )
         return canvas.picture()
     levels = np.frombuffer(content, np.uint8).reshape(image.rows, image.cols)
     tones = np.where(levels == 255, _BAD, levels.astype(np.int64) * len(TONES) // 255)
@@ -59,7 +61,7 @@ def _draw(
     )  # what is left out is told, too
     scale_width = (
         len(title)
-        + sum(len(number(end, digits=3)) for end in ends)
+        + sum(len(format_number(end, digits=3)) for end in ends)
         + 3
         + len(TONES)
         + 11 * is_large
@@ -78,7 +80,7 @@ def _draw(
         _put_halves(canvas, tones, symbols)
     rows = -(-len(tones) // 2) if has_two else len(tones)
     if is_folded:
-        canvas.put(0, rows, plain(fit(title, width), symbols), "label")
+        canvas.put(0, rows, to_ascii(fit(title, width), symbols), "label")
         rows, title = rows + 1, ""
     _put_scale(canvas, rows, ends, title, stride, bool((tones == _BAD).any()), symbols, scale)
     return canvas.picture()
@@ -138,8 +140,8 @@ def _put_scale(
     scale: str,
 ) -> None:
     """Write below the picture what the tones mean, in the characters of a scale or else in colours, and what was left out."""
-    low, high = (plain(number(end, digits=3), symbols) for end in ends)
-    x = canvas.put(0, y, plain(f"{title} {low} ".lstrip(), symbols), "label")
+    low, high = (to_ascii(format_number(end, digits=3), symbols) for end in ends)
+    x = canvas.put(0, y, to_ascii(f"{title} {low} ".lstrip(), symbols), "label")
     if scale:
         x = canvas.put(x, y, scale, "value")
     else:
@@ -147,6 +149,6 @@ def _put_scale(
             x = canvas.put(x, y, "█", tone)
     x = canvas.put(x, y, f" {high}", "label")
     if has_bad:
-        x = canvas.put(x + 2, y, plain(f"{symbols.nan} not finite", symbols), "bad")
+        x = canvas.put(x + 2, y, to_ascii(f"{symbols.nan} not finite", symbols), "bad")
     if stride > 1:
         canvas.put(x + 2, y, f"scale 1:{stride}", "muted")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.drawings.axis import Axis, x_axis
-from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
-from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
+from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.events import SpanShown
 from tuilab.record.summary import RunSummary
 from tuilab.text.display import plural, show
@@ -101,15 +101,15 @@ def draw_lanes(lanes: Lanes, width: int, symbols: Symbols = BRAILLE) -> Picture:
         for text, role in row:
             x = canvas.put(x, y, text, role)
     if not lanes.spans:
-        canvas.put(0, len(legend), plain("no span that can be drawn", symbols), "muted")
+        canvas.put(0, len(legend), to_ascii("no span that can be drawn", symbols), "muted")
         return canvas.picture()
     most = max(int(_LANE_SHARE * width), 1)
-    labels = [plain(fit(show(lane, 100), most), symbols) for lane in lanes.lanes]
-    left = max(len(cells(label)) for label in labels) + 1
+    labels = [to_ascii(fit(show(lane, 100), most), symbols) for lane in lanes.lanes]
+    left = max(len(cell_codes(label)) for label in labels) + 1
     room = max(width - left - 1, 1)
     axis = lanes.axis(max(2, room // 9))
     for y, (lane, label) in enumerate(zip(lanes.lanes, labels, strict=True), len(legend)):
-        canvas.put(left - 1 - len(cells(label)), y, label, "label")
+        canvas.put(left - 1 - len(cell_codes(label)), y, label, "label")
         canvas.put(left, y, symbols.vertical, "axis")
         _put_spans(canvas, lanes, lane, axis, left + 1, room, y, symbols)
     _put_axis(canvas, lanes, axis, left, room, len(legend) + len(labels), symbols)
@@ -119,20 +119,22 @@ def draw_lanes(lanes: Lanes, width: int, symbols: Symbols = BRAILLE) -> Picture:
 def _legend(lanes: Lanes, width: int, symbols: Symbols) -> list[list[tuple[str, str]]]:
     """Return the title and what the marks mean, as rows."""
     more = f" +{plural(lanes.hidden, 'lane')} not drawn" if lanes.hidden else ""
-    title = plain(fit((show(lanes.title, 100) or "lanes") + more, width), symbols)
-    rows, used = [[(title, "title")]], len(cells(title))
+    title = to_ascii(fit((show(lanes.title, 100) or "lanes") + more, width), symbols)
+    rows, used = [[(title, "title")]], len(cell_codes(title))
     for look, name in enumerate(lanes.names):
         if not name:
             continue
-        entry = plain(fit(f"{_fill(look, symbols)} {show(name, 100)}", max(width - 2, 1)), symbols)
-        if used + 2 + len(cells(entry)) > width:
+        entry = to_ascii(
+            fit(f"{_fill(look, symbols)} {show(name, 100)}", max(width - 2, 1)), symbols
+        )
+        if used + 2 + len(cell_codes(entry)) > width:
             rows.append([])
             used = -2
         rows[-1] += [("  ", "")] * (used >= 0) + [
             (entry[:1], ARMS[look % len(ARMS)]),
             (entry[1:], "label"),
         ]
-        used += 2 + len(cells(entry))
+        used += 2 + len(cell_codes(entry))
     return rows
 
 
@@ -173,13 +175,13 @@ def _put_axis(
     canvas: Canvas, lanes: Lanes, axis: Axis, left: int, room: int, y: int, symbols: Symbols
 ) -> None:
     canvas.put(left, y, symbols.corner + symbols.horizontal * room, "axis")
-    name = plain(lanes.x_name, symbols)
-    free, end = 0, canvas.width - (len(cells(name)) + 2 if name else 0)
+    name = to_ascii(lanes.x_name, symbols)
+    free, end = 0, canvas.width - (len(cell_codes(name)) + 2 if name else 0)
     for share, label in axis.ticks:
-        label = plain(label, symbols)
+        label = to_ascii(label, symbols)
         column = left + 1 + min(round(share * room), room - 1)
         begin = min(max(column - len(label) // 2, 0), canvas.width - len(label))
         if -1e-9 <= share <= 1 + 1e-9 and begin >= free and begin + len(label) <= end:
             canvas.put(column, y, symbols.tick_x, "axis")
             free = canvas.put(begin, y + 1, label, "label") + 2
-    canvas.put(canvas.width - len(cells(name)), y + 1, name, "title")
+    canvas.put(canvas.width - len(cell_codes(name)), y + 1, name, "title")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from tuilab.arrays import np
 from tuilab.drawings.lines import Line, by_look, is_untold, lasts, reading_at, step_at
-from tuilab.drawings.picture import ARMS, Canvas, cells, fit
-from tuilab.drawings.symbols import Symbols, plain
+from tuilab.drawings.picture import ARMS, Canvas, cell_codes, fit
+from tuilab.drawings.symbols import Symbols, to_ascii
 from tuilab.text.display import show, told_apart
 from tuilab.text.words import clock, extent
 
@@ -42,7 +42,7 @@ _TIGHTER = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendEntry:
     """What is said of one line, or of the repeats that share its look."""
 
     letter: str
@@ -67,7 +67,7 @@ def entries(
     is_timed: bool,
     is_log_x: bool = False,
     untold: str = "",
-) -> list[Entry]:
+) -> list[LegendEntry]:
     """Return an entry for each look, with the value at the cursor, else the last; of several lines the range.
 
     `untold` is why nothing could be told where that was looked for.
@@ -77,7 +77,9 @@ def entries(
         brief, value, full = _values(group, cursor, unit, untold)
         bad = _bad(group, is_timed, is_log_x)
         found.append(
-            Entry(letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], full)
+            LegendEntry(
+                letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], full
+            )
         )
     return found
 
@@ -129,7 +131,7 @@ def _bad(group: list[Line], is_timed: bool, is_log_x: bool) -> str:
 
 
 def put_legend(
-    canvas: Canvas, title: str, found: Sequence[Entry], notes: Sequence[str], symbols: Symbols
+    canvas: Canvas, title: str, found: Sequence[LegendEntry], notes: Sequence[str], symbols: Symbols
 ) -> int:
     """Write the head of a chart in as many rows as it needs, a quarter of the height at most; return how many it took.
 
@@ -155,10 +157,10 @@ def put_legend(
         if laid[-1].tells_all:
             break
     best = laid[-1] if laid[-1].tells_all else max(laid, key=lambda one: len(one.entries))
-    canvas.put(0, 0, plain(best.head, symbols), "title")
+    canvas.put(0, 0, to_ascii(best.head, symbols), "title")
     for parts, (x, y) in best.entries:
         for text, role in parts:
-            x = canvas.put(x, y, plain(text, symbols), role)
+            x = canvas.put(x, y, to_ascii(text, symbols), role)
     if left_out := len(found) - len(best.entries):
         canvas.put(canvas.width - 4, best.rows - 1, f" +{left_out}".rjust(4), "muted")
     return best.rows if best.head or found else 0
@@ -175,16 +177,18 @@ class _Laid(NamedTuple):
     tells_all: bool  # whether each entry is there, and known from the others
 
 
-def _lay(found: Sequence[Entry], words: Sequence[str], rows: int, step: _Step, width: int) -> _Laid:
+def _lay(
+    found: Sequence[LegendEntry], words: Sequence[str], rows: int, step: _Step, width: int
+) -> _Laid:
     """Return how a legend comes out in so many rows, its entries as narrow as a step has them."""
     unit = _unit(found) if step.has_unit_once else ""
     head = fit(", ".join(filter(None, [*words, unit])), width)
     names = _names(tuple(entry.label for entry in found), step.label)
     entries: list[tuple[list[tuple[str, str]], tuple[int, int], int]] = []
-    x, y = len(cells(head)), 0
+    x, y = len(cell_codes(head)), 0
     for entry, name in zip(found, names, strict=True):
         parts = _parts(entry, name, step, unit)
-        wide = sum(len(cells(text)) for text, _ in parts)
+        wide = sum(len(cell_codes(text)) for text, _ in parts)
         x += _SPACE if x else 0
         if x > _SPACE and x + wide > width:
             x, y = 0, y + 1
@@ -199,7 +203,7 @@ def _lay(found: Sequence[Entry], words: Sequence[str], rows: int, step: _Step, w
     return _Laid(head, there, min(y + 1, rows), tells_all=not is_cut and is_known)
 
 
-def _unit(found: Sequence[Entry]) -> str:
+def _unit(found: Sequence[LegendEntry]) -> str:
     """Return the unit that most values have, to be told once; a range of two values keeps its own."""
     units = Counter(entry.brief.partition(" ")[2] for entry in found if ".." not in entry.brief)
     return max(units, key=lambda unit: units[unit], default="")
@@ -221,7 +225,7 @@ def _names(labels: tuple[str, ...], width: int) -> list[str]:
     return max(tries, key=lambda found: len(set(found)))
 
 
-def _parts(entry: Entry, label: str, step: _Step, unit: str) -> list[tuple[str, str]]:
+def _parts(entry: LegendEntry, label: str, step: _Step, unit: str) -> list[tuple[str, str]]:
     name = f"{entry.letter} {label}".strip()
     bad = entry.bad.partition(" from")[0] if step.is_brief else entry.bad
     brief = entry.brief if ".." in entry.brief or not unit else entry.brief.removesuffix(f" {unit}")

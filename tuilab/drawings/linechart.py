@@ -10,11 +10,11 @@ from tuilab.arrays import NDArray, np
 from tuilab.drawings import legend
 from tuilab.drawings.axis import Axis, beginning, grown, x_axis, y_axis
 from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, by_look, positive, step_at
-from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
+from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
 from tuilab.drawings.raster import Ints, column_of, raster
-from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.text.display import show
-from tuilab.text.words import clock, number
+from tuilab.text.words import clock, format_number
 
 LEAST_WIDTH, LEAST_HEIGHT = 20, 5  # below it there are only numbers
 _AT_ONCE = 16  # lines, so that what is computed of them stays in the caches
@@ -64,7 +64,7 @@ def draw(chart: LineChart, width: int, height: int, symbols: Symbols = BRAILLE) 
         return _numbers(chart, width, height, symbols)
     drawn = _laid_out(chart, width, height, symbols)
     if all(line.is_empty for line in chart.lines):
-        text = plain(fit(show(chart.empty, 200), width), symbols)
+        text = to_ascii(fit(show(chart.empty, 200), width), symbols)
         drawn.canvas.put(max((width - len(text)) // 2, 0), (drawn.top + height) // 2, text, "muted")
     else:
         drawn.put_all()
@@ -130,8 +130,8 @@ class _Drawn:
         self.top = top + self.has_inf  # a row for the marks of Inf
         name = show(chart.x_name, 200)
         beside = 2 * canvas.width // 5  # columns of its name that leave enough of them to the ticks
-        self.has_name_row = len(cells(name)) > beside and canvas.height >= _NAME_ROW_FROM
-        self.x_name = plain(fit(name, canvas.width if self.has_name_row else beside), symbols)
+        self.has_name_row = len(cell_codes(name)) > beside and canvas.height >= _NAME_ROW_FROM
+        self.x_name = to_ascii(fit(name, canvas.width if self.has_name_row else beside), symbols)
         self.bottom = (
             canvas.height - 3 - self.has_name_row
         )  # the last row of the plot; below it the axis and its labels
@@ -187,7 +187,7 @@ class _Drawn:
 
     def _name_place(self, axis: Axis) -> range:
         """Return the columns that the name of x takes: before the ticks where it hides none of them, else at the end."""
-        width = 0 if self.has_name_row else len(cells(self.x_name))
+        width = 0 if self.has_name_row else len(cell_codes(self.x_name))
         before, behind = range(width + 2), range(self.canvas.width - width - 2, self.canvas.width)
         return (
             before if not width or self._x_labels(axis, before) == self._x_labels(axis) else behind
@@ -210,7 +210,7 @@ class _Drawn:
             row = self._row(share)
             if -1e-9 <= share <= 1 + 1e-9 and row not in used:
                 used.add(row)
-                label = plain(label, symbols)
+                label = to_ascii(label, symbols)
                 canvas.put(left - len(label), row, label, "label")
                 canvas.put(left, row, symbols.tick_y, "axis")
                 if row != self.bottom:
@@ -226,7 +226,7 @@ class _Drawn:
         place, taken, width = (
             self._name_place(self.x),
             self._cursor_place(),
-            len(cells(self.x_name)),
+            len(cell_codes(self.x_name)),
         )
         start = self.canvas.width - width if place.start or self.has_name_row else 0
         if self.has_name_row or not _touch(range(start, start + width), taken):
@@ -241,7 +241,7 @@ class _Drawn:
         """Return the columns and labels of the ticks that have room beside what others take."""
         found, free = [], 0
         for share, label in axis.ticks:
-            label, column = plain(label, self.symbols), self._column(share)
+            label, column = to_ascii(label, self.symbols), self._column(share)
             start = min(max(column - len(label) // 2, 0), self.canvas.width - len(label))
             is_free = not any(_touch(range(start, start + len(label)), other) for other in taken)
             if -1e-9 <= share <= 1 + 1e-9 and start >= free and is_free:
@@ -368,7 +368,7 @@ class _Drawn:
             row = self._row(share) if -1e-9 <= share <= 1 + 1e-9 else self.bottom
             if row >= self.bottom or row == self._row(self.y.share(0.0)):
                 continue  # beside values so great it is as good as 0
-            name = plain(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
+            name = to_ascii(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
             start = self.canvas.width - len(name) - 1
             self.canvas.fill(
                 np.s_[row : row + 1],
@@ -476,7 +476,7 @@ def _is_named(chart: LineChart) -> bool:
     return len({line.look for line in chart.lines}) > 1
 
 
-def _entries(chart: LineChart) -> list[legend.Entry]:
+def _entries(chart: LineChart) -> list[legend.LegendEntry]:
     """Return what the legend says of each look: of the repeats of an arm, the last that has a value."""
     lines = chart.behind or chart.lines  # values are never smoothed
     along = {"is_timed": chart.is_timed, "is_log_x": chart.is_log_x}
@@ -485,7 +485,7 @@ def _entries(chart: LineChart) -> list[legend.Entry]:
     return [*own, *_entries_of_others(chart)]
 
 
-def _entries_of_others(chart: LineChart) -> list[legend.Entry]:
+def _entries_of_others(chart: LineChart) -> list[legend.LegendEntry]:
     """Return what the legend says of each label of the other lines: where it has one line alone, its value, too."""
     found = []
     for label in _labels(chart):
@@ -545,8 +545,11 @@ def _numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Pic
     highs = [float(line.highs.max()) for line in chart.lines if len(line.highs)]
     if lows:
         rows.append(
-            (f"{number(min(lows), chart.unit, 3)}..{number(max(highs), chart.unit, 3)}", "muted")
+            (
+                f"{format_number(min(lows), chart.unit, 3)}..{format_number(max(highs), chart.unit, 3)}",
+                "muted",
+            )
         )
     for y, (text, role) in enumerate(rows or [(chart.empty, "muted")]):
-        canvas.put(0, y, fit(plain(text, symbols), width), role)
+        canvas.put(0, y, fit(to_ascii(text, symbols), width), role)
     return canvas.picture()

@@ -50,7 +50,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LineReading:
     """What a line has at some x; `low` and `high` differ where several points share a place."""
 
     low: float
@@ -242,20 +242,20 @@ def lasts(lines: Sequence[Line]) -> list[float]:
     return [line.last for line in lines if not line.is_empty]
 
 
-def values_at(lines: Sequence[Line], x: float) -> list[Reading]:
+def values_at(lines: Sequence[Line], x: float) -> list[LineReading]:
     """Return what each line has at x: the points of its bucket there, or the NaN or Inf that came last; nothing in a gap."""
     readings = (reading_at(line, x) for line in lines)
     return [reading for reading in readings if reading is not None]
 
 
-def reading_at(line: Line, x: float) -> Reading | None:
+def reading_at(line: Line, x: float) -> LineReading | None:
     """Return what one line has at x; None where it has nothing there."""
     bad, last, at = _last_before(line.bad_xs, x), _last_before(line.xs, x), point_at(line, x)
     has_bad = bad >= 0 and (last < 0 or line.bad_xs[bad] >= line.xs[last])
     if has_bad and (line.bad_xs[bad] == x or at is None or x >= line.last_x or not line.is_merged):
         value = float(line.bad_values[bad])
-        return Reading(value, value)
-    return None if at is None else Reading(float(line.lows[at]), float(line.highs[at]))
+        return LineReading(value, value)
+    return None if at is None else LineReading(float(line.lows[at]), float(line.highs[at]))
 
 
 def point_at(line: Line, x: float) -> int | None:

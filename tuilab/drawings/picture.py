@@ -65,7 +65,7 @@ class Canvas:
 
     def put(self, x: int, y: int, text: str, role: str = "") -> int:
         """Write `text` and return the column after it."""
-        codes = cells(text)
+        codes = cell_codes(text)
         after = x + len(codes)
         left, right = max(x, 0), min(after, self.width)
         if not 0 <= y < self.height or left >= right:
@@ -144,7 +144,7 @@ def _runs(
 
 
 @lru_cache(4096)
-def cells(text: str) -> tuple[int, ...]:
+def cell_codes(text: str) -> tuple[int, ...]:
     """Return the characters of `text` by the cell: a wide one is followed by 0, one without width is left out."""
     if text.isascii():
         return tuple(text.encode())
@@ -169,7 +169,7 @@ def marks(text: str) -> dict[int, str]:
 
 def fit(text: str, width: int) -> str:
     """Return `text` cut to `width` cells, with an ellipsis where something is missing."""
-    if len(cells(text)) <= width:
+    if len(cell_codes(text)) <= width:
         return text
     room, end = width, 0
     while (room := room - _width_of(text[end])) > 0:

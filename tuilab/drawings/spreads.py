@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from tuilab.drawings.axis import Axis, y_axis
 from tuilab.drawings.legend import letter
-from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
-from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
+from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.blocks import NoiseFloor
+from tuilab.record.finding_words import noise_words
 from tuilab.record.series import wants_log
-from tuilab.record.told import noise_words
 from tuilab.text.display import show, told_apart
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 _NAME_SHARE = 3  # names take at most a third of the width
 _GAP = 2  # columns between a value and what stands behind it
@@ -23,7 +23,7 @@ _FROM_ZERO = (
 
 
 @dataclass(frozen=True)
-class Spread:
+class MeasuredSpread:
     """A value, its interval (drawn as a box), and the least and greatest that were seen (drawn as whiskers)."""
 
     label: str
@@ -37,7 +37,7 @@ class Spread:
 
 
 def draw_spreads(
-    spreads: Sequence[Spread],
+    spreads: Sequence[MeasuredSpread],
     width: int,
     height: int,
     symbols: Symbols = BRAILLE,
@@ -49,16 +49,16 @@ def draw_spreads(
     canvas = Canvas(width, height)
     known = [spread for spread in spreads if all(map(math.isfinite, _ends(spread)))]
     if not known:
-        canvas.put(0, 0, plain("nothing measured yet", symbols), "muted")
+        canvas.put(0, 0, to_ascii("nothing measured yet", symbols), "muted")
         return canvas.picture()
     texts = [
-        plain(number(spread.value, unit, 3) if spread in known else "n/a", symbols)
+        to_ascii(format_number(spread.value, unit, 3) if spread in known else "n/a", symbols)
         for spread in spreads
     ]
     stride = 2 if height >= 2 * len(spreads) + 2 else 1
     names = _put_names(canvas, spreads, symbols, stride)
     room = width - names - max(map(len, texts)) - 1
-    asides = [plain(spread.aside, symbols) for spread in spreads]
+    asides = [to_ascii(spread.aside, symbols) for spread in spreads]
     aside_columns = _aside_columns(asides, room)
     room -= aside_columns
     axis = spread_axis(known, unit, max(room // 14, 2))
@@ -79,14 +79,14 @@ def draw_spreads(
     return canvas.picture()
 
 
-def base_of(spreads: Sequence[Spread], noise: NoiseFloor | None) -> Spread | None:
+def base_of(spreads: Sequence[MeasuredSpread], noise: NoiseFloor | None) -> MeasuredSpread | None:
     """Return the spread that noise is of, if it is drawn; where that is not known, the first."""
     if not noise or not noise.arm:
         return spreads[0]
     return next((one for one in spreads if one.label == show(noise.arm)), None)
 
 
-def spread_axis(spreads: Sequence[Spread], unit: str, count: int) -> Axis:
+def spread_axis(spreads: Sequence[MeasuredSpread], unit: str, count: int) -> Axis:
     """Return the axis that some spreads share, with about `count` ticks."""
     ends = [end for spread in spreads for end in _ends(spread)]
     least, greatest = min(ends), max(ends)
@@ -95,21 +95,23 @@ def spread_axis(spreads: Sequence[Spread], unit: str, count: int) -> Axis:
     return y_axis(0.0 if is_from_zero else least, greatest, unit, count, is_log=is_log)
 
 
-def _ends(spread: Spread) -> tuple[float, ...]:
+def _ends(spread: MeasuredSpread) -> tuple[float, ...]:
     return spread.value, spread.low, spread.high, spread.least, spread.greatest
 
 
-def _put_names(canvas: Canvas, spreads: Sequence[Spread], symbols: Symbols, stride: int) -> int:
+def _put_names(
+    canvas: Canvas, spreads: Sequence[MeasuredSpread], symbols: Symbols, stride: int
+) -> int:
     """Write the names at the left, `stride` rows apart, and return the column after all of them."""
     limit = max(canvas.width // _NAME_SHARE - 1, 1)
     labels = told_apart([spread.label for spread in spreads], max(limit - 2, 3))
     names = [
-        plain(fit(f"{letter(spread.look)} {labels[spread.label]}", limit), symbols)
+        to_ascii(fit(f"{letter(spread.look)} {labels[spread.label]}", limit), symbols)
         for spread in spreads
     ]
     for y, (name, spread) in enumerate(zip(names, spreads, strict=True)):
         canvas.put(0, stride * y, name, ARMS[spread.look % len(ARMS)])
-    return max(len(cells(name)) for name in names) + 1
+    return max(len(cell_codes(name)) for name in names) + 1
 
 
 def _aside_columns(asides: Sequence[str], room: int) -> int:
@@ -121,7 +123,13 @@ def _aside_columns(asides: Sequence[str], room: int) -> int:
 
 
 def _put_spread(
-    canvas: Canvas, spread: Spread, axis: Axis, left: int, room: int, y: int, symbols: Symbols
+    canvas: Canvas,
+    spread: MeasuredSpread,
+    axis: Axis,
+    left: int,
+    room: int,
+    y: int,
+    symbols: Symbols,
 ) -> None:
     role = ARMS[spread.look % len(ARMS)]
     least, low, mid, high, greatest = (
@@ -173,11 +181,13 @@ def _put_foot(
     if axis.is_log and left > len("log"):
         canvas.put(0, y, "log", "muted")
     for share, label in axis.ticks:
-        label = plain(label, symbols)
+        label = to_ascii(label, symbols)
         start = min(
             max(left + round(share * (room - 1)) - len(label) // 2, 0), canvas.width - len(label)
         )
         if start >= free and -1e-9 <= share <= 1 + 1e-9:
             free = canvas.put(start, y, label, "label") + 2
     if noise is not None and math.isfinite(noise.share):
-        canvas.put(0, y + 1, plain(f"{symbols.shades[1]} {noise_words(noise)}", symbols), "muted")
+        canvas.put(
+            0, y + 1, to_ascii(f"{symbols.shades[1]} {noise_words(noise)}", symbols), "muted"
+        )

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from tuilab.arrays import NDArray, np
 from tuilab.drawings.axis import x_axis
 from tuilab.drawings.lines import PATIENCE, Line, point_at
-from tuilab.drawings.picture import ARMS, Canvas, Picture, cells, fit
-from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
+from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.text.display import show
-from tuilab.text.words import clock, number
+from tuilab.text.words import clock, format_number
 
 _MOST_ROWS = 6  # of one strip
 _LEAST_ROOM = 8  # columns, below which there are only names and values
@@ -32,7 +32,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Marks:
+class StripMarks:
     """When something held: begin, end, and whether it is grave."""
 
     label: str
@@ -47,7 +47,7 @@ class Words:
     text: str
 
 
-Row = Strip | Marks | Words
+Row = Strip | StripMarks | Words
 
 
 def draw_strips(
@@ -69,9 +69,9 @@ def draw_strips(
     has_axis = height > len(rows)
     strips = sum(isinstance(row, Strip) for row in rows)
     each = max(1, min((height - has_axis - len(rows) + strips) // max(strips, 1), _MOST_ROWS))
-    left = min(max(len(cells(show(row.label, 20))) for row in rows) + 1, width // 2)
+    left = min(max(len(cell_codes(show(row.label, 20))) for row in rows) + 1, width // 2)
     values = {
-        at: plain(_value(row, cursor), symbols)
+        at: to_ascii(_value(row, cursor), symbols)
         for at, row in enumerate(rows)
         if isinstance(row, Strip)
     }
@@ -91,7 +91,7 @@ def draw_strips(
         canvas.put(width - len(values.get(at, "")), y + tall - 1, values.get(at, ""), "value")
         y += tall
     if has_axis and y < height:
-        word = plain(_moment(cursor), symbols) if values else ""
+        word = to_ascii(_moment(cursor), symbols) if values else ""
         canvas.put(width - len(word), y, word, "muted")
         frame.put_axis(y, width - len(word) - 2)
     return canvas.picture()
@@ -111,7 +111,7 @@ class _Frame:
         )  # more cannot be divided into columns
 
     def put(self, row: Row, y: int, tall: int) -> None:
-        label = plain(fit(show(row.label, 20), max(self.left - 1, 0)), self.symbols)
+        label = to_ascii(fit(show(row.label, 20), max(self.left - 1, 0)), self.symbols)
         if isinstance(row, Words):
             after = self.canvas.put(0, y, label, "label") if label else 0
             text = fit(
@@ -119,14 +119,14 @@ class _Frame:
                 max(self.canvas.width - max(after, self.left if label else 0), 0),
             )
             self.canvas.put(
-                self.left if label else 0, y, plain(text, self.symbols), "" if label else "title"
+                self.left if label else 0, y, to_ascii(text, self.symbols), "" if label else "title"
             )
             return
         role = ARMS[row.look % len(ARMS)] if isinstance(row, Strip) else "label"
         self.canvas.put(0, y + tall - 1, label, role)
         if not self.room:
             return
-        if isinstance(row, Marks):
+        if isinstance(row, StripMarks):
             self._put_marks(row, y)
         else:
             self._put_strip(row, y, tall, role)
@@ -150,7 +150,7 @@ class _Frame:
                         role,
                     )
 
-    def _put_marks(self, row: Marks, y: int) -> None:
+    def _put_marks(self, row: StripMarks, y: int) -> None:
         self.canvas.put(self.left, y, self.symbols.grid * self.room, "grid")
         seen = (
             one
@@ -188,7 +188,7 @@ class _Frame:
             return
         axis, free = x_axis(self.low, self.high, "time", max(2, self.room // 10)), self.left
         for share, label in axis.ticks:
-            text = plain(label, self.symbols)
+            text = to_ascii(label, self.symbols)
             start = min(
                 max(self.left + round(share * (self.room - 1)) - len(text) // 2, 0),
                 self.canvas.width - len(text),
@@ -232,8 +232,8 @@ def _value(strip: Strip, cursor: float | None) -> str:
     """Return the last value, or the one at the cursor."""
     line = strip.line
     if cursor is None:
-        return number(line.last, strip.unit) if len(line.xs) else "n/a"
+        return format_number(line.last, strip.unit) if len(line.xs) else "n/a"
     at = point_at(line, cursor)
     if at is None:
         return "n/a"
-    return number(float((line.lows if strip.is_least else line.highs)[at]), strip.unit)
+    return format_number(float((line.lows if strip.is_least else line.highs)[at]), strip.unit)

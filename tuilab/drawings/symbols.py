@@ -62,7 +62,7 @@ _PLAIN = str.maketrans(
 )
 
 
-def plain(text: str, symbols: Symbols) -> str:
+def to_ascii(text: str, symbols: Symbols) -> str:
     """Return `text` in characters that the terminal has."""
     if symbols.is_utf8 or text.isascii():
         return text

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from tuilab.drawings.picture import Canvas, Picture, cells, fit
-from tuilab.drawings.symbols import BRAILLE, Symbols, plain
+from tuilab.drawings.picture import Canvas, Picture, cell_codes, fit
+from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.events import Cell, TableShown
 from tuilab.text.display import show
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 _GAP = 2
 _LEAST = 6  # columns that a text is folded to
@@ -14,7 +14,7 @@ _LEAST = 6  # columns that a text is folded to
 
 def told_cell(cell: Cell) -> str:
     """Return what a cell says: whole numbers to the last digit, others in four."""
-    return number(cell) if isinstance(cell, float) else show(cell, 400)
+    return format_number(cell) if isinstance(cell, float) else show(cell, 400)
 
 
 def is_number_column(table: TableShown, column: int) -> bool:
@@ -26,14 +26,14 @@ def is_number_column(table: TableShown, column: int) -> bool:
 
 def draw_table(table: TableShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
     """Draw the title, the head over a line, and the rows, in as many lines as they need."""
-    rows = [[plain(told_cell(cell), symbols) for cell in row] for row in table.rows]
-    head = [plain(show(name, 100), symbols) for name in table.head]
+    rows = [[to_ascii(told_cell(cell), symbols) for cell in row] for row in table.rows]
+    head = [to_ascii(show(name, 100), symbols) for name in table.head]
     count = max(map(len, [*rows, head]), default=0)
     widths = _widths([*rows, head], count, width)
     lines = [_folded(row, widths) for row in rows]
     heads = _folded(head, widths) if head else []
     canvas = Canvas(width, 1 + len(heads) + bool(heads) + sum(map(len, lines)))
-    canvas.put(0, 0, plain(fit(show(table.title, 100), width), symbols), "title")
+    canvas.put(0, 0, to_ascii(fit(show(table.title, 100), width), symbols), "title")
     are_right = [is_number_column(table, column) for column in range(count)]
     y = 1
     for line in heads:
@@ -52,7 +52,7 @@ def draw_table(table: TableShown, width: int, symbols: Symbols = BRAILLE) -> Pic
 def _widths(rows: Sequence[Sequence[str]], count: int, room: int) -> list[int]:
     """Return how wide each column is: as wide as its texts, and where there is no room the widest are narrowed first."""
     widths = [
-        max((len(cells(row[at])) for row in rows if at < len(row)), default=0)
+        max((len(cell_codes(row[at])) for row in rows if at < len(row)), default=0)
         for at in range(count)
     ]
     spare = room - _GAP * (count - 1)
@@ -63,24 +63,24 @@ def _widths(rows: Sequence[Sequence[str]], count: int, room: int) -> list[int]:
 
 def _folded(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
     """Return a row as lines, each with a piece of every cell."""
-    pieces = [folded(text, width) for text, width in zip(row, widths, strict=False)]
+    pieces = [wrap_cell(text, width) for text, width in zip(row, widths, strict=False)]
     height = max(map(len, pieces), default=1)
     return [
         [piece[line] if line < len(piece) else "" for piece in pieces] for line in range(height)
     ]
 
 
-def folded(text: str, width: int) -> list[str]:
+def wrap_cell(text: str, width: int) -> list[str]:
     """Return a text in lines of so many cells, broken between words, or within a word that is too long."""
     lines, line = list[str](), ""
     for word in text.split(" "):
         longer = f"{line} {word}" if line else word
-        if len(cells(longer)) <= width:
+        if len(cell_codes(longer)) <= width:
             line = longer
             continue
         lines += [line] if line else []
         line = word
-        while len(cells(line)) > max(width, 1):
+        while len(cell_codes(line)) > max(width, 1):
             piece = _start(line, max(width, 1))
             lines.append(piece)
             line = line[len(piece) :]
@@ -90,7 +90,7 @@ def folded(text: str, width: int) -> list[str]:
 def _start(text: str, width: int) -> str:
     """Return as much of a text as fits, and one character at least."""
     end = 1
-    while end < len(text) and len(cells(text[: end + 1])) <= width:
+    while end < len(text) and len(cell_codes(text[: end + 1])) <= width:
         end += 1
     return text[:end]
 
@@ -105,5 +105,5 @@ def _put_line(
 ) -> None:
     x = 0
     for text, width, is_right in zip(line, widths, are_right, strict=False):
-        canvas.put(x + (width - len(cells(text)) if is_right else 0), y, text, role)
+        canvas.put(x + (width - len(cell_codes(text)) if is_right else 0), y, text, role)
         x += width + _GAP

@@ -156,10 +156,10 @@ def _bands(
 
 def _x_name(axes: AxesNamed, is_log: bool, width: int) -> list[str]:
     """Return what is along x, below the right end of the axis."""
-    from tuilab.drawings.picture import cells, fit  # which loads numpy
+    from tuilab.drawings.picture import cell_codes, fit  # which loads numpy
 
     name = fit(f"{show(axes.x, 200) or 'step'} (log)" if is_log else show(axes.x, 200), width)
-    return [f"{' ' * (width - len(cells(name)))}{name}"] if name else []
+    return [f"{' ' * (width - len(cell_codes(name)))}{name}"] if name else []
 
 
 def thin(line: Series, columns: int) -> tuple[list[float], list[float]]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from tuilab.text.words import clock, decimals_of, number, scale_of, short_exponent, trimmed
+from tuilab.text.words import clock, decimals_of, format_number, scale_of, short_exponent, trimmed
 
 _LONG = 1e7  # from here on labels have a power of ten
 _THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -31,7 +31,7 @@ def labels(
         ]
     if has_thousands:  # 500, 1k, 1.5k
         return [
-            number(tick, digits=7) if abs(tick) < 1e3 else _with_thousands(tick, step)
+            format_number(tick, digits=7) if abs(tick) < 1e3 else _with_thousands(tick, step)
             for tick in ticks
         ]
     decimals = decimals_of(step / divisor)
@@ -42,7 +42,7 @@ def log_label(value: float, unit: str = "") -> str:
     """Return the label of a tick of a logarithmic axis: of a long one its power of ten."""
     divisor, suffix = scale_of(value, unit)
     if value / divisor < 1e5:
-        return number(value, unit, 3)
+        return format_number(value, unit, 3)
     return short_exponent(f"{value / divisor:.3g}") + suffix
 
 

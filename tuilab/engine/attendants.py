@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tuilab.engine import processes
-from tuilab.engine.children import Crew
+from tuilab.engine.children import Children
 from tuilab.engine.spawn import Child, has_rest, spawn_judge, spawn_rest, spawn_sampler
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
@@ -62,7 +62,7 @@ def _is_any_in(stream: Path, marks: tuple[bytes, ...]) -> bool:
 class Attendants:
     """A run goes on without them; what they could not do is recorded."""
 
-    def __init__(self, run_dir: Path, journal: Writer, crew: Crew) -> None:
+    def __init__(self, run_dir: Path, journal: Writer, crew: Children) -> None:
         self._run_dir = run_dir
         self._journal = journal
         self._crew = crew

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from tuilab.record.events import OutputCaptured
-from tuilab.record.hidden import Clean, clean_bytes
+from tuilab.record.secrets import Clean, clean_bytes
 
 HEAD = 512 * 1024
 TAIL = 512 * 1024

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Protocol
 
 from tuilab.engine import messages
-from tuilab.engine.messages import ArmOrder, Farewell, Ready
+from tuilab.engine.messages import ArmOrder, Ready, WorkerResult
 from tuilab.engine.spawn import BOX_TOLD, Child
 
 _READ = 256 * 1024
@@ -24,7 +24,7 @@ class Output(Protocol):
     def flush(self) -> None: ...
 
 
-class Crew:
+class Children:
     """Everything that can happen to a supervisor happens in `turn`."""
 
     def __init__(
@@ -89,11 +89,11 @@ class Crew:
             except OSError:
                 message = None  # it died with our order unread
             except ValueError as problem:
-                child.farewell = Farewell(
+                child.farewell = WorkerResult(
                     error=f"the worker sent something that is no message: {problem}"
                 )
                 message = None
-            if isinstance(message, Farewell):
+            if isinstance(message, WorkerResult):
                 child.farewell = message
             elif isinstance(message, Ready):
                 child.is_ready = True

@@ -20,8 +20,8 @@ from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import BoxLacks, CannotRecord, UsageError
 from tuilab.record import events, presence
 from tuilab.record.events import Event, RunDescribed, RunStarted
-from tuilab.record.hidden import Hiding, cleaner
 from tuilab.record.journal.writer import Writer
+from tuilab.record.secrets import Hiding, cleaner
 from tuilab.record.verdicts import RULE
 from tuilab.runs import store
 from tuilab.runs.run_name import kind_of_run

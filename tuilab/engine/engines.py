@@ -21,7 +21,7 @@ ENGINES = {
 }
 
 
-class Done(NamedTuple):
+class RemoteEnd(NamedTuple):
     """A run that has ended elsewhere, or could not start."""
 
     node: str
@@ -32,7 +32,7 @@ class Done(NamedTuple):
 
 
 Tell = Callable[[str], None]
-Take = Callable[[Done], None]
+Take = Callable[[RemoteEnd], None]
 
 
 class Engine(Protocol):

@@ -17,10 +17,10 @@ from tuilab.engine.messages import UNDECIDED
 from tuilab.judging.interim_analyses import can_end_run
 from tuilab.judging.judge_run import judge
 from tuilab.record.events import Event, Unavailable
-from tuilab.record.folding.of_claims import verdict_reached
+from tuilab.record.folding.fold_claims import verdict_reached
 from tuilab.record.journal.writer import Writer
 from tuilab.record.live_run import read_run
-from tuilab.runs import score
+from tuilab.runs import lesson_score
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     if wanted == "done":
         for verdict in verdicts:
             verdict_reached(summary, "judge", verdict)
-        if why_not := score.note(summary, run_dir):
+        if why_not := lesson_score.note(summary, run_dir):
             told.append(Unavailable(what="the score of lessons", reason=why_not))
     if told:
         _write(run_dir, told)

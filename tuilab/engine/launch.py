@@ -11,11 +11,12 @@ from typing import IO
 
 from tuilab import first_process
 from tuilab.catalogue.params import check_values, stand_ins
-from tuilab.catalogue.scenario import REPEATS, Param, Scenario
+from tuilab.catalogue.scenario import Param, Scenario
+from tuilab.defaults import REPEATS
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import Receipt, RunOrder
+from tuilab.engine.queue_turn import devices_of
 from tuilab.engine.spare import Spare, spawn_supervisor
-from tuilab.engine.turn import devices_of
 from tuilab.errors import ScenarioError, TuilabError, UsageError
 from tuilab.interrupts import OneByOne
 from tuilab.judging.interim_analyses import PLANNED_ANALYSES
@@ -24,7 +25,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.origin import carried, named_process
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.runs import elsewhere, store
+from tuilab.runs import remote_runs, store
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import is_newborn
 from tuilab.scrub import is_secret_value
@@ -170,7 +171,7 @@ def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Re
     """Give a supervisor its order and return what it says to it; ScenarioError when it says nothing."""
     assert supervisor.stdin and supervisor.stdout and supervisor.stderr
     with supervisor.stdin, supervisor.stdout, supervisor.stderr:
-        ear = _Ear(supervisor.stdout, supervisor.stderr)
+        ear = _AnswerReader(supervisor.stdout, supervisor.stderr)
         with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
             supervisor.stdin.write(messages.pack(run_order) + b"\n")
         ear.listen(until_word=True)
@@ -189,7 +190,7 @@ def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Re
     return receipt
 
 
-class _Ear:
+class _AnswerReader:
     """Hears what a supervisor says, and takes what it complains of meanwhile: much, as of LD_DEBUG, would else hold it up."""
 
     def __init__(self, stdout: IO[bytes], stderr: IO[bytes]) -> None:
@@ -247,7 +248,7 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
         return f"asked {name} to stop{' at once' if at_once else ''}"
     supervisor = watch.summary.run.supervisor
     if watch.supervisor_presence == "elsewhere":
-        raise UsageError(elsewhere.told(run_dir, supervisor))
+        raise UsageError(remote_runs.describe_elsewhere(run_dir, supervisor))
     _signal(run_dir, supervisor, signal.SIGINT if at_once else signal.SIGTERM)
     return f"asked {name} to stop{' at once' if at_once else ''}"
 

@@ -93,7 +93,7 @@ class RankNode(msgspec.Struct, frozen=True):
     address: str  # by which the others reach it
 
 
-class Spread(msgspec.Struct, kw_only=True):
+class NodeSpread(msgspec.Struct, kw_only=True):
     """The nodes that the ranks of a group are divided over; the run itself is on the first."""
 
     nodes: list[RankNode]
@@ -141,7 +141,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     sweep: Sweep | None = None  # that it is a point of
     retry_of: str = ""
     node: str = ""  # of a cluster, that it is carried out on
-    spread: Spread | None = None  # the nodes of its ranks, if they are not all on one
+    spread: NodeSpread | None = None  # the nodes of its ranks, if they are not all on one
 
 
 class Receipt(msgspec.Struct):
@@ -195,7 +195,7 @@ class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     arm: ArmOrder | None = None
     rank: int = 0  # under torchrun
     command: CommandOrder | None = None
-    spread: Spread | None = None
+    spread: NodeSpread | None = None
     place: Place | None = None  # of a rank, if not all are on one node
 
 
@@ -206,7 +206,7 @@ class LeftProcess(msgspec.Struct):
     name: str
 
 
-class Farewell(msgspec.Struct, tag=True):
+class WorkerResult(msgspec.Struct, tag=True):
     """A worker's last message: how its part ended. None at all means that it died."""
 
     error: str = ""
@@ -227,7 +227,7 @@ class ArmReply(msgspec.Struct, tag=True):
     error: str = ""
 
 
-Message = WarmUp | Ready | WorkerOrder | ArmOrder | Farewell | ArmReply
+Message = WarmUp | Ready | WorkerOrder | ArmOrder | WorkerResult | ArmReply
 
 
 class WorkerLine:

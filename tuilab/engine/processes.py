@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
-from tuilab.engine.exiting import is_exiting, why_it_stays
+from tuilab.engine.slow_exits import is_exiting, why_it_stays
 from tuilab.record.presence import (
     GONE,
     LOOKS,

@@ -18,7 +18,7 @@ from threading import Thread
 
 from tuilab.engine import processes
 from tuilab.engine.gpus.raced import RacedGpu
-from tuilab.engine.gpus.rounds import PERIOD_S, Answer
+from tuilab.engine.gpus.schedule import PERIOD_S, GpuAnswers
 from tuilab.engine.gpus.watch import GpuWatch
 from tuilab.engine.spawn import BOX_TOLD, has_rest, words_for_rest
 from tuilab.probes.tree import Tree, Usage
@@ -35,7 +35,7 @@ def main() -> None:
     Thread(target=_hold_lifeline, args=[run_dir], daemon=True).start()
     journal = Writer(run_dir / "journal" / f"{stream}.jsonl")
     tree = Tree(supervisor)
-    _write(journal, tree.read(), Answer({}, {}))  # before anything that is slow
+    _write(journal, tree.read(), GpuAnswers({}, {}))  # before anything that is slow
     watch = GpuWatch(journal, RacedGpu(run_dir), _refusal(run_dir))
     Thread(target=_record_box, args=[journal], daemon=True).start()
     for _ in ticks(PERIOD_S):
@@ -98,7 +98,7 @@ def _record_box(journal: Writer) -> None:
         _say(BOX_TOLD)
 
 
-def _write(journal: Writer, usage: Usage, gpus: Answer) -> None:
+def _write(journal: Writer, usage: Usage, gpus: GpuAnswers) -> None:
     """Write one sample and beat; a full disk or a deaf supervisor is no reason to end."""
     sample = Sampled(
         processes=len(usage.pids),

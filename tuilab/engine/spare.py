@@ -20,7 +20,7 @@ class Spare:
     def __init__(self, *, is_timed: bool = True) -> None:
         self._surroundings = _surroundings()
         self.supervisor = spawn_supervisor(
-            "tuilab.engine.early", *([] if is_timed else ["--untimed"])
+            "tuilab.engine.early_start", *([] if is_timed else ["--untimed"])
         )
 
     def is_fit(self) -> bool:

@@ -15,13 +15,13 @@ from resource import struct_rusage
 from typing import TYPE_CHECKING
 
 from tuilab.engine import processes
-from tuilab.engine.exiting import is_doomed
+from tuilab.engine.slow_exits import is_doomed
 from tuilab.record import presence
 from tuilab.record.states import RunState
 from tuilab.storage.files import set_apart
 
 if TYPE_CHECKING:
-    from tuilab.engine.messages import ArmOrder, CommandOrder, Farewell
+    from tuilab.engine.messages import ArmOrder, CommandOrder, WorkerResult
 
 REASON_LIMIT = 1000  # characters
 BOX_TOLD = b"!"  # among the heartbeats of a sampler: it has told of the box
@@ -54,7 +54,7 @@ class Child:
         self.repeat = 0
         self.is_ready = False  # it was started ahead and waits for its order; of a sampler: it has told what it tells once
         self.rss_peak_bytes: int | None = None  # of the largest of its processes
-        self.farewell: Farewell | None = None
+        self.farewell: WorkerResult | None = None
         self.reason = ""  # why the supervisor ended it
         self._killed_at: float | None = None
         self._doomed_since: float | None = None
@@ -255,7 +255,7 @@ def spawn_rest(run_dir: Path) -> Child:
 
 
 def words_for_rest(run_dir: Path) -> list[str]:
-    return [sys.executable, "-P", "-m", "tuilab.commands.rest", str(run_dir)]
+    return [sys.executable, "-P", "-m", "tuilab.commands.leftover_marks", str(run_dir)]
 
 
 def has_rest(run_dir: Path) -> bool:

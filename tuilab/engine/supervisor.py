@@ -19,15 +19,15 @@ from pathlib import Path
 from tuilab.engine import messages, processes, worker_records
 from tuilab.engine.attendants import Attendants, has_claims, has_races
 from tuilab.engine.capture import Capture
-from tuilab.engine.children import Crew
+from tuilab.engine.children import Children
 from tuilab.engine.create_run import OpenRun, answer_front, cannot_record, let_go, open_run
 from tuilab.engine.messages import ArmOrder, ArmReply, LeftProcess, Receipt, RunOrder, WorkerOrder
+from tuilab.engine.queue_turn import may_begin, take_ticket, why_not
 from tuilab.engine.spawn import Child, spawn_spare, spawn_worker, warm_up
-from tuilab.engine.turn import may_begin, take_ticket, why_not
 from tuilab.engine.worker_records import stream_counts
 from tuilab.errors import CannotRecord, TuilabError
 from tuilab.record import events
-from tuilab.record.hidden import secret_places
+from tuilab.record.secrets import secret_places
 from tuilab.record.states import RunState
 from tuilab.runs import queue
 from tuilab.scrub import words_for_record
@@ -49,7 +49,7 @@ class Supervisor:
         self.run_dir = run.run_dir
         self.journal = run.journal
         self._outputs = run.outputs
-        self._crew = Crew(self._outputs, self._heed_signal, self._start_arm, self._note_death)
+        self._crew = Children(self._outputs, self._heed_signal, self._start_arm, self._note_death)
         self._attendants = Attendants(self.run_dir, self.journal, self._crew)
         self._began = time.monotonic()
         self._workers_started = 0

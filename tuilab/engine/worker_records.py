@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tuilab.engine.messages import ArmOrder
 from tuilab.engine.spawn import Child, worker_environment
-from tuilab.record import events, presence, unwritten
+from tuilab.record import events, held_back_records, presence
 from tuilab.record.journal.lines import last_number
 from tuilab.scrub import environment_for_record, words_for_record
 from tuilab.storage.files import open_regular
@@ -47,7 +47,7 @@ def exited(child: Child, run_dir: Path) -> events.WorkerExited:
         signal=child.signal,
         reason=child.how_it_ended(),
         fault=_take_faults(run_dir, child.writer),
-        lost=told + unwritten.take(run_dir, child.writer),
+        lost=told + held_back_records.take_count(run_dir, child.writer),
         rss_peak_bytes=child.rss_peak_bytes,
     )
 

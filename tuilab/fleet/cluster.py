@@ -65,7 +65,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Asked:
+class NodeRequest:
     """Something that was asked of a node."""
 
     ref: Any
@@ -137,13 +137,13 @@ class Cluster:
         )
         return _host(self._ray, cpus, gpus, strategy)
 
-    def group(self, nodes: Sequence[Node], count: int, gpus: float | None) -> "Group":
+    def group(self, nodes: Sequence[Node], count: int, gpus: float | None) -> "NodeGroup":
         """Ask for hosts on so many of some nodes at once; it waits until that many are free at the same time.
 
         Of nodes that differ Ray holds as many cores and GPUs as the smallest of the largest has.
         """
         largest = sorted(nodes, key=lambda node: (node.gpus, node.cpus))[-count:]
-        return Group(
+        return NodeGroup(
             self._ray,
             nodes,
             count,
@@ -151,7 +151,9 @@ class Cluster:
             min(node.gpus for node in largest) if gpus is None else gpus,
         )
 
-    def heard(self, asked: Sequence[Asked], patience_s: float) -> list[tuple[Asked, Any]]:
+    def heard(
+        self, asked: Sequence[NodeRequest], patience_s: float
+    ) -> list[tuple[NodeRequest, Any]]:
         """Return what is answered by then. Ctrl-C is heeded meanwhile alone: at another time a node would lose its question."""
         OneByOne.be_ready()
         try:
@@ -165,7 +167,9 @@ class Cluster:
             one["NodeID"] for one in self._ray.nodes() if one["Alive"]
         }
 
-    def answered(self, asked: Sequence[Asked], patience_s: float) -> Iterator[tuple[Asked, Any]]:
+    def answered(
+        self, asked: Sequence[NodeRequest], patience_s: float
+    ) -> Iterator[tuple[NodeRequest, Any]]:
         """Yield what has an answer by then: that, NodeLost or NodeFailed. HeadLost where none can come any more."""
         self._check_head()
         by_ref = {one.ref: one for one in asked}
@@ -255,7 +259,7 @@ def _cannot_join(address: str, problem: Exception, printed: bytes) -> UsageError
     return UsageError(f"cannot join a Ray cluster {where}: {why}; {step}")
 
 
-class Group:
+class NodeGroup:
     """Nodes that are held together, or waited for."""
 
     def __init__(
@@ -268,7 +272,7 @@ class Group:
         self._held = ray.util.placement_group(
             [each] * count, "STRICT_SPREAD", bundle_label_selector=[among] * count
         )
-        self.asked = Asked(self._held.ready())  # answered when all are free
+        self.asked = NodeRequest(self._held.ready())  # answered when all are free
 
     def hosts(self) -> list[tuple[Node, "Remote"]]:
         """Return each node, and a host on it, in the order of the nodes."""
@@ -303,8 +307,8 @@ class Remote:
     def __init__(self, ray: Any, handle: Any) -> None:
         self._ray, self._handle = ray, handle
 
-    def ask(self, what: str, *given: Any, **named: Any) -> Asked:
-        return Asked(getattr(self._handle, what).remote(*given, **named))
+    def ask(self, what: str, *given: Any, **named: Any) -> NodeRequest:
+        return NodeRequest(getattr(self._handle, what).remote(*given, **named))
 
     def clock(self) -> tuple[int, int]:
         """Return how far the clock of its node is ahead of ours, and by how much that may be wrong, in nanoseconds."""

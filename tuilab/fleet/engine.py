@@ -71,11 +71,11 @@ def carry(
     orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: "Tell", take: "Take"
 ) -> bool:
     """Carry out the orders on the nodes of the cluster; return whether Ctrl-C ended it."""
-    from tuilab.fleet import carry as carrying
+    from tuilab.fleet import fleet_queue as carrying
     from tuilab.fleet.cluster import Cluster
-    from tuilab.fleet.wanted import Wanted
+    from tuilab.fleet.placement import FleetPlacement
 
-    wanted = Wanted(
+    wanted = FleetPlacement(
         address=given["address"] or "",
         count=given.get("count") or 0,
         is_per_node=bool(given.get("per_node")),

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuilab.engine import messages
-from tuilab.engine.messages import Farewell, Place, Receipt, RunOrder, WorkerOrder
+from tuilab.engine.messages import Place, Receipt, RunOrder, WorkerOrder, WorkerResult
 from tuilab.errors import ExitCode
 from tuilab.fleet import folders
-from tuilab.fleet.calls import Calls
-from tuilab.fleet.pieces import Piece, beyond, digest
+from tuilab.fleet.file_pieces import FilePiece, beyond, digest
+from tuilab.fleet.rank_calls import Calls
 from tuilab.probes.interfaces import network_of
 from tuilab.runs.archive.names import FOLDERS, names
 
@@ -26,10 +26,10 @@ _LOOK_S = 0.1  # between two looks at the files, while somebody waits for someth
 _OF_RAY = "/ray/core/"  # stands in the path of what it loads into every process
 
 
-class Reading(NamedTuple):
+class RunNews(NamedTuple):
     """What is new of a run, or of ranks of one."""
 
-    pieces: list[Piece]
+    pieces: list[FilePiece]
     is_over: bool  # and nothing more will come
     call: int = 0  # the number of the ranks that it wants on other nodes now; 0: of none
     order: bytes = b""  # for these, when they are told for the first time
@@ -76,7 +76,7 @@ class Host:
         if wanted.spread:
             wanted.spread.line = str(folder / "calls")
             self._calls, self._call = Calls(wanted.spread.line), 0
-        return self._begin("keeper", messages.pack(wanted))
+        return self._begin("run_process", messages.pack(wanted))
 
     def start_ranks(
         self, order: bytes, files: Mapping[str, bytes], scenario: str, at: int, place: Place
@@ -101,9 +101,9 @@ class Host:
         wanted.arm.elsewhere = []
         wanted.arm.env.pop("GLOO_SOCKET_IFNAME", None)  # of the first node
         wanted.arm.env |= network_of(wanted.spread.nodes[at].address)
-        return self._begin("rank_keeper", messages.pack(wanted))
+        return self._begin("rank_process", messages.pack(wanted))
 
-    def read(self, known: Mapping[str, int], patience_s: float = 0.0) -> Reading:
+    def read(self, known: Mapping[str, int], patience_s: float = 0.0) -> RunNews:
         """Return what there is beyond the bytes that are known of each file; where there is nothing, wait a while for it."""
         until = time.monotonic() + patience_s
         while True:
@@ -115,9 +115,9 @@ class Host:
             self._listen()
         order = self._calls.order if self._calls and call not in (0, self._call) else b""
         self._call = call
-        return Reading(pieces, is_over and is_all, call, order, self._last_words)
+        return RunNews(pieces, is_over and is_all, call, order, self._last_words)
 
-    def pass_on(self, call: int, pieces: Sequence[Piece], end: Farewell | None) -> None:
+    def pass_on(self, call: int, pieces: Sequence[FilePiece], end: WorkerResult | None) -> None:
         """Take what ranks on another node wrote, and how they ended."""
         if self._calls:
             self._calls.pass_on(call, self._run_dir, pieces, end)
@@ -155,10 +155,10 @@ class Host:
             path.write_bytes(data)
         return self._folder
 
-    def _begin(self, keeper: str, order: bytes) -> Receipt:
+    def _begin(self, module: str, order: bytes) -> Receipt:
         self._is_over, self._last_words = False, b""
         self._keeper = subprocess.Popen(
-            [sys.executable, "-P", "-m", f"tuilab.fleet.{keeper}", str(self._folder)],
+            [sys.executable, "-P", "-m", f"tuilab.fleet.{module}", str(self._folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tuilab.errors import CannotRecord
-from tuilab.fleet.pieces import Piece, digest, write
+from tuilab.fleet.file_pieces import FilePiece, digest, write
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
 from tuilab.runs import store
@@ -32,7 +32,7 @@ class Mirror:
         except OSError as problem:
             raise store.cannot_write(run_dir, problem.strerror or str(problem)) from problem
 
-    def take(self, pieces: Iterable[Piece]) -> None:
+    def take(self, pieces: Iterable[FilePiece]) -> None:
         """Write down what is new; CannotRecord where that is more than a run may have."""
         for piece in pieces:
             self._bytes += len(piece.data)

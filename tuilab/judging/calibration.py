@@ -15,8 +15,8 @@ import msgspec
 from tuilab.judging import calibration_file, stats
 from tuilab.judging.calibration_file import Calibration, Trials, load
 from tuilab.judging.evidence import GPU, Evidence, gather_evidence
+from tuilab.judging.intervals import make_units
 from tuilab.judging.ratio import judge_ratio
-from tuilab.judging.units import make_units
 from tuilab.record import events, presence
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict

@@ -14,7 +14,7 @@ from statistics import fmean, median
 from typing import Literal, NamedTuple
 
 from tuilab.judging import stats
-from tuilab.record.parts import CALM_SHARE, Block
+from tuilab.record.summary_parts import CALM_SHARE, Block
 from tuilab.text.display import percent, show
 
 ClockKind = Literal["wall", "cpu"]

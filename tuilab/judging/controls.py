@@ -9,7 +9,7 @@ from statistics import fmean
 
 from tuilab.judging import stats
 from tuilab.judging.evidence import MIN_UNITS, Evidence
-from tuilab.judging.units import make_units
+from tuilab.judging.intervals import make_units
 from tuilab.record import events
 from tuilab.text.display import percent, plural
 

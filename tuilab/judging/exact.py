@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from tuilab.judging.judgement import Judgement
 from tuilab.record import events
 from tuilab.record.events import ClaimMeasured
-from tuilab.record.holding import is_as_claimed
-from tuilab.record.parts import Claim
+from tuilab.record.exact_claims import is_as_claimed
 from tuilab.record.plain_value import Leaf, Value, is_number, leaves
+from tuilab.record.summary_parts import Claim
 from tuilab.record.verdicts import Verdict
 from tuilab.text.display import plural, show
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from tuilab.record.events import RaceStarted
 from tuilab.record.gpus.own_gpus import HELD_BACK
 from tuilab.record.gpus.raced_gpu import nvml_uuid, torch_uuid
-from tuilab.record.parts import Block, GpuState, Worker
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Block, GpuState, Worker
 
 _IDLE = 0x1  # bit of the throttle mask, as in nvml.h
 _MIN_CLOCK_SHARE = 0.75  # of the median clock of the race; nvbench drops samples below it as well

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.judging.judge_run import judge
-from tuilab.record import unwritten
+from tuilab.record import held_back_records
 from tuilab.record.events import VerdictReached
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.live_run import Watch, presence
@@ -127,7 +127,7 @@ def _examine_ends(run_dir: Path, summary: RunSummary, findings: Findings) -> Non
         return
     findings.state = RunState.LOST
     findings.wrong.append("the record of its end is missing: the run is lost")
-    for name, count in unwritten.left(run_dir).items():
+    for name, count in held_back_records.left(run_dir).items():
         unwritten_records = f"{plural(count, 'record')} with values from a GPU"
         findings.wrong.append(f"{show(name)}: {unwritten_records} could not be written")
 

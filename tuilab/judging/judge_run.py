@@ -8,14 +8,14 @@ from dataclasses import asdict
 
 from tuilab.judging.evidence import gather_evidence
 from tuilab.judging.exact import judge_exact
-from tuilab.judging.flaw import find_flaw
 from tuilab.judging.interim_analyses import latest_analysis
+from tuilab.judging.is_judgeable import find_flaw
 from tuilab.judging.judgement import Judgement
 from tuilab.judging.ratio import judge_ratios
 from tuilab.record import events
 from tuilab.record.gpus.own_gpus import gpu_of_claim
-from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Claim
 from tuilab.record.verdicts import RULE, Verdict
 from tuilab.text.display import plural
 

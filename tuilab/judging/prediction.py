@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tuilab.record.events import RunStarted
-from tuilab.record.parts import Claim
-from tuilab.text.words import number
+from tuilab.record.summary_parts import Claim
+from tuilab.text.words import format_number
 
 _RIGHT_FACTOR = 1.1
 _NEAR_FACTOR = 2.0
@@ -85,7 +85,7 @@ def describe_prediction(run: RunStarted | None, claims: Iterable[Claim]) -> str:
     if answer is None:
         return predicted
     nearness = NEARNESS_TEXTS[rate_prediction(run.prediction, answer.value)]
-    sentence = f"{predicted}; measured {number(answer.value)}: {nearness}"
+    sentence = f"{predicted}; measured {format_number(answer.value)}: {nearness}"
     if unscored := describe_unscored(run):
         return f"{sentence}; {unscored}"
     return sentence

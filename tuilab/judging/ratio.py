@@ -18,8 +18,9 @@ from tuilab.judging.controls import (
     describe_shift,
 )
 from tuilab.judging.evidence import BOX, MIN_UNITS, Evidence, is_finite
-from tuilab.judging.flaw import find_flaw
 from tuilab.judging.interim_analyses import ONLY_ANALYSIS, InterimAnalysis
+from tuilab.judging.intervals import REPEATS, ROUNDS, Units, is_machine_disturbed, make_units
+from tuilab.judging.is_judgeable import find_flaw
 from tuilab.judging.judgement import Judgement
 from tuilab.judging.significance import (
     RatioTest,
@@ -28,7 +29,6 @@ from tuilab.judging.significance import (
     make_ratio_test,
     preemption_cost,
 )
-from tuilab.judging.units import REPEATS, ROUNDS, Units, is_machine_disturbed, make_units
 from tuilab.record import events
 from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text.display import percent

@@ -12,7 +12,7 @@ from tuilab.judging import stats
 from tuilab.judging.controls import control_offset, describe_distrust
 from tuilab.judging.evidence import MIN_UNITS, Evidence
 from tuilab.judging.interim_analyses import InterimAnalysis
-from tuilab.judging.units import REPEATS, ROUNDS, Units, make_undisturbed_units, make_units
+from tuilab.judging.intervals import REPEATS, ROUNDS, Units, make_undisturbed_units, make_units
 from tuilab.record import events
 
 # CPU time that preemption may cost a thread at most: it returns to caches that others have used.

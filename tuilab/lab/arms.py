@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tuilab.engine.messages import ArmOrder, ArmReply, WorkerLine, pack_message
+from tuilab.lab.arguments import checked, describe_value, number_in, words
+from tuilab.lab.command_prefix import complete
 from tuilab.lab.device.devices import give_back
-from tuilab.lab.given import checked, number_in, told, words
-from tuilab.lab.prefix import complete
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.text.display import shorten
@@ -72,22 +72,22 @@ def function_name(body: Any) -> str:
     """Return the name that a fresh process finds the body of an arm by."""
     name = getattr(body, "__qualname__", "")
     if not (callable(body) and isinstance(name, str) and name.isidentifier()):
-        raise TypeError(f"body takes a function of the scenario file, not {told(body)}")
+        raise TypeError(f"body takes a function of the scenario file, not {describe_value(body)}")
     return name
 
 
 def environment(given: Any) -> dict[str, str]:
     """Return the variables that are added to the environment of an arm."""
     if given is not None and not isinstance(given, dict):
-        raise TypeError(f"env takes a dict of texts, not {told(given)}")
+        raise TypeError(f"env takes a dict of texts, not {describe_value(given)}")
     found = {
-        words("env", name): words(f"env, {told(name)},", value)
+        words("env", name): words(f"env, {describe_value(name)},", value)
         for name, value in (given or {}).items()
     }
     for name, value in found.items():
         if not name or "=" in name or "\0" in name + value:
             raise ValueError(
-                f"env takes names without = and texts without NUL, not {told(name)}: {told(value)}"
+                f"env takes names without = and texts without NUL, not {describe_value(name)}: {describe_value(value)}"
             )
     return found
 
@@ -95,8 +95,8 @@ def environment(given: Any) -> dict[str, str]:
 def command_words(prefix: Any) -> Sequence[str]:
     """Return the words that stand before the command line of an arm."""
     if not isinstance(prefix, list | tuple):
-        raise TypeError(f"prefix takes a list of words, not {told(prefix)}")
+        raise TypeError(f"prefix takes a list of words, not {describe_value(prefix)}")
     found = [words("prefix", word) for word in prefix]
     if any("\0" in word for word in found):
-        raise ValueError(f"prefix takes words without NUL, not {told(prefix)}")
+        raise ValueError(f"prefix takes words without NUL, not {describe_value(prefix)}")
     return found

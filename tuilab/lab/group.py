@@ -10,11 +10,11 @@ from typing import Any
 
 import torch.distributed as dist
 
-from tuilab.engine.messages import ArmOrder, RankNode, Spread
+from tuilab.engine.messages import ArmOrder, NodeSpread, RankNode
 from tuilab.errors import BoxLacks
+from tuilab.lab.arguments import whole
 from tuilab.lab.arms import ArmFailed, arm_order, function_name
-from tuilab.lab.given import whole
-from tuilab.lab.prefix import complete
+from tuilab.lab.command_prefix import complete
 from tuilab.probes.interfaces import network_of
 from tuilab.text.display import plural
 
@@ -29,7 +29,7 @@ def ranks_order(
     count: int,
     body: Callable[..., Any],
     args: Sequence[Any],
-    spread: Spread | None,
+    spread: NodeSpread | None,
     *,
     timeout: float,
 ) -> ArmOrder:

@@ -36,25 +36,34 @@ import torch
 
 from tuilab.engine.messages import ArmOrder, WorkerLine, WorkerOrder
 from tuilab.errors import BoxLacks
-from tuilab.lab.aids import busy_neighbours, find_limit, raised_by, swept, warned_by
+from tuilab.lab.arguments import (
+    MOST_CORES,
+    called,
+    checked,
+    describe_value,
+    flag,
+    truth,
+    whole,
+    words,
+)
 from tuilab.lab.arms import Arm, ArmFailed, arm_order
-from tuilab.lab.choice import hand_out
 from tuilab.lab.claims.claimed import Bounds
 from tuilab.lab.claims.claims import Claims
-from tuilab.lab.device import precision, units
-from tuilab.lab.given import MOST_CORES, called, checked, flag, told, truth, whole, words
-from tuilab.lab.holdings import Holdings
+from tuilab.lab.command_prefix import has_ranks
+from tuilab.lab.device import matrix_units, precision
+from tuilab.lab.device.choose_device import hand_out
+from tuilab.lab.first_repeat import Once
+from tuilab.lab.gpu_memory import Holdings
+from tuilab.lab.lesson_helpers import busy_neighbours, find_limit, raised_by, swept, warned_by
 from tuilab.lab.meters.counted import Counted, count
 from tuilab.lab.meters.memory import Memory
-from tuilab.lab.once import Once
-from tuilab.lab.prefix import has_ranks
 from tuilab.lab.races.race import Race
 from tuilab.lab.races.races import Races
 from tuilab.lab.scalars.scalar_log import Scalar, ScalarLog
-from tuilab.lab.shown import (
+from tuilab.lab.shown_records import (
     Axis,
-    Lanes,
-    Progress,
+    LaneRecorder,
+    ProgressRecorder,
     axes_named,
     bars_shown,
     image_shown,
@@ -98,8 +107,8 @@ class Lab:
         self._wanted = wanted  # device of the form
         self._device: torch.device | None = None  # that the scenario was told to use
         self._once = Once()
-        self._progress = Progress()
-        self._lanes = Lanes()
+        self._progress = ProgressRecorder()
+        self._lanes = LaneRecorder()
         self._holdings = Holdings(
             self.record, is_timing=bool(self._arm)
         )  # an arm of its own times itself
@@ -261,7 +270,9 @@ class Lab:
         matrix products.
         """
         if words("name", name) not in precision.PRECISIONS:
-            raise ValueError(f"name takes {' or '.join(precision.PRECISIONS)}, not {told(name)}")
+            raise ValueError(
+                f"name takes {' or '.join(precision.PRECISIONS)}, not {describe_value(name)}"
+            )
         return precision.precision(name)
 
     def lacks_units(self, dtype: torch.dtype) -> str:
@@ -271,12 +282,12 @@ class Lab:
         `lab.device()`, else the CPU. The text is for `lacks=`.
         """
         if not isinstance(dtype, torch.dtype):
-            raise TypeError(f"dtype takes a dtype of torch, not {told(dtype)}")
-        if dtype not in units.DTYPES:
+            raise TypeError(f"dtype takes a dtype of torch, not {describe_value(dtype)}")
+        if dtype not in matrix_units.DTYPES:
             raise ValueError(
-                f"dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not {told(dtype)}"
+                f"dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not {describe_value(dtype)}"
             )
-        return units.lacking_units(self._device or torch.device("cpu"), dtype)
+        return matrix_units.lacking_units(self._device or torch.device("cpu"), dtype)
 
     def race(
         self,

@@ -10,7 +10,7 @@ _SOON_S = 10  # half a minute after SIGTERM torchrun sends SIGKILL to who is sti
 _OF_OTHERS = (signal.SIGTERM, signal.SIGABRT)  # torchrun ends those who are left, or they give up
 
 
-class Ended(NamedTuple):
+class LostRank(NamedTuple):
     """A rank that failed."""
 
     rank: int
@@ -28,7 +28,7 @@ class Ended(NamedTuple):
         return f"rank {self.rank} was {processes.ended_by(-self.code)}"
 
 
-def lost_of(failures: Iterable[Ended]) -> Ended | None:
+def lost_of(failures: Iterable[LostRank]) -> LostRank | None:
     """Return the rank that a signal ended, if that is why all did; they are given in the order in which they were seen."""
     first, *later = failures
     near = [one for one in later if one.time_s - first.time_s < _SOON_S]

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from tuilab.engine import messages, processes
-from tuilab.engine.messages import TORCHRUN, Farewell, Place, WorkerLine, WorkerOrder
+from tuilab.engine.messages import TORCHRUN, Place, WorkerLine, WorkerOrder, WorkerResult
 from tuilab.engine.spawn import socket_pair
 from tuilab.storage.files import set_apart
 from tuilab.storage.scratch import scratch
@@ -46,7 +46,7 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
     if why := _why_apart():
         messages.send(
             line,
-            Farewell(
+            WorkerResult(
                 error=f"the ranks cannot reach each other: {why}; bring the loopback up: ip link set lo up"
             ),
         )
@@ -60,7 +60,7 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
     raise SystemExit(code)
 
 
-def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[Farewell | None, int]:
+def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[WorkerResult | None, int]:
     """Run torchrun, and return what its ranks said and how it ended."""
     command = [sys.executable, "-P", "-m", "tuilab.lab.torchrun", *options, "--no-python"]
     ours, theirs = socket_pair()
@@ -76,8 +76,8 @@ def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[Farewell | None, i
     return farewell, torchrun.wait()
 
 
-def _failure_of(code: int) -> Farewell:
-    return Farewell(
+def _failure_of(code: int) -> WorkerResult:
+    return WorkerResult(
         error=f"torchrun ended with exit code {code}: a rank failed, or it could not start them"
     )
 
@@ -92,7 +92,7 @@ def _why_apart() -> str:
     return ""
 
 
-def _hear(line: socket.socket) -> Farewell | None:
+def _hear(line: socket.socket) -> WorkerResult | None:
     """Return what torchrun says, the last to go, else who tells first of a failure, else that of the first rank here."""
     farewell = None
     while message := _next(line):
@@ -105,7 +105,7 @@ def _hear(line: socket.socket) -> Farewell | None:
     return farewell
 
 
-def _next(line: socket.socket) -> Farewell | None:
+def _next(line: socket.socket) -> WorkerResult | None:
     """Return what is said next; None at the end of the line."""
     try:
         message = messages.receive(line)
@@ -113,17 +113,17 @@ def _next(line: socket.socket) -> Farewell | None:
         ConnectionResetError
     ):  # the order, which nobody took, is lost with the last rank: that is the end of the line
         return None
-    return message if isinstance(message, Farewell) else None
+    return message if isinstance(message, WorkerResult) else None
 
 
 def _hear_nodes(
     order: WorkerOrder, here: socket.socket, torchrun: "subprocess.Popen[bytes]"
-) -> Farewell | None:
+) -> WorkerResult | None:
     """Have the other nodes start their ranks; return what failed first anywhere, else the farewell of rank 0.
 
     What fails on one node ends the ranks of all, which would wait for each other.
     """
-    said: list[Farewell] = []
+    said: list[WorkerResult] = []
     with _call(order) as there:
         left = [here, there]
         while (
@@ -144,7 +144,7 @@ def _hear_nodes(
     return _failed(said) or next((one for one in said if not one.rank), None)
 
 
-def _failed(said: Sequence[Farewell]) -> Farewell | None:
+def _failed(said: Sequence[WorkerResult]) -> WorkerResult | None:
     """Return what failed first: before all others ranks that are lost or could not be started, which say no time."""
     return min((one for one in said if one.error), key=lambda one: one.failed_ns, default=None)
 

@@ -8,8 +8,8 @@ import socket
 import sys
 
 from tuilab.engine import messages
-from tuilab.engine.messages import TORCHRUN, Farewell
-from tuilab.lab.lost_rank import Ended, lost_of
+from tuilab.engine.messages import TORCHRUN, WorkerResult
+from tuilab.lab.lost_rank import LostRank, lost_of
 
 _LAST_NS = 2**62  # after whatever a rank of another node tells
 
@@ -24,11 +24,11 @@ def main() -> None:
         torchrun(sys.argv[1:])
     except ChildFailedError as problem:
         failures = [
-            Ended(rank, one.exitcode, one.timestamp) for rank, one in problem.failures.items()
+            LostRank(rank, one.exitcode, one.timestamp) for rank, one in problem.failures.items()
         ]
         if lost := lost_of(failures):
             failed_ns = _LAST_NS if lost.may_follow else 0
-            messages.send(line, Farewell(error=lost.words, rank=TORCHRUN, failed_ns=failed_ns))
+            messages.send(line, WorkerResult(error=lost.words, rank=TORCHRUN, failed_ns=failed_ns))
         raise
 
 

@@ -22,15 +22,15 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from tuilab.engine import messages, processes
-from tuilab.engine.messages import Farewell, Place, Ready, WarmUp, WorkerLine, WorkerOrder
+from tuilab.engine.messages import Place, Ready, WarmUp, WorkerLine, WorkerOrder, WorkerResult
+from tuilab.lab.command_prefix import has_ranks
 from tuilab.lab.failures.failure import describe, exit_code_of, is_of_full_gpu, reason_of, text_of
-from tuilab.lab.forks import ForksEnd, end_servers, flush_prints, follow_to_death
-from tuilab.lab.prefix import has_ranks
+from tuilab.lab.forked_processes import ForksEnd, end_servers, flush_prints, follow_to_death
 from tuilab.probes import preload
 from tuilab.probes.tree import WAITING
-from tuilab.record import events, unwritten
-from tuilab.record.hidden import Hiding, cleaner
+from tuilab.record import events, held_back_records
 from tuilab.record.journal.writer import Writer
+from tuilab.record.secrets import Hiding, cleaner
 from tuilab.runs.store import cannot_write
 from tuilab.storage.files import set_apart
 from tuilab.text.display import plural
@@ -68,7 +68,7 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
         journal = Writer(stream, hide, ahead_ns=place.ahead_ns)
     except OSError as problem:
         error = f"the scenario was not started: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
-        _leave(line, Farewell(error=error, rank=order.rank), 1)
+        _leave(line, WorkerResult(error=error, rank=order.rank), 1)
     os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     if order.place:
         journal.append(
@@ -78,11 +78,11 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
     journal.sync()
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
     journal.sync()
-    unwritten.forget(run_dir, order.writer)
+    held_back_records.forget(run_dir, order.writer)
     if journal.lost:
         farewell, code = _farewell_of_loss(farewell, code, journal)
     if order.rank:  # what an arm returns is what rank 0 returns
-        farewell = Farewell(
+        farewell = WorkerResult(
             error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank
         )
     farewell.failed_ns = journal.now_ns() if order.place and farewell.error else 0
@@ -117,7 +117,7 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
 
 def _run(
     order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine
-) -> tuple[Farewell, int]:
+) -> tuple[WorkerResult, int]:
     from tuilab.errors import BoxLacks
 
     lab = None
@@ -143,7 +143,7 @@ def _run(
         is_rank = order.arm is not None and has_ranks(
             order.arm.prefix
         )  # whose failure ends those that would wait for it
-        return Farewell(error=needs) if order.arm else Farewell(lacks=needs), int(is_rank)
+        return WorkerResult(error=needs) if order.arm else WorkerResult(lacks=needs), int(is_rank)
     except SystemExit as leaving:
         failed = describe(leaving, run_dir / "scenario.py", order.source_dir)
         farewell, code = farewell_of_exit(leaving, failed, journal)
@@ -156,11 +156,11 @@ def _run(
             lab.tell_holdings_after_failure()
         if lab and is_of_full_gpu(problem):
             _keep_account_of_memory(lab, order.writer)
-        return Farewell(error=reason_of(problem)), 1
+        return WorkerResult(error=reason_of(problem)), 1
     finally:
         if lab:
             lab.bring_over()  # after what failed is on record
-    return Farewell(value=value), 0
+    return WorkerResult(value=value), 0
 
 
 def _take_device(module: ModuleType, order: WorkerOrder) -> str:
@@ -208,27 +208,29 @@ def _keep_account_of_memory(lab: Any, writer: str) -> None:
 
 def farewell_of_exit(
     leaving: SystemExit, failed: events.ScenarioFailed, journal: Writer
-) -> tuple[Farewell, int]:
+) -> tuple[WorkerResult, int]:
     """Return what an exit amounts to; `failed` is recorded where its class is one of the scenario's own, which is a failure."""
     code = exit_code_of(leaving)
     if code == 0:
-        return Farewell(), 0
+        return WorkerResult(), 0
     if type(leaving) is not SystemExit:
         journal.append(failed)
-        return Farewell(error=reason_of(leaving)), code or 1
+        return WorkerResult(error=reason_of(leaving)), code or 1
     called = text_of(leaving) if code is None or code.bit_length() > _LONGEST_CODE else code
     what = f"the scenario called sys.exit({called!r})"[:_MESSAGE_LIMIT]
     journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
-    return Farewell(error=what[:300]), code or 1
+    return WorkerResult(error=what[:300]), code or 1
 
 
-def _farewell_of_loss(farewell: Farewell, code: int, journal: Writer) -> tuple[Farewell, int]:
+def _farewell_of_loss(
+    farewell: WorkerResult, code: int, journal: Writer
+) -> tuple[WorkerResult, int]:
     """Tell that records are missing, beside what failed before."""
     error = (
         farewell.error
         or f"{plural(journal.lost, 'record')} could not be written: {journal.trouble}"
     )
-    return Farewell(error=error, lost=journal.lost), code or 5
+    return WorkerResult(error=error, lost=journal.lost), code or 5
 
 
 def _unbuffer_lines() -> None:
@@ -238,7 +240,7 @@ def _unbuffer_lines() -> None:
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
 
 
-def _leave(line: WorkerLine, farewell: Farewell, code: int) -> NoReturn:
+def _leave(line: WorkerLine, farewell: WorkerResult, code: int) -> NoReturn:
     """Say farewell and end at once: an orderly exit of torch takes a quarter of a second.
 
     A profiler in the process writes what it has in an orderly exit, so then there is one, and SIGALRM if it takes too long.
@@ -249,7 +251,7 @@ def _leave(line: WorkerLine, farewell: Farewell, code: int) -> NoReturn:
     except OSError:
         code = 1  # the journal tells that the line is closed
     except ValueError as problem:
-        line.send(Farewell(error=f"the arm's return value cannot be passed on: {problem}"))
+        line.send(WorkerResult(error=f"the arm's return value cannot be passed on: {problem}"))
         code = 1
     flush_prints()
     if any(os.environ.get(name) for name in _PROFILERS):

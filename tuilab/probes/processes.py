@@ -33,7 +33,7 @@ class Process(NamedTuple):
     rss_bytes: int | None = None
 
 
-class _Stat(NamedTuple):
+class _ProcessStat(NamedTuple):
     name: str
     start_ticks: int
     cpu_ticks: int
@@ -120,25 +120,25 @@ class Busy:
         except OSError:
             return []
 
-    def _stat(self, pid: int) -> _Stat | None:
+    def _stat(self, pid: int) -> _ProcessStat | None:
         try:
             return _stat(pid, self._root)
         except (OSError, ValueError, IndexError):  # it has ended, or is hidden
             return None
 
 
-def _process(pid: int, stat: _Stat, root: Path) -> Process:
+def _process(pid: int, stat: _ProcessStat, root: Path) -> Process:
     user, why = user_of(pid, root)
     age_s = max(time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / _TICKS_PER_S, 0.0)
     return Process(pid, user, age_s, _command(pid, root) or f"[{show(stat.name, 60)}]", why)
 
 
-def _stat(pid: int, root: Path) -> _Stat:
+def _stat(pid: int, root: Path) -> _ProcessStat:
     data = _read(f"{root}/proc/{pid}/stat")
     before, _, after = data.rpartition(b") ")  # the name may hold anything, brackets too
     fields = after.split()
     name = before.partition(b" (")[2].decode(errors="replace")
-    return _Stat(
+    return _ProcessStat(
         name, int(fields[19]), int(fields[11]) + int(fields[12]), int(fields[21]) * _PAGE_BYTES
     )
 

@@ -68,14 +68,14 @@ PASSED_ON = (
 _SETTING = re.compile(r"([A-Z][A-Z0-9_]{1,60})=([\w./:,=+@% -]{1,200})", re.ASCII)
 
 
-class Setting(NamedTuple):
+class VariableSetting(NamedTuple):
     """A variable and its value."""
 
     name: str
     value: str
 
 
-def read_setting(text: str) -> Setting:
+def read_setting(text: str) -> VariableSetting:
     """Return the setting that a text spells, or raise ValueError; only variables of training are settings."""
     found = _SETTING.fullmatch(text)
     if not found:
@@ -84,4 +84,4 @@ def read_setting(text: str) -> Setting:
         raise ValueError(
             f"{found[1]} is not a known setting of threads, allocators, workers or pinning"
         )
-    return Setting(found[1], found[2])
+    return VariableSetting(found[1], found[2])

@@ -27,7 +27,7 @@ class Usage(NamedTuple):
     waiting_bytes: int  # resident, of those that wait for their turn
 
 
-class _Stat(NamedTuple):
+class _TreeStat(NamedTuple):
     session: int
     is_alive: bool
     is_waiting: bool
@@ -74,7 +74,7 @@ class Tree:
             sum(stat.rss_bytes for stat in living.values() if stat.is_waiting),
         )
 
-    def _snapshot(self) -> tuple[dict[int, _Stat], float]:
+    def _snapshot(self) -> tuple[dict[int, _TreeStat], float]:
         """Return the processes and the CPU time of all that ever ran in the tree.
 
         The time of a process that was waited for is its parent's from then on. Parents are read first, so that no time is
@@ -118,7 +118,7 @@ def _percent(cpu_s: float, wall_s: float) -> float:
     return 100 * cpu_s / wall_s if 0 <= cpu_s <= possible_s and wall_s > 0 else math.nan
 
 
-def _stat(pid: int) -> _Stat | None:
+def _stat(pid: int) -> _TreeStat | None:
     """Return what /proc/PID/stat tells; None when the process is gone."""
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
@@ -136,7 +136,7 @@ def _stat(pid: int) -> _Stat | None:
     )
     is_alive = fields[0] not in (b"Z", b"X")
     is_waiting = before == f"{pid} ({WAITING}".encode()
-    return _Stat(
+    return _TreeStat(
         int(fields[3]),
         is_alive,
         is_waiting,

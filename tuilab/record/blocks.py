@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from math import gcd
 from typing import NamedTuple
 
-from tuilab.record.parts import Block, Claim
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Block, Claim
 
 
 def counted(blocks: Iterable[Block]) -> list[Block]:

@@ -292,7 +292,7 @@ class Measured(msgspec.Struct, omit_defaults=True):
         if self.words:
             return self.words
         if self.shape:
-            return plain_value.folded(self.numbers, self.shape)
+            return plain_value.nest(self.numbers, self.shape)
         return self.numbers[0] if len(self.numbers) == 1 else [*self.numbers]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tuilab.errors import UsageError
 from tuilab.record.events import RunStarted, Unknown, is_newer, newer_words
-from tuilab.record.folding import folded
+from tuilab.record.folding import saved_summary
 from tuilab.record.folding.fold import fold_stream
 from tuilab.record.journal.follower import Follower, Portion
 from tuilab.record.journal.lines import Item
@@ -54,13 +54,15 @@ class Watch:
         if not portion and self._may_be_folded:
             self._may_be_folded = False
             if not self.unreadable and not self.pending_bytes:
-                folded.keep(self.run_dir, self.summary, self.bytes_read[0])
+                saved_summary.keep(self.run_dir, self.summary, self.bytes_read[0])
         return portion
 
     def _take_folded(self) -> bool:
         """Take what was folded before, if nothing was read yet."""
         found = (
-            folded.read(self.run_dir) if self._may_be_folded and not self.summary.records else None
+            saved_summary.read(self.run_dir)
+            if self._may_be_folded and not self.summary.records
+            else None
         )
         if found is None:
             return False

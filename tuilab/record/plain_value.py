@@ -43,12 +43,12 @@ def shape_of(value: Value) -> tuple[int, ...] | None:
     return None if below is None or len(inner) > 1 else (len(value), *below)
 
 
-def folded(numbers: Sequence[float], shape: Sequence[int]) -> Value:
+def nest(numbers: Sequence[float], shape: Sequence[int]) -> Value:
     """Return numbers that stand one after the other as lists of a shape."""
     if len(shape) < 2:
         return [*numbers]
     size = math.prod(shape[1:])
-    return [folded(numbers[at : at + size], shape[1:]) for at in range(0, len(numbers), size)]
+    return [nest(numbers[at : at + size], shape[1:]) for at in range(0, len(numbers), size)]
 
 
 def flat(value: Value) -> tuple[list[float], str]:

@@ -9,9 +9,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from tuilab.record.events import Progressed
+from tuilab.record.finding_words import PROCESSES, RACING, is_whole
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import PROCESSES, RACING, is_whole
 
 _LATE_NS = 1_000_000_000  # that what was printed may be told after it was so
 

@@ -7,18 +7,18 @@ from typing import Any, TypeVar
 
 from tuilab.record import events
 from tuilab.record.journal.lines import Corrupt
-from tuilab.record.parts import (
+from tuilab.record.series import Series
+from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RunState
+from tuilab.record.summary_parts import (
     Block,
     Claim,
     Few,
     GivenDevice,
     GpuState,
-    Neighbours,
+    GpuTenants,
     RacedSetting,
     Worker,
 )
-from tuilab.record.series import Series
-from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RunState
 
 RANK = (
     "-rank-"  # between the name of a worker and the number of a rank of it, in the name of a stream
@@ -112,7 +112,7 @@ class RunSummary:
         default_factory=Few
     )  # GPU and error: how often the driver reported it
     gpus: dict[str, events.GpuFound] = field(default_factory=Few)
-    neighbours: dict[str, Neighbours] = field(default_factory=Few)  # by NVML's UUID of the GPU
+    neighbours: dict[str, GpuTenants] = field(default_factory=Few)  # by NVML's UUID of the GPU
     unavailable: dict[str, str] = field(default_factory=Few)
     alerts: list[events.Alerted] = field(
         default_factory=list

@@ -5,9 +5,9 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.record.verdicts import NOT_JUDGED
-from tuilab.reports.comparison_tables import side_words
+from tuilab.reports.comparison_words import side_words
 from tuilab.reports.result import keyed
-from tuilab.runs.comparing.claim_history import ClaimHistory, Moment
+from tuilab.runs.comparing.claim_history import ClaimHistory, HistoryEntry
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
 from tuilab.text.display import brief, show
@@ -30,7 +30,7 @@ def render(history: ClaimHistory, style: Style, width: int) -> str:
     return "\n".join(lines)
 
 
-def _moment(at: int, moment: Moment, style: Style) -> list[str]:
+def _moment(at: int, moment: HistoryEntry, style: Style) -> list[str]:
     name = RunName(moment.run_dir.name)
     line = f"{at:>3}  {show(name.id, 20)}  {name.started:17}  {style.mark(moment.side.verdict)} {side_words(moment.side)}"
     left = len(moment.changes) - _CHANGES

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from tuilab.reports.comparison_tables import shared_names, source_changes
+from tuilab.reports.comparison_words import shared_names, source_changes
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import DocumentPart, Key, StateWord, VerdictWord
 from tuilab.reports.step_times import rows_of_commands
-from tuilab.reports.subject import Subject
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_history import ClaimHistory
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
@@ -144,7 +144,7 @@ class HistoryDocument(DocumentPart, tag_field="schema", tag="tuilab.claim-histor
     runs: list[HistoryMoment]
 
 
-def compared_runs(subjects: Sequence[Subject], found: Comparison) -> ComparedRuns:
+def compared_runs(subjects: Sequence[ReportedRun], found: Comparison) -> ComparedRuns:
     """Return a comparison of some runs for a JSON document."""
     rows = rows_of_commands(subjects)
     return ComparedRuns(
@@ -185,7 +185,7 @@ def _lists(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> dict[str, l
     return {name: list(values) for name, values in table}
 
 
-def _run(subject: Subject) -> ComparedRun:
+def _run(subject: ReportedRun) -> ComparedRun:
     run = subject.summary.run
     scenario, host = (run.scenario, run.supervisor.host) if run else (None, None)
     return ComparedRun(
@@ -215,7 +215,7 @@ def _side(side: Side) -> ComparedSide:
     return ComparedSide(**{**fields, "verdict": side.verdict or None})
 
 
-def _lines(subjects: Sequence[Subject], name: str) -> list[ComparedLine]:
+def _lines(subjects: Sequence[ReportedRun], name: str) -> list[ComparedLine]:
     """Return the curves of a name in all runs."""
     lines = []
     for subject in subjects:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.text_chart import line_chart
-from tuilab.record.told import for_how_long
-from tuilab.reports.comparison_tables import (
+from tuilab.record.finding_words import for_how_long
+from tuilab.reports.comparison_words import (
     NumberTable,
     axes_of,
     command_tables,
@@ -18,14 +18,14 @@ from tuilab.reports.comparison_tables import (
     side_words,
     source_changes,
 )
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import keyed
-from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, no_claims, verdict_words
 from tuilab.runs.comparing.differences import box_of
 from tuilab.runs.run_name import RunName
 from tuilab.text.display import brief, plural, shorten, show
-from tuilab.text.wrapping import cells, wrap
+from tuilab.text.wrapping import cell_width, wrap
 
 _CURVES = 4
 _LINES = 6  # of one chart
@@ -35,7 +35,7 @@ _CHANGED = {"+": 32, "-": 31}
 
 
 def render(
-    subjects: Sequence[Subject], found: Comparison, style: Style, width: int, *, has_chart: bool
+    subjects: Sequence[ReportedRun], found: Comparison, style: Style, width: int, *, has_chart: bool
 ) -> str:
     """Return a comparison as text for people."""
     parts = [
@@ -65,7 +65,7 @@ def width_here() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def _runs(subjects: Sequence[Subject], found: Comparison, style: Style) -> str:
+def _runs(subjects: Sequence[ReportedRun], found: Comparison, style: Style) -> str:
     lines = [style.bold("compare ") + " and ".join(map(show, dict.fromkeys(found.names)))]
     for number, subject in enumerate(subjects, 1):
         name = RunName(subject.run_dir.name)
@@ -129,9 +129,9 @@ def claims_on_boxes(found: Comparison, style: Style, width: int) -> str:
         sides = [pair.sides[number] for pair in found.claims]
         marks = [_mark(side, style) for side in sides]
         columns.append((show(box, _NAME), marks, [_brief_side(side) for side in sides]))
-    label = max(map(cells, names)) + 2
+    label = max(map(cell_width, names)) + 2
     column_width = (
-        max(cells(words) for box, _, measured in columns for words in (box, *measured)) + 2
+        max(cell_width(words) for box, _, measured in columns for words in (box, *measured)) + 2
     )
     count = max((width - 2 - label) // (column_width + 2), 1)
     lines = [
@@ -168,7 +168,7 @@ def _mark(side: Side | None, style: Style) -> str:
 
 
 def _padded(words: str, width: int) -> str:
-    return words + " " * (width - cells(words))
+    return words + " " * (width - cell_width(words))
 
 
 def _claims(found: Comparison, style: Style, width: int) -> str:
@@ -209,7 +209,9 @@ def _table(table: NumberTable, style: Style, width: int) -> str:
     return "\n".join(lines)
 
 
-def _curves(subjects: Sequence[Subject], found: Comparison, style: Style, width: int) -> list[str]:
+def _curves(
+    subjects: Sequence[ReportedRun], found: Comparison, style: Style, width: int
+) -> list[str]:
     """Return a chart of each of the first curves that more than one run has."""
     summaries = [subject.summary for subject in subjects]
     names = shared_names(subjects, found)

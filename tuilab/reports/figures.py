@@ -10,7 +10,7 @@ from tuilab.drawings.table import is_number_column, told_cell
 from tuilab.record.events import BarsShown, TableShown
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
 from tuilab.text.display import show, told_apart
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 _LEFT, _RIGHT = 150, 540  # of bars; names are before them, values behind
 _LANES_LEFT, _LANES_RIGHT = 90, 626
@@ -54,7 +54,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Span:
+class LaneSpan:
     """A stretch of a lane; its name stands in it where there is room."""
 
     x: float
@@ -73,7 +73,7 @@ class LanesPicture:
     about: str
     names: tuple[tuple[int, str, str], ...]  # look, letter and name of what went on
     lanes: tuple[tuple[float, str, str], ...]  # y, name, and name for the eye
-    spans: tuple[Span, ...]
+    spans: tuple[LaneSpan, ...]
     ticks: tuple[Tick, ...]
     height: int
     bottom: int
@@ -113,7 +113,11 @@ def _bars(bars: BarsShown) -> Bars:
     for at, (name, value) in enumerate(zip(bars.names, bars.values, strict=True)):
         end = place(value) if abs(value) < float("inf") else zero
         y = float(_TOP + _ROW * at)
-        words, left, wide = number(value, unit, DIGITS), min(zero, end), round(abs(end - zero), 1)
+        words, left, wide = (
+            format_number(value, unit, DIGITS),
+            min(zero, end),
+            round(abs(end - zero), 1),
+        )
         found.append(Bar(show(name), labels[name], words, left, wide, y, is_below=value < 0))
     return Bars("bars", show(bars.title), tuple(found), zero, _TOP + _ROW * len(found))
 
@@ -156,7 +160,7 @@ def _lanes(lanes: Lanes) -> LanesPicture:
             fits = bool(span.name) and len(legend) > 1 and wide >= 2 * _LETTER_PX
             y = float(_TOP + _ROW * levels[span.lane])
             spans.append(
-                Span(
+                LaneSpan(
                     left,
                     y,
                     wide,
@@ -175,4 +179,4 @@ def _lanes(lanes: Lanes) -> LanesPicture:
 
 
 def _told(at: float, lanes: Lanes) -> str:
-    return number(at, "s" if lanes.unit == "s" else show(lanes.unit, 20))
+    return format_number(at, "s" if lanes.unit == "s" else show(lanes.unit, 20))

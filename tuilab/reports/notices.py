@@ -1,8 +1,6 @@
 """What is to be known before a run is read, as clauses: its device, how it ended, alarms, and what its record lacks."""
 
-from tuilab.record.states import RunState
-from tuilab.record.summary import RunSummary
-from tuilab.record.told import (
+from tuilab.record.finding_words import (
     alert_words,
     device_notices,
     dropped_words,
@@ -10,6 +8,8 @@ from tuilab.record.told import (
     leftover_words,
     lost_words,
 )
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
 from tuilab.text.display import plural, show
 
 

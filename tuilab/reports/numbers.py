@@ -3,12 +3,18 @@
 from statistics import median
 
 from tuilab.record.blocks import measure_of
+from tuilab.record.finding_words import (
+    device_words,
+    ends_of_curves,
+    gpu_rows,
+    node_words,
+    ranks_words,
+)
 from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clock_words import time_words
 from tuilab.record.timing.clocks import WALL, arm_times
-from tuilab.record.told import device_words, ends_of_curves, gpu_rows, node_words, ranks_words
 from tuilab.text.display import NAME_LIMIT, plural, show, told_apart
 from tuilab.text.words import seconds, size, spell_of
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.reports.box import Opening, opening_of
-from tuilab.reports.subject import Subject
+from tuilab.reports.opening import Opening, opening_of
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.sweeps.swept import Swept, sweeps_of, swept
 
 _MOST_RUNS = 6  # that fit beside each other
@@ -18,13 +18,13 @@ class Outline:
     is_many: bool  # each run is one of many, and has a brief part
     opening: Opening | None  # None: there is one run, or the sweeps and groups have all runs
     sweeps: list[Swept]
-    groups: Sequence[Sequence[Subject]]  # runs side by side
+    groups: Sequence[Sequence[ReportedRun]]  # runs side by side
 
 
 def outline_of(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportedRun],
     known: Sequence[Scenario] = (),
-    groups: Sequence[Sequence[Subject]] = (),
+    groups: Sequence[Sequence[ReportedRun]] = (),
 ) -> Outline:
     """Return the parts of a report on some runs; `groups` are shown side by side instead of those that are found."""
     sweeps = [] if groups else sweeps_of(subjects)
@@ -39,9 +39,9 @@ def outline_of(
     return Outline(is_many, opening, [swept(sweep) for sweep in sweeps], chosen)
 
 
-def _groups(subjects: Sequence[Subject]) -> list[list[Subject]]:
+def _groups(subjects: Sequence[ReportedRun]) -> list[list[ReportedRun]]:
     """Return the newest runs of each scenario that has several, the oldest of them first."""
-    groups: dict[str, list[Subject]] = {}
+    groups: dict[str, list[ReportedRun]] = {}
     for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
         if subject.summary.run:
             groups.setdefault(subject.name, []).append(subject)

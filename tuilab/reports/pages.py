@@ -4,19 +4,19 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from tuilab.catalogue.lesson import Block, blocks
+from tuilab.catalogue.lesson import LessonPart, blocks
 from tuilab.catalogue.params import spell
 from tuilab.drawings.figures import figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.record.blocks import measure_of, noise_floor
 from tuilab.record.events import ImageShown, RunStarted
+from tuilab.record.finding_words import noise_words
 from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import noise_words
 from tuilab.record.tracebacks import as_named, frames
 from tuilab.record.verdicts import Verdict
-from tuilab.reports.charts.geometry import Chart, draw
+from tuilab.reports.charts.geometry import ChartShapes, draw
 from tuilab.reports.charts.panels import (
     MOST_LINES,
     MOST_PANELS,
@@ -26,12 +26,12 @@ from tuilab.reports.charts.panels import (
     spreads,
     times_title,
 )
-from tuilab.reports.charts.spreads import Interval, Timings, draw_interval, draw_spreads
+from tuilab.reports.charts.spreads import Interval, TimingShapes, draw_interval, draw_spreads
 from tuilab.reports.figures import Shapes, shapes_of, that_fit
-from tuilab.reports.gaps import gaps
+from tuilab.reports.missing_data import gaps
 from tuilab.reports.png import data_address
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim, ResultRatio
-from tuilab.reports.subject import Subject
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
 from tuilab.text.display import plural, show, told_apart
@@ -41,7 +41,7 @@ _MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
 
 
 @dataclass(frozen=True)
-class Room:
+class PageBudget:
     """How much a page may hold: a report has a size that can be sent around."""
 
     points: float = 2.5  # of all charts together, in what one chart may have at most
@@ -55,17 +55,17 @@ class Room:
     places: int = 8  # of the table of a chart's values
 
 
-ROOMS = (
-    Room(),
-    Room(1.8, 16, 30, 24, 400, 60_000, 30, 900, 6),
-    Room(1.2, 12, 20, 16, 300, 20_000, 20, 600, 6),
-    Room(0.5, 6, 10, 8, 200, 4_000, 8, 200, 4),
-    Room(0.1, 2, 3, 2, 60, 1_000, 2, 50, 2),
+PAGE_BUDGETS = (
+    PageBudget(),
+    PageBudget(1.8, 16, 30, 24, 400, 60_000, 30, 900, 6),
+    PageBudget(1.2, 12, 20, 16, 300, 20_000, 20, 600, 6),
+    PageBudget(0.5, 6, 10, 8, 200, 4_000, 8, 200, 4),
+    PageBudget(0.1, 2, 3, 2, 60, 1_000, 2, 50, 2),
 )
-BRIEF_ROOMS = (
-    Room(0.2, 1, 12, 4, 100, 20_000, places=6),
-    Room(0.1, 1, 6, 0, 60, 6_000, places=3),
-    Room(0.03, 1, 2, 0, 30, 600, places=2),
+BRIEF_PAGE_BUDGETS = (
+    PageBudget(0.2, 1, 12, 4, 100, 20_000, places=6),
+    PageBudget(0.1, 1, 6, 0, 60, 6_000, places=3),
+    PageBudget(0.03, 1, 2, 0, 30, 600, places=2),
 )
 
 
@@ -84,7 +84,7 @@ class ClaimRow:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PagePicture:
     title: str
     address: str
     rows: int
@@ -94,7 +94,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Param:
+class PageParam:
     name: str
     value: str
     label: str
@@ -102,7 +102,7 @@ class Param:
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """One run."""
 
     id: str
@@ -122,16 +122,16 @@ class Page:
     counts: str
     arms: tuple[str, ...]  # of a race of commands: what each is
     claims: tuple[ClaimRow, ...]
-    charts: tuple[Chart, ...]
-    machine: tuple[Chart, ...]
-    timings: Timings
-    pictures: tuple[Picture, ...]
+    charts: tuple[ChartShapes, ...]
+    machine: tuple[ChartShapes, ...]
+    timings: TimingShapes
+    pictures: tuple[PagePicture, ...]
     has_arms: bool  # the figures say what the verdicts rest on, and stand beside them
     figures: tuple[Shapes, ...]
     texts: tuple[tuple[str, str], ...]
     numbers: tuple[tuple[str, str], ...]
-    params: tuple[Param, ...]
-    lesson: tuple[tuple[str, tuple[Block, ...]], ...]
+    params: tuple[PageParam, ...]
+    lesson: tuple[tuple[str, tuple[LessonPart, ...]], ...]
     failure: tuple[str, str, str] | None  # what, traceback, hint
     faults: tuple[str, ...]
     gaps: tuple[str, ...]
@@ -145,7 +145,9 @@ class Page:
     texts_title: str
 
 
-def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) -> Page:
+def page_of(
+    subject: ReportedRun, room: PageBudget = PAGE_BUDGETS[0], *, is_brief: bool = False
+) -> ReportPage:
     """Return the page of a run; a brief one, as one of many, has the main chart alone and leaves the environment to others."""
     summary, run = subject.summary, subject.summary.run
     panels = series_panels(summary, room.panels, room.lines)
@@ -154,7 +156,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
         claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims
     )
     share = min(room.points / max(len(panels) + len(machine), 1), 1.0)
-    return Page(
+    return ReportPage(
         id=subject.id,
         name=subject.name,
         title=subject.title,
@@ -196,7 +198,7 @@ def page_of(subject: Subject, room: Room = ROOMS[0], *, is_brief: bool = False) 
     )
 
 
-def cut(text: str, room: Room) -> str:
+def cut(text: str, room: PageBudget) -> str:
     """Return a text that fits; one that is cut says so."""
     left = len(text) - room.characters
     return (
@@ -243,13 +245,13 @@ def _interval(claim: ResultClaim, claimed: ResultRatio) -> Interval | None:
     )
 
 
-def _timings(summary: RunSummary) -> Timings:
+def _timings(summary: RunSummary) -> TimingShapes:
     """Return the chart of the times of the arms."""
     rows = spreads(summary)[:24]
     return draw_spreads(rows, noise_floor(summary), measure_of(summary), title=times_title(summary))
 
 
-def environment_of(subject: Subject) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+def environment_of(subject: ReportedRun) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
     """Return the recorded environment as (part, rows)."""
     return tuple(
         (show(part), tuple(_flat("", facts))[:_MOST_FACTS])
@@ -257,7 +259,7 @@ def environment_of(subject: Subject) -> tuple[tuple[str, tuple[tuple[str, str], 
     )
 
 
-def when_of(subject: Subject) -> str:
+def when_of(subject: ReportedRun) -> str:
     """Return when a run started."""
     run = subject.summary.run
     if run is None or run.wall_ns > 2**62:
@@ -265,7 +267,7 @@ def when_of(subject: Subject) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.wall_ns / 1e9))
 
 
-def _repeats(subject: Subject) -> str:
+def _repeats(subject: ReportedRun) -> str:
     run = subject.summary.run
     if run is None:
         return "n/a"
@@ -296,9 +298,9 @@ def _counts(rows: tuple[ClaimRow, ...]) -> str:
     )
 
 
-def _pictures(images: list[ImageShown]) -> list[Picture]:
+def _pictures(images: list[ImageShown]) -> list[PagePicture]:
     return [
-        Picture(
+        PagePicture(
             show(f"{i.title} {i.arm}".strip()),
             data_address(i),
             i.rows,
@@ -310,23 +312,23 @@ def _pictures(images: list[ImageShown]) -> list[Picture]:
     ]
 
 
-def _texts(subject: Subject, room: Room) -> list[tuple[str, str]]:
+def _texts(subject: ReportedRun, room: PageBudget) -> list[tuple[str, str]]:
     latest = {one.title: one.text for one in subject.summary.texts[-_MOST_TEXTS:]}
     return [(show(title).strip(), cut(text, room)) for title, text in latest.items()]
 
 
-def _params(subject: Subject, room: Room) -> list[Param]:
+def _params(subject: ReportedRun, room: PageBudget) -> list[PageParam]:
     run = subject.summary.run
     labels = {param.name: param.label for param in subject.scenario.params}
     found = list(run.params.items())[: room.claims] if run else []
     changed = run.changed if run else []
     return [
-        Param(name, cut(spell(value), room), labels.get(name, ""), name in changed)
+        PageParam(name, cut(spell(value), room), labels.get(name, ""), name in changed)
         for name, value in found
     ]
 
 
-def _lesson(subject: Subject, room: Room) -> list[tuple[str, tuple[Block, ...]]]:
+def _lesson(subject: ReportedRun, room: PageBudget) -> list[tuple[str, tuple[LessonPart, ...]]]:
     """Return the lesson as (heading, blocks), its introduction first."""
     scenario = subject.scenario
     parts = [
@@ -336,7 +338,7 @@ def _lesson(subject: Subject, room: Room) -> list[tuple[str, tuple[Block, ...]]]
     return [(show(heading, 100), tuple(blocks(cut(text, room)))) for heading, text in parts if text]
 
 
-def _failure(subject: Subject, room: Room) -> tuple[str, str, str] | None:
+def _failure(subject: ReportedRun, room: PageBudget) -> tuple[str, str, str] | None:
     failure = subject.summary.failure
     if failure is None:
         return None
@@ -347,7 +349,7 @@ def _failure(subject: Subject, room: Room) -> tuple[str, str, str] | None:
     )
 
 
-def _not_shown(subject: Subject, room: Room, claims: int, *, is_brief: bool) -> list[str]:
+def _not_shown(subject: ReportedRun, room: PageBudget, claims: int, *, is_brief: bool) -> list[str]:
     """Return what has no room on the page; of a brief one, which is meant to have less, only what nobody expects to be gone."""
     hidden = names_of(subject.summary)[room.panels :]
     names = ", ".join(told_apart(hidden[:5], 60).values()) + (", …" if len(hidden) > 5 else "")

@@ -23,13 +23,13 @@ from tuilab.record.blocks import (
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import CLAIM_LIMIT, BarsShown, Cell, TableShown, VerdictReached
+from tuilab.record.finding_words import noise_words, reason_words, why_not_judged
 from tuilab.record.gpus.own_gpus import own_gpus
-from tuilab.record.parts import Block, Claim, Neighbours
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Block, Claim, GpuTenants
 from tuilab.record.timing.clock_words import wall_ratio
 from tuilab.record.timing.clocks import CPU, cpu_times
-from tuilab.record.told import noise_words, reason_words, why_not_judged
 from tuilab.record.verdicts import NOT_JUDGED, Verdict, is_against
 from tuilab.reports.notices import notices_of
 from tuilab.reports.numbers import key_numbers
@@ -543,7 +543,7 @@ def _gpus(summary: RunSummary) -> list[ResultDevice]:
     for gpu in summary.gpus.values():
         tenants = [
             ResultTenant(other.tenant.pid, other.tenant.user or None, other.most_bytes)
-            for other in summary.neighbours.get(gpu.uuid, Neighbours()).known.values()
+            for other in summary.neighbours.get(gpu.uuid, GpuTenants()).known.values()
         ]
         devices.append(
             ResultDevice(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.uuid in own, tenants)

@@ -20,7 +20,7 @@ from tuilab.text.display import show
 _HELD = 65_536  # numbers that are gathered at a time: what a run of any length takes of memory
 
 
-class Piece(NamedTuple):
+class SamplePiece(NamedTuple):
     """Some numbers of one line, in their order; of a long line several pieces follow each other."""
 
     kind: str  # logged, sampled, timed
@@ -40,21 +40,21 @@ class Piece(NamedTuple):
     ]  # of a timed block: warm-up, disturbed, rerun, which control; of a throttle mask what it means; or none
 
 
-def pieces(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[Piece]:
+def pieces(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[SamplePiece]:
     """Yield every number that a run logged, sampled or timed; names and arms as `word` has them."""
     for piece in _pieces_of_run(run_dir):
         yield piece._replace(name=word(piece.name), arm=word(piece.arm))
 
 
-def _pieces_of_run(run_dir: Path) -> Iterator[Piece]:
-    held: dict[tuple[str, str, str, str], Piece] = {}
+def _pieces_of_run(run_dir: Path) -> Iterator[SamplePiece]:
+    held: dict[tuple[str, str, str, str], SamplePiece] = {}
     count, counters = 0, Counter[str]()
     races: dict[str, events.RaceStarted] = {}  # the last one of each stream
     for portion in _portions(run_dir):
         for stream, items in portion.streams:
             for piece in _pieces(stream, items, counters, races):
                 key = piece.kind, piece.name, piece.arm, piece.writer
-                own = held.get(key) or held.setdefault(key, Piece(*key, [], [], [], [], []))
+                own = held.get(key) or held.setdefault(key, SamplePiece(*key, [], [], [], [], []))
                 pairs: Iterable[tuple[Any, Any]] = zip(own[4:], piece[4:], strict=True)
                 for column, more in pairs:
                     column.extend(more)
@@ -79,7 +79,7 @@ def _portions(run_dir: Path) -> Iterator[Portion]:
 
 def _pieces(
     stream: str, items: Sequence[Item], counters: Counter[str], races: dict[str, events.RaceStarted]
-) -> Iterator[Piece]:
+) -> Iterator[SamplePiece]:
     logged = [item for item in items if isinstance(item, events.Logged)]
     if logged:
         yield from _logged(stream, logged)
@@ -110,12 +110,12 @@ def _pieces(
             counters[stream] += 1
 
 
-def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[Piece]:
+def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[SamplePiece]:
     for arm, records in by_arm(logged).items():
         for name, (chosen, values) in columns(records).items():
             steps = [record.s for record in chosen]
             places = [record.s if record.x is None else record.x for record in chosen]
-            yield Piece(
+            yield SamplePiece(
                 "logged",
                 name,
                 arm,
@@ -130,7 +130,7 @@ def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[Piece]:
 
 def _timed(
     stream: str, item: events.BlockTimed, race: events.RaceStarted | None
-) -> Iterator[Piece]:
+) -> Iterator[SamplePiece]:
     """Yield a block: the time of a call, or what commands are held against each other by instead.
 
     The CPU time of the thread that called follows where a verdict may go by it.
@@ -152,7 +152,7 @@ def _timed(
         )
 
 
-def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[Piece]:
+def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[SamplePiece]:
     for name, value in usage_of(item).items():
         is_told = math.isfinite(value)
         why = "" if is_told else f"n/a: {why_untold(item)}"
@@ -180,5 +180,5 @@ def _one(
     t: int,
     value: float | None,
     note: str = "",
-) -> Piece:
-    return Piece(kind, name, arm, writer, [number], [number], [t], [value], [note])
+) -> SamplePiece:
+    return SamplePiece(kind, name, arm, writer, [number], [number], [t], [value], [note])

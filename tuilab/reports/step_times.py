@@ -16,13 +16,13 @@ from itertools import pairwise
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
-from tuilab.commands.parts import CPU, CURVES, STEP, first_usual
-from tuilab.judging.units import DISTURBED_SD, UNKNOWN_SD
+from tuilab.commands.step_parts import CPU, CURVES, STEP, first_usual
+from tuilab.judging.intervals import DISTURBED_SD, UNKNOWN_SD
 from tuilab.probes.core_work import OTHERS_SHARE
 from tuilab.record.events import CoresAwaited
 from tuilab.reports.numbers import rss_peak_bytes
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.samples import pieces
-from tuilab.reports.subject import Subject
 from tuilab.runs.comparing.call_times import CONFIDENCE, shift_between
 from tuilab.runs.comparing.claim_pairs import Shift
 from tuilab.text.display import join, percent, plural
@@ -49,13 +49,13 @@ class StepTimes:
     count: int
 
 
-def is_watched(subject: Subject) -> bool:
+def is_watched(subject: ReportedRun) -> bool:
     """Return whether a run is one of a command that was watched alone, as `tuilab exec` does."""
     run = subject.summary.run
     return bool(run and run.command) and not subject.summary.blocks
 
 
-def times_of_steps(subject: Subject) -> dict[str, StepTimes]:
+def times_of_steps(subject: ReportedRun) -> dict[str, StepTimes]:
     """Return, by the name of a process or nothing, how long the steps of a run took; nothing where none was timed."""
     if not any(name == STEP for name, _, _ in subject.summary.series):
         return {}
@@ -92,7 +92,9 @@ def _stretches(times: Sequence[float]) -> tuple[float, ...]:
     return tuple(fmean(times[begin:end]) for begin, end in pairwise(ends))
 
 
-def shift_of_steps(subjects: Sequence[Subject], first: StepTimes, other: StepTimes) -> Shift | None:
+def shift_of_steps(
+    subjects: Sequence[ReportedRun], first: StepTimes, other: StepTimes
+) -> Shift | None:
     """Return how the steps of the second run differ from those of the first; None where one of them has too few.
 
     The interval covers how the steps vary, how much a process is off by itself, and what other processes may have added.
@@ -117,7 +119,7 @@ class ProcessVariation(NamedTuple):
     source: str
 
 
-def _variation(subject: Subject, times: StepTimes) -> ProcessVariation:
+def _variation(subject: ReportedRun, times: StepTimes) -> ProcessVariation:
     """Return how much a process of a run varies.
 
     While other processes run, even a step with a core of its own takes longer: they share its caches and its memory.
@@ -131,7 +133,7 @@ def _variation(subject: Subject, times: StepTimes) -> ProcessVariation:
     return ProcessVariation(measured, "measured by tuilab calibrate")
 
 
-def lost_to_others(subject: Subject) -> float | None:
+def lost_to_others(subject: ReportedRun) -> float | None:
     """Return the share of the time of its steps that a command lost to other processes, at most; None if it is not known.
 
     A thread that waits for a core may wait for other threads of the command. So no more counts than others used of the cores.
@@ -144,7 +146,7 @@ def lost_to_others(subject: Subject) -> float | None:
     return min(waited, others, _MOST_LOST)
 
 
-def is_beside_others(subject: Subject) -> bool:
+def is_beside_others(subject: ReportedRun) -> bool:
     """Return whether other processes used many of the cores while a command trained."""
     waits = core_waits(subject)
     return (
@@ -154,7 +156,7 @@ def is_beside_others(subject: Subject) -> bool:
     )
 
 
-def core_waits(subject: Subject) -> CoresAwaited | None:
+def core_waits(subject: ReportedRun) -> CoresAwaited | None:
     """Return how long a command waited for cores, if its record says what can be true."""
     waits = subject.summary.core_waits
     if waits is None:
@@ -164,7 +166,7 @@ def core_waits(subject: Subject) -> CoresAwaited | None:
     return waits if is_possible else None
 
 
-def about_others(subjects: Mapping[int, Subject]) -> str:
+def about_others(subjects: Mapping[int, ReportedRun]) -> str:
     """Return in which runs, by their places, others used the cores, and where that is not known; nothing of a quiet machine."""
     sentences = []
     for at, subject in subjects.items():
@@ -198,7 +200,7 @@ class CommandRow:
     shifts: tuple[Shift | None, ...] = ()  # of each run after the first
 
 
-def rows_of_commands(subjects: Sequence[Subject]) -> list[CommandRow]:
+def rows_of_commands(subjects: Sequence[ReportedRun]) -> list[CommandRow]:
     """Return what watched commands cost: their steps and the parts of them, peak memory, the ends of their curves."""
     if not all(map(is_watched, subjects)):
         return []
@@ -217,7 +219,7 @@ def rows_of_commands(subjects: Sequence[Subject]) -> list[CommandRow]:
 
 
 def shifts_of_steps(
-    subjects: Sequence[Subject], every: Sequence[dict[str, StepTimes]], arm: str
+    subjects: Sequence[ReportedRun], every: Sequence[dict[str, StepTimes]], arm: str
 ) -> tuple[Shift | None, ...]:
     """Return for each run after the first how the steps of a process differ from those of the first run."""
     shifts = []
@@ -231,7 +233,7 @@ def shifts_of_steps(
     return tuple(shifts)
 
 
-def about_one_process(subjects: Sequence[Subject]) -> str:
+def about_one_process(subjects: Sequence[ReportedRun]) -> str:
     """Return what the intervals of the steps cover, and how to be sure, in sentences."""
     variations = [
         _variation(subject, times)
@@ -253,7 +255,7 @@ def _spell_ms(value: float) -> str:
     return seconds(value / 1e3)
 
 
-def _ends(subjects: Sequence[Subject]) -> list[CommandRow]:
+def _ends(subjects: Sequence[ReportedRun]) -> list[CommandRow]:
     """Return a row for each curve, but those of times, with its last value in each run."""
     columns: list[dict[str, float]] = []
     for subject in subjects:

@@ -6,7 +6,7 @@ from tuilab.errors import UsageError
 from tuilab.record import live_run, presence
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.runs import elsewhere, queue, reading, store
+from tuilab.runs import queue, read_entry, remote_runs, store
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import RunEntry
 from tuilab.text.display import show
@@ -29,7 +29,7 @@ def why_not(run_dir: Path, entry: RunEntry, *, is_given_up: bool = False) -> str
 
 def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
     """Delete a run, unless it must not be, as it is now."""
-    if why := why_not(run_dir, reading.read_entry(run_dir), is_given_up=is_given_up):
+    if why := why_not(run_dir, read_entry.read_entry(run_dir), is_given_up=is_given_up):
         raise UsageError(why)
     store.remove(run_dir)
     queue.leave(run_dir.parent, run_dir.name)  # one that was lost there has a ticket still
@@ -52,12 +52,12 @@ def _why_not_yet(run_dir: Path, entry: RunEntry, is_given_up: bool) -> str:
     """Return why a run that has no end must not be deleted."""
     name = show(store.short_id(entry.run))
     try:
-        summary, _ = reading.read_summary(run_dir)
+        summary, _ = read_entry.read_summary(run_dir)
         if summary.run is None or live_run.presence(run_dir, summary) != "elsewhere":
             return f"{name} is {entry.state}; stop it first: {_stop(run_dir)}"
-        if is_given_up and elsewhere.is_silent(run_dir):
+        if is_given_up and remote_runs.is_silent(run_dir):
             return ""
-        return elsewhere.told(run_dir, summary.run.supervisor)
+        return remote_runs.describe_elsewhere(run_dir, summary.run.supervisor)
     except OSError as problem:
         return f"{name} was not deleted, because tuilab cannot tell whether it is still running: {problem.strerror}"
 

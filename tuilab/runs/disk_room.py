@@ -38,7 +38,7 @@ class DiskRoom:
         """Return what is told while a run goes on here, and its disk is full."""
         if watch.summary.is_over or not self.is_full() or watch.supervisor_presence != "alive":
             return ""
-        return told(watch.run_dir.parent)
+        return describe_room(watch.run_dir.parent)
 
     def _ask(self) -> None:
         self._is_full = is_full(self._folder)
@@ -55,7 +55,7 @@ def is_full(folder: Path) -> bool:
     return disk.f_blocks > 0 and blocks * disk.f_frsize < _RECORD_BYTES
 
 
-def told(root: Path) -> str:
+def describe_room(root: Path) -> str:
     """Return that there is no room in a folder of runs, what comes of it, and the next step."""
     step = hint(root, "rm", "--older-than", "30d")
     return f"no room in {show(root)}, so records of runs are lost; free some space, for example: {step}"

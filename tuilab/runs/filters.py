@@ -37,7 +37,7 @@ _DAYS = {"today": 0, "yesterday": 1}  # ago
 _LAST_SWEEP = r"(?i:(?<![^\s!])sweep-last(?:~([0-9]{1,6}))?(?!\S))"
 
 
-class Asked(NamedTuple):
+class FilterTerm(NamedTuple):
     """One word of a filter: of what, what it must be, or must not."""
 
     key: str  # empty: of all that is told of the run
@@ -46,10 +46,10 @@ class Asked(NamedTuple):
     since_s: float = 0.0
 
 
-class Filter(NamedTuple):
+class RunFilter(NamedTuple):
     """What a run must be; `problem` says which word makes no sense."""
 
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[FilterTerm, ...] = ()
     problem: str = ""
 
     @property
@@ -68,19 +68,19 @@ class Filter(NamedTuple):
         return all(_is_since(one, run) != one.is_not for one in self.asked if one.key == "since")
 
 
-def parse(text: str, now_s: float) -> Filter:
+def parse(text: str, now_s: float) -> RunFilter:
     """Return the filter that some words are; a word that is not finished, as `state:`, asks for nothing yet."""
     asked, problems = [], []
     for word in text.lower().split():
         bare = word.removeprefix("!")
         key, has_value, value = bare.partition(":")
         if not has_value or key not in _KEYS:
-            asked.append(Asked("", bare, word != bare))
+            asked.append(FilterTerm("", bare, word != bare))
         elif value:
             since_s = moment(value, now_s) if key == "since" else 0.0
             problems += _problems(key, value, since_s)
-            asked.append(Asked(key, value, word != bare, since_s or 0.0))
-    return Filter(tuple(one for one in asked if one.value), next(iter(problems), ""))
+            asked.append(FilterTerm(key, value, word != bare, since_s or 0.0))
+    return RunFilter(tuple(one for one in asked if one.value), next(iter(problems), ""))
 
 
 def with_sweeps(text: str, newest_first: Iterable[RunEntry]) -> str:
@@ -159,7 +159,7 @@ def _problems(key: str, value: str, since_s: float | None) -> list[str]:
     return [] if is_known else [f"no {key} begins with {show(value, 40)}; use one of {join(known)}"]
 
 
-def _has(one: Asked, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
+def _has(one: FilterTerm, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
     match one.key:
         case "verdict":
             meant = {verdict for word, verdict in VERDICTS.items() if word.startswith(one.value)}
@@ -173,6 +173,6 @@ def _has(one: Asked, entry: RunEntry, notes: Notes, words: Callable[[], str]) ->
     return one.value in words()
 
 
-def _is_since(one: Asked, run: str) -> bool:
+def _is_since(one: FilterTerm, run: str) -> bool:
     started_s = RunName(run).started_s
     return started_s is not None and started_s >= one.since_s

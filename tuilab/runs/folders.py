@@ -20,7 +20,7 @@ def run_names(root: str) -> list[str]:
     return []
 
 
-def look(root: str, known: Container[str] = ()) -> tuple[list[str], list[str]]:
+def list_folders(root: str, known: Container[str] = ()) -> tuple[list[str], list[str]]:
     """Return the names of the runs, newest first, and the folders with a run name that are not listed as runs.
 
     For known runs, it is not looked up whether they still have a journal: with thousands of runs that takes most of the time.

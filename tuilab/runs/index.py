@@ -61,9 +61,9 @@ class Index:
 
     def read(self, run: str) -> RunEntry:
         """Read a run and return its entry."""
-        from tuilab.runs import reading  # imported here: a complete index needs no journal
+        from tuilab.runs import read_entry  # imported here: a complete index needs no journal
 
-        entry = reading.read_entry(os.path.join(self.root, run))
+        entry = read_entry.read_entry(os.path.join(self.root, run))
         if entry.is_over and entry != self._known(run):
             self.has_news = True
         self._entries[run] = entry

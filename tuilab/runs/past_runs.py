@@ -15,8 +15,8 @@ from tuilab.runs.run_name import RunName
 
 if TYPE_CHECKING:
     from tuilab.record.events import RunStarted, VerdictReached
-    from tuilab.record.parts import Claim
     from tuilab.record.summary import RunSummary
+    from tuilab.record.summary_parts import Claim
 
 NEWEST = 30  # runs that are listed; History shows all
 
@@ -76,16 +76,16 @@ def runs_to_show(scenario: str, root: Path, entry_of: Callable[[str], RunEntry])
 
 def read_past_run(run_dir: Path) -> PastRun:
     """Return a run as it is now, without what its workers logged; if it cannot be read, only its state."""
-    from tuilab.runs import reading
+    from tuilab.runs import read_entry
 
     try:
-        summary, state = reading.read_summary(run_dir)
+        summary, state = read_entry.read_summary(run_dir)
         lacks = _lacks(run_dir, summary)
     except (OSError, TuilabError):
-        return PastRun(run_dir, reading.read_entry(run_dir))
+        return PastRun(run_dir, read_entry.read_entry(run_dir))
     return PastRun(
         run_dir,
-        reading.entry_of(run_dir, summary, state),
+        read_entry.entry_of(run_dir, summary, state),
         summary.run,
         tuple(summary.claims.values()),
         lacks,

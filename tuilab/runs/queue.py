@@ -19,7 +19,7 @@ from tuilab.errors import CannotRecord, TuilabError, UsageError
 from tuilab.record import presence
 from tuilab.record.events import Count, Identity
 from tuilab.record.states import RUNNING_STATES, RunState
-from tuilab.runs import reading, store
+from tuilab.runs import read_entry, store
 from tuilab.runs.command_line import hint
 from tuilab.storage import user_data
 from tuilab.storage.files import Unusable, locked, read_regular, replace
@@ -115,7 +115,7 @@ def tickets(root: Path) -> list[Ticket]:
     return sorted(found, key=lambda one: (one.is_waiting, one.place, one.run))
 
 
-def look(root: Path) -> Standing:
+def read_queue(root: Path) -> Standing:
     """Return the queue as it is now: what has begun and times something, what waits, and what was lost while it waited.
 
     Lost is what waited when its supervisor was killed, or the box was started anew.
@@ -131,15 +131,15 @@ def look(root: Path) -> Standing:
 
 def waiting(root: Path) -> Sequence[Ticket]:
     """Return the runs that wait, the next one first."""
-    return look(root).waiting
+    return read_queue(root).waiting
 
 
 def lost(root: Path) -> Sequence[Ticket]:
-    return look(root).lost
+    return read_queue(root).lost
 
 
 def running(root: Path) -> Sequence[Ticket]:
-    return look(root).running
+    return read_queue(root).running
 
 
 def own_order(root: Path, run: str) -> dict[str, Any] | None:
@@ -273,7 +273,7 @@ def _without_ticket(root: Path, run: str) -> Ticket | None:
         has_begun=True,
     )
     try:
-        summary, state = reading.read_summary(root / run)
+        summary, state = read_entry.read_summary(root / run)
     except (OSError, TuilabError):  # its record cannot be read either
         ticket.supervisor = next(_processes(run), _NOBODY)
         return ticket if ticket.supervisor != _NOBODY else None

@@ -119,7 +119,7 @@ def statuses(index: Index) -> dict[str, ScenarioStatus]:
 def representative_runs(index: Index) -> dict[str, str]:
     """Return by scenario the run that represents it, else its newest run; the scenario with the newest run comes first."""
     runs = {}
-    for scenario, names in _by_scenario(folders.look(index.root)[0]).items():
+    for scenario, names in _by_scenario(folders.list_folders(index.root)[0]).items():
         best = representative_run(map(index.entry, names))
         runs[scenario] = best.run if best else names[0]
     index.save()

@@ -49,7 +49,7 @@ def cannot_write(folder: Path, why: str) -> CannotRecord:
 
 def list_runs(under: Path) -> list[Path]:
     """Return the folders of all runs, newest first."""
-    return [under / name for name in folders.look(os.fspath(under))[0]]
+    return [under / name for name in folders.list_folders(os.fspath(under))[0]]
 
 
 def changed_at(under: Path) -> float | None:
@@ -79,7 +79,7 @@ def _passed_over(roots: Sequence[Path]) -> list[str]:
     found: list[str] = []
     for root in roots:
         with suppress(UsageError):
-            found += [os.path.join(root, name) for name in folders.look(os.fspath(root))[1]]
+            found += [os.path.join(root, name) for name in folders.list_folders(os.fspath(root))[1]]
     return found
 
 

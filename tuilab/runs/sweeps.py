@@ -15,7 +15,7 @@ from tuilab.record import presence
 from tuilab.record.events import Identity, RunStarted, Sweep
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.runs import reading, store
+from tuilab.runs import read_entry, store
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import RunEntry, sweeps_among
 from tuilab.runs.index import Index
@@ -103,7 +103,7 @@ def newest(root: Path, most: int) -> tuple[list[Begun], int]:
     return [one for one in found if one], len(runs)
 
 
-def told(counts: Counter[str]) -> str:
+def describe_counts(counts: Counter[str]) -> str:
     """Return how many points are in which state: `2 of 5 done, 1 running, 2 queued`."""
     others = [f"{count} {state}" for state, count in counts.items() if state != RunState.SUCCEEDED]
     return ", ".join(
@@ -188,7 +188,7 @@ def _distrust(run_dir: Path) -> int:
 def _sweep_of(run_dir: Path) -> Sweep | None:
     """Return the sweep that a run says it belongs to."""
     try:
-        run = reading.read_summary(run_dir)[0].run
+        run = read_entry.read_summary(run_dir)[0].run
     except (OSError, TuilabError):
         return None
     return sweep_in(run)

@@ -18,7 +18,7 @@ _PATIENCE_S = 1.0
 _NO_LIMIT = 1 << 40
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """Something below a folder, by its name in the open folder that holds it."""
 
     parent: int
@@ -44,7 +44,7 @@ def size(folder: str | os.PathLike[str], but: str = "") -> int | None:
     return total
 
 
-def _size_of(file: Entry) -> int:
+def _size_of(file: FolderEntry) -> int:
     try:
         return os.stat(file.name, dir_fd=file.parent, follow_symlinks=False).st_size
     except FileNotFoundError:  # a run that goes on may remove a file
@@ -61,7 +61,9 @@ def remove(folder: Path, last: str = "") -> None:
     os.rmdir(folder)
 
 
-def walk(folder: str | os.PathLike[str], last: str = "", most: int = _NO_LIMIT) -> Iterator[Entry]:
+def walk(
+    folder: str | os.PathLike[str], last: str = "", most: int = _NO_LIMIT
+) -> Iterator[FolderEntry]:
     """Yield everything below a folder, a folder after all that is in it; OSError where that are more than `most` entries."""
     here = os.open(folder, _OPEN)
     way: list[
@@ -70,28 +72,28 @@ def walk(folder: str | os.PathLike[str], last: str = "", most: int = _NO_LIMIT) 
     try:
         files, rest = _list(here, last, most)
         most -= len(files) + len(rest)
-        yield from (Entry(here, name, False) for name in files)
+        yield from (FolderEntry(here, name, False) for name in files)
         while True:
             while rest:
                 there = os.open(rest[-1], _OPEN, dir_fd=here)
                 try:
                     files, folders = _list(there, last, most)
                     most -= len(files) + len(folders)
-                    yield from (Entry(there, name, False) for name in files)
+                    yield from (FolderEntry(there, name, False) for name in files)
                     if folders:  # only then it is gone into, and has to be left again
                         way.append((_identity(here), rest))
                         here, there, rest = there, here, folders
                         continue
                 finally:
                     os.close(there)
-                yield Entry(here, rest.pop(), True)
+                yield FolderEntry(here, rest.pop(), True)
             if not way:
                 return
             here = _step(here, "..")
             above, rest = way.pop()
             if _identity(here) != above:
                 raise OSError(errno.ESTALE, "it was moved meanwhile")
-            yield Entry(here, rest.pop(), True)
+            yield FolderEntry(here, rest.pop(), True)
     finally:
         os.close(here)
 

@@ -26,12 +26,12 @@ _UNITS = {
 
 def size(value: float) -> str:
     """Return bytes for people: `17.5 KiB`, `2.794 GiB`."""
-    return number(value, "bytes")
+    return format_number(value, "bytes")
 
 
 def seconds(value: float) -> str:
     """Return a duration for people, in three digits: `250 µs`, `1.5 s`."""
-    return number(value, "s", 3)
+    return format_number(value, "s", 3)
 
 
 def spell_of(name: str) -> Callable[[float], str]:
@@ -47,7 +47,7 @@ def unit_of(name: str) -> str:
     return "" if "_per_" in name else _UNITS.get(name.rsplit("_", 1)[-1], "") if "_" in name else ""
 
 
-def number(value: float, unit: str = "", digits: int = 4) -> str:
+def format_number(value: float, unit: str = "", digits: int = 4) -> str:
     """Return one value with its unit, at most `digits` significant digits, but each of a whole part that is not very long."""
     if value != value:
         return "NaN"
@@ -78,8 +78,8 @@ def extent(
     if not found:
         return ""
     ends = min(found), max(found)
-    low, high = (number(end, unit, digits) for end in ends)
-    short = [number(end, unit, 3) for end in ends]
+    low, high = (format_number(end, unit, digits) for end in ends)
+    short = [format_number(end, unit, 3) for end in ends]
     told = short if short[0] != short[1] else [low, high]
     whose = [owners[found.index(end)] for end in ends] if owners else []
     marks = [f" ({one})" for one in whose] if len({*whose}) > 1 else ["", ""]

@@ -15,7 +15,7 @@ TIE = "\xa0"  # a blank at which no line ends
 _NOT_LAST = "（「『【《〈“‘([{"  # and does not end with these
 
 
-def columns() -> int:
+def terminal_width() -> int:
     """Return how wide the terminal is, as shutil does, which takes longer to load than `tuilab --help` may take."""
     given = os.environ.get("COLUMNS", "")
     if given.isascii() and given.isdigit() and int(given) > 0:
@@ -30,7 +30,7 @@ def columns() -> int:
         return _COLUMNS
 
 
-def cells(text: str) -> int:
+def cell_width(text: str) -> int:
     """Return how many cells of a terminal a text takes."""
     return len(text) if text.isascii() else sum(map(_cells_of, text))
 
@@ -85,7 +85,7 @@ def spans(
     found: list[tuple[int, int]] = []
     start = at = used = 0  # of the line; cells that it has
     for piece in _pieces(tied(text), _ANY if keeps_words else max(width - hang, 2)):
-        if used + cells(piece) > width and text[start:at].strip():
+        if used + cell_width(piece) > width and text[start:at].strip():
             found.append((start, at))
             start, used = at, hang
         if found and start == at:
@@ -94,7 +94,7 @@ def spans(
             )  # are not shown, however many a line would begin with
             start, used = at + blanks, used - blanks
         at += len(piece)
-        used += cells(piece)
+        used += cell_width(piece)
     return [*found, (start, at)] if text[start:at].strip() else found
 
 
@@ -125,7 +125,7 @@ def _pieces(text: str, most: int) -> list[str]:
     pieces: list[str] = []
     for character in text:
         last = pieces[-1] if pieces else ""
-        if last and _stays(last[-1], character) and cells(last) + _cells_of(character) <= most:
+        if last and _stays(last[-1], character) and cell_width(last) + _cells_of(character) <= most:
             pieces[-1] += character
         else:
             pieces.append(character)

@@ -69,9 +69,9 @@ def start(
     guardian = Guardian(sys.stdout.fileno())
     from tuilab.tui.app import TuilabApp
     from tuilab.tui.state import settings
-    from tuilab.tui.state.session import Desk
+    from tuilab.tui.state.session import Session
 
-    desk = Desk(
+    desk = Session(
         root, folders, settings.load(is_read_only=is_read_only), fps, is_read_only=is_read_only
     )
     desk.is_learning = is_learning

@@ -24,9 +24,9 @@ from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.page import Page
 from tuilab.tui.shown_keys import is_change
 from tuilab.tui.state import settings
-from tuilab.tui.state.session import Desk, waits
+from tuilab.tui.state.session import Session, waits
 from tuilab.tui.terminal import alerts, clipboard, editor
-from tuilab.tui.terminal.later import later
+from tuilab.tui.terminal.delayed_call import later
 from tuilab.tui.terminal.toolkit import TerminalApp, TerminalPalette
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class TuilabApp(TerminalApp[int]):
 
     def __init__(
         self,
-        desk: Desk,
+        desk: Session,
         orders: "Sequence[RunOrder]" = (),
         show: Path | None = None,
         *,
@@ -339,11 +339,11 @@ class TuilabApp(TerminalApp[int]):
         """Leave; where that ends what runs, after a question."""
         running = self.desk.going_on() if first_process.takes_all_along() else []
         if running:
-            from tuilab.tui.widgets.question import Question
+            from tuilab.tui.widgets.question import ConfirmDialog
 
             names = [f"{entry.name} {store.short_id(entry.run)}" for entry in running]
             self.push_screen(
-                Question(
+                ConfirmDialog(
                     "Quit and stop these runs?",
                     names,
                     "This container stops when the screens close.",

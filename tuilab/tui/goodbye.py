@@ -16,13 +16,13 @@ from tuilab.record.summary import RunSummary
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import is_utf8_terminal, plural
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 from tuilab.tui.terminal.guardian import open_again
 
 _PATIENCE_S = 8.0  # less than `docker stop` gives
 
 
-def say_goodbye(desk: Desk) -> None:
+def say_goodbye(desk: Session) -> None:
     """Print which runs continue; a terminal that takes nothing does not hold us."""
     words = farewell(desk)
     if words:
@@ -33,7 +33,7 @@ def say_goodbye(desk: Desk) -> None:
             )
 
 
-def farewell(desk: Desk) -> str:
+def farewell(desk: Session) -> str:
     """Return how many runs continue of those that were started or watched here, and the command that shows them."""
     names = dict.fromkeys([*desk.started, *desk.watched])
     runs = [name for name in names if desk.is_going_on(desk.root / name)]
@@ -48,7 +48,7 @@ def farewell(desk: Desk) -> str:
     return f"{plural(count, 'run')} {continues}: {hint(desk.root, 'runs')}"
 
 
-def code_of_first(desk: Desk, code_of: Callable[[RunSummary, str], int]) -> int:
+def code_of_first(desk: Session, code_of: Callable[[RunSummary, str], int]) -> int:
     """Return the exit code of the run that the screens were opened for; 0 while it is running."""
     if not desk.started:
         return ExitCode.DONE
@@ -64,7 +64,7 @@ def code_of_first(desk: Desk, code_of: Callable[[RunSummary, str], int]) -> int:
     return code_of(watch.summary, state)
 
 
-def stop_all(desk: Desk) -> None:
+def stop_all(desk: Session) -> None:
     """Stop cleanly what was started here, queued runs first."""
     deadline = time.monotonic() + _PATIENCE_S
     if desk.calibration:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Navigator(Protocol):
     """The app, as a screen knows it."""
 
-    desk: Desk
+    desk: Session
 
     @property
     def is_stalled(self) -> bool: ...

@@ -2,33 +2,33 @@
 
 from typing import Literal, TypedDict
 
-from tuilab.cli.schemas.shared import Claim, ExitCode, Maybe, Path, Seconds
+from tuilab.cli.schemas.shared import DescribedClaim, ExitCode, Maybe, Path, Seconds
 from tuilab.doctor.facts import Fact
 from tuilab.judging.calibration_file import Trials
 from tuilab.judging.prediction import Nearness
 
-Value = int | float | bool | str
+ParamValue = int | float | bool | str
 
 
-class Param(TypedDict):
+class DescribedParam(TypedDict):
     name: str
     type: str
-    default: Value
-    choices: list[Value]
+    default: ParamValue
+    choices: list[ParamValue]
     label: str
     low: float | None
     high: float | None
-    quick: Value | None
+    quick: ParamValue | None
 
 
-class Scenario(TypedDict):
+class DescribedFile(TypedDict):
     scenario: str
     topic: str
     path: Path
     title: str
-    params: list[Param]
+    params: list[DescribedParam]
     arms: list[str]
-    claims: list[Claim]
+    claims: list[DescribedClaim]
     error: str
     """why the scenario cannot be used; empty: it can"""
     is_timed: bool
@@ -36,7 +36,7 @@ class Scenario(TypedDict):
     builds_on: list[str]
 
 
-class ListedScenario(Scenario):
+class ListedScenario(DescribedFile):
     last_verdict: str | None
     """on this machine: verdict of its worst claim, or how its run ended"""
 
@@ -48,12 +48,12 @@ class List(TypedDict):
     scenarios: list[ListedScenario]
 
 
-class Lesson(Scenario):
+class DescribedScenario(DescribedFile):
     lesson: str
     sections: dict[str, str]
 
 
-class Shown(Lesson, total=False):
+class Shown(DescribedScenario, total=False):
     source: str | None
     """with --source; null: it cannot be read, and why has the reason"""
     why: str
@@ -64,7 +64,7 @@ class Show(TypedDict):
     scenarios: list[Shown]
 
 
-class Finding(TypedDict):
+class CheckedLine(TypedDict):
     path: Path
     line: int
     sentence: str
@@ -74,8 +74,8 @@ class Check(TypedDict):
     schema: Literal["tuilab.check/1"]
     exit_code: ExitCode
     paths: list[str]
-    findings: list[Finding]
-    warnings: list[Finding]
+    findings: list[CheckedLine]
+    warnings: list[CheckedLine]
     """sentences of lessons that are hard to read; not in the exit code"""
 
 
@@ -91,7 +91,7 @@ class Next(TypedDict):
     question: str
 
 
-class Done(TypedDict):
+class FinishedLesson(TypedDict):
     scenario: str
     run: str
     predicted: Maybe
@@ -103,10 +103,10 @@ class Learn(TypedDict):
     schema: Literal["tuilab.learn/1"]
     lessons: int
     next: Next | None
-    done: list[Done]
+    done: list[FinishedLesson]
 
 
-class Setting(TypedDict):
+class DescribedSetting(TypedDict):
     value: str | float | list[str]
     origin: str
 
@@ -115,10 +115,10 @@ class Config(TypedDict):
     schema: Literal["tuilab.config/1"]
     path: Path
     is_there: bool
-    settings: dict[str, Setting]
+    settings: dict[str, DescribedSetting]
 
 
-class Answer(TypedDict):
+class CheckedQuestion(TypedDict):
     id: str
     status: Literal["pass", "warn", "fail", "n/a"]
     found: str
@@ -133,7 +133,7 @@ class Doctor(TypedDict):
     exit_code: ExitCode
     counts: dict[str, int]
     """number of checks by status"""
-    checks: list[Answer]
+    checks: list[CheckedQuestion]
     facts: list[Fact]
 
 

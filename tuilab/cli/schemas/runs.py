@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from tuilab.cli.schemas.shared import Counts, ExitCode, Gpu, Judged, Maybe, Note, Path, Run
+from tuilab.cli.schemas.shared import Counts, ExitCode, Judged, Maybe, NamedGpu, Note, Path, Run
 from tuilab.record.states import RunState
 from tuilab.reports.result import ResultVerdict
 
@@ -20,7 +20,7 @@ class PointOf(TypedDict):
     """value of each setting"""
 
 
-class Listed(Run):
+class ListedRun(Run):
     scenario: str
     topic: str
     changed: dict[str, Any]
@@ -34,7 +34,7 @@ class Listed(Run):
     claims: list[Judged]
     host: str | None
     """the machine that it ran on; null: not recorded, or imported"""
-    gpus: list[Gpu]
+    gpus: list[NamedGpu]
     tags: list[str]
     notes: list[Note]
 
@@ -49,7 +49,7 @@ class Runs(TypedDict):
     """runs that are damaged: the journal is not a folder"""
     bytes: int | None
     """size of all runs on disk; null: not yet counted"""
-    runs: list[Listed]
+    runs: list[ListedRun]
 
 
 class Verify(Run):

@@ -26,16 +26,16 @@ class Note(TypedDict):
     text: str
 
 
-class Claim(TypedDict):
+class DescribedClaim(TypedDict):
     key: Key
     text: str
 
 
-class Judged(Claim):
+class Judged(DescribedClaim):
     verdict: Verdict | None
     """verdict; null: not judged"""
 
 
-class Gpu(TypedDict):
+class NamedGpu(TypedDict):
     uuid: str
     name: str

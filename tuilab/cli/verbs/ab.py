@@ -16,8 +16,9 @@ from typing import Any
 import click
 
 from tuilab.cli import options
-from tuilab.commands import arms, order
-from tuilab.commands.ab.foresight import foresee
+from tuilab.commands import arms, make_order
+from tuilab.commands.ab.forecast import foresee
+from tuilab.defaults import REPEATS
 from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.text.display import show
 
@@ -39,7 +40,7 @@ _OPTIONS: list[click.Parameter] = [
         help="Claim that ARM is at least 1.3 times faster than OTHER (default: each arm is faster than the first). "
         "May be repeated.",
     ),
-    options.shared("--repeat", "Run each arm in N fresh processes (default: 6)."),
+    options.shared("--repeat", f"Run each arm in N fresh processes (default: {REPEATS})."),
     options.shared("--budget"),
     click.Option(
         ["--measure"],
@@ -107,9 +108,9 @@ def command(**given: Any) -> int:
 
 def _order(given: dict[str, Any]) -> RunOrder:
     options.refuse_beside(given)
-    order.check_named(given["command"])
+    make_order.check_named(given["command"])
     raced = arms.parse(given["given_arms"])
-    return order.order(
+    return make_order.order(
         CommandOrder(
             words=list(given["command"]),
             arms=raced,

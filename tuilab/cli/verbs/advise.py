@@ -57,7 +57,7 @@ def command(
     from tuilab.reports.advice import gather
     from tuilab.reports.advice.advice_document import advice_document
     from tuilab.reports.advice.env_file import env_file
-    from tuilab.reports.files import write_text
+    from tuilab.reports.write_report import write_text
 
     known, under = catalog.load(scenarios), options.root(root)
     folders = chosen(runs, under) if runs else gather.racing(under, known, ranks or 0)

@@ -27,14 +27,14 @@ from pathlib import Path
 import click
 
 from tuilab.cli import completion, options
-from tuilab.cli.gate import Gate, GateType, stopped_by, undecided_by
+from tuilab.cli.fail_on import Gate, GateType, stopped_by, undecided_by
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.encoding import for_programs
 from tuilab.reports.compare_document import CompareDocument, compared_runs
 from tuilab.reports.compare_text import render, width_here
-from tuilab.reports.comparison_tables import going_on
-from tuilab.reports.subject import Subject, read_subject
+from tuilab.reports.comparison_words import going_on
+from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
 from tuilab.runs.comparing import comparison
@@ -126,12 +126,12 @@ def command(
             CompareDocument(int(code), comparisons, only, found, [words for _, words in undecided])
         )
     if target:
-        from tuilab.reports import files
+        from tuilab.reports import write_report
 
         if kind == "json":
-            files.write_text(target, document + "\n")
+            write_report.write_text(target, document + "\n")
         else:
-            files.write_compared([looks for looks, _ in compared], target, kind)
+            write_report.write_compared([looks for looks, _ in compared], target, kind)
         click.echo(f"{plural(len(compared), 'comparison')}: {show(target, 500)}", err=True)
     elif as_json:
         click.echo(document)
@@ -146,7 +146,7 @@ def command(
 
 
 def _format(target: str) -> str:
-    from tuilab.reports.files import format_of
+    from tuilab.reports.write_report import format_of
 
     try:
         kind = format_of(target)
@@ -159,7 +159,7 @@ def _format(target: str) -> str:
     return kind
 
 
-Compared = Sequence[tuple[Sequence[Subject], comparison.Comparison]]
+Compared = Sequence[tuple[Sequence[ReportedRun], comparison.Comparison]]
 
 
 def _print(compared: Compared, only: Sequence[str], *, has_chart: bool) -> None:
@@ -221,7 +221,7 @@ def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
     ]
 
 
-def _look(run_dir: Path, *, keeps_private: bool) -> Subject:
+def _look(run_dir: Path, *, keeps_private: bool) -> ReportedRun:
     found = read_subject(run_dir, keeps_private=keeps_private)
     if found.summary.run is None:
         raise TuilabError(

@@ -25,7 +25,7 @@ import click
 
 from tuilab import config
 from tuilab.cli import options
-from tuilab.config import SETTINGS, Value
+from tuilab.config import SETTINGS, ConfigValue
 from tuilab.errors import UsageError
 from tuilab.storage import places
 from tuilab.text.display import plural, show
@@ -73,7 +73,7 @@ def _validate() -> str:
     return f"{where} is valid: {plural(len(config.checked()), 'setting')}"
 
 
-def _toml(key: str, value: Value) -> str:
+def _toml(key: str, value: ConfigValue) -> str:
     """Return a setting as the file would have it."""
     if key == "fps":
         return str(

@@ -22,8 +22,8 @@ import click
 from tuilab import __version__, config
 from tuilab.catalogue.params import is_gpu
 from tuilab.cli import options
-from tuilab.doctor.answers import counts, exit_code, problems, render, render_facts
-from tuilab.doctor.asking import Asked, ask_all, document
+from tuilab.doctor.answer_text import counts, exit_code, problems, render, render_facts
+from tuilab.doctor.ask_all import PendingAnswers, ask_all, document
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import UsageError
 from tuilab.record.encoding import for_programs
@@ -83,7 +83,7 @@ def command(
     return code
 
 
-def _ask_gpu(wanted: str) -> Asked:
+def _ask_gpu(wanted: str) -> PendingAnswers:
     """Ask all about one GPU, which takes so long that somebody who waits is told."""
     from tuilab.doctor.gpu_page import ask_about
 
@@ -97,7 +97,7 @@ def _ask_gpu(wanted: str) -> Asked:
     return ask_about(wanted)
 
 
-def _show(asked: Asked, *, is_all: bool) -> None:
+def _show(asked: PendingAnswers, *, is_all: bool) -> None:
     """Print each group as soon as it, and those before it, are answered: what is to be minded, or all."""
     style = style_of(sys.stdout)
     width = min(shutil.get_terminal_size((100, 24)).columns, 120)

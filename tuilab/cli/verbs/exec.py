@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuilab.cli import completion, options
-from tuilab.commands import order as orders
-from tuilab.commands.started import NOT_STARTED, OURS, CannotStart
+from tuilab.commands import make_order as orders
+from tuilab.commands.start_command import NOT_STARTED, OURS, CannotStart
 from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import ExitCode, TuilabError
 from tuilab.record.states import RunState

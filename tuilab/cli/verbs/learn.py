@@ -14,8 +14,8 @@ import click
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import options
-from tuilab.runs import score
-from tuilab.runs.score import Learned
+from tuilab.runs import lesson_score
+from tuilab.runs.lesson_score import Learned
 from tuilab.text.display import show
 from tuilab.text.wrapping import flow, wrap
 
@@ -37,8 +37,8 @@ def command(
     headless: bool, as_json: bool, fps: float, scenarios: Sequence[str], root: str | None
 ) -> int:
     lessons = [scenario for scenario in catalog.load(scenarios) if not scenario.error]
-    learned = score.read()
-    upcoming = score.upcoming(lessons, learned)
+    learned = lesson_score.read()
+    upcoming = lesson_score.upcoming(lessons, learned)
     if as_json:
         options.print_document("tuilab.learn/1", **fields(lessons, learned, upcoming))
         return 0
@@ -63,11 +63,11 @@ def render(
     width: int = 100,
 ) -> str:
     """Return the lessons that were done with what was predicted of them, the score, and the next lesson."""
-    done = score.done(lessons, learned)
+    done = lesson_score.done(lessons, learned)
     longest = max((len(one.lesson) for one in done), default=0)
     lines = [f"  {show(one.lesson):{longest}}  {_told(one)}" for one in done]
     lines += [""] if lines else []
-    lines.append(score.told(lessons, learned))
+    lines.append(lesson_score.describe_score(lessons, learned))
     return "\n".join([*lines, "", *_next(upcoming, folders, width)])
 
 
@@ -109,7 +109,7 @@ def fields(
             "measured": one.measured,
             "nearness": one.nearness,
         }
-        for one in score.done(lessons, learned)
+        for one in lesson_score.done(lessons, learned)
     ]
     return {"lessons": len(lessons), "next": _fields(upcoming) if upcoming else None, "done": done}
 

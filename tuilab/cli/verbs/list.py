@@ -26,7 +26,7 @@ def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
         verdicts = {scenario: status.verdict for scenario, status in statuses.items()}
         options.print_document("tuilab.list/1", topics=topics, scenarios=listed(found, verdicts))
         return
-    listing.tell(found, topics, root)
+    listing.print_list(found, topics, root)
 
 
 def listed(scenarios: Sequence[Scenario], verdicts: Mapping[str, str]) -> list[dict[str, object]]:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from tuilab.cli import completion, options
-from tuilab.cli.group import Subcommands
+from tuilab.cli.subcommands import Subcommands
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.errors import UsageError
 from tuilab.record.states import RunState
@@ -159,7 +159,7 @@ def _show(root: Path, *, as_json: bool) -> None:
 
 
 def _page(root: Path, style: Style) -> str:
-    now = queue.look(root)
+    now = queue.read_queue(root)
     names = {RunState.RUNNING: "now"}
     lines = [
         _line(str(place or names.get(state, state)), one, style) for state, place, one in now.rows
@@ -183,7 +183,7 @@ def _line(place: str, one: queue.Ticket, style: Style) -> str:
 
 
 def _fields(root: Path) -> dict[str, Any]:
-    now = queue.look(root)
+    now = queue.read_queue(root)
     return {
         "is_paused": now.is_paused,
         "runs": [_run(root, state, place, one) for state, place, one in now.rows],

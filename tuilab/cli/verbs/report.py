@@ -30,7 +30,7 @@ from tuilab.runs import store
 from tuilab.text.display import plural, show
 
 if TYPE_CHECKING:
-    from tuilab.reports.subject import Subject
+    from tuilab.reports.reported_run import ReportedRun
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "tensorboard")
@@ -81,7 +81,7 @@ def command(
     if schema is not None:
         click.echo(_schema(schema), nl=False)
         return
-    from tuilab.reports import files
+    from tuilab.reports import write_report
     from tuilab.runs import sweeps
 
     is_appended = github and not target
@@ -89,15 +89,15 @@ def command(
     if not target:
         why = f"{_SUMMARY} is not set; " if github else ""
         raise UsageError(f"{why}name an output file, for example -o report.html (- is stdout)")
-    found = files.format_of(target, kind or ("md" if is_appended else ""))
+    found = write_report.format_of(target, kind or ("md" if is_appended else ""))
     if github and found != "md":
         raise UsageError(
             f"--github writes Markdown, but {show(target, 200)} would be {found}; use the extension .md, or drop -o"
         )
-    files.tell_lack(found)
+    write_report.tell_lack(found)
     folders = chosen(runs or ["last"], options.root(root))
     known = _known(scenarios) if "all" in runs else []
-    subjects = files.read_subjects(folders, keeps_private=keep_private)
+    subjects = write_report.read_subjects(folders, keeps_private=keep_private)
     wanted = options.root(root)
     of_sweeps = {
         one.run: one
@@ -107,15 +107,15 @@ def command(
     }
     subjects = [replace(one, of_sweep=of_sweeps.get(one.run_dir.name)) for one in subjects]
     _tell_damage(subjects)
-    files.write(
+    write_report.write(
         subjects,
         target,
         found,
         known=known,
-        limit=files.GITHUB_LIMIT if github else 0,
+        limit=write_report.GITHUB_LIMIT if github else 0,
         is_appended=is_appended,
     )
-    if target != files.STDOUT:
+    if target != write_report.STDOUT:
         print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)
 
 
@@ -132,9 +132,9 @@ def _schema(wanted: str) -> str:
     return schemas.schema_of(name)
 
 
-def _tell_damage(subjects: "Sequence[Subject]") -> None:
+def _tell_damage(subjects: "Sequence[ReportedRun]") -> None:
     """Say of each run whose record is not whole what is the matter; the file says it, too."""
-    from tuilab.reports.gaps import damage
+    from tuilab.reports.missing_data import damage
 
     for subject in subjects:
         if problems := damage(subject):

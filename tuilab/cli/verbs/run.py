@@ -43,7 +43,7 @@ _BASE: list[click.Parameter] = [
     options.shared("--timeout"),
     click.Option(
         ["--predict"],
-        type=options.Prediction(),
+        type=options.PredictionType(),
         help="Your answer to the lesson's question; the result shows how close it was.",
     ),
     options.shared("--strict"),
@@ -95,7 +95,7 @@ class _ScenarioOption(click.Option):
         )
 
     def _complete(self, ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
-        from tuilab.probes.gpu.there import gpu_names
+        from tuilab.probes.gpu.is_present import gpu_names
 
         return [
             word for word in (*map(str, self.param.choices), *gpu_names()) if word.startswith(typed)

@@ -16,20 +16,20 @@ from typing import Any, NamedTuple
 import click
 
 from tuilab.cli import completion, options
-from tuilab.cli.run_list import LIMIT, Row, RunList, told
+from tuilab.cli.run_list import LIMIT, LazyRunList, RunRow, describe_list
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import UsageError
 from tuilab.runs import notes
 from tuilab.runs.entry import RunEntry
-from tuilab.runs.filters import HINT, STATES, VERDICTS, Filter, parse, with_sweeps, words_of
+from tuilab.runs.filters import HINT, STATES, VERDICTS, RunFilter, parse, with_sweeps, words_of
 from tuilab.runs.folders import count_closed, has_spoilt_journal
 from tuilab.runs.run_name import RunName
 from tuilab.text.display import join, plural, show
 
-_ALL = Filter()
+_ALL = RunFilter()
 
 
-class Wanted(NamedTuple):
+class RunSelection(NamedTuple):
     """Which runs are wanted; an empty field, or None, asks for nothing."""
 
     scenario: str | None = None
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
     since_s: float | None = None
     verdicts: Sequence[str] = ()
     tags: Sequence[str] = ()
-    words: Filter = _ALL
+    words: RunFilter = _ALL
 
     def may_match(self, run: str) -> bool:
         """Say whether a run may be wanted, by the name of its folder alone."""
@@ -121,7 +121,7 @@ def command(
     folders = options.root_names(roots)
     for word in words:
         options.refuse_empty("FILTER", word)
-    found = RunList(folders)
+    found = LazyRunList(folders)
     asked = parse(
         with_sweeps(" ".join(words), (found.entry(*run) for run in found.runs)), time.time()
     )
@@ -129,7 +129,7 @@ def command(
         raise UsageError(f"{asked.problem}; filters are: {HINT}")
     if idle := next((word for word in words if not parse(word, 0.0).asked), ""):
         raise UsageError(f"{show(idle, 60)} is an incomplete filter; filters are: {HINT}")
-    wanted = Wanted(scenario, states, since, verdicts, tags, asked)
+    wanted = RunSelection(scenario, states, since, verdicts, tags, asked)
     rows = [*islice(_chosen(found, wanted), limit + 1)]
     if asked.odd and not rows:
         click.echo(
@@ -146,13 +146,13 @@ def command(
     else:
         count = (
             found.count(limit)
-            if wanted == Wanted()
+            if wanted == RunSelection()
             else _count(len(rows), len(found.runs), is_more=is_more)
         )
-        click.echo(told(found, rows, count), color=True)
+        click.echo(describe_list(found, rows, count), color=True)
 
 
-def _document(found: RunList) -> dict[str, Any]:
+def _document(found: LazyRunList) -> dict[str, Any]:
     used, is_all = found.used()
     spoilt = [
         {"run": os.path.basename(folder), "path": folder}
@@ -194,7 +194,7 @@ def _show_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
     )
 
 
-def _chosen(found: RunList, wanted: Wanted) -> Iterator[Row]:
+def _chosen(found: LazyRunList, wanted: RunSelection) -> Iterator[RunRow]:
     """Yield the runs that are wanted, reading no more of them than somebody asks for."""
     for root, run in found.runs:
         if not (wanted.may_match(run) and found.is_there(root, run)):
@@ -204,7 +204,7 @@ def _chosen(found: RunList, wanted: Wanted) -> Iterator[Row]:
             written = notes.read(f"{root}/{run}")
             is_worded = wanted.words.matches(entry, written, partial(words_of, entry, written))
             if is_worded and set(wanted.tags) <= set(written.tags):
-                yield Row(root, entry, written)
+                yield RunRow(root, entry, written)
 
 
 def _count(shown: int, total: int, *, is_more: bool) -> str:
@@ -215,7 +215,7 @@ def _count(shown: int, total: int, *, is_more: bool) -> str:
     return f"{count}, all runs: {{}}"
 
 
-def _fields(row: Row) -> dict[str, Any]:
+def _fields(row: RunRow) -> dict[str, Any]:
     entry = row.entry
     return {
         "run": entry.run,

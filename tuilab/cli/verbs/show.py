@@ -13,7 +13,7 @@ from tuilab.catalogue.lesson import notes_apart
 from tuilab.catalogue.params import describe, option_of, spell
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import Broken, read_text
-from tuilab.catalogue.stated import intro_of
+from tuilab.catalogue.stated_claims import intro_of
 from tuilab.catalogue.translation import ENGLISH, chosen, translated
 from tuilab.cli import completion, options
 from tuilab.cli.verbs.list import fields_of

@@ -62,7 +62,8 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
     told = [f"asked {found.sweep.id} to stop: no further point starts"] if is_ended else []
     told += [words for _, words in done]
     click.echo(
-        "\n".join(told) or f"{found.sweep.id} has no running points: {sweeps.told(found.counts)}"
+        "\n".join(told)
+        or f"{found.sweep.id} has no running points: {sweeps.describe_counts(found.counts)}"
     )
     if done and not is_ended and (left := found.counts[sweeps.LEFT]):
         click.echo(

@@ -19,6 +19,7 @@ import click
 from msgspec.structs import replace
 
 from tuilab.cli import completion, options
+from tuilab.defaults import REPEATS
 from tuilab.errors import UsageError
 from tuilab.text.display import plural, show
 
@@ -47,7 +48,7 @@ _OPTIONS: list[click.Parameter] = [
     options.shared("--quick"),
     options.shared(
         "--repeat",
-        "Run each point in N fresh processes (default: 6 for claims about time, 1 otherwise and with --quick).",
+        f"Run each point in N fresh processes (default: {REPEATS} for claims about time, 1 otherwise and with --quick).",
     ),
     options.shared(
         "--budget",
@@ -106,7 +107,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if typed <= {"as_json", "root"} and not ctx.meta["tuilab.command"]:
         from tuilab.cli import sweep_list
 
-        sweep_list.tell(root, as_json=given["as_json"])
+        sweep_list.print_sweeps(root, as_json=given["as_json"])
         return 0
     options.check_report(given["report"])
     orders = _resumed(given, root) if given["resume"] is not None else _orders(ctx, given, root)
@@ -160,7 +161,7 @@ def _outcome(given: dict[str, Any]) -> "Outcome":
 
 def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunOrder]":
     """Return the order of each point; what is wrong with any is told before there is a run."""
-    from tuilab.cli import points
+    from tuilab.cli import sweep_orders
 
     words, argv = ctx.meta["tuilab.command"], ["sweep", *ctx.meta["tuilab.words"]]
     if (size := len("\0".join(argv).encode(errors="replace"))) > _MOST_BYTES:
@@ -172,9 +173,9 @@ def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunO
             f"sweep either a scenario or a command, not both; drop {show(given['names'][0], 40)}, or -- and what follows"
         )
     return (
-        points.of_command(words, given, root, argv)
+        sweep_orders.of_command(words, given, root, argv)
         if words
-        else points.of_scenario(given, root, argv)
+        else sweep_orders.of_scenario(given, root, argv)
     )
 
 
@@ -197,8 +198,8 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)
     options.continue_on_engine(given, ctx.params)
-    points = [order.sweep for order in orders if order.sweep]
+    sweep_orders = [order.sweep for order in orders if order.sweep]
     return [
-        replace(orders[at], sweep=replace(points[at], id=found.sweep.id))
-        for at in sweeps.missing(found, points)
+        replace(orders[at], sweep=replace(sweep_orders[at], id=found.sweep.id))
+        for at in sweeps.missing(found, sweep_orders)
     ]

@@ -9,9 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 
-from tuilab.commands.ab.measured import Measured, measured, name_of, unit_of
+from tuilab.commands.ab.arm_amount import ArmAmount, measured, name_of, unit_of
 from tuilab.commands.ab.step_time import cpu_of, helpers_of, slowest, steady_of
-from tuilab.commands.parts import (
+from tuilab.commands.run_command import CommandEnd, how_it_ended, run_watched
+from tuilab.commands.start_command import CannotStart
+from tuilab.commands.step_parts import (
     BACKWARD,
     DATA,
     FORWARD,
@@ -21,15 +23,13 @@ from tuilab.commands.parts import (
     lacking,
     parts_of,
 )
-from tuilab.commands.running import Ended, how_it_ended, run_watched
-from tuilab.commands.started import CannotStart
 from tuilab.commands.watched import ROOT, Lane
-from tuilab.engine.messages import CommandOrder, Farewell
-from tuilab.lab.races.sensors import Seen, Sensors, is_robbed
+from tuilab.engine.messages import CommandOrder, WorkerResult
+from tuilab.lab.races.sensors import SensorCounts, Sensors, is_robbed
 from tuilab.record import events
+from tuilab.record.finding_words import PROCESSES
 from tuilab.record.journal.writer import Writer
 from tuilab.record.order import order_of_round
-from tuilab.record.told import PROCESSES
 
 _NAMES = {
     DATA: "data_s",
@@ -41,7 +41,7 @@ _NAMES = {
 
 def race(
     command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal: Writer
-) -> tuple[Farewell, int]:
+) -> tuple[WorkerResult, int]:
     """Run every arm once, and the first once more; return what to say, and the exit code."""
     names = [arm.name for arm in command.arms]
     _declare(command, names, journal)
@@ -63,11 +63,11 @@ def race(
                     command, run_dir / f"marks-{writer}-{slot}", journal, arm, told_as
                 )
             except CannotStart as problem:
-                return Farewell(error=f"arm {arm.name}: {problem}"), problem.code
+                return WorkerResult(error=f"arm {arm.name}: {problem}"), problem.code
             seen, took_ns = sensors.read().since(before), time.perf_counter_ns() - began
             found = measured(command.measure, ended)
             if failure := how_it_ended(ended, is_seen=False) or found.lacks:
-                return Farewell(error=f"arm {arm.name}: {failure}"), abs(ended.code) or 1
+                return WorkerResult(error=f"arm {arm.name}: {failure}"), abs(ended.code) or 1
             settled.append(found.is_settled)
             learned[told_as] = ended.watched.first_roots()
             dtypes[told_as] = ended.watched.dtype()
@@ -78,7 +78,7 @@ def race(
         arms=names, is_settled=all(settled), learned=learned, dtypes=dtypes, accounts=accounts
     )
     journal.append(done)
-    return Farewell(), 0
+    return WorkerResult(), 0
 
 
 def seed_of(run: str) -> int:
@@ -115,9 +115,9 @@ def _block(
     arm: str,
     slot: int,
     control: events.Control,
-    found: Measured,
-    ended: Ended,
-    seen: Seen,
+    found: ArmAmount,
+    ended: CommandEnd,
+    seen: SensorCounts,
     took_ns: int,
 ) -> events.BlockTimed:
     steps = max((lane.count for lane in ended.watched.lanes.values()), default=0) or 1
@@ -149,7 +149,7 @@ def _block(
     return block
 
 
-def account_of(ended: Ended) -> dict[str, float]:
+def account_of(ended: CommandEnd) -> dict[str, float]:
     """Return the account of a process, or of several that of the slowest: seconds and counts a step, and totals.
 
     What was not seen is not in it.

@@ -5,7 +5,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from tuilab.commands.cpu.core_time import CoreTime, total
-from tuilab.commands.running import Ended
+from tuilab.commands.run_command import CommandEnd
 from tuilab.commands.watched import Lane
 from tuilab.judging.clock import is_single_threaded
 from tuilab.text.display import plural
@@ -78,7 +78,7 @@ def steady_of(lane: Lane) -> Steady | None:
     return steady(lane.times_s, lane.core_times.thread_s(len(lane.times_s)))
 
 
-def slowest(ended: Ended) -> Lane | None:
+def slowest(ended: CommandEnd) -> Lane | None:
     """Return the lane whose steady steps take longest, for which the others wait; None where nothing can be timed."""
     timed = {lane: one.step_s for lane in ended.watched.lanes.values() if (one := steady_of(lane))}
     return max(timed, key=lambda lane: timed[lane], default=None)
@@ -100,7 +100,7 @@ def cpu_of(lane: Lane, found: Steady) -> StepCpu | None:
     )
 
 
-def helpers_of(ended: Ended) -> str:
+def helpers_of(ended: CommandEnd) -> str:
     """Return which other processes take part in the steps of a command, or nothing."""
     lanes = ended.watched.lanes.values()
     if len(lanes) > 1:

@@ -14,7 +14,7 @@ _WAITED_SHARE = 0.2  # of the time in which a core was wanted: from there on tim
 _FULL_SHARE = 0.75  # of the usable cores
 
 
-class Moment(NamedTuple):
+class ContentionReading(NamedTuple):
     """What was read at one moment of a training."""
 
     at: float
@@ -33,8 +33,8 @@ class Contention:
         self.first: Work | None = None
         self.last: Work | None = None
         self._has_stepped = False  # since the last reading
-        self._training_began: Moment | None = None
-        self._training_ended: Moment | None = None  # as far as it was read
+        self._training_began: ContentionReading | None = None
+        self._training_ended: ContentionReading | None = None  # as far as it was read
 
     def step(self) -> None:
         """Note that the command made a step: the next reading is one of its training."""
@@ -48,7 +48,9 @@ class Contention:
         self.first = self.first or self.last
         if self._has_stepped:
             self._has_stepped = False
-            self._training_ended = Moment(self._clock(), self.cores.threads.waited_s, self.last)
+            self._training_ended = ContentionReading(
+                self._clock(), self.cores.threads.waited_s, self.last
+            )
             self._training_began = self._training_began or self._training_ended
         return True
 

@@ -11,7 +11,7 @@ _MOST_WAITS = 2**32
 _LONGEST_NS = 2**62  # so that sums have room in a record
 
 
-class Reading(NamedTuple):
+class CoreTimeReading(NamedTuple):
     """What a process and the thread that steps in it had used when a step ended, in nanoseconds since they began."""
 
     thread_ns: int
@@ -35,17 +35,17 @@ class CoreTime(NamedTuple):
         return self.delayed_ns > _OFF_CORE_SHARE * self.wall_ns
 
 
-class Readings:
+class CoreTimeReadings:
     """Turns readings at the ends of steps into the CPU time between them."""
 
     def __init__(self) -> None:
-        self._last: Reading | None = None
+        self._last: CoreTimeReading | None = None
         self._ended = 0  # when the step of the last reading did
         self._steps = 0  # since then
         self._delay_ns: float | None = None  # when it was read last
         self._known_ns = 0  # delays since then, in which the thread never waited by itself
 
-    def take(self, ended: int, reading: Reading | None) -> CoreTime | None:
+    def take(self, ended: int, reading: CoreTimeReading | None) -> CoreTime | None:
         """Take the end of a step; return what was used since the reading before, if this step has one."""
         self._steps += 1
         if reading is None:
@@ -54,7 +54,7 @@ class Readings:
         self._last, self._ended, self._steps = reading, ended, 0
         return used
 
-    def _since(self, ended: int, reading: Reading) -> CoreTime | None:
+    def _since(self, ended: int, reading: CoreTimeReading) -> CoreTime | None:
         last = self._last
         if last is None:
             self._delay_ns, self._known_ns = reading.delay_ns, 0
@@ -76,7 +76,7 @@ class Readings:
             self._steps, wall_ns, thread_ns, process_ns, delayed_ns, off_core_ns - delayed_ns
         )
 
-    def _delayed_ns(self, reading: Reading, off_core_ns: int) -> int:
+    def _delayed_ns(self, reading: CoreTimeReading, off_core_ns: int) -> int:
         """Return how much of the time off a core was a delay, of steps in which the thread waited by itself as well.
 
         All of it counts as waiting where the kernel does not count delays.

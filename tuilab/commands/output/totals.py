@@ -26,7 +26,7 @@ _AGAIN = (
 _MOST = 64  # totals
 
 
-class Progress(NamedTuple):
+class CommandProgress(NamedTuple):
     """How far a command is."""
 
     done: int
@@ -77,7 +77,7 @@ class Totals:
                     _unit(line, found.start()), done, total, int(epoch[1]) if epoch else None
                 )
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> CommandProgress | None:
         """Return how far it is by the total that tells it, if there is one."""
         self._choose()
         one = self._chosen
@@ -85,9 +85,9 @@ class Totals:
             return None
         if whole := self._counted_on(one):
             return whole
-        return Progress(one.done, one.total, one.counted)
+        return CommandProgress(one.done, one.total, one.counted)
 
-    def _counted_on(self, one: _Track) -> Progress | None:
+    def _counted_on(self, one: _Track) -> CommandProgress | None:
         """Return how far it is through the steps of all epochs; in the first of them, in which epoch."""
         epochs = max(
             (of for of in self._tracks.values() if _is_begun(of)),
@@ -98,7 +98,9 @@ class Totals:
         if epochs is None or steps is None:
             return None
         if epochs.rises == 1:  # they may be the steps of all epochs
-            return Progress(steps.done, steps.total, f"steps, epoch {epochs.done}/{epochs.total}")
+            return CommandProgress(
+                steps.done, steps.total, f"steps, epoch {epochs.done}/{epochs.total}"
+            )
         is_full = steps.done > (1 - _AGAIN) * steps.total
         is_next = (
             is_full and steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at
@@ -107,7 +109,7 @@ class Totals:
         if is_other or not (is_next or 0 < steps.restarts == epochs.rises - 1):
             return None
         before = epochs.done - min(epochs.least, 1)
-        return Progress(
+        return CommandProgress(
             before * steps.total + (0 if is_next else steps.done),
             epochs.total * steps.total,
             "steps",

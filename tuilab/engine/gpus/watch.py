@@ -6,7 +6,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from tuilab.engine.gpus.raced import RacedGpu
-from tuilab.engine.gpus.rounds import Answer, Question, Rounds
+from tuilab.engine.gpus.schedule import GpuAnswers, GpuContext, GpuSchedule
 from tuilab.probes.gpu.board import BOARD
 from tuilab.probes.gpu.nvml import Gpus, open_gpus
 from tuilab.record.events import EnvironmentRecorded, GpuFound, Unavailable
@@ -15,7 +15,7 @@ from tuilab.record.journal.writer import Writer
 PATIENCE_S = 0.1  # how long a sample waits for the GPUs
 SILENCE_S = 5.0  # after this the journal says that they do not answer
 
-_NOTHING = Answer({}, {})
+_NOTHING = GpuAnswers({}, {})
 _LIMITS = {name: BOARD[name] for name in ("power_limit_w", "most_sm_mhz")}
 
 
@@ -29,21 +29,21 @@ class GpuWatch:
         self._ours: set[int] = (
             set()
         )  # pids of all processes that the run has had: what one of them did is told after its end
-        self._questions: SimpleQueue[Question] = SimpleQueue()
-        self._answers: SimpleQueue[Answer] = SimpleQueue()
+        self._questions: SimpleQueue[GpuContext] = SimpleQueue()
+        self._answers: SimpleQueue[GpuAnswers] = SimpleQueue()
         self._asked_at: float | None = None  # when the question was put that is not answered yet
         self._is_off = False
         self._is_silent = False
         Thread(target=self._serve, daemon=True).start()
 
-    def read(self, pids: Collection[int]) -> Answer:
+    def read(self, pids: Collection[int]) -> GpuAnswers:
         """Return what the GPUs have said since this was called last; nothing when there are none, or they do not answer yet."""
         if self._is_off:
             return _NOTHING
         self._ours.update(pids)
         if self._asked_at is None:
             self._asked_at = time.monotonic()
-            self._questions.put(Question(frozenset(self._ours), self._raced.read()))
+            self._questions.put(GpuContext(frozenset(self._ours), self._raced.read()))
         try:
             answer = self._answers.get(timeout=PATIENCE_S)
         except Empty:
@@ -65,12 +65,12 @@ class GpuWatch:
             self._journal.append(Unavailable(what="gpu", reason=gpus))
         else:
             self._introduce(gpus)
-            rounds = Rounds(gpus, self._journal)
+            rounds = GpuSchedule(gpus, self._journal)
             while gpus.found:
                 self._turn(rounds)
         self._is_off = True
 
-    def _turn(self, rounds: Rounds) -> None:
+    def _turn(self, rounds: GpuSchedule) -> None:
         """Answer the sampler, or ask what can wait until it has a question."""
         try:
             question = self._questions.get(block=not rounds.is_more)

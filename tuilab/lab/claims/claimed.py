@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Value
-from tuilab.judging.flaw import find_flaw
+from tuilab.judging.is_judgeable import find_flaw
+from tuilab.lab.arguments import MOST_CORES, checked, describe_value, number, whole, words
 from tuilab.lab.claims.measured import claimed_bound, measured, two_arms
-from tuilab.lab.given import MOST_CORES, checked, number, told, whole, words
 from tuilab.record import events
 from tuilab.record.verdicts import CLAIMED_FOR
 from tuilab.text.display import did_you_mean
@@ -38,14 +38,16 @@ def other_values(at: Any, params: Mapping[str, Value]) -> str:
         return ""
     if not isinstance(at, Mapping) or not at:
         raise TypeError(
-            f'at takes a dict of parameters and their values, for example {{"rows": 500}}, not {told(at)}'
+            f'at takes a dict of parameters and their values, for example {{"rows": 500}}, not {describe_value(at)}'
         )
     terms = []
     is_elsewhere = False
     for name, value in at.items():
         if name not in params:
             hint = did_you_mean(str(name), params)
-            raise ValueError(f"at names {told(name)}, which is not a parameter of run{hint}")
+            raise ValueError(
+                f"at names {describe_value(name)}, which is not a parameter of run{hint}"
+            )
         values = _values_at(name, value)
         if params[name] not in values:
             is_elsewhere = True
@@ -58,7 +60,9 @@ def _values_at(name: str, value: Any) -> Sequence[Value]:
     """Return the values of a parameter for which a claim is made: one, or those of a list."""
     values = list(value) if isinstance(value, list | tuple) else [value]
     if not values or not all(isinstance(one, int | float | str) for one in values):
-        raise TypeError(f"at takes numbers, texts, True or False for {name}, not {told(value)}")
+        raise TypeError(
+            f"at takes numbers, texts, True or False for {name}, not {describe_value(value)}"
+        )
     return values
 
 
@@ -78,7 +82,7 @@ def exact_claim(
     found = measured(got)
     if found.words and op != "equals":
         raise TypeError(
-            f"got takes numbers with {op}=, not {told(got)}; for two arms of a race, use lab.claim_ratio"
+            f"got takes numbers with {op}=, not {describe_value(got)}; for two arms of a race, use lab.claim_ratio"
         )
     return checked(
         events.ClaimMeasured(

@@ -6,7 +6,8 @@ from typing import Any
 
 from tuilab.catalogue.scenario import Stated, Value
 from tuilab.catalogue.source import read_stated
-from tuilab.catalogue.stated import why_unknown
+from tuilab.catalogue.stated_claims import why_unknown
+from tuilab.lab.arguments import checked, words
 from tuilab.lab.claims.claimed import (
     About,
     Bounds,
@@ -18,8 +19,7 @@ from tuilab.lab.claims.claimed import (
     ratio_claim,
 )
 from tuilab.lab.claims.raced_values import setting_raced
-from tuilab.lab.given import checked, words
-from tuilab.lab.once import Once
+from tuilab.lab.first_repeat import Once
 from tuilab.record import events
 
 

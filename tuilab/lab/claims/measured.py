@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import torch
 
-from tuilab.lab.given import is_array, number, number_in, told, words
+from tuilab.lab.arguments import describe_value, is_array, number, number_in, words
 from tuilab.record import events
 from tuilab.record.events import Measured
 from tuilab.record.plain_value import DEEPEST, Value, is_number, leaves
@@ -46,7 +46,9 @@ def _listed(value: Any, argument: str) -> Any:
     try:
         return (value.detach() if isinstance(value, torch.Tensor) else value).tolist()
     except Exception as problem:
-        raise TypeError(f"{argument} takes numbers or words, not {told(value)}") from problem
+        raise TypeError(
+            f"{argument} takes numbers or words, not {describe_value(value)}"
+        ) from problem
 
 
 def claimed_bound(
@@ -72,7 +74,7 @@ def claimed_bound(
     bound = measured(want, op)
     if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
         raise ValueError(
-            f"tolerance takes a finite number, and only with equals=, not {told(tolerance)} with {op}="
+            f"tolerance takes a finite number, and only with equals=, not {describe_value(tolerance)} with {op}="
         )
     if op != "equals":
         _check_order(op, bound, 2 if op == "between" else 1)
@@ -89,7 +91,7 @@ def _check_order(op: str, bound: Measured, count: int) -> None:
         or bounds != sorted(bounds)
     ):
         takes = "two numbers, the smaller one first" if count == 2 else "one number"
-        raise ValueError(f"{op}= takes {takes}, not {told(bound.words or bound.numbers)}")
+        raise ValueError(f"{op}= takes {takes}, not {describe_value(bound.words or bound.numbers)}")
 
 
 def two_arms(ratio: str) -> tuple[str, str]:
@@ -97,6 +99,6 @@ def two_arms(ratio: str) -> tuple[str, str]:
     over, slash, under = words("ratio", ratio).partition("/")
     if not (over and slash and under) or over == under:
         raise ValueError(
-            f"ratio takes the names of two arms, for example slow/fast, not {told(ratio)}"
+            f"ratio takes the names of two arms, for example slow/fast, not {describe_value(ratio)}"
         )
     return over, under

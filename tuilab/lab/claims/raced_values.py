@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Set
 from typing import Any
 
-from tuilab.lab.given import LEAST, MOST_CORES, checked, number, told, whole, words
+from tuilab.lab.arguments import LEAST, MOST_CORES, checked, describe_value, number, whole, words
 from tuilab.probes.settings import VARIABLES, read_setting
 from tuilab.record.events import Candidate, SettingRaced
 
@@ -26,7 +26,7 @@ def setting_raced(
     """Return the record of values and what speaks for each: an arm that has not raced, or what was measured."""
     if not isinstance(values, Mapping) or not 2 <= len(values) <= _MOST_VALUES:
         raise TypeError(
-            f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or its measured cost, not {told(values)}"
+            f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or its measured cost, not {describe_value(values)}"
         )
     if not words("about", about, _ABOUT_LIMIT):
         raise ValueError(
@@ -34,13 +34,13 @@ def setting_raced(
         )
     if words("name", name) not in VARIABLES:
         raise ValueError(
-            f"name takes a known variable of threads, allocators or pinning, not {told(name)}"
+            f"name takes a known variable of threads, allocators or pinning, not {describe_value(name)}"
         )
     candidates = [_candidate(name, value, judged_by) for value, judged_by in values.items()]
     default = _spelled("default", default)
     if default not in [one.value for one in candidates]:
         raise ValueError(
-            f"default takes one of the values, not {told(default)}; name the value of a program that sets none"
+            f"default takes one of the values, not {describe_value(default)}; name the value of a program that sets none"
         )
     if len({one.cost is None for one in candidates}) > 1:
         raise TypeError("values takes either arms or measured costs, not both")
@@ -67,7 +67,7 @@ def _candidate(name: str, value: Any, judged_by: Any) -> Candidate:
         setting = read_setting(f"{name}={_spelled('values', value)}")
     except ValueError as problem:
         raise ValueError(
-            f"values takes plain values, for example 4 or close, not {told(value)}"
+            f"values takes plain values, for example 4 or close, not {describe_value(value)}"
         ) from problem
     if not isinstance(judged_by, str):
         return Candidate(setting.value, cost=number("values", judged_by))

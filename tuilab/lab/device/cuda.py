@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tuilab.lab.device.asked import Clock, Held
+from tuilab.lab.device.interface import AllocatorMemory, Clock
 from tuilab.lab.device.torch_gpus import first_sentence
 from tuilab.text.display import show
 
@@ -100,8 +100,8 @@ class Cuda:
         with self.selected():
             return torch.cuda.is_current_stream_capturing()
 
-    def held(self) -> Held:
-        return Held(
+    def held(self) -> AllocatorMemory:
+        return AllocatorMemory(
             torch.cuda.memory_allocated(self.index),
             torch.cuda.memory_reserved(self.index),
             torch.cuda.max_memory_allocated(self.index),

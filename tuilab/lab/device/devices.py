@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from tuilab.lab.device.asked import Clock, Device, Held
 from tuilab.lab.device.cuda import Cuda
+from tuilab.lab.device.interface import AllocatorMemory, Clock, Device
 from tuilab.lab.device.torch_gpus import count
 
 gpu = functools.cache(Cuda)  # one of each, as its events are used again and again
@@ -51,7 +51,7 @@ class Cpu:
     def is_capturing(self) -> bool:
         return False
 
-    def held(self) -> Held | None:
+    def held(self) -> AllocatorMemory | None:
         return None
 
     def reset_peak(self) -> None:

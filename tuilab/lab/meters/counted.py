@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from tuilab.lab.given import told
+from tuilab.lab.arguments import describe_value
 from tuilab.lab.meters.meter import Meter
 
 
@@ -84,7 +84,7 @@ def _gradients(meter: Meter, value: Any) -> Any:
     ]
     if not outputs:
         raise ValueError(
-            f"backward=True takes a function whose result requires a gradient, but f returned {told(value)}"
+            f"backward=True takes a function whose result requires a gradient, but f returned {describe_value(value)}"
         )
     leaves = [
         node.variable for node in _nodes(outputs) if type(node).__name__ == "AccumulateGrad"

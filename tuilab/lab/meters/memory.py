@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from tuilab.lab.device import asked, devices
-from tuilab.lab.given import checked, flag, told
+from tuilab.lab.arguments import checked, describe_value, flag
+from tuilab.lab.device import devices, interface
 from tuilab.lab.meters.meter import Meter
 from tuilab.lab.recorder import Recorder
 from tuilab.record import events
@@ -45,7 +45,7 @@ class Memory(Meter):
         self.cuda_requested_bytes: int | None = None
         self._device = device
         if not isinstance(model, torch.nn.Module | None):
-            raise TypeError(f"model takes a torch.nn.Module, not {told(model)}")
+            raise TypeError(f"model takes a torch.nn.Module, not {describe_value(model)}")
         self._event = checked(events.MemoryMeasured(name=name, values=self.values(), arm=arm))
         if model is not None:
             self.greet([*model.parameters(), *model.buffers()])
@@ -81,7 +81,7 @@ class Memory(Meter):
         """Begin the peak anew from what lives now."""
         self.peak_bytes = self.live_bytes
 
-    def _ask(self, device: asked.Device) -> None:
+    def _ask(self, device: interface.Device) -> None:
         device.wait()
         held = device.held()
         if held and held.allocated_peak:

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from tuilab.lab.device.asked import Device
 from tuilab.lab.device.devices import all_in_use
+from tuilab.lab.device.interface import Device
 from tuilab.lab.races.timing import Call
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.record import events

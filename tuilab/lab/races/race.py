@@ -20,13 +20,13 @@ from typing import Any
 import torch
 
 from tuilab.judging import calibration_file
-from tuilab.lab.device.asked import Device
+from tuilab.lab.arguments import MOST, checked, describe_value, flag, number_in, words
 from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.device.devices import all_in_use, door
-from tuilab.lab.given import MOST, checked, flag, number_in, told, words
+from tuilab.lab.device.interface import Device
 from tuilab.lab.races import switches
 from tuilab.lab.races.first_calls import Same, first_calls
-from tuilab.lab.races.rounds import Rounds, Slot
+from tuilab.lab.races.rounds import Entrant, Rounds
 from tuilab.lab.races.timing import Call, Pace, calibrate, known_delay, wait_for_pools
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.record import events
@@ -101,7 +101,7 @@ class Race:
             )
         if words(argument, arm) not in self.step_s:
             raise ValueError(
-                f"{argument} takes one of {', '.join(map(repr, self.step_s))}, not {told(arm)}"
+                f"{argument} takes one of {', '.join(map(repr, self.step_s))}, not {describe_value(arm)}"
             )
         return self.step_s[arm]
 
@@ -114,14 +114,14 @@ def check_race(
     for name, arm in arms.items():
         if not name or "/" in name:
             raise ValueError(
-                f"an arm takes a name without /, which separates the two arms of a ratio, not {told(name)}"
+                f"an arm takes a name without /, which separates the two arms of a ratio, not {describe_value(name)}"
             )
         if not callable(arm):
-            raise TypeError(f"{name} takes a function or an arm, not {told(arm)}")
+            raise TypeError(f"{name} takes a function or an arm, not {describe_value(arm)}")
     if len(arms) < 2:
         raise TypeError(f"lab.race takes at least two arms, not {len(arms)}")
     if not isinstance(device, torch.device):
-        raise TypeError(f"device takes a torch.device, not {told(device)}")
+        raise TypeError(f"device takes a torch.device, not {describe_value(device)}")
     if same is not None and not callable(same):
         number_in("same", same, 0)
     loops = dict.fromkeys(arms, MOST)
@@ -194,7 +194,7 @@ def _run(
     return Race(found.step_s)
 
 
-def _gpu_ns(slots: Sequence[Slot], device: Device) -> dict[str, int]:
+def _gpu_ns(slots: Sequence[Entrant], device: Device) -> dict[str, int]:
     """Return, by arm, how long the GPU works at a call at most, where that can be said."""
     found = {slot.arm: gpu_ns(slot.call, slot.step_s, device) for slot in slots}
     return {arm: worked_ns for arm, worked_ns in found.items() if worked_ns is not None}
@@ -215,7 +215,7 @@ def _make(name: str, factory: Callable[[], Any]) -> Call:
     made = factory()
     if not callable(made):
         raise TypeError(
-            f"with factories=True {name} has to return the function to time, but it returned {told(made)}"
+            f"with factories=True {name} has to return the function to time, but it returned {describe_value(made)}"
         )
     return made  # type: ignore[no-any-return]
 
@@ -226,7 +226,7 @@ def _prepare(
     threads: int,
     device: Device,
     refuse_left: Callable[[str], object],
-) -> tuple[dict[str, Slot], Slot]:
+) -> tuple[dict[str, Entrant], Entrant]:
     """Find how many calls of each arm fill a block; return the arms, and the one of them that the controls use."""
     paces = {}
     for name, arm in arms.items():
@@ -236,7 +236,7 @@ def _prepare(
         _refuse_work_elsewhere(name, arm, paces[name], device)
     device.make_ready()  # at the speed that the arms have brought it to
     slots = {
-        name: Slot(name, arms[name], pace.loops, pace.calm_share, step_s=pace.step_s)
+        name: Entrant(name, arms[name], pace.loops, pace.calm_share, step_s=pace.step_s)
         for name, pace in paces.items()
     }
     return slots, slots[base_of({name: paces[name] for name in names})]
@@ -282,7 +282,7 @@ def _waited_ns(gpu: Cuda) -> int:
     return time.perf_counter_ns() - began
 
 
-def _controls(base: Slot, factory: Callable[[], Any] | None) -> list[Slot]:
+def _controls(base: Entrant, factory: Callable[[], Any] | None) -> list[Entrant]:
     """Return the controls: an arm twice more, where there is a factory as instances with memory of their own."""
     controls: tuple[events.Control, ...] = ("same", "delayed")
     calls = [_make(base.arm, factory) if factory else base.call for _ in controls]

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from tuilab.lab.arguments import MOST_CORES, number, number_in, whole
 from tuilab.lab.arms import Arm
-from tuilab.lab.given import MOST_CORES, number, number_in, whole
-from tuilab.lab.holdings import Holdings
+from tuilab.lab.gpu_memory import Holdings
 from tuilab.lab.races.first_calls import Same
 from tuilab.lab.races.race import Race, check_race, run_race
 from tuilab.lab.races.sensors import Sensors, is_robbed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from tuilab.lab.device.asked import Clock, Device
+from tuilab.lab.device.interface import Clock, Device
 from tuilab.lab.races.sensors import Sensors, is_disturbed, is_starved
 from tuilab.lab.races.timing import Call, time_block
 from tuilab.lab.recorder import RaceRecorder
@@ -69,7 +69,7 @@ class OtherWork:
 
 
 @dataclass(frozen=True)
-class Slot:
+class Entrant:
     """One of those that take turns: an arm of the race, or a control."""
 
     arm: str
@@ -80,7 +80,7 @@ class Slot:
     step_s: float = 0.0  # about
 
 
-class Timings(NamedTuple):
+class RaceTimings(NamedTuple):
     """What the rounds gave."""
 
     step_s: dict[str, list[float]]  # of each arm, by round
@@ -96,7 +96,7 @@ class Rounds:
     def __init__(
         self,
         lab: RaceRecorder,
-        slots: list[Slot],
+        slots: list[Entrant],
         seed: int,
         seconds: float,
         threads: int,
@@ -112,13 +112,13 @@ class Rounds:
         self._times: dict[str, list[float]] = {slot.arm: [] for slot in slots}
         self._record_ns: list[int] = []
 
-    def run(self) -> Timings:
+    def run(self) -> RaceTimings:
         """Warm up until the times have settled, or for a third of the time; then time until it is used up."""
         self._other_work = OtherWork()
         with Sensors() as self._sensors:
             return self._run()
 
-    def _run(self) -> Timings:
+    def _run(self) -> RaceTimings:
         began = time.monotonic()
         is_warmup, is_settled, turn = True, None, 0
         while True:
@@ -134,7 +134,7 @@ class Rounds:
                     )
                     is_warmup = not (is_settled or is_late)
                 if self._is_enough(elapsed):
-                    return Timings(self._times, int(median(self._record_ns)), is_settled)
+                    return RaceTimings(self._times, int(median(self._record_ns)), is_settled)
             places = order_of_round(self._seed, turn, len(self._slots))
             if turn % CYCLE == 0:
                 self._other_work.look()
@@ -151,7 +151,7 @@ class Rounds:
         least = max(CYCLE, -(-_UNITS // self._lab.repeats))
         return done >= least and (elapsed > self._seconds or done >= _MOST_ROUNDS)
 
-    def _lead_in(self, slot: Slot) -> None:
+    def _lead_in(self, slot: Entrant) -> None:
         """Run a block that is not timed, so that the first block of a cycle follows its own arm.
 
         Within a cycle the last block of the first round follows itself as well: the second round
@@ -162,7 +162,7 @@ class Rounds:
         for _ in range(slot.loops):
             slot.call()
 
-    def _run_slot(self, slot: Slot, turn: int, place: int, is_warmup: bool) -> None:
+    def _run_slot(self, slot: Entrant, turn: int, place: int, is_warmup: bool) -> None:
         block = self._time(slot, turn, place)
         block.is_warmup = is_warmup
         began = time.perf_counter_ns()
@@ -173,7 +173,7 @@ class Rounds:
         elif not slot.control:
             self._times[slot.arm].append(block.wall_ns / block.loops / 1e9)
 
-    def _time(self, slot: Slot, turn: int, place: int) -> events.BlockTimed:
+    def _time(self, slot: Entrant, turn: int, place: int) -> events.BlockTimed:
         before, written = self._sensors.read(), self._lab.records_written
         timed = time_block(
             slot.call,
@@ -197,15 +197,15 @@ class Rounds:
         block.is_disturbed = is_disturbed(seen, timed, slot.calm_share, self._threads)
         return block
 
-    def _own_ns(self, slot: Slot, block: events.BlockTimed) -> int:
+    def _own_ns(self, slot: Entrant, block: events.BlockTimed) -> int:
         """Return the time that tells whether an arm drifts: on a busy box the wall clock of one on a core never settles."""
         own_ns = block.thread_ns if self._is_on_core(slot) else None
         return own_ns or block.wall_ns
 
-    def _clock(self, slot: Slot) -> Clock:
+    def _clock(self, slot: Entrant) -> Clock:
         return time.thread_time_ns if self._is_on_core(slot) else time.perf_counter_ns
 
-    def _is_on_core(self, slot: Slot) -> bool:
+    def _is_on_core(self, slot: Entrant) -> bool:
         """Say whether an arm is on the core all the time when nothing interferes: it neither shares its work nor waits.
 
         Whoever waits for a GPU is on its core as well, and does nothing there.

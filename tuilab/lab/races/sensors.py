@@ -19,7 +19,7 @@ _STOLEN_SHARE = 0.02
 _OFF_CORE_SHARE = 0.1
 
 
-class Seen(NamedTuple):
+class SensorCounts(NamedTuple):
     """What was counted between two readings; None where the kernel does not count it."""
 
     switches: int  # involuntary context switches of this process
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
     )
 
 
-class Reading(NamedTuple):
+class SensorReading(NamedTuple):
     """The counters at one time."""
 
     switches: int
@@ -46,9 +46,9 @@ class Reading(NamedTuple):
     throttled: int | None
     run_delay_ns: int | None
 
-    def since(self, before: "Reading") -> Seen:
+    def since(self, before: "SensorReading") -> SensorCounts:
         """Return what was counted since an earlier reading."""
-        return Seen(
+        return SensorCounts(
             self.switches - before.switches,
             _gained(before.pressure_us, self.pressure_us),
             _gained(before.steal_ticks, self.steal_ticks),
@@ -82,12 +82,12 @@ class Sensors:
             if fd is not None:
                 os.close(fd)
 
-    def read(self) -> Reading:
+    def read(self) -> SensorReading:
         """Read every counter."""
         pressure, stat, cgroup, schedstat = self._files
         core = self._core()
         every, ours = steal_in(_read(stat, _LINE_BYTES * (2 + (core or 0))), core)
-        return Reading(
+        return SensorReading(
             resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
             _find(pressure, b"total="),
             every,
@@ -98,7 +98,7 @@ class Sensors:
         )
 
 
-def is_disturbed(seen: Seen, timed: "Timed", calm_share: float, threads: int) -> bool:
+def is_disturbed(seen: SensorCounts, timed: "Timed", calm_share: float, threads: int) -> bool:
     """Say whether a block was disturbed: throttled, robbed by the hypervisor, or off its core for a tenth of its time.
 
     `calm_share` is the CPU time that its arm uses of its wall time when nothing interferes; of one that mostly waits it tells
@@ -120,7 +120,7 @@ def is_disturbed(seen: Seen, timed: "Timed", calm_share: float, threads: int) ->
     return is_off_core and not is_own_doing
 
 
-def is_starved(seen: Seen, wall_ns: int) -> bool:
+def is_starved(seen: SensorCounts, wall_ns: int) -> bool:
     """Return whether the thread wanted a core for a tenth of the time, and other threads had it.
 
     Unlike the time off the core, this does not contain what the thread waited for by itself: a
@@ -129,7 +129,7 @@ def is_starved(seen: Seen, wall_ns: int) -> bool:
     return (seen.run_delay_ns or 0) > _OFF_CORE_SHARE * wall_ns
 
 
-def _is_starved_by_its_own(seen: Seen) -> bool:
+def _is_starved_by_its_own(seen: SensorCounts) -> bool:
     """Return whether other processes left enough of the cores, so that those of this run had them."""
     return seen.others_share is not None and seen.others_share < OTHERS_SHARE
 

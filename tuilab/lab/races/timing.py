@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tuilab.lab.device.asked import Clock, Device
+from tuilab.lab.device.interface import Clock, Device
 
 Call = Callable[[], object]
 

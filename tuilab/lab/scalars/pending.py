@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import torch
 
 from tuilab.lab.device.devices import gpu
-from tuilab.lab.scalars.landing import Flight, Landing, Slot
+from tuilab.lab.scalars.device_copies import CopyInFlight, DeviceCopies, PinnedSlot
 from tuilab.record.events import Logged
-from tuilab.record.unwritten import Unwritten
+from tuilab.record.held_back_records import Unwritten
 
 _FEW = 2  # more than come in with one call, so that nothing piles up and no call writes much
 _LOOK_S = 0.0005
@@ -27,8 +27,8 @@ class _Held(NamedTuple):
     step: int
     arm: str
     at: int
-    values: dict[str, float | Slot]
-    flights: list[tuple[Landing, Flight]]
+    values: dict[str, float | PinnedSlot]
+    flights: list[tuple[DeviceCopies, CopyInFlight]]
     x: float | None
 
 
@@ -54,7 +54,7 @@ class Pending:
         self._askers: set[int] = (
             set()
         )  # threads that ask the GPUs: another one may record a graph, which a question spoils
-        self._landings: dict[int | None, Landing] = {}
+        self._landings: dict[int | None, DeviceCopies] = {}
         self._place = run_dir, writer
         self._unwritten: Unwritten | None = None
         self._write = write
@@ -149,7 +149,7 @@ class Pending:
         finally:
             self._lock.release()
 
-    def _capturing(self) -> list[Landing]:
+    def _capturing(self) -> list[DeviceCopies]:
         """Return where a graph is recorded, which a question for an event would spoil."""
         return [landing for landing in self._landings.values() if landing.is_capturing()]
 
@@ -181,9 +181,9 @@ class Pending:
         """Write what is held first; the slots of what has not come are not used again."""
         held = self.held[0]
         values = {
-            name: value.value if isinstance(value, Slot) else value
+            name: value.value if isinstance(value, PinnedSlot) else value
             for name, value in held.values.items()
-            if is_whole or not isinstance(value, Slot) or value.is_written
+            if is_whole or not isinstance(value, PinnedSlot) or value.is_written
         }
         try:
             if values:
@@ -197,12 +197,12 @@ class Pending:
         if not self.held:
             self._names.clear()
 
-    def _landing(self, index: int | None) -> Landing:
+    def _landing(self, index: int | None) -> DeviceCopies:
         if self._unwritten is None:
             self._unwritten = Unwritten(*self._place)
             os.register_at_fork(after_in_child=self._disown)
         if index not in self._landings:
-            self._landings[index] = Landing(gpu(index))
+            self._landings[index] = DeviceCopies(gpu(index))
         return self._landings[index]
 
     def _count(self, change: int) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from tuilab.lab.given import LEAST, MOST, number, place, words
-from tuilab.lab.holdings import Holdings
+from tuilab.lab.arguments import LEAST, MOST, number, place, words
+from tuilab.lab.gpu_memory import Holdings
 from tuilab.lab.scalars.pending import Pending
 from tuilab.record.encoding import encode_exactly, encode_finite
 from tuilab.record.events import Logged

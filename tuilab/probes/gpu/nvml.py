@@ -93,7 +93,7 @@ class _Handles(NamedTuple):
     whole: Any
 
 
-class Reading(NamedTuple):
+class GpuReading(NamedTuple):
     """What a GPU said, and why it did not say the rest."""
 
     values: dict[str, float]
@@ -165,12 +165,12 @@ class Gpus:
         ours: Collection[int] = (),
         *,
         must_be_there: bool = False,
-    ) -> Reading:
+    ) -> GpuReading:
         """Ask a GPU for its meters, or for some of them, for SHARE and PROCESSES; `ours` are the pids of the run's own.
 
         One of those computes there if it `must_be_there`; else the driver's pids are not those seen here.
         """
-        reading = Reading({}, {})
+        reading = GpuReading({}, {})
         handles = self._handles[gpu.uuid]
         try:
             for name, (call, most) in METERS.items():
@@ -271,7 +271,7 @@ class Gpus:
 
     def _ask(
         self,
-        reading: Reading,
+        reading: GpuReading,
         name: str,
         call: Callable[[Any, Any], float | None],
         handle: Any,
@@ -295,7 +295,7 @@ class Gpus:
                 reading.missing[name] = f"the driver said {value:g}, which cannot be"
 
     def _ask_processes(
-        self, reading: Reading, gpu: Gpu, ours: Collection[int], must_be_there: bool
+        self, reading: GpuReading, gpu: Gpu, ours: Collection[int], must_be_there: bool
     ) -> None:
         """Note how many processes of others are there, and the memory of the run's own, left out where none of them is seen."""
         listed: list[Any] = []

@@ -111,7 +111,7 @@ def main() -> None:
         _say({"refusal": gpus})
         return
     if sys.argv[1:] == ["list"]:
-        from tuilab.probes.gpu.listed import listed
+        from tuilab.probes.gpu.gpu_choices import listed
 
         _say(listed(gpus, os.environ))
         return

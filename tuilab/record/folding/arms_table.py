@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from tuilab.record.blocks import is_on_cpu, measure_of, scale_of
 from tuilab.record.events import RaceFinished, TableShown
-from tuilab.record.parts import Block
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Block
 from tuilab.text.display import plural
-from tuilab.text.words import number, seconds, size
+from tuilab.text.words import format_number, seconds, size
 
 ARMS = "arms"  # under which the table is kept
 _STEP, _PEAK = "a step", "peak memory"
@@ -77,7 +77,7 @@ def _rows_of(summary: RunSummary, arms: Sequence[str], clock: _Clock) -> list[_R
 
     def row(label: str, center: Callable[[Collection[float]], float]) -> _Row:
         cells = [
-            number(center(times[arm].values()), clock.unit, 3) if times[arm] else "n/a"
+            format_number(center(times[arm].values()), clock.unit, 3) if times[arm] else "n/a"
             for arm in arms
         ]
         return [label, *cells]
@@ -103,7 +103,7 @@ def _times(summary: RunSummary, arm: str, clock: _Clock) -> dict[str, float]:
 def _ratio(base: Mapping[str, float], other: Mapping[str, float]) -> str:
     """Return how many times as much as another arm the first has: the mean over the repeats, as a verdict has it."""
     ratios = [base[writer] / other[writer] for writer in base if writer in other]
-    return number(geometric_mean(ratios), digits=3) if ratios else "n/a"
+    return format_number(geometric_mean(ratios), digits=3) if ratios else "n/a"
 
 
 def _judged_names(summary: RunSummary) -> set[str]:

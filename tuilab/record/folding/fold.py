@@ -11,8 +11,7 @@ from typing import Any
 
 from tuilab.record import events
 from tuilab.record.events import Unknown
-from tuilab.record.folding.kept import keep
-from tuilab.record.folding.of_box import (
+from tuilab.record.folding.fold_box import (
     environment_recorded,
     gpu_found,
     gpu_held,
@@ -22,7 +21,7 @@ from tuilab.record.folding.of_box import (
     unavailable,
     xid_reported,
 )
-from tuilab.record.folding.of_claims import (
+from tuilab.record.folding.fold_claims import (
     claim_declared,
     claim_measured,
     claim_not_testable,
@@ -30,7 +29,7 @@ from tuilab.record.folding.of_claims import (
     setting_raced,
     verdict_reached,
 )
-from tuilab.record.folding.of_races import (
+from tuilab.record.folding.fold_races import (
     block_timed,
     cores_awaited,
     cores_measured,
@@ -38,7 +37,7 @@ from tuilab.record.folding.of_races import (
     race_finished,
     race_started,
 )
-from tuilab.record.folding.of_run import (
+from tuilab.record.folding.fold_run import (
     axes_named,
     box_lacked,
     budget_spent,
@@ -60,6 +59,7 @@ from tuilab.record.folding.of_run import (
     worker_exited,
     worker_started,
 )
+from tuilab.record.folding.limits import keep
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.series import add_logged
 from tuilab.record.summary import RunSummary

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from tuilab.record.events import GpuFound, RaceStarted
 from tuilab.record.gpus.raced_gpu import nvml_uuid, torch_uuid
-from tuilab.record.parts import Claim, GpuState
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Claim, GpuState
 from tuilab.text.display import show
 
 # Of nvml.h: hardware slowdown, software and hardware thermal slowdown, power brake. Not idle, nor clocks set by the user, nor

@@ -5,11 +5,11 @@ from statistics import geometric_mean, median
 from typing import NamedTuple
 
 from tuilab.record.blocks import Measure
-from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Claim
 from tuilab.record.timing.clocks import CLOCK_NAMES, CPU, WALL, ArmTimes, arm_times, clock_of
 from tuilab.text.display import show
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 
 class ChartRow(NamedTuple):
@@ -58,7 +58,7 @@ def clock_title(times: Collection[ArmTimes], measure: Measure) -> str:
 
 def time_words(one: ArmTimes, measure: Measure) -> str:
     """Return the median time of a call in words: on the judged clock first, then on the other one with its name."""
-    middle = number(median(one.times), measure.unit, 3)
+    middle = format_number(median(one.times), measure.unit, 3)
     if measure.unit != "s":
         return f"{middle} {show(measure.name, 60)}"
     if not one.is_named:
@@ -75,7 +75,7 @@ def other_words(one: ArmTimes) -> str:
     """Return the median on the other clock with its name, as `wall clock 31.6 ms`; nothing if there is none."""
     if not one.others:
         return ""
-    return f"{CLOCK_NAMES[one.other_clock]} {number(median(one.others), 's', 3)}"
+    return f"{CLOCK_NAMES[one.other_clock]} {format_number(median(one.others), 's', 3)}"
 
 
 def wall_ratio(claim: Claim, summary: RunSummary) -> float | None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tuilab.record.blocks import counted, in_order, measure_of, scale_of
-from tuilab.record.parts import Block, Claim
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Block, Claim
 from tuilab.record.verdicts import Verdict
 
 WALL, CPU = "wall", "cpu"

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from tuilab.record.parts import RacedSetting
+from tuilab.record.summary_parts import RacedSetting
 from tuilab.reports.advice.advised import Advice, Advised
 from tuilab.reports.advice.env_file import command_to_race
-from tuilab.reports.advice.winner import Choice
+from tuilab.reports.advice.winner import ChosenValue
 from tuilab.reports.result import DocumentPart
 from tuilab.runs import command_line
 
@@ -90,7 +90,7 @@ def advice_document(advice: Advice) -> AdviceDocument:
     )
 
 
-def variable(raced: RacedSetting, choice: Choice) -> ComparedVariable:
+def variable(raced: RacedSetting, choice: ChosenValue) -> ComparedVariable:
     """Return a variable whose values were compared in a run, and what came of it."""
     said = raced.said[0]
     return ComparedVariable(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Scenario
 from tuilab.probes.settings import PASSED_ON, read_setting
 from tuilab.record.events import SettingRaced
-from tuilab.record.parts import RacedSetting
+from tuilab.record.summary_parts import RacedSetting
 from tuilab.reports.advice.validity import Facts, facts_of, why_not
-from tuilab.reports.advice.winner import Choice, choose
-from tuilab.reports.subject import Subject
+from tuilab.reports.advice.winner import ChosenValue, choose
+from tuilab.reports.reported_run import ReportedRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +17,8 @@ class Advised:
     """A setting whose values were held against each other in a run that counts, and what came of it."""
 
     raced: RacedSetting
-    choice: Choice
-    subject: Subject
+    choice: ChosenValue
+    subject: ReportedRun
     facts: Facts  # of the box, and of the GPU that it was measured on
 
     @property
@@ -35,7 +35,7 @@ class Unused:
     """A run that says nothing about a setting, and why."""
 
     name: str
-    subject: Subject
+    subject: ReportedRun
     why: str
 
 
@@ -59,7 +59,7 @@ class Advice:
 
 
 def advise(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportedRun],
     here: Facts,
     hosts: Collection[str] = (),
     *,
@@ -117,7 +117,7 @@ def _is_for(said: SettingRaced, ranks: int) -> bool:
     return said.ranks == ranks or said.candidates[0].cost is not None
 
 
-def _advised(subject: Subject, raced: RacedSetting) -> Advised:
+def _advised(subject: ReportedRun, raced: RacedSetting) -> Advised:
     facts = facts_of(subject.summary, raced.writers)
     return Advised(raced, choose(subject.summary, raced), subject, facts)
 
@@ -136,5 +136,5 @@ def _sort(advice: Advice, found: Sequence[Advised]) -> None:
             advice.facts |= one.facts
 
 
-def _began(subject: Subject) -> int:
+def _began(subject: ReportedRun) -> int:
     return subject.summary.run.wall_ns if subject.summary.run else 0

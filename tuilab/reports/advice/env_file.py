@@ -12,7 +12,7 @@ from tuilab.reports.advice.advised import Advice, Advised, Unused
 from tuilab.reports.advice.validity import Facts
 from tuilab.runs import command_line
 from tuilab.text.display import brief, plural, show
-from tuilab.text.words import number, size
+from tuilab.text.words import format_number, size
 from tuilab.text.wrapping import wrap
 
 _WIDTH = 110
@@ -124,7 +124,7 @@ def compared(one: Advised) -> str:
 
 
 def _amount(cost: float, unit: str) -> str:
-    return size(cost) if unit == "B" else number(cost, unit)
+    return size(cost) if unit == "B" else format_number(cost, unit)
 
 
 def _sentence(words: str) -> str:

@@ -10,7 +10,7 @@ from tuilab.record import presence
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
 from tuilab.reports.advice.advised import Advice, advise, raced_by
-from tuilab.reports.subject import read_each
+from tuilab.reports.reported_run import read_each
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.runs.representative import is_with_defaults

@@ -9,7 +9,7 @@ from tuilab.record.gpus.own_gpus import name_of_gpu
 from tuilab.record.gpus.raced_gpu import torch_uuid
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.reports.subject import Subject
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.runs.command_line import changes, option_words
 from tuilab.runs.representative import is_with_defaults
 from tuilab.text.display import join, show
@@ -40,7 +40,7 @@ def facts_of(summary: RunSummary, writers: Sequence[str] = ()) -> Facts:
 
 
 def why_not(
-    subject: Subject,
+    subject: ReportedRun,
     said: SettingRaced,
     writers: Sequence[str],
     here: Facts,

@@ -14,8 +14,8 @@ from tuilab.judging.interim_analyses import latest_analysis
 from tuilab.judging.judgement import Judgement
 from tuilab.judging.ratio import judge_ratio
 from tuilab.record.events import Candidate, ClaimDeclared, SettingRaced
-from tuilab.record.parts import RacedSetting
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import RacedSetting
 from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text.display import plural, show
 
@@ -27,7 +27,7 @@ Judge = Callable[[Candidate, Candidate], Judgement]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenValue:
     """The value that won, if one did; else whether the default stands, and why."""
 
     value: str = ""
@@ -38,10 +38,10 @@ class Choice:
     )  # by value: how many times as long it takes as what stands
 
 
-def choose(summary: RunSummary, raced: RacedSetting) -> Choice:
+def choose(summary: RunSummary, raced: RacedSetting) -> ChosenValue:
     """Return which value won in a run."""
     if problem := _flaw(raced):
-        return Choice(is_decided=False, why=problem)
+        return ChosenValue(is_decided=False, why=problem)
     said = raced.said[0]
     found = {
         (other.value, one.value): _judge(summary, raced, other, one)
@@ -61,9 +61,9 @@ def choose(summary: RunSummary, raced: RacedSetting) -> Choice:
     stands = won or said.default
     against = {value: found[value, stands] for value in values if value != stands}
     if won:
-        return Choice(won, against=against)
+        return ChosenValue(won, against=against)
     why = _why_open(values, said.default, found)
-    return Choice(is_decided=not why, why=why, against=against)
+    return ChosenValue(is_decided=not why, why=why, against=against)
 
 
 def describe_setting(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:

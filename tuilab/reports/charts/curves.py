@@ -7,14 +7,14 @@ from tuilab.arrays import np
 from tuilab.drawings.axis import Axis
 from tuilab.drawings.lines import Floats, Line, bad_points, steps_of, stretches, thinned
 from tuilab.reports.charts.frame import BOTTOM, TOP, letter, px, py
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 _MARK_EVERY = 3  # pixels; nearer ones would be drawn on each other
 Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Mark:
+class NonFiniteMark:
     """A place where there was no number: `nan`, `inf` (both at the top edge) or `-inf` (at the bottom)."""
 
     x: float
@@ -24,7 +24,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Curve:
+class CurveShapes:
     """One line: its shapes, and its points as words, for whoever reads them back from the page."""
 
     label: str
@@ -33,7 +33,7 @@ class Curve:
     path: str
     band: str  # from the least to the greatest, where points share places
     dots: tuple[tuple[float, float], ...]  # points without neighbours
-    marks: tuple[Mark, ...]
+    marks: tuple[NonFiniteMark, ...]
     xs: str
     lows: str
     mids: str  # empty where they are the lows, as are the highs
@@ -66,14 +66,14 @@ def drawn(line: Line, most: int, *, is_log: bool) -> Drawn:
 
 def curve(
     line: Line, label: str, shown: Drawn, x: Axis, y: Axis, *, is_log_x: bool, is_one_of_many: bool
-) -> Curve:
+) -> CurveShapes:
     """Return a line of which `shown` is drawn, by the name that people read."""
     thin = shown.line
     band, path, dots = _shapes(shown, x, y)
     has_band = not np.array_equal(thin.lows, thin.highs)
     digits = 4 if has_band else 6
     bad_xs = steps_of(line.bad_xs, is_log_x=is_log_x).tolist()
-    return Curve(
+    return CurveShapes(
         label, letter(line.look), line.look, path, band, dots, tuple(_marks(line, label, x, is_log_x)),
         _words(steps_of(thin.xs, is_log_x=is_log_x)), _words(thin.lows, digits),
         _words(shown.mids, digits) if has_band else "", _words(thin.highs, digits) if has_band else "",
@@ -110,17 +110,17 @@ def _through(points: Points) -> str:
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in points) if points else ""
 
 
-def _marks(line: Line, label: str, x: Axis, is_log_x: bool) -> list[Mark]:
-    found: dict[tuple[int, str], Mark] = {}
+def _marks(line: Line, label: str, x: Axis, is_log_x: bool) -> list[NonFiniteMark]:
+    found: dict[tuple[int, str], NonFiniteMark] = {}
     xs, values = bad_points(line)
     steps = steps_of(xs, is_log_x=is_log_x).tolist()
     for step, share, value in zip(steps, x.shares(xs).tolist(), values.tolist(), strict=True):
         kind = "nan" if value != value else "inf" if value > 0 else "-inf"
         at = px(share)
-        words = f"{number(value)} at {step:g}{', ' + label if label else ''}"
+        words = f"{format_number(value)} at {step:g}{', ' + label if label else ''}"
         found.setdefault(
             (int(at / _MARK_EVERY), kind),
-            Mark(at, BOTTOM - 5 if kind == "-inf" else TOP - 8, kind, words),
+            NonFiniteMark(at, BOTTOM - 5 if kind == "-inf" else TOP - 8, kind, words),
         )
     return list(found.values())
 

@@ -6,7 +6,7 @@ from statistics import median, quantiles
 from typing import NamedTuple
 
 from tuilab.drawings.lines import Line, lines_of
-from tuilab.drawings.spreads import Spread
+from tuilab.drawings.spreads import MeasuredSpread
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.blocks import measure_of
 from tuilab.record.events import AxesNamed
@@ -31,7 +31,7 @@ _NO_MEMORY = f"n/a where {IDLE}"
 _NO_SHARE = f"{_NO_MEMORY}, or {UNCOUNTED}"
 
 
-class Held(NamedTuple):
+class ThrottledStretch(NamedTuple):
     """Seconds in which something held the clocks of a GPU down."""
 
     begin: float
@@ -57,7 +57,7 @@ class Panel:
     """By label whose and what the last values are, also of what is not drawn."""
     reason: str = ""  # why there is nothing to draw
     gaps: str = ""  # why lines are broken
-    held: tuple[Held, ...] = ()
+    held: tuple[ThrottledStretch, ...] = ()
 
 
 def series_panels(
@@ -98,12 +98,12 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
     return panels
 
 
-def _held(summary: RunSummary) -> Iterator[Held]:
+def _held(summary: RunSummary) -> Iterator[ThrottledStretch]:
     throttling = Throttling()
     for gpu in own_gpus(summary):
         for one in throttling.of(summary, gpu.nvmls):
             begin, end = ((t - summary.first_t) / 1e9 for t in (one.begin_t, one.end_t))
-            yield Held(
+            yield ThrottledStretch(
                 begin,
                 end,
                 f"{label_of(gpu, summary)}: {', '.join(throttle_names(one.mask))}",
@@ -111,7 +111,7 @@ def _held(summary: RunSummary) -> Iterator[Held]:
             )
 
 
-def spreads(summary: RunSummary) -> list[Spread]:
+def spreads(summary: RunSummary) -> list[MeasuredSpread]:
     """Return, for each arm that raced, the median of its blocks, the middle half, the least and the greatest."""
     looks = summary.arms_in_order()
     found = []
@@ -125,7 +125,7 @@ def spreads(summary: RunSummary) -> list[Spread]:
         if row.clock:
             label += f", {row.clock}"
         found.append(
-            Spread(label, median(times), low, high, min(times), max(times), look, row.aside)
+            MeasuredSpread(label, median(times), low, high, min(times), max(times), look, row.aside)
         )
     return found
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.arrays import np
-from tuilab.drawings.spreads import Spread, base_of, spread_axis
+from tuilab.drawings.spreads import MeasuredSpread, base_of, spread_axis
 from tuilab.record.blocks import Measure, NoiseFloor
-from tuilab.record.told import noise_words
+from tuilab.record.finding_words import noise_words
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
 from tuilab.text.display import told_apart
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 _TIME = Measure()
 _NAME_WIDTH = 56  # characters that have room above a row
@@ -18,10 +18,10 @@ _ROW, _FIRST = 40, 28  # pixels of a row, and down to the middle of the first on
 
 
 @dataclass(frozen=True)
-class Row:
+class SpreadRow:
     """The spread of one arm."""
 
-    spread: Spread
+    spread: MeasuredSpread
     letter: str
     label: str  # for the eye
     words: str
@@ -35,8 +35,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Timings:
-    rows: tuple[Row, ...]
+class TimingShapes:
+    rows: tuple[SpreadRow, ...]
     ticks: tuple[Tick, ...]
     band: tuple[float, float] | None  # the noise floor around the arm that it is of
     noise: str
@@ -54,19 +54,19 @@ class Timings:
 
 
 def draw_spreads(
-    found: Sequence[Spread],
+    found: Sequence[MeasuredSpread],
     noise: NoiseFloor | None,
     measure: Measure = _TIME,
     *,
     title: str = "time of a call",
-) -> Timings:
+) -> TimingShapes:
     """Return the shapes of the arms' times, or of what was measured instead, over one axis."""
     unit = measure.unit
     known = [one for one in found if all(map(math.isfinite, (one.least, one.greatest)))]
     if not known:
-        return Timings((), (), None, "", 0)
+        return TimingShapes((), (), None, "", 0)
     axis = spread_axis(known, unit, 5)
-    frame = Timings((), (), None, "", _ROW * len(known) + 38, title)
+    frame = TimingShapes((), (), None, "", _ROW * len(known) + 38, title)
 
     def place(value: float) -> float:
         return round(
@@ -83,12 +83,14 @@ def draw_spreads(
             place(one.high),
             place(one.greatest),
         )
-        ends = tuple(number(end, unit, 3) for end in (one.least, one.low, one.high, one.greatest))
-        row = Row(
+        ends = tuple(
+            format_number(end, unit, 3) for end in (one.least, one.low, one.high, one.greatest)
+        )
+        row = SpreadRow(
             one,
             letter(one.look),
             labels[one.label],
-            number(one.value, unit, 3),
+            format_number(one.value, unit, 3),
             ends,
             float(_FIRST + _ROW * at),
             *places,
@@ -103,7 +105,7 @@ def draw_spreads(
     if base and noise:
         band = place(base.value * (1 - noise.share)), place(base.value * (1 + noise.share))
         words = noise_words(noise)
-    return Timings(tuple(rows), tuple(ticks), band, words, frame.height, title, measure.sample)
+    return TimingShapes(tuple(rows), tuple(ticks), band, words, frame.height, title, measure.sample)
 
 
 @dataclass(frozen=True)

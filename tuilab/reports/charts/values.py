@@ -7,11 +7,11 @@ from tuilab.arrays import np
 from tuilab.drawings.lines import Line, step_at, values_at
 from tuilab.reports.charts.frame import letter
 from tuilab.text.display import plural
-from tuilab.text.words import number
+from tuilab.text.words import format_number
 
 
 @dataclass(frozen=True)
-class Row:
+class ValueRow:
     """What a line has at each place."""
 
     letter: str
@@ -23,7 +23,7 @@ class Row:
 class Values:
     along: str  # what the places are of
     places: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ValueRow, ...]
     is_whole: bool  # whether these are all the points
 
 
@@ -34,15 +34,16 @@ def values_of(lines: Sequence[Line], along: str, unit: str, most: int, *, is_log
         np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(np.int64))
     ]
     rows = [
-        Row(letter(line.look), line.label, _cells(line, chosen.tolist(), unit)) for line in lines
+        ValueRow(letter(line.look), line.label, _cells(line, chosen.tolist(), unit))
+        for line in lines
     ]
     places = [f"{step_at(place, is_log_x=is_log_x):.6g}" for place in chosen.tolist()]
     return Values(along, tuple(places), tuple(rows), len(found) <= most)
 
 
 def _cells(line: Line, places: Sequence[float], unit: str) -> tuple[str, ...]:
-    least = number(float(line.lows.min()), unit) if len(line.lows) else "n/a"
-    greatest = number(float(line.highs.max()), unit) if len(line.highs) else "n/a"
+    least = format_number(float(line.lows.min()), unit) if len(line.lows) else "n/a"
+    greatest = format_number(float(line.highs.max()), unit) if len(line.highs) else "n/a"
     return least, greatest, *(_cell(line, place, unit) for place in places)
 
 
@@ -51,7 +52,7 @@ def _cell(line: Line, place: float, unit: str) -> str:
     found = values_at([line], place) if place <= line.last_x else []
     if not found:
         return ""
-    low, high = number(found[0].low, unit), number(found[0].high, unit)
+    low, high = format_number(found[0].low, unit), format_number(found[0].high, unit)
     return low if low == high else f"{low} to {high}"
 
 
@@ -68,4 +69,4 @@ def _course(line: Line, unit: str) -> str:
     low, high, last = float(line.lows.min()), float(line.highs.max()), line.last
     first = float(line.lows[0]) / 2 + float(line.highs[0]) / 2
     bad = f", {line.bad_count} not finite" if line.bad_count else ""
-    return f"from {number(first, unit)} to {number(last, unit)}, between {number(low, unit)} and {number(high, unit)}{bad}"
+    return f"from {format_number(first, unit)} to {format_number(last, unit)}, between {format_number(low, unit)} and {format_number(high, unit)}{bad}"

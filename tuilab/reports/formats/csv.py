@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from tuilab.catalogue.params import spell
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import Scalar
-from tuilab.reports.formats.findings import Finding, findings
-from tuilab.reports.formats.names import whole
-from tuilab.reports.gaps import damage
-from tuilab.reports.samples import Piece, pieces
-from tuilab.reports.subject import Subject
+from tuilab.reports.formats.numbers import ReportedNumber, findings
+from tuilab.reports.formats.safe_names import whole
+from tuilab.reports.missing_data import damage
+from tuilab.reports.reported_run import ReportedRun
+from tuilab.reports.samples import SamplePiece, pieces
 from tuilab.reports.sweeps.points import number_of
 from tuilab.text.display import show
 
@@ -20,7 +20,7 @@ COLUMNS = ("run", "scenario", "kind", "name", "arm", "writer", "place", "time_s"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def render(subjects: Sequence[Subject]) -> Iterator[str]:
+def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
     """Yield the table in pieces; `place` is a step, the round of a block or the number of a sample.
 
     `record` says of every row whether the record that it is of is whole: a filter on it is all that a reader needs. Behind it
@@ -59,7 +59,7 @@ def _value(value: Scalar | None) -> str:
 
 
 def _measured(
-    run: tuple[str, str], piece: Piece, first_t: int, last: Sequence[str]
+    run: tuple[str, str], piece: SamplePiece, first_t: int, last: Sequence[str]
 ) -> Iterable[str]:
     """Return the rows of a piece: what is the same in all of them is written once."""
     head = _line(
@@ -87,7 +87,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else str(value)
 
 
-def _found(run: tuple[str, str], one: Finding, last: Sequence[str]) -> str:
+def _found(run: tuple[str, str], one: ReportedNumber, last: Sequence[str]) -> str:
     names = map(word, (one.name, one.arm, one.writer))
     numbers = map(spell_out, (one.place, one.time_s, one.value))
     ends = map(spell_out, (one.low, one.high))

@@ -13,13 +13,20 @@ from markupsafe import Markup
 from tuilab import __version__
 from tuilab.catalogue.lesson import code_parts, link_parts
 from tuilab.catalogue.scenario import Scenario
-from tuilab.reports.box import boxes_of
 from tuilab.reports.charts.frame import colour, dash, letter
-from tuilab.reports.charts.geometry import Chart, draw
-from tuilab.reports.compared import SideBySide, side_by_side
+from tuilab.reports.charts.geometry import ChartShapes, draw
+from tuilab.reports.opening import boxes_of
 from tuilab.reports.outline import Outline, outline_of
-from tuilab.reports.pages import BRIEF_ROOMS, ROOMS, Page, Room, environment_of, page_of
-from tuilab.reports.subject import Subject
+from tuilab.reports.pages import (
+    BRIEF_PAGE_BUDGETS,
+    PAGE_BUDGETS,
+    PageBudget,
+    ReportPage,
+    environment_of,
+    page_of,
+)
+from tuilab.reports.reported_run import ReportedRun
+from tuilab.reports.side_by_side import SideBySide, side_by_side
 from tuilab.reports.sweeps.swept import Swept
 from tuilab.text.display import shorten, show_lines
 
@@ -31,16 +38,18 @@ _TO_STRIP = re.compile(
 
 
 def render(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportedRun],
     known: Sequence[Scenario] = (),
-    groups: Sequence[Sequence[Subject]] = (),
+    groups: Sequence[Sequence[ReportedRun]] = (),
 ) -> str:
     """Return the report on one run, or on several with an opening page; `groups` of runs are shown side by side instead of it.
 
     What does not fit into the size that a report should have is thinned or cut, and the page says so.
     """
     outline = outline_of(subjects, known, groups)
-    rooms, limit = (BRIEF_ROOMS, _MANY_BYTES) if outline.is_many else (ROOMS, _ONE_BYTES)
+    rooms, limit = (
+        (BRIEF_PAGE_BUDGETS, _MANY_BYTES) if outline.is_many else (PAGE_BUDGETS, _ONE_BYTES)
+    )
     page = ""
     for room in rooms:
         page = _render(subjects, outline, room)
@@ -49,7 +58,7 @@ def render(
     return page
 
 
-def _render(subjects: Sequence[Subject], outline: Outline, room: Room) -> str:
+def _render(subjects: Sequence[ReportedRun], outline: Outline, room: PageBudget) -> str:
     pages = [page_of(subject, room, is_brief=outline.is_many) for subject in subjects]
     compared = [side_by_side(group, room) for group in outline.groups]
     boxes = boxes_of(subjects) if outline.is_many else {}
@@ -77,13 +86,13 @@ def _render(subjects: Sequence[Subject], outline: Outline, room: Room) -> str:
     )
 
 
-def _charts(found: Swept, room: Room) -> list[Chart | None]:
+def _charts(found: Swept, room: PageBudget) -> list[ChartShapes | None]:
     """Return the chart of each claim, where it has one, and behind those where curves ended."""
     panels = [*(claim.panel for claim in found.claims), *found.curves]
     return [draw(panel, places=room.places) if panel else None for panel in panels]
 
 
-def _title(pages: Sequence[Page], outline: Outline, compared: Sequence[SideBySide]) -> str:
+def _title(pages: Sequence[ReportPage], outline: Outline, compared: Sequence[SideBySide]) -> str:
     if outline.opening:
         return outline.opening.title
     if len(pages) == 1:

@@ -15,10 +15,10 @@ from tuilab.record.encoding import spell_out
 from tuilab.record.events import Scalar
 from tuilab.reports.advice.advice_document import ComparedVariable, variable
 from tuilab.reports.advice.winner import choose
-from tuilab.reports.gaps import gaps
+from tuilab.reports.missing_data import gaps
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, document
-from tuilab.reports.samples import Piece, pieces
-from tuilab.reports.subject import Subject
+from tuilab.reports.samples import SamplePiece, pieces
 from tuilab.runs import command_line
 
 
@@ -115,7 +115,7 @@ class Report(DocumentPart, tag_field="schema", tag="tuilab.report/2", frozen=Tru
     runs: list[ReportedResult]
 
 
-def render(subjects: Sequence[Subject]) -> Iterator[str]:
+def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
     """Yield the document: for each run what `tuilab run --json` has, how to repeat it, its source, and `samples`."""
     yield f'{{\n"schema": "{Report.__struct_config__.tag}",\n"tuilab": "{__version__}",\n"runs": ['
     for number, subject in enumerate(subjects):
@@ -129,7 +129,7 @@ def render(subjects: Sequence[Subject]) -> Iterator[str]:
     yield "\n]\n}\n"
 
 
-def _reported(subject: Subject) -> ReportedResult:
+def _reported(subject: ReportedRun) -> ReportedResult:
     """Return all that a report has of a run, but the samples."""
     summary, run = subject.summary, subject.summary.run
     fields = msgspec.structs.asdict(subject.result)
@@ -160,7 +160,7 @@ def _declared(claim: Any) -> ReportDeclared:
     return ReportDeclared(**{**fields, "key": claim.key or None})
 
 
-def _samples(piece: Piece, first_t: int) -> str:
+def _samples(piece: SamplePiece, first_t: int) -> str:
     """Return a piece as an object of words and columns; a column of notes only if there are any."""
     words = {"kind": piece.kind, "name": piece.name, "arm": piece.arm, "writer": piece.writer}
     numbers = {

@@ -13,10 +13,10 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import as_named
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
-from tuilab.reports.formats.names import marked, names_of, whole
-from tuilab.reports.gaps import damage
+from tuilab.reports.formats.safe_names import marked, names_of, whole
+from tuilab.reports.missing_data import damage
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim
-from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.swept import telling
 from tuilab.runs import command_line
 from tuilab.text.display import show, show_lines
@@ -27,7 +27,7 @@ _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error"}
 _MOST = 10_000  # characters of a sentence
 
 
-def render(subjects: Sequence[Subject]) -> str:
+def render(subjects: Sequence[ReportedRun]) -> str:
     """Return a suite for each run and a case for each of its claims; what was run again in a sweep fails nothing."""
     subjects = telling(subjects)
     root = xml.Element("testsuites", name="tuilab")
@@ -39,7 +39,7 @@ def render(subjects: Sequence[Subject]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
 
 
-def _put_suite(root: xml.Element, subject: Subject, name: str, at: int) -> None:
+def _put_suite(root: xml.Element, subject: ReportedRun, name: str, at: int) -> None:
     elapsed = f"{subject.summary.elapsed_s:.3f}"
     known = {"name": _name(name), "id": str(at), "time": elapsed, **_origin(subject.summary)}
     suite = xml.SubElement(root, "testsuite", known)
@@ -70,13 +70,13 @@ def _origin(summary: RunSummary) -> dict[str, str]:
     return known
 
 
-def _put_properties(suite: xml.Element, subject: Subject) -> None:
+def _put_properties(suite: xml.Element, subject: ReportedRun) -> None:
     properties = xml.SubElement(suite, "properties")
     for name, value in _properties(subject):
         xml.SubElement(properties, "property", name=_name(name), value=_told(value))
 
 
-def _properties(subject: Subject) -> Iterator[tuple[str, str]]:
+def _properties(subject: ReportedRun) -> Iterator[tuple[str, str]]:
     """Yield what is to be known of the run beside its claims."""
     summary, run = subject.summary, subject.summary.run
     yield from (
@@ -98,7 +98,7 @@ def _properties(subject: Subject) -> Iterator[tuple[str, str]]:
     yield from ((f"parameter {name}", str(value)) for name, value in run.params.items())
 
 
-def _put_case(suite: xml.Element, subject: Subject, name: str, claim: ResultClaim) -> None:
+def _put_case(suite: xml.Element, subject: ReportedRun, name: str, claim: ResultClaim) -> None:
     verdict = claim.outcome
     case = _case(suite, name, claim.claim_id)
     if claim.claimed and (
@@ -144,7 +144,7 @@ def _count(element: xml.Element) -> None:
         element.set(attribute, str(sum(1 for _ in element.iter(tag))))
 
 
-def _trace(subject: Subject) -> str:
+def _trace(subject: ReportedRun) -> str:
     failure = subject.summary.failure
     text = (
         as_named(failure.traceback, subject.summary)

@@ -13,14 +13,14 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.series import first_of_each_arm, siblings
-from tuilab.reports.box import Opening
 from tuilab.reports.charts.panels import names_of
-from tuilab.reports.compared import side_by_side
-from tuilab.reports.comparison_tables import axes_of, overlaid
+from tuilab.reports.comparison_words import axes_of, overlaid
 from tuilab.reports.formats.markup import bullets, escape, fence, table
+from tuilab.reports.opening import Opening
 from tuilab.reports.outline import outline_of
-from tuilab.reports.pages import ROOMS, Page, page_of
-from tuilab.reports.subject import Subject
+from tuilab.reports.pages import PAGE_BUDGETS, ReportPage, page_of
+from tuilab.reports.reported_run import ReportedRun
+from tuilab.reports.side_by_side import side_by_side
 from tuilab.reports.sweeps.panels import chart
 from tuilab.reports.sweeps.swept import Swept
 from tuilab.text.display import shorten
@@ -42,10 +42,10 @@ _PARTS = (
 
 
 def render(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportedRun],
     known: Sequence[Scenario] = (),
     limit: int = 0,
-    groups: Sequence[Sequence[Subject]] = (),
+    groups: Sequence[Sequence[ReportedRun]] = (),
 ) -> str:
     """Return the report, of at most `limit` characters when there is one: then the least important parts go first."""
     sections = _sections(subjects, known, groups)
@@ -73,7 +73,9 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _sections(
-    subjects: Sequence[Subject], known: Sequence[Scenario], groups: Sequence[Sequence[Subject]]
+    subjects: Sequence[ReportedRun],
+    known: Sequence[Scenario],
+    groups: Sequence[Sequence[ReportedRun]],
 ) -> list[dict[str, str]]:
     """Return what the report says, section by section; the parts of a section have names."""
     outline = outline_of(subjects, known, groups)
@@ -168,8 +170,8 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
     }
 
 
-def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
-    found = side_by_side(group, ROOMS[-1])
+def _compared(group: Sequence[ReportedRun], level: str) -> dict[str, str]:
+    found = side_by_side(group, PAGE_BUDGETS[-1])
     runs = [
         f"run {number}, {box}" if found.has_boxes else f"run {number}"
         for number, _, _, box, *_ in found.runs
@@ -204,7 +206,7 @@ def _compared(group: Sequence[Subject], level: str) -> dict[str, str]:
     }
 
 
-def _run(subject: Subject, is_many: bool) -> dict[str, str]:
+def _run(subject: ReportedRun, is_many: bool) -> dict[str, str]:
     page = page_of(subject, is_brief=is_many)
     level = "##" if is_many else "#"
     found = {
@@ -246,21 +248,21 @@ def _run(subject: Subject, is_many: bool) -> dict[str, str]:
     return {name: found[name] for name in dict.fromkeys((*first, *found))}
 
 
-def _claims(page: Page) -> str:
+def _claims(page: ReportPage) -> str:
     rows = [
         (f"{c.mark} {c.verdict}", c.text, "; ".join(filter(None, (c.estimate, c.claimed, c.why)))) for c in page.claims
     ]  # fmt: skip
     return table(("Verdict", "Claim", "Measured"), rows)
 
 
-def _again(page: Page, level: str) -> str:
+def _again(page: ReportPage, level: str) -> str:
     if not page.command:
         return ""
     parts = [f"{level}# Run it again", fence(page.command, "sh"), escape(page.why_not_again)]
     return "\n\n".join(filter(None, parts))
 
 
-def _failure(page: Page) -> str:
+def _failure(page: ReportPage) -> str:
     if not (page.failure or page.faults):
         return ""
     words, traceback, hint = page.failure or ("", "", "")
@@ -272,7 +274,7 @@ def _failure(page: Page) -> str:
     return "\n\n".join(part for part in (*parts, *(fence(fault) for fault in page.faults)) if part)
 
 
-def _charts(subject: Subject, most: int) -> str:
+def _charts(subject: ReportedRun, most: int) -> str:
     found = []
     for name in names_of(subject.summary)[:most]:
         axes, kin = subject.summary.axes_of(name), siblings(subject.summary.series, name)
@@ -285,7 +287,7 @@ def _charts(subject: Subject, most: int) -> str:
     return "\n\n".join(found)
 
 
-def _figures(subject: Subject) -> str:
+def _figures(subject: ReportedRun) -> str:
     """Return bars, tables and lanes."""
     found = []
     for figure in figures_of(subject.summary)[:_FIGURES]:
@@ -299,7 +301,7 @@ def _figures(subject: Subject) -> str:
     return "\n\n".join(found)
 
 
-def _gpus(subject: Subject, heading: str) -> str:
+def _gpus(subject: ReportedRun, heading: str) -> str:
     """Return what the GPUs of the run did along time; nothing where it had none."""
     summary = subject.summary
     gpus = [
@@ -318,13 +320,13 @@ def _gpus(subject: Subject, heading: str) -> str:
     )
 
 
-def _pictures(subject: Subject) -> str:
+def _pictures(subject: ReportedRun) -> str:
     return "\n\n".join(
         fence(shade(image, 32)) for image in list(subject.summary.images.values())[:8]
     )
 
 
-def _lesson(page: Page, level: str) -> str:
+def _lesson(page: ReportPage, level: str) -> str:
     if not page.lesson:
         return ""
     parts = [f"{level}# The lesson"]
@@ -352,7 +354,7 @@ def _inline(is_code: bool, words: str) -> str:
     return f"`{words}`" if is_code else escape(words)
 
 
-def _params(page: Page, level: str) -> str:
+def _params(page: ReportPage, level: str) -> str:
     rows = [
         (p.name, p.value, "changed" if p.is_changed else "default", p.label) for p in page.params
     ]

@@ -16,11 +16,11 @@ from tuilab.record.events import TableShown
 from tuilab.record.states import RunState
 from tuilab.reports.formats import event_file
 from tuilab.reports.formats.markup import bullets, fence, table
-from tuilab.reports.formats.names import marked, whole
-from tuilab.reports.gaps import damage, gaps
+from tuilab.reports.formats.safe_names import marked, whole
+from tuilab.reports.missing_data import damage, gaps
 from tuilab.reports.png import png
-from tuilab.reports.samples import Piece, pieces
-from tuilab.reports.subject import Subject
+from tuilab.reports.reported_run import ReportedRun
+from tuilab.reports.samples import SamplePiece, pieces
 from tuilab.storage.scratch import scratch
 from tuilab.text.display import show, show_lines
 
@@ -33,7 +33,7 @@ Record = tuple[
 ]  # the names of the folders that it belongs in, and what is added to the file there
 
 
-def export(subjects: Sequence[Subject], target: str) -> None:
+def export(subjects: Sequence[ReportedRun], target: str) -> None:
     """Write the folder, each file of it at once: of a run that was written before they are replaced, not added to."""
     path = Path(target)
     try:
@@ -58,7 +58,7 @@ def folder_of(name: str) -> str:
     return marked(safe.encode()[:_LONGEST].decode(errors="ignore"), name, "-")
 
 
-def _write(subject: Subject, root: Path) -> None:
+def _write(subject: ReportedRun, root: Path) -> None:
     run = subject.summary.run
     began_s = (run.wall_ns if run else 0) / 1e9
     known: set[Path] = set()
@@ -96,7 +96,7 @@ def _remove_ours(run: Path) -> None:
             os.rmdir(folder)
 
 
-def _records(subject: Subject, began_s: float) -> Iterator[Record]:
+def _records(subject: ReportedRun, began_s: float) -> Iterator[Record]:
     name = subject.run_dir.name
     yield from (((name,), record) for record in _of_run(subject, began_s))
     for image in subject.summary.images.values():
@@ -121,7 +121,7 @@ def _place(name: str, arm: str) -> tuple[str, ...]:
     return (name, arm) if arm else (name,)
 
 
-def _curves(piece: Piece, walls: list[float]) -> Iterator[tuple[str, Columns]]:
+def _curves(piece: SamplePiece, walls: list[float]) -> Iterator[tuple[str, Columns]]:
     """Yield the curves of a piece: blocks that are warm-ups, disturbed or of a control are curves of their own."""
     tag = f"{piece.kind}/{whole(piece.name)}"
     if piece.kind == "sampled" and piece.arm:
@@ -135,7 +135,7 @@ def _curves(piece: Piece, walls: list[float]) -> Iterator[tuple[str, Columns]]:
         yield f"{tag} {note}".strip(), (columns[0], [*map(int, columns[1])], columns[2])
 
 
-def _without_gaps(walls: list[float], piece: Piece) -> Columns:
+def _without_gaps(walls: list[float], piece: SamplePiece) -> Columns:
     if not any(piece.notes):
         return walls, piece.steps, piece.values
     told = [at for at, value in enumerate(piece.values) if value is not None]
@@ -146,7 +146,7 @@ def _without_gaps(walls: list[float], piece: Piece) -> Columns:
     )
 
 
-def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:
+def _of_run(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
     """Yield what belongs to the run as a whole: its parameters, verdicts and texts."""
     summary, run = subject.summary, subject.summary.run
     if run:
@@ -178,7 +178,7 @@ def _of_run(subject: Subject, began_s: float) -> Iterator[bytes]:
         )
 
 
-def _claims(subject: Subject, began_s: float) -> Iterator[bytes]:
+def _claims(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
     """Yield the verdicts as a text, and each estimate with its interval as numbers, which are metrics of the run."""
     claims = subject.result.claims
     ended_s = began_s + subject.summary.elapsed_s
@@ -193,7 +193,7 @@ def _claims(subject: Subject, began_s: float) -> Iterator[bytes]:
                 )
 
 
-def _names(subject: Subject) -> str:
+def _names(subject: ReportedRun) -> str:
     """Return what the folders are called whose names could not hold it."""
     summary = subject.summary
     names = [arm for _, arm, _ in summary.series]
@@ -212,5 +212,5 @@ def _figure(figure: object) -> str:
     return table(("", getattr(figure, "unit", "")), [*rows])
 
 
-def _wall_s(subject: Subject, t: int, began_s: float) -> float:
+def _wall_s(subject: ReportedRun, t: int, began_s: float) -> float:
     return began_s + (t - subject.summary.first_t) / 1e9

@@ -11,11 +11,11 @@ from typing import Any
 from tuilab.errors import UsageError
 from tuilab.record.blocks import in_order, measure_of
 from tuilab.record.events import BarsShown, SpanShown
-from tuilab.record.parts import Block
 from tuilab.record.summary import RunSummary
-from tuilab.reports.formats.names import names_of, whole
-from tuilab.reports.gaps import damage
-from tuilab.reports.subject import Subject
+from tuilab.record.summary_parts import Block
+from tuilab.reports.formats.safe_names import names_of, whole
+from tuilab.reports.missing_data import damage
+from tuilab.reports.reported_run import ReportedRun
 
 _MICROSECONDS = {
     "s": 1e6,
@@ -29,11 +29,11 @@ _BEYOND = 1e15  # microseconds, some thirty years: viewers show nothing so long
 Event = dict[str, Any]
 
 
-def render(subjects: Sequence[Subject]) -> str:
+def render(subjects: Sequence[ReportedRun]) -> str:
     return json.dumps(trace(subjects), indent=1, allow_nan=False) + "\n"
 
 
-def trace(subjects: Sequence[Subject]) -> dict[str, Any]:
+def trace(subjects: Sequence[ReportedRun]) -> dict[str, Any]:
     """Return the schedule in the Trace Event Format; times are in microseconds since the first record of each run."""
     numbers = count(1)  # of processes and lanes: no two have the same one
     named = zip(subjects, names_of(subjects), strict=True)
@@ -52,7 +52,7 @@ def trace(subjects: Sequence[Subject]) -> dict[str, Any]:
     }
 
 
-def _run(subject: Subject, name: str, numbers: Iterator[int]) -> Iterator[Event]:
+def _run(subject: ReportedRun, name: str, numbers: Iterator[int]) -> Iterator[Event]:
     title = name if subject.id in name else f"{name} {subject.id}"
     yield from _blocks(subject.summary, title, numbers)
     yield from _spans(subject.summary, title, numbers)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuilab.record.events import Scalar
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import DocumentPart, VerdictWord
-from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import curve_ends
-from tuilab.reports.sweeps.swept import Along, Swept, Told, sweep_of
+from tuilab.reports.sweeps.swept import Along, PointClaim, Swept, sweep_of
 
 
 class SweptPoint(DocumentPart, frozen=True):
@@ -71,7 +71,7 @@ class SweepDocument(DocumentPart, tag_field="schema", tag="tuilab.sweep/1", froz
     """points without a result, and why"""
 
 
-def sweep_document(swept: Swept, subjects: Sequence[Subject], exit_code: int) -> SweepDocument:
+def sweep_document(swept: Swept, subjects: Sequence[ReportedRun], exit_code: int) -> SweepDocument:
     """Return what is known of a sweep."""
     runs = [_run(subject) for subject in subjects if sweep_of(subject)]
     claims = [_claim(claim) for claim in swept.claims]
@@ -80,7 +80,7 @@ def sweep_document(swept: Swept, subjects: Sequence[Subject], exit_code: int) ->
     )
 
 
-def _run(subject: Subject) -> SweptRun:
+def _run(subject: ReportedRun) -> SweptRun:
     """Return the run of a point; where its curves ended only of a command, as those of a scenario are its own affair."""
     run = subject.summary.run
     last = curve_ends(subject.summary) if run and run.command else {}
@@ -96,7 +96,7 @@ def _claim(claim: Along) -> SweptClaim:
     )
 
 
-def _point(told: Told) -> SweptPoint:
+def _point(told: PointClaim) -> SweptPoint:
     names = SweptPoint.__struct_fields__
     fields: dict[str, Any] = {name: getattr(told.claim, name, None) for name in names}
     if told.claim.confidence is None:  # nothing was timed

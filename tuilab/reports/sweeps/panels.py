@@ -10,8 +10,8 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim
-from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.points import Point, curve_ends, groups_of, x_of
 from tuilab.text.display import show
 from tuilab.text.words import unit_of
@@ -53,7 +53,7 @@ def panel_of(
 
 
 def curves_of(
-    ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]
+    ended: Sequence[tuple[Point, ReportedRun]], axis: str, varied: Collection[str]
 ) -> list[Panel]:
     """Return where the curves of a command ended, along the setting."""
     if not axis or not any(one.summary.run and one.summary.run.command for _, one in ended):
@@ -67,7 +67,7 @@ def curves_of(
 
 
 def _curve_ends(
-    name: str, ended: Sequence[tuple[Point, Subject]], axis: str, varied: Collection[str]
+    name: str, ended: Sequence[tuple[Point, ReportedRun]], axis: str, varied: Collection[str]
 ) -> Panel | None:
     """Return the chart of where a curve ended; where it ended in no number, there is a mark."""
     known = [

@@ -10,8 +10,8 @@ from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict, is_about_other_values
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.pages import ClaimRow, claim_row
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim
-from tuilab.reports.subject import Subject
 from tuilab.reports.sweeps.panels import curves_of, panel_of
 from tuilab.reports.sweeps.points import (
     Point,
@@ -34,7 +34,7 @@ _TAKES = "a step takes "  # what is told of the steps of a command begins so
 
 
 @dataclass(frozen=True)
-class Told:
+class PointClaim:
     """What a claim came to at one point."""
 
     point: Point
@@ -67,7 +67,7 @@ class Along:
 
     text: str
     about: str  # to be known of its words: that they have a value that varies here
-    told: tuple[Told, ...]
+    told: tuple[PointClaim, ...]
     holds: tuple[str, ...]  # a sentence for each combination of the other settings
     panel: Panel | None
 
@@ -102,9 +102,9 @@ class Swept:
         )
 
 
-def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
+def sweeps_of(subjects: Sequence[ReportedRun]) -> list[list[ReportedRun]]:
     """Return the runs that are points of sweeps, sweep by sweep; one is a run like any other if nobody asks for its sweep."""
-    found: dict[str, list[Subject]] = {}
+    found: dict[str, list[ReportedRun]] = {}
     for subject in sorted(subjects, key=lambda subject: subject.run_dir.name):
         sweep, known = sweep_of(subject), subject.of_sweep
         if sweep or known:
@@ -115,11 +115,11 @@ def sweeps_of(subjects: Sequence[Subject]) -> list[list[Subject]]:
     return [group for group in groups if len(group) > 1 or group[0].of_sweep]
 
 
-def sweep_of(subject: Subject) -> Sweep | None:
+def sweep_of(subject: ReportedRun) -> Sweep | None:
     return sweep_in(subject.summary.run)
 
 
-def swept(subjects: Sequence[Subject]) -> Swept:
+def swept(subjects: Sequence[ReportedRun]) -> Swept:
     """Return what the runs of one sweep tell together; of several at one point the newest that succeeded speaks."""
     first = next(one for one in subjects if sweep_of(one))
     sweep = sweep_of(first)
@@ -156,7 +156,7 @@ def swept(subjects: Sequence[Subject]) -> Swept:
     )
 
 
-def _how(ended: Sequence[tuple[Point, Subject]]) -> str:
+def _how(ended: Sequence[tuple[Point, ReportedRun]]) -> str:
     """Return how much stands behind each point, where it is the same for all."""
     ways = set()
     for _, subject in ended:
@@ -172,7 +172,7 @@ def _how(ended: Sequence[tuple[Point, Subject]]) -> str:
     return f"{words}, with --quick" if is_quick else words
 
 
-def _doubts(ended: Sequence[tuple[Point, Subject]]) -> Iterator[str]:
+def _doubts(ended: Sequence[tuple[Point, ReportedRun]]) -> Iterator[str]:
     """Yield why the points may not be of one experiment."""
     if len({run.source_sha256 for _, one in ended if (run := one.summary.run)}) > 1:
         yield "The source changed between the points, which may explain differences."
@@ -181,9 +181,9 @@ def _doubts(ended: Sequence[tuple[Point, Subject]]) -> Iterator[str]:
             yield f"The recorded data of {point_words(point)} ({one.id}) is incomplete."
 
 
-def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
+def speakers(sweep: Sweep, subjects: Sequence[ReportedRun]) -> list[ReportedRun | None]:
     """Return, for each point of a sweep, the run that speaks for it."""
-    found: dict[str, Subject] = {}
+    found: dict[str, ReportedRun] = {}
     for subject in subjects:
         key = repr(sorted(subject.point.items()))
         if _has_result(subject) or key not in found or not _has_result(found[key]):
@@ -191,7 +191,7 @@ def speakers(sweep: Sweep, subjects: Sequence[Subject]) -> list[Subject | None]:
     return [found.get(repr(sorted(point.items()))) for point in grid.points(sweep.values)]
 
 
-def telling(subjects: Sequence[Subject]) -> list[Subject]:
+def telling(subjects: Sequence[ReportedRun]) -> list[ReportedRun]:
     """Return the runs but those of a sweep whose point was run again, so that another one speaks for it."""
     silent: set[int] = set()
     for group in sweeps_of(subjects):
@@ -200,11 +200,11 @@ def telling(subjects: Sequence[Subject]) -> list[Subject]:
     return [one for one in subjects if id(one) not in silent]
 
 
-def _has_result(subject: Subject) -> bool:
+def _has_result(subject: ReportedRun) -> bool:
     return subject.state == RunState.SUCCEEDED and sweep_of(subject) is not None
 
 
-def _why_missing(subject: Subject | None) -> str:
+def _why_missing(subject: ReportedRun | None) -> str:
     if subject is None:
         return "no run found: not started, or deleted"
     if sweep_of(subject) is None:
@@ -213,14 +213,14 @@ def _why_missing(subject: Subject | None) -> str:
     return f"{show(why, 200)} ({subject.id})"
 
 
-def _claims(subject: Subject) -> dict[str, ResultClaim]:
+def _claims(subject: ReportedRun) -> dict[str, ResultClaim]:
     """Return the claims of a run by what they are called at every point."""
     return {claim.claim_id: claim for claim in subject.result.claims[:_MOST_CLAIMS]}
 
 
 def _along(
     key: str,
-    claims: Sequence[tuple[Point, Subject, dict[str, ResultClaim]]],
+    claims: Sequence[tuple[Point, ReportedRun, dict[str, ResultClaim]]],
     missing: Sequence[Point],
     axis: str,
     varied: Collection[str],
@@ -251,13 +251,13 @@ def _along(
     return Along(text, about, tuple(told[i] for i in order), tuple(holds), panel)
 
 
-def _claimed_elsewhere(told: Sequence[Told]) -> str:
+def _claimed_elsewhere(told: Sequence[PointClaim]) -> str:
     """Return the sentence for a claim that is about none of the values of a sweep."""
     reasons = [one.claim.why for one in told if one.is_elsewhere]
     return f"n/a: {reasons[0]}"
 
 
-def _about(text: str, subject: Subject) -> str:
+def _about(text: str, subject: ReportedRun) -> str:
     """Return of which values a sentence of the lesson is, where its numbers are those of settings that are others here."""
     sweep, numbers = (
         sweep_of(subject),
@@ -275,14 +275,14 @@ def _about(text: str, subject: Subject) -> str:
     return f"as written for {point_words(meant)}" if meant else ""
 
 
-def _told(point: Point, words: str, subject: Subject, claim: ResultClaim) -> Told:
-    return Told(
+def _told(point: Point, words: str, subject: ReportedRun, claim: ResultClaim) -> PointClaim:
+    return PointClaim(
         point, words, subject.id, claim_row(claim, subject.before.get(claim.claim_id, "")), claim
     )
 
 
 def _numbers(
-    ended: Sequence[tuple[Point, Subject]], varied: Collection[str]
+    ended: Sequence[tuple[Point, ReportedRun]], varied: Collection[str]
 ) -> list[tuple[str, ...]]:
     """Return what else was measured, a row a point, beneath the names."""
     rows = []
@@ -297,7 +297,7 @@ def _numbers(
     return [("", *names, "run"), *body]
 
 
-def _steps(subject: Subject) -> dict[str, str]:
+def _steps(subject: ReportedRun) -> dict[str, str]:
     """Return what was told of the steps of a command: how long one takes, and where that goes."""
     lines = [
         line

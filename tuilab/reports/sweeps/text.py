@@ -6,7 +6,7 @@ from tuilab.drawings.glyphs import Style
 from tuilab.reports.sweeps.panels import chart
 from tuilab.reports.sweeps.swept import Along, Swept
 from tuilab.text.display import show
-from tuilab.text.wrapping import cells, hung, wrap
+from tuilab.text.wrapping import cell_width, hung, wrap
 
 _LEAST = 24  # cells beside a verdict
 
@@ -44,7 +44,7 @@ def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
 
 def _heading(found: Swept, style: Style, width: int) -> str:
     lines = wrap(f"{found.id}  {show(found.name)}: {'; '.join(found.settings)}", width, hang="  ")
-    fits = len(lines) == 1 and cells(lines[0]) + 2 + cells(found.counts) <= width
+    fits = len(lines) == 1 and cell_width(lines[0]) + 2 + cell_width(found.counts) <= width
     between = "  " if fits else "\n  "
     return (
         style.bold(found.id)
@@ -87,7 +87,7 @@ def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
         if left_out
         else []
     )
-    if max(map(cells, lines := columns(rows))) <= width:
+    if max(map(cell_width, lines := columns(rows))) <= width:
         return [*lines, *note]
     names, *rest = rows
     stacked = [
@@ -115,7 +115,7 @@ def _claim(claim: Along, style: Style, width: int) -> list[str]:
             *holds,
         ]
     heads = columns([(one.words, one.claim.outcome) for one in claim.told])
-    pad = max(map(cells, heads))
+    pad = max(map(cell_width, heads))
     rows = [
         _row(head.ljust(pad), show(one.found, 200), width - 4)
         for one, head in zip(claim.told, heads, strict=True)
@@ -133,11 +133,11 @@ def _claim(claim: Along, style: Style, width: int) -> list[str]:
 
 def _row(head: str, found: str, width: int) -> list[str]:
     """Return what was found at a point beside its verdict; below, where that leaves it too little room."""
-    room = width - cells(head) - 2
-    if room < min(_LEAST, cells(found)):
+    room = width - cell_width(head) - 2
+    if room < min(_LEAST, cell_width(found)):
         return [
             *wrap(head.rstrip(), width),
             *(f"  {line}" for line in wrap(found, max(width - 2, _LEAST))),
         ]
     first, *rest = wrap(found, max(room, 1)) or [""]
-    return [f"{head}  {first}".rstrip(), *(" " * (cells(head) + 2) + line for line in rest)]
+    return [f"{head}  {first}".rstrip(), *(" " * (cell_width(head) + 2) + line for line in rest)]

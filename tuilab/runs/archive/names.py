@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tuilab.record.folding import folded
+from tuilab.record.folding import saved_summary
 from tuilab.record.origin import carried, taken_out
 from tuilab.record.origin.imported import IMPORTED
 from tuilab.runs import notes
@@ -33,7 +33,7 @@ def left_out(run_dir: Path) -> list[str]:
     found = [one for folder in ("", *sorted(FOLDERS)) for one in _entries(run_dir, folder)]
     kept = {
         IMPORTED,
-        folded.FILE,
+        saved_summary.FILE,
         carried.FILE,
         carried.STOP,
         *(name for name in FOLDERS if not (run_dir / name).is_symlink()),

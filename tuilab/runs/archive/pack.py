@@ -24,15 +24,15 @@ from tuilab.errors import CannotRecord, UsageError
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import LINE_LIMIT, encode_anything
 from tuilab.record.events import Unknown
-from tuilab.record.hidden import clean_bytes
 from tuilab.record.journal.lines import Corrupt, Gap, parse
 from tuilab.record.journal.reader import BARREN_LINES
 from tuilab.record.origin import taken_out
 from tuilab.record.origin.taken_out import TakenOut
+from tuilab.record.secrets import clean_bytes
 from tuilab.record.states import RunState
 from tuilab.runs import notes
 from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, names
-from tuilab.runs.private import Private
+from tuilab.runs.redaction import Private
 from tuilab.storage.files import new_file, open_regular
 from tuilab.text.display import plural, show
 from tuilab.text.words import size

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tuilab.errors import UsageError
 from tuilab.record.live_run import read_run
-from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Claim
 from tuilab.runs.command_line import hint
 from tuilab.runs.comparing.claim_pairs import Side, side_of
 from tuilab.runs.comparing.differences import ABSENT, Difference, facts_of
@@ -29,7 +29,7 @@ _PARTS = ("parameter", "source", "run", "environment")
 
 
 @dataclass(frozen=True)
-class Moment:
+class HistoryEntry:
     """The claim in one run."""
 
     run_dir: Path
@@ -45,7 +45,7 @@ class ClaimHistory:
     key: str
     text: str  # as the newest run has it
     bound: float | None  # that is claimed, of a ratio
-    moments: tuple[Moment, ...]
+    moments: tuple[HistoryEntry, ...]
 
 
 def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
@@ -67,14 +67,16 @@ def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
         raise UsageError(
             f"several scenarios have a claim {show(wanted, 60)}: {join(names)}; choose one with --scenario NAME"
         )
-    moments: list[Moment] = []
+    moments: list[HistoryEntry] = []
     before: dict[tuple[str, str], str] = {}
     newest: Claim | None = None
     for run_dir, summary in runs:
         if claim := _claim_of(summary, wanted):
             facts = facts_of(summary)
             moments.append(
-                Moment(run_dir, side_of(claim), tuple(_changes(before, facts)) if before else ())
+                HistoryEntry(
+                    run_dir, side_of(claim), tuple(_changes(before, facts)) if before else ()
+                )
             )
             before, newest = facts, claim
     assert newest

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from tuilab.judging.exact import describe_value
-from tuilab.record.parts import Claim
 from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Claim
 from tuilab.record.timing.clocks import CPU, clock_of
 from tuilab.runs.comparing.differences import LENGTH
 from tuilab.text.display import brief, interval_words, show

@@ -8,9 +8,9 @@ from typing import Any
 
 from tuilab.catalogue.params import spell
 from tuilab.record.events import BarsShown
+from tuilab.record.finding_words import ends_of_curves
 from tuilab.record.gpus.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import ends_of_curves
 from tuilab.runs import command_line
 from tuilab.text.display import plural
 from tuilab.text.words import gpu_words, size

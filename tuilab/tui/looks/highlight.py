@@ -27,7 +27,7 @@ _STRINGS = {
 _TAB = 4
 
 
-class Span(NamedTuple):
+class StyledSpan(NamedTuple):
     """A styled piece of one line, counted from 0."""
 
     line: int
@@ -46,7 +46,7 @@ def highlight(source: str) -> list[Content]:
     return lines
 
 
-def _spans(text: str) -> Iterator[Span]:
+def _spans(text: str) -> Iterator[StyledSpan]:
     before = ""
     with suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(text, newline="\n").readline):
@@ -71,8 +71,10 @@ def _style(token: tokenize.TokenInfo, before: str) -> str:
     return _TEXT if tokenize.tok_name[token.type] in _STRINGS else ""
 
 
-def _cut(token: tokenize.TokenInfo, style: str) -> Iterator[Span]:
+def _cut(token: tokenize.TokenInfo, style: str) -> Iterator[StyledSpan]:
     """Yield the piece of each line that a token covers."""
     (first, start), (last, end) = token.start, token.end
     for line in range(first, last + 1):
-        yield Span(line - 1, start if line == first else 0, end if line == last else 100_000, style)
+        yield StyledSpan(
+            line - 1, start if line == first else 0, end if line == last else 100_000, style
+        )

@@ -52,7 +52,7 @@ def state_words(state: str) -> Content:
     return Content.styled(f"{sign} {show(state)}", style)
 
 
-def plain(text: str, limit: int | None = None, style: str = "") -> Content:
+def to_content(text: str, limit: int | None = None, style: str = "") -> Content:
     """Return a text from anywhere as something that can be shown: no markup, no control characters."""
     safe = show(text, limit) if limit else show(text)
     return Content.styled(safe, style) if style else Content(safe)

@@ -14,9 +14,9 @@ from textual.worker import get_current_worker
 
 from tuilab.probes.gpu.own_process import Apart
 from tuilab.tui.keys import bindings
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.screens.page import Page
-from tuilab.tui.widgets.gauges import Gauges, Moment
+from tuilab.tui.widgets.gauges import GaugeReading, Gauges
 
 _PERIOD_S = 1.0
 
@@ -47,7 +47,7 @@ class BoxPage(Page):
         psutil.cpu_percent(percpu=True)  # the first reading is only where the next one begins
         self.set_interval(_PERIOD_S, self._measure)
         self.heading.show(
-            Content.assemble(("tuilab", "bold"), "  box  ", plain(os.uname().nodename, 100))
+            Content.assemble(("tuilab", "bold"), "  box  ", to_content(os.uname().nodename, 100))
         )
 
     def on_screen_resume(self) -> None:
@@ -67,7 +67,7 @@ class BoxPage(Page):
             return
         memory = psutil.virtual_memory()
         swap_bytes, swap_used_bytes = _swap()
-        moment = Moment(
+        moment = GaugeReading(
             cores=psutil.cpu_percent(percpu=True),
             memory_used_bytes=memory.total - memory.available,
             memory_total_bytes=memory.total,

@@ -9,19 +9,19 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from tuilab.judging.calibration import USUAL_MINUTES
-from tuilab.probes.gpu.there import is_gpu_there
+from tuilab.probes.gpu.is_present import is_gpu_there
 from tuilab.runs import queue
 from tuilab.runs.command_line import root_option
 from tuilab.storage import places
 from tuilab.text.display import plural
 from tuilab.text.words import clock
 from tuilab.tui.keys import Key, bindings
-from tuilab.tui.looks.marks import plain
-from tuilab.tui.looks.reading import fold
+from tuilab.tui.looks.lesson_layout import wrap_lines
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.looks.sgr import coloured
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.subcommand import Subcommand
-from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.question import ConfirmDialog
 from tuilab.tui.widgets.search import SearchedLines
 
 _POLL_S = 0.1
@@ -49,7 +49,7 @@ class Printout(SearchedLines):
     def lay_out(self, width: int) -> list[Content]:
         lines: list[Content] = []
         for line in coloured(self._text.split("\n")):
-            lines += fold(line, width - 1) if line.cell_length >= width else [line]
+            lines += wrap_lines(line, width - 1) if line.cell_length >= width else [line]
         return lines
 
     def as_text(self) -> str:
@@ -152,7 +152,7 @@ class CommandPage(Page):
             f"  {self.PLACE}  ",
             (state, style),
             "  ",
-            plain(self.command(), 300, "$text-muted"),
+            to_content(self.command(), 300, "$text-muted"),
         )
         self.heading.show(Content.assemble(*heading))
         self.show_keys()
@@ -162,7 +162,7 @@ class CommandPage(Page):
         return f"running for {clock(subcommand.elapsed_s)}"
 
     def on_searched_lines_found(self, event: SearchedLines.Found) -> None:
-        self.keybar.note(plain(event.said, 80, "$text-accent"))
+        self.keybar.note(to_content(event.said, 80, "$text-accent"))
 
     def action_show_output(self, words: str = "") -> None:
         """Show what a subcommand prints; without words, what the same one prints now."""
@@ -250,7 +250,7 @@ class CalibratePage(CommandPage):
             "It continues if you leave.",
         ]
         if await self.app.push_screen_wait(
-            Question(f"Calibrate {_DEVICES[device]}?", about, self._disturbed())
+            ConfirmDialog(f"Calibrate {_DEVICES[device]}?", about, self._disturbed())
         ):
             self.desk.calibration = self.run_words(["calibrate", "--device", device])
             self._look()
@@ -270,7 +270,7 @@ class CalibratePage(CommandPage):
         if calibration is None or not calibration.is_running:
             self.lab.tell("no calibration is running", is_problem=False)
         elif await self.app.push_screen_wait(
-            Question("Stop the calibration?", ["Its measurements are not kept."])
+            ConfirmDialog("Stop the calibration?", ["Its measurements are not kept."])
         ):
             calibration.stop()
 

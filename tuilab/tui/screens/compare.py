@@ -15,14 +15,14 @@ from textual.message import Message
 from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.errors import TuilabError
 from tuilab.record.live_run import Watch
-from tuilab.runs import reading, store
+from tuilab.runs import read_entry, store
 from tuilab.runs.command_line import root_option
 from tuilab.runs.comparing import comparison
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.representative import is_baseline
 from tuilab.storage.files import read_regular
 from tuilab.tui.keys import bindings
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.run_source import GONE, WAS_DELETED
 from tuilab.tui.widgets.chart import Chart
@@ -185,8 +185,8 @@ class ComparePage(Page):
             for at, entry in enumerate(self._entries)
         ]
         scenarios = " and ".join(dict.fromkeys(found.names))
-        left = Content.assemble(("tuilab", "bold"), "  compare  ", plain(scenarios, 100))
-        self.heading.show(left, plain("  ".join(names), 200, "dim"))
+        left = Content.assemble(("tuilab", "bold"), "  compare  ", to_content(scenarios, 100))
+        self.heading.show(left, to_content("  ".join(names), 200, "dim"))
         are_over = not any(entry.is_running for entry in self._entries)
         self.curves.show(
             [watch.summary for watch in self._watches], found.series, are_over=are_over
@@ -242,9 +242,9 @@ def _caught_up(watch: Watch) -> RunEntry:
     state = watch.state()
     watch.close()
     return (
-        reading.entry_of(watch.run_dir, watch.summary, state)
+        read_entry.entry_of(watch.run_dir, watch.summary, state)
         if watch.summary.run
-        else reading.read_entry(watch.run_dir)
+        else read_entry.read_entry(watch.run_dir)
     )
 
 

@@ -17,17 +17,17 @@ from textual.events import Resize
 from tuilab.catalogue.scenario import Scenario
 from tuilab.errors import TuilabError
 from tuilab.record.events import Identity
+from tuilab.record.finding_words import company_words
 from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.states import RunState
-from tuilab.record.told import company_words
-from tuilab.runs import earlier, store
-from tuilab.tui.looks.marks import plain
+from tuilab.runs import earlier_verdicts, store
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.screens.page import Page
-from tuilab.tui.state.beside.neighbours import Neighbours
 from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.other_processes import OtherProcesses
+from tuilab.tui.state.other_runs.live_runs import LiveRuns
 from tuilab.tui.state.run_source import GONE, WAS_DELETED, LiveRun, Replay, RunSource
-from tuilab.tui.terminal.later import later
+from tuilab.tui.terminal.delayed_call import later
 from tuilab.tui.widgets.info_line import InfoLine
 from tuilab.tui.widgets.run import headline
 from tuilab.tui.widgets.run.others import Others
@@ -90,7 +90,7 @@ class FollowingPage(Page):
         yield self.warning
         self.users_line = InfoLine(is_short=True)
         yield self.users_line
-        neighbours = Neighbours(self, self.desk.index, self.run_dir)
+        neighbours = LiveRuns(self, self.desk.index, self.run_dir)
         self.others = Others(neighbours, self.panes, self.views, self._tell)
         yield self.charts_line
         yield self.panes
@@ -113,7 +113,7 @@ class FollowingPage(Page):
         self.panes.fit()
         self._show_heading()
 
-    def on_neighbours_seen(self, message: Neighbours.Seen) -> None:
+    def on_neighbours_seen(self, message: LiveRuns.Seen) -> None:
         self.others.take(message)
         self._show_heading()
         self.show_keys()
@@ -199,7 +199,7 @@ class FollowingPage(Page):
         if not self.is_current:
             return
         words = self.source.warning
-        self.warning.show(plain(words, 600, "$text-error") if words else Content(""))
+        self.warning.show(to_content(words, 600, "$text-error") if words else Content(""))
         if self._is_queued:
             self._find_place()
 
@@ -227,13 +227,15 @@ class FollowingPage(Page):
         """Show who else uses the GPU of the run, or keeps cores busy."""
         if words:
             lead = "also running: ", "bold $text-warning"
-            self.users_line.show(Content.assemble(lead, plain(words, 300, "$text-warning")))
+            self.users_line.show(Content.assemble(lead, to_content(words, 300, "$text-warning")))
         else:
             self.users_line.show(Content(""))
 
     @work(thread=True, exclusive=True, group="queue")
     def _find_place(self) -> None:
-        from tuilab.engine.turn import where_it_waits  # imported here: only a queued run needs it
+        from tuilab.engine.queue_turn import (
+            where_it_waits,  # imported here: only a queued run needs it
+        )
 
         self.app.call_from_thread(self._show_place, where_it_waits(self.run_dir))
 
@@ -241,7 +243,7 @@ class FollowingPage(Page):
         """Show the place of the run in the queue, and the runs before it."""
         if self._is_queued and words:
             key = ("  Q", "bold $text-accent"), (" queue", "$text-muted")
-            self.queue_line.show(Content.assemble(plain(words, 600), *key))
+            self.queue_line.show(Content.assemble(to_content(words, 600), *key))
         else:
             self.queue_line.show(Content(""))
 
@@ -291,7 +293,9 @@ class FollowingPage(Page):
     def _earlier(self) -> dict[str, str]:
         """Return, by claim, how often it was judged before; looked up once."""
         if self._before is None:
-            self._before = earlier.tell(self.run_dir, self.source.summary, self.desk.index)
+            self._before = earlier_verdicts.record_earlier_verdicts(
+                self.run_dir, self.source.summary, self.desk.index
+            )
         return self._before
 
     def show_note(self) -> None:

@@ -9,7 +9,7 @@ from textual.content import Content
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
 from tuilab.tui.keys import KEYS, Key, bindings
-from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
+from tuilab.tui.looks.marks import mark, state_words, to_content, verdict_words
 from tuilab.tui.screens.page import Page
 from tuilab.tui.shown_keys import changes, shown
 from tuilab.tui.widgets.sheet import Section, Sheet
@@ -74,7 +74,7 @@ class HelpPage(Page):
         self.heading.show(title, Content.styled("esc closes", "dim"))
         command = Section(
             Content.styled("On the command line", "bold $text-primary"),
-            [(plain(self.command(), 400),)],
+            [(to_content(self.command(), 400),)],
         )
         idle = below.idle_keys() if below else set()
         titles = [

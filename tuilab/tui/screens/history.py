@@ -21,11 +21,11 @@ from tuilab.runs.disk_room import DiskRoom
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.filters import parse, with_sweeps
 from tuilab.tui.keys import bindings
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.filterline import FilterLine
-from tuilab.tui.widgets.history import count, deletion, ordering, writing
+from tuilab.tui.widgets.history import deletion, note_line, ordering, run_count
 from tuilab.tui.widgets.history.rundetails import details
 from tuilab.tui.widgets.history.runlist import RunList
 from tuilab.tui.widgets.info_line import InfoLine
@@ -110,12 +110,12 @@ class HistoryPage(Page):
     def _poll(self) -> None:
         if self.is_current:
             self._reader.look_again()
-            self.warning.show(plain(self._warning(), 600, "$text-error"))
+            self.warning.show(to_content(self._warning(), 600, "$text-error"))
 
     def _warning(self) -> str:
         """Return what is told while runs go on here, and their disk is full."""
         return (
-            disk_room.told(self.desk.root)
+            disk_room.describe_room(self.desk.root)
             if self._reader.is_any_recorded() and self._disk.is_full()
             else ""
         )
@@ -143,7 +143,7 @@ class HistoryPage(Page):
         now_s = self._clock()
         wanted = parse(with_sweeps(self.filter.value, known.entries.values()), now_s)
         runs = ordering.ordered(known.matching(wanted), known.entries, self._order, now_s)
-        empty = wanted.problem or count.why_empty(self._reader)
+        empty = wanted.problem or run_count.why_empty(self._reader)
         self.runs.show(runs, known.entries, known.notes, now_s, empty, ordering.column(self._order))
         self._show_heading(len(runs))
         self._show_details()
@@ -151,8 +151,8 @@ class HistoryPage(Page):
     def _show_heading(self, matching: int) -> None:
         marks = len(self.runs.marked), self.runs.marks_hidden
         words, where = (
-            count.words_of(self._reader, matching, *marks, self._order),
-            plain(str(self.desk.root), 60, "dim"),
+            run_count.words_of(self._reader, matching, *marks, self._order),
+            to_content(str(self.desk.root), 60, "dim"),
         )
         has_room = self.size.width >= max(120, words.cell_length + where.cell_length + 4)
         self.heading.show(words, where if has_room else Content(""))
@@ -271,13 +271,15 @@ class HistoryPage(Page):
         """Write a note or tags onto the marked runs, or this one."""
         entries = self.runs.acted_on
         line = (
-            await self.app.push_screen_wait(writing.line_for(what, entries, self._reader))
+            await self.app.push_screen_wait(note_line.line_for(what, entries, self._reader))
             if entries
             else ""
         )
         if line:
             self.do(
-                partial(writing.write, what, self.desk.root, [entry.run for entry in entries], line)
+                partial(
+                    note_line.write, what, self.desk.root, [entry.run for entry in entries], line
+                )
             )
 
     def say_done(self, said: str, *, is_problem: bool) -> None:

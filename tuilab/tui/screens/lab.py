@@ -18,14 +18,14 @@ from tuilab.runs.past_runs import PastRun
 from tuilab.runs.store import short_id
 from tuilab.text.display import plural, show
 from tuilab.tui.keys import bindings
-from tuilab.tui.looks.marks import plain, state_words
+from tuilab.tui.looks.marks import state_words, to_content
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state import command_line, drafts
 from tuilab.tui.state.background_reader import BackgroundReader
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.drafts import Drafts
 from tuilab.tui.state.own.own_commands import TOPIC, OwnCommand
-from tuilab.tui.terminal.later import later
+from tuilab.tui.terminal.delayed_call import later
 from tuilab.tui.widgets.info_line import InfoLine
 from tuilab.tui.widgets.lab.columns import Columns
 from tuilab.tui.widgets.lab.starter import Starter
@@ -165,15 +165,15 @@ class LabPage(Page):
 
     def action_next_lesson(self) -> None:
         """Go to the first lesson that was not done."""
-        from tuilab.runs import score  # the first picture does not wait for what reads it
+        from tuilab.runs import lesson_score  # the first picture does not wait for what reads it
 
-        learned = score.read()
-        upcoming = score.upcoming(self.desk.scenarios, learned)
+        learned = lesson_score.read()
+        upcoming = lesson_score.upcoming(self.desk.scenarios, learned)
         if upcoming:
             self.columns.show_all()
             self._catalogue.go_to(upcoming.id)
             self.columns.show_part("lesson")
-        self.lab.tell(score.told(self.desk.scenarios, learned), is_problem=False)
+        self.lab.tell(lesson_score.describe_score(self.desk.scenarios, learned), is_problem=False)
 
     def action_show_all(self) -> None:
         """Show the lesson in the pager; the whole file, where its code is open."""
@@ -283,7 +283,7 @@ class LabPage(Page):
             self.run_worker(_load_what_shows_runs, thread=True, exit_on_error=False)
 
     def on_background_reader_box_seen(self, event: BackgroundReader.BoxSeen) -> None:
-        self.heading.show(Content("tuilab  lab"), plain(event.line, 200, "$text-muted"))
+        self.heading.show(Content("tuilab  lab"), to_content(event.line, 200, "$text-muted"))
 
     def on_field_gpus_wanted(self) -> None:
         self._reader.look_at_gpus()
@@ -344,7 +344,9 @@ def _running_words(runs: "Sequence[RunEntry]", *, is_paused: bool) -> Content:
     names = []
     for run in runs:
         names.append(
-            Content.assemble(plain(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted"))
+            Content.assemble(
+                to_content(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted")
+            )
         )
     return Content.assemble(states, "  ", Content(", ").join(names))
 

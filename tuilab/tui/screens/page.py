@@ -19,7 +19,7 @@ from tuilab.tui.keys import KEYS, Key
 from tuilab.tui.looks.sgr import uncoloured
 from tuilab.tui.navigator import Navigator
 from tuilab.tui.shown_keys import keys_at
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 from tuilab.tui.terminal.toolkit import TerminalScreen
 from tuilab.tui.widgets.info_line import Heading
 from tuilab.tui.widgets.keybar import KeyBar
@@ -103,7 +103,7 @@ class Page(TerminalScreen[None]):
         return cast(Navigator, self.app)
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> Session:
         return self.lab.desk
 
     @property

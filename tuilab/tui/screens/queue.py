@@ -16,7 +16,7 @@ from tuilab.runs.entry import RunEntry
 from tuilab.text.display import plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.screens.page import Page
-from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.question import ConfirmDialog
 from tuilab.tui.widgets.queuelist import QueueList
 
 _POLL_S = 1.0
@@ -72,7 +72,7 @@ class QueuePage(Page):
 
     @work(thread=True, exclusive=True, group="look")
     def _look(self) -> None:
-        standing = queue.look(self.desk.root)
+        standing = queue.read_queue(self.desk.root)
         known = {one.run for _, _, one in standing.rows}
         others = [
             one
@@ -134,7 +134,7 @@ class QueuePage(Page):
             return
         does = _ENDS[state]
         if await self.app.push_screen_wait(
-            Question(f"{does}?", [f"{store.short_id(one.run)}  {one.name}"])
+            ConfirmDialog(f"{does}?", [f"{store.short_id(one.run)}  {one.name}"])
         ):
             self.do(partial(self._end, state, one.run))
 

@@ -13,7 +13,7 @@ from tuilab.runs.command_line import root_option, why_not_again
 from tuilab.text.display import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.following import DELETED, FollowingPage
-from tuilab.tui.state import printed
+from tuilab.tui.state import printed_output
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.menu import Menu
 from tuilab.tui.widgets.pane import Pane, TextPane
@@ -216,7 +216,7 @@ class RunPage(FollowingPage):
         """Show all that was kept of what the run printed in the pager."""
         if os.path.lexists(self.run_dir):
             self.show_in_pager(
-                printed.whole(self.run_dir, self.source.summary) or "nothing was printed",
+                printed_output.whole(self.run_dir, self.source.summary) or "nothing was printed",
                 str(self.run_dir),
             )
         else:

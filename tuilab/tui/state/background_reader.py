@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tuilab.runs.entry import RunEntry
     from tuilab.runs.representative import ScenarioStatus
     from tuilab.tui.state.gpus import GpuList, GpuQuestion
-    from tuilab.tui.state.session import Desk
+    from tuilab.tui.state.session import Session
 
 _OF_KIND = 200  # runs of commands with the same name; some of them may be of the same words
 
@@ -68,7 +68,7 @@ class BackgroundReader:
             self.scenario = scenario
             self.is_all = is_all
 
-    def __init__(self, screen: "Screen[None]", desk: "Desk") -> None:
+    def __init__(self, screen: "Screen[None]", desk: "Session") -> None:
         self._screen = screen
         self._desk = desk
         self._past: dict[str, list[PastRun]] = {}  # by the path of the scenario

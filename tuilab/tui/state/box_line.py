@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tuilab.probes.gpu.there import is_driver_of_windows
+from tuilab.probes.gpu.is_present import is_driver_of_windows
 from tuilab.text.display import plural, show
 
 

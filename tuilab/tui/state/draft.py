@@ -12,7 +12,8 @@ from tuilab.catalogue.params import (
     spell,
     stand_ins,
 )
-from tuilab.catalogue.scenario import REPEATS, Param, Scenario, Value
+from tuilab.catalogue.scenario import Param, Scenario, Value
+from tuilab.defaults import REPEATS
 from tuilab.errors import UsageError
 from tuilab.tui.state.own import own_form
 from tuilab.tui.state.own.own_commands import OwnCommand

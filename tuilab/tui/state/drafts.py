@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tuilab.catalogue.scenario import Scenario, Value
 from tuilab.tui.state import command_line
 from tuilab.tui.state.draft import GUESS, Draft, spelt
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
@@ -41,9 +41,9 @@ class Drafts:
         """Say whether this lesson was never done, and nobody has said what it may bring."""
         if GUESS not in draft.fields or draft.problems or draft.scenario.path in self._asked:
             return False
-        from tuilab.runs import score  # the first picture does not wait for what reads it
+        from tuilab.runs import lesson_score  # the first picture does not wait for what reads it
 
-        return not draft.text(GUESS).strip() and draft.scenario.id not in score.read()
+        return not draft.text(GUESS).strip() and draft.scenario.id not in lesson_score.read()
 
     def note_asked(self, draft: Draft) -> None:
         """Note that nobody is to be asked again what a scenario may bring."""
@@ -59,12 +59,12 @@ def fill(draft: Draft, values: Mapping[str, Value], *, is_quick: bool) -> None:
             draft.type(param.name, spelt(param, values[param.name]))
 
 
-def order_of(draft: Draft, desk: Desk) -> "RunOrder":
+def order_of(draft: Draft, desk: Session) -> "RunOrder":
     """Return what is run of a draft; UsageError while it holds something that cannot be used."""
     return draft.order(desk.root, command_line.run_words(draft, desk.root, desk.folders)[1:])
 
 
-def orders_of_topic(scenarios: Sequence[Scenario], command: str, desk: Desk) -> "list[RunOrder]":
+def orders_of_topic(scenarios: Sequence[Scenario], command: str, desk: Session) -> "list[RunOrder]":
     """Return what is run of a topic: every scenario that can be, with its defaults."""
     from tuilab.engine import launch
 

@@ -13,7 +13,7 @@ from tuilab.text.display import plural, show
 
 def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
     """Write the page and say where it is; TuilabError when it cannot be written."""
-    from tuilab.reports import files
+    from tuilab.reports import write_report
 
     try:
         target = os.path.join(os.getcwd(), _name(run_dirs))
@@ -22,7 +22,9 @@ def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
         raise CannotRecord(
             f"the folder that tuilab was started in no longer exists; use {step}"
         ) from problem
-    files.write(files.read_subjects(run_dirs), target, files.check_target(target), known=known)
+    write_report.write(
+        write_report.read_subjects(run_dirs), target, write_report.check_target(target), known=known
+    )
     return f"wrote {show(target, 300)} ({plural(len(run_dirs), 'run')})"
 
 

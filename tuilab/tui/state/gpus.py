@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tuilab.probes.gpu.is_present import is_gpu_there
 from tuilab.probes.gpu.own_process import Apart
-from tuilab.probes.gpu.there import is_gpu_there
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
 

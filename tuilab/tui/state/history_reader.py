@@ -12,10 +12,10 @@ from textual.screen import Screen
 from tuilab.errors import TuilabError
 from tuilab.runs import notes, store
 from tuilab.runs.entry import RunEntry, from_name, may_change
-from tuilab.runs.filters import Filter, values_of, words_of
+from tuilab.runs.filters import RunFilter, values_of, words_of
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
-from tuilab.tui.terminal.later import later
+from tuilab.tui.terminal.delayed_call import later
 
 _PORTION = 200  # runs that are read at a time, at most
 _PORTION_S = 0.03  # seconds of reading before the screen has its turn
@@ -67,7 +67,7 @@ class HistoryReader:
 
     # ---- what is known
 
-    def matching(self, wanted: Filter) -> list[str]:
+    def matching(self, wanted: RunFilter) -> list[str]:
         """Return the runs that match a filter."""
         runs = []
         for run, entry in self.entries.items():

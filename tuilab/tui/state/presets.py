@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tuilab.catalogue.params import has_gpus, option_of, parse, stand_ins
 from tuilab.catalogue.scenario import Param, Scenario
-from tuilab.catalogue.stated import changes_of
+from tuilab.catalogue.stated_claims import changes_of
 from tuilab.errors import UsageError
 from tuilab.runs import store
 from tuilab.runs.past_runs import PastRun

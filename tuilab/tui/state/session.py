@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tuilab.tui.state.subcommand import Subcommand
 
 
-class Desk:
+class Session:
     """One for the app; the screens ask it instead of the disk."""
 
     def __init__(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 from tuilab.tui.state.settings import keep_charts, recall_charts
 
 Window = tuple[float, float]
@@ -69,7 +69,7 @@ class ViewModel:
     The action `look('toggle_smooth')` is `toggle_smooth()` here.
     """
 
-    def __init__(self, desk: Desk, show: Callable[[], None]) -> None:
+    def __init__(self, desk: Session, show: Callable[[], None]) -> None:
         kept = desk.settings
         self.view = View(
             is_smooth=kept.is_smooth, is_timed=kept.is_timed, has_others=kept.has_others

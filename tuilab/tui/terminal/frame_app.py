@@ -22,9 +22,9 @@ from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
 from tuilab.text.display import is_utf8_terminal, show_lines
+from tuilab.tui.terminal.delayed_call import later
 from tuilab.tui.terminal.driver import Terminal
 from tuilab.tui.terminal.frames import Frames
-from tuilab.tui.terminal.later import later
 from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen, at_work, rendered_parts
 
 _SHORTEST_S = 1 / 30  # between two frames

@@ -61,7 +61,7 @@ class Pen(NamedTuple):
     background: str
 
 
-class Row(NamedTuple):
+class FrameRow(NamedTuple):
     """One line of a frame: the text of each cell (empty for the right half of a wide character) and its pen."""
 
     segments: Sequence[Segment]  # that drew all of it at once, if any did
@@ -80,7 +80,7 @@ class Frames:
     def __init__(self, colours: ColorSystem | None, *, is_utf8: bool = True) -> None:
         self._colours = colours
         self._is_utf8 = is_utf8
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, FrameRow] = {}
 
     def difference(self, lines: Iterable[Sequence[Segment]]) -> str:
         """Return what to send so that the terminal shows `lines`; nothing when it does."""
@@ -105,7 +105,7 @@ class Frames:
         _draw_runs(out, runs, pen)
         return "".join([*out, "\x1b[0m"]) if out else ""
 
-    def _expand(self, segments: Sequence[Segment]) -> Row:
+    def _expand(self, segments: Sequence[Segment]) -> FrameRow:
         cells: list[str] = []
         pens: list[Pen] = []
         is_simple = True
@@ -119,7 +119,7 @@ class Frames:
                 cells += _graphemes(text)
                 is_simple = False
             pens += [_pen(style, self._colours)] * (len(cells) - before)
-        return Row(
+        return FrameRow(
             segments,
             cells if self._is_utf8 else [to_ascii(cell) for cell in cells],
             pens,
@@ -127,7 +127,7 @@ class Frames:
         )
 
 
-def _put(old: Row | None, x: int, part: Row) -> Row:
+def _put(old: FrameRow | None, x: int, part: FrameRow) -> FrameRow:
     """Return a line of which a part is another one."""
     end = x + len(part.cells)
     if old is None or (x == 0 and end >= len(old.cells)):
@@ -136,10 +136,10 @@ def _put(old: Row | None, x: int, part: Row) -> Row:
         [*old.cells[:x], *part.cells, *old.cells[end:]],
         [*old.pens[:x], *part.pens, *old.pens[end:]],
     )
-    return Row((), cells, pens, old.is_simple and part.is_simple)
+    return FrameRow((), cells, pens, old.is_simple and part.is_simple)
 
 
-def _changes(old: Row | None, new: Row, start: int, end: int) -> list[tuple[int, int]]:
+def _changes(old: FrameRow | None, new: FrameRow, start: int, end: int) -> list[tuple[int, int]]:
     """Return where cells differ from `start` to `end`, as ranges; near ones are joined."""
     if old is None or len(old.cells) != len(new.cells):
         return [(0, len(new.cells))] if new.cells else []
@@ -157,7 +157,7 @@ def _changes(old: Row | None, new: Row, start: int, end: int) -> list[tuple[int,
     return found
 
 
-def _gather(runs: dict[Pen, list[Run]], row: Row, y: int, span: tuple[int, int]) -> None:
+def _gather(runs: dict[Pen, list[Run]], row: FrameRow, y: int, span: tuple[int, int]) -> None:
     """Note the cells of a span by pen; a blank goes with any neighbour in whose pen it looks the same."""
     start, end = span
     pen = row.pens[start]
@@ -188,7 +188,9 @@ def _draw_runs(out: list[str], runs: dict[Pen, list[Run]], pen: Pen | None) -> N
             row, column = y, x + len(text)
 
 
-def _draw(out: list[str], row: Row, y: int, span: tuple[int, int], pen: Pen | None) -> Pen | None:
+def _draw(
+    out: list[str], row: FrameRow, y: int, span: tuple[int, int], pen: Pen | None
+) -> Pen | None:
     """Append what draws the cells of a span; return the pen that the terminal is left with."""
     is_placed = False
     for x in range(*span):

@@ -15,7 +15,7 @@ from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, can_be_log_x, is_log_x, is_log_y, wants_log_y
 from tuilab.text.display import show
-from tuilab.tui.state.beside.behind import Curve
+from tuilab.tui.state.other_runs.overlays import OverlaidCurve
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
@@ -44,7 +44,9 @@ class Curves:
     empty: str = "no points yet"  # the reason why there are none
     owners: tuple[str, ...] = ()  # whose each series is, where several share a name
     untold: str = ""  # why nothing could be told where lines are broken
-    others: tuple[Curve, ...] = ()  # dim ones behind these; of the label of each the legend tells
+    others: tuple[
+        OverlaidCurve, ...
+    ] = ()  # dim ones behind these; of the label of each the legend tells
 
     def t_at(self, x: float, *, is_timed: bool, is_log_x: bool) -> int | None:
         """Return the moment of a place on the axis, in nanoseconds as in the records."""

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.screen import ScreenResultType
 from textual.widgets import Static
 
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.terminal.toolkit import TerminalModal
 
 _MOST = 8  # lines about what is asked
@@ -40,7 +40,7 @@ class Dialog(TerminalModal[ScreenResultType]):
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = plain(self._title, 100)
+        box.border_title = to_content(self._title, 100)
         with box:
             yield from self.compose_box()
 
@@ -50,5 +50,5 @@ class Dialog(TerminalModal[ScreenResultType]):
     def tell_problem(self, problem: object) -> None:
         """Say below the line what is wrong with it."""
         self.query_one("#problem", Static).update(
-            plain(f"✗ {problem}", 300, "$text-error") if problem else Content("")
+            to_content(f"✗ {problem}", 300, "$text-error") if problem else Content("")
         )

@@ -67,7 +67,7 @@ class FilterLine(Horizontal):
         yield Static("/")
         there = self._there
         suggester = Completion(lambda typed: completed(typed, there())) if there else None
-        line = _Line(placeholder=self._wanted, compact=True, suggester=suggester)
+        line = _FilterInput(placeholder=self._wanted, compact=True, suggester=suggester)
         line.cursor_blink = False  # a screen on which nothing happens sends nothing
         yield line
 
@@ -105,7 +105,7 @@ class FilterLine(Horizontal):
         self.post_message(self.Left())
 
 
-class _Line(Input):
+class _FilterInput(Input):
     PLACE: ClassVar[str] = "filter"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", show=False)]
 

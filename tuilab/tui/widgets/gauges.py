@@ -12,8 +12,8 @@ from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.text.display import is_utf8_terminal
 from tuilab.text.words import size
-from tuilab.tui.looks.marks import plain
-from tuilab.tui.looks.reading import fold
+from tuilab.tui.looks.lesson_layout import wrap_lines
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.widgets.lines import Lines
 
 _HISTORY = 60  # readings of the share of cores that was busy
@@ -31,7 +31,7 @@ _TENANTS = 20  # processes on a GPU that are listed
 
 
 @dataclass(frozen=True)
-class Moment:
+class GaugeReading:
     """What was read; a share that is unknown is None."""
 
     cores: Sequence[float]  # percent of each
@@ -66,12 +66,12 @@ class Gauges(Lines):
 
     def __init__(self) -> None:
         super().__init__(id="gauges")
-        self._moment: Moment | None = None
+        self._moment: GaugeReading | None = None
         self._busy: deque[float] = deque(maxlen=_HISTORY)
         self._gpus: dict[str, GpuGauge] = {}
         self._why_no_gpus = "no answer yet"
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: GaugeReading) -> None:
         """Show what was read now."""
         self._moment = moment
         self._busy.append(sum(moment.cores))
@@ -120,7 +120,9 @@ class Gauges(Lines):
             lines += [_labelled("", line) for line in _user_lines(gpu, room)]
         if not self._gpus:
             lines.append(
-                _labelled("GPUs", Content.assemble("n/a: ", plain(self._why_no_gpus, 200, "dim")))
+                _labelled(
+                    "GPUs", Content.assemble("n/a: ", to_content(self._why_no_gpus, 200, "dim"))
+                )
             )
         label = "cores"
         for line in self._core_lines(now, room):
@@ -128,7 +130,7 @@ class Gauges(Lines):
             label = ""
         return lines
 
-    def _busy_line(self, now: Moment, room: int) -> Content:
+    def _busy_line(self, now: GaugeReading, room: int) -> Content:
         """Return how many cores are busy now, and the share of them over the last minute."""
         words = f"{sum(now.cores) / 100:.1f} of {len(now.cores)} cores  "
         count = min(room - len(words) - len(_LAST_MINUTE), _HISTORY)
@@ -138,7 +140,7 @@ class Gauges(Lines):
             words, (strip, "$text-primary"), (_LAST_MINUTE if strip else "", "dim")
         )
 
-    def _core_lines(self, now: Moment, room: int) -> list[Content]:
+    def _core_lines(self, now: GaugeReading, room: int) -> list[Content]:
         if len(now.cores) <= _NUMBERED:
             parts = [
                 Content.assemble((self._column(share), "$text-primary"), f" {share:3.0f} %  ")
@@ -163,10 +165,10 @@ class Gauges(Lines):
     def _gpu_line(self, gpu: GpuGauge, room: int) -> Content:
         parts = []
         if gpu.slice:
-            parts.append(plain(gpu.slice, 40))
-        name = plain(gpu.name, 60, "dim")
+            parts.append(to_content(gpu.slice, 40))
+        name = to_content(gpu.name, 60, "dim")
         if gpu.trouble or not gpu.values:
-            parts.append(Content.assemble("n/a: ", plain(gpu.trouble or "no answer yet", 200)))
+            parts.append(Content.assemble("n/a: ", to_content(gpu.trouble or "no answer yet", 200)))
             return Content("  ").join([*parts, name])
         values = gpu.values
         throttled = [
@@ -212,7 +214,7 @@ class Gauges(Lines):
         return columns[min(int(percent / 100 * len(columns)), len(columns) - 1)]
 
 
-def _load_line(now: Moment, room: int) -> Content:
+def _load_line(now: GaugeReading, room: int) -> Content:
     """Return the load, and the share of time in which a process waited for a core."""
     load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
     waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
@@ -227,7 +229,9 @@ def _load_line(now: Moment, room: int) -> Content:
 def _user_lines(gpu: GpuGauge, room: int) -> list[Content]:
     """Return who uses a GPU: user, pid, memory; or why that is not known."""
     if gpu.unseen:
-        return fold(Content.assemble(("used by ", "dim"), "n/a: ", plain(gpu.unseen, 200)), room)
+        return wrap_lines(
+            Content.assemble(("used by ", "dim"), "n/a: ", to_content(gpu.unseen, 200)), room
+        )
     users = []
     for tenant in gpu.tenants[:_TENANTS]:
         used = tenant.get("bytes_used")
@@ -238,12 +242,13 @@ def _user_lines(gpu: GpuGauge, room: int) -> list[Content]:
         users.append(f"+{more}")
     if not users:
         return []
-    return fold(
-        Content.assemble(("used by ", "dim"), plain(", ".join(users), 2000, "$text-warning")), room
+    return wrap_lines(
+        Content.assemble(("used by ", "dim"), to_content(", ".join(users), 2000, "$text-warning")),
+        room,
     )
 
 
-def _swap(now: Moment) -> Content:
+def _swap(now: GaugeReading) -> Content:
     """Return how much of the memory is on a disk; a run that is there is not worth timing."""
     if not now.swap_total_bytes:
         return Content.styled("   no swap", "dim")

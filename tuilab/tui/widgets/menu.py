@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tuilab.tui.keys import bindings
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.widgets.dialog import Dialog
 from tuilab.tui.widgets.keybar import answers
 from tuilab.tui.widgets.lines import PickList
@@ -71,7 +71,7 @@ class _Items(PickList):
     def lay_out(self, width: int) -> Sequence[Content]:
         column = max((len(item.kind) for item in self._items), default=0) + 2
         lines = (
-            plain(item.kind.ljust(column), 40, "$text-muted") + plain(item.words, 400)
+            to_content(item.kind.ljust(column), 40, "$text-muted") + to_content(item.words, 400)
             for item in self._items
         )
         return [line.truncate(width, ellipsis=True) for line in lines]

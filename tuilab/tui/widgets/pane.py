@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tuilab.text.wrapping import has_units
-from tuilab.tui.looks.reading import fold
+from tuilab.tui.looks.lesson_layout import wrap_lines
 from tuilab.tui.widgets.drawing import Drawing
 from tuilab.tui.widgets.search import SEARCHES, Searched
 
@@ -176,7 +176,9 @@ class TextPane(Pane, Searched):
 def laid_out(lines: Iterable[Content], width: int) -> Content:
     """Return lines as a text; a long one with units is broken here, where none ends before one, the others by Textual."""
     broken = (
-        fold(line, width) if line.cell_length > width > 0 and has_units(line.plain) else [line]
+        wrap_lines(line, width)
+        if line.cell_length > width > 0 and has_units(line.plain)
+        else [line]
         for line in lines
     )
     return Content("\n").join(part for parts in broken for part in parts)

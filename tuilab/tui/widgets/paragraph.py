@@ -5,7 +5,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from tuilab.tui.looks.reading import fold
+from tuilab.tui.looks.lesson_layout import wrap_lines
 
 
 class Paragraph(Widget):
@@ -18,7 +18,7 @@ class Paragraph(Widget):
         self._text = text
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(fold(self._text, width))
+        return len(wrap_lines(self._text, width))
 
     def render(self) -> RenderResult:
-        return Content("\n").join(fold(self._text, self.content_size.width))
+        return Content("\n").join(wrap_lines(self._text, self.content_size.width))

@@ -8,12 +8,12 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tuilab.tui.keys import bindings
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.widgets.dialog import Dialog, first_of
 from tuilab.tui.widgets.keybar import answers
 
 
-class Question(Dialog[bool]):
+class ConfirmDialog(Dialog[bool]):
     """Names what it is about; only `y` says yes."""
 
     PLACE: ClassVar[str] = "question"
@@ -28,8 +28,8 @@ class Question(Dialog[bool]):
         self._about, self._note = about, note
 
     def compose_box(self) -> ComposeResult:
-        lines = [Content(" "), *(plain(f"  {line}", 200) for line in first_of(self._about))]
-        lines += [Content(" "), *([plain(self._note), Content(" ")] if self._note else [])]
+        lines = [Content(" "), *(to_content(f"  {line}", 200) for line in first_of(self._about))]
+        lines += [Content(" "), *([to_content(self._note), Content(" ")] if self._note else [])]
         yield Static(Content("\n").join([*lines, answers(self.PLACE)]))
 
     def action_answer(self, answer: str) -> None:

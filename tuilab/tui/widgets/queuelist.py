@@ -8,8 +8,8 @@ from textual.content import Content
 from tuilab.runs import queue, store
 from tuilab.runs.entry import RunEntry
 from tuilab.text.words import clock
-from tuilab.tui.looks.marks import plain, state_words
-from tuilab.tui.looks.reading import fold
+from tuilab.tui.looks.lesson_layout import wrap_lines
+from tuilab.tui.looks.marks import state_words, to_content
 from tuilab.tui.widgets.lines import PickList
 
 
@@ -52,11 +52,11 @@ class QueueList(PickList):
         if not self.count:
             nothing = "No run is being timed" if self._others else "No run is running"
             several = "To queue several, press enter on a topic in the Lab."
-            lines = fold(Content(f"{nothing}, and no run is queued. {several}"), width)
+            lines = wrap_lines(Content(f"{nothing}, and no run is queued. {several}"), width)
         if self._others:
             names = ", ".join(f"{one.name} {store.short_id(one.run)}" for one in self._others)
-            lines += fold(
-                plain(
+            lines += wrap_lines(
+                to_content(
                     f"Running outside the queue, because they time nothing: {names}",
                     600,
                     "$text-muted",
@@ -68,10 +68,10 @@ class QueueList(PickList):
 
 def _line(state: str, one: queue.Ticket, place: str) -> Content:
     since = clock(max(time.time_ns() - one.since_ns, 0) // 1e9) if one.since_ns else "n/a"
-    name, words = plain(one.name, 34), state_words(state)
+    name, words = to_content(one.name, 34), state_words(state)
     name, words = name.pad_right(34 - name.cell_length), words.pad_right(11 - words.cell_length)
     told = Content.assemble(f"{place:>4} ", words, name)
-    devices = plain(", ".join(one.devices), 20, "$text-muted")
+    devices = to_content(", ".join(one.devices), 20, "$text-muted")
     return Content.assemble(
         told, (f" {store.short_id(one.run)} ", "$text-muted"), f"{since:>9}  ", devices
     )

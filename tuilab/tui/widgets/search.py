@@ -154,7 +154,9 @@ class SearchLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        line = _Line(self._text.words, placeholder=f"search {self._text.called}", compact=True)
+        line = _SearchInput(
+            self._text.words, placeholder=f"search {self._text.called}", compact=True
+        )
         line.cursor_blink = False
         yield line
 
@@ -172,7 +174,7 @@ class SearchLine(Horizontal):
         self.remove()
 
 
-class _Line(Input):
+class _SearchInput(Input):
     PLACE: ClassVar[str] = "search"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", show=False)]
 

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from tuilab.tui.looks.reading import fold
+from tuilab.tui.looks.lesson_layout import wrap_lines
 
 _GAP = 2
 _INDENT = 2
@@ -63,7 +63,7 @@ def lay_out(sections: Sequence[Section], width: int) -> list[Content]:
         if lines:
             lines.append(Content(" "))  # an empty Content would be left out when lines are joined
         if section.title:
-            lines += fold(section.title, width) if width > 0 else []
+            lines += wrap_lines(section.title, width) if width > 0 else []
         lines += _lay_out_rows(section, max(width - _INDENT, 1))
     return lines
 
@@ -102,7 +102,8 @@ def _fit(wanted: list[int], width: int) -> list[int]:
 def _beside(row: tuple[Content, ...], widths: list[int]) -> list[Content]:
     """Return the lines of a row whose cells stand beside each other, each wrapped in its column."""
     columns = [
-        fold(cell, max(width, 1)) or [Content("")] for cell, width in zip(row, widths, strict=False)
+        wrap_lines(cell, max(width, 1)) or [Content("")]
+        for cell, width in zip(row, widths, strict=False)
     ]
     lines = []
     for at in range(max(map(len, columns), default=0)):
@@ -116,13 +117,13 @@ def _beside(row: tuple[Content, ...], widths: list[int]) -> list[Content]:
 
 def _stacked(row: tuple[Content, ...], heads: tuple[Content, ...], width: int) -> list[Content]:
     """Return the lines of a row whose cells stand below each other, each after its column's head."""
-    lines = [Content("").join([Content(" " * _INDENT), line]) for line in fold(row[0], width)]
+    lines = [Content("").join([Content(" " * _INDENT), line]) for line in wrap_lines(row[0], width)]
     for at, cell in enumerate(row[1:], 1):
         if not cell:
             continue
         head = heads[at] if at < len(heads) else Content("")
         lead = head.cell_length + 1 if head else 0
-        for number, line in enumerate(fold(cell, max(width - _INDENT - lead, 4))):
+        for number, line in enumerate(wrap_lines(cell, max(width - _INDENT - lead, 4))):
             before = head if number == 0 else Content(" " * head.cell_length)
             lines.append(
                 Content("").join(

@@ -4,10 +4,10 @@ from typing import ClassVar
 
 from tuilab.record.states import RunState
 from tuilab.tui.keys import bindings
-from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.question import ConfirmDialog
 
 
-class StopQuestion(Question):
+class StopQuestion(ConfirmDialog):
     """Asks whether a run is to end; of one that is ending already, whether at once.
 
     `of_sweep` is the command that stops the sweep that it is a point of.

@@ -13,7 +13,7 @@ import click
 from tuilab.catalogue import catalog, course
 from tuilab.catalogue.check import check
 from tuilab.catalogue.check_words import check_words
-from tuilab.catalogue.findings import Finding
+from tuilab.catalogue.checked_file import CheckFinding
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import completion, options
 from tuilab.text.display import plural, show
@@ -75,8 +75,8 @@ def _sum_up(findings: int, warnings: int, scenarios: int) -> str:
 
 def _print_document(
     paths: Iterable[str],
-    findings: Sequence[tuple[str, Finding]],
-    warnings: Sequence[tuple[str, Finding]],
+    findings: Sequence[tuple[str, CheckFinding]],
+    warnings: Sequence[tuple[str, CheckFinding]],
 ) -> int:
     """Print the result as JSON and return the exit code."""
     code = 1 if findings else 0
@@ -90,12 +90,14 @@ def _print_document(
     return code
 
 
-def _to_objects(findings: Iterable[tuple[str, Finding]]) -> list[dict[str, str | int]]:
+def _to_objects(findings: Iterable[tuple[str, CheckFinding]]) -> list[dict[str, str | int]]:
     """Return findings as the objects of the JSON document."""
     return [{"path": path, **finding._asdict()} for path, finding in findings]
 
 
-def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple[str, Finding]]:
+def _of_courses(
+    known: Sequence[Scenario], folders: Sequence[str]
+) -> list[tuple[str, CheckFinding]]:
     """Return what is wrong in the order of the lessons of each folder that gives one."""
     found = []
     for folder in catalog.scenario_dirs(folders):
@@ -107,11 +109,12 @@ def _of_courses(known: Sequence[Scenario], folders: Sequence[str]) -> list[tuple
                 if os.path.dirname(os.path.dirname(scenario.path)) == folder
             ]
             found += [
-                (path, Finding(*fault)) for fault in course.check(course.read([folder]), within)
+                (path, CheckFinding(*fault))
+                for fault in course.check(course.read([folder]), within)
             ]
     return found
 
 
-def _line(path: str, finding: Finding, kind: str = "") -> str:
+def _line(path: str, finding: CheckFinding, kind: str = "") -> str:
     shown = Path(path).relative_to(Path.cwd()) if Path(path).is_relative_to(Path.cwd()) else path
     return f"{show(shown)}:{finding.line}: {kind}{show(finding.sentence)}"

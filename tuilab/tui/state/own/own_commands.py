@@ -60,7 +60,7 @@ def new_command() -> OwnCommand:
 
 def of_run(run: "RunStarted", state: str = "", ended: str = "") -> OwnCommand:
     """Return the command that a run was of."""
-    from tuilab.commands.order import script_of
+    from tuilab.commands.make_order import script_of
     from tuilab.reports.sweeps.points import point_words
 
     told = f"{'ab: ' if run.topic == 'ab' else ''}{show(short(run.command), 160)}"  # that it was raced, or watched alone

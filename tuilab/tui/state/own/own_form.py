@@ -62,7 +62,7 @@ def order(text: Text, root: Path) -> "RunOrder":
 
 
 def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
-    from tuilab.commands import arms, order
+    from tuilab.commands import arms, make_order
     from tuilab.engine.messages import CommandOrder
 
     raced = _arms(text)
@@ -82,7 +82,7 @@ def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
         step_of=text("step-of").strip(),
     )
     timeout = text("timeout").strip()
-    return order.order(
+    return make_order.order(
         command,
         root=root,
         name=text("name").strip(),
@@ -108,7 +108,7 @@ def _check(text: Text, key: str, typed: str) -> None:
     elif key == "folder" and typed and not os.path.isdir(os.path.expanduser(typed)):
         raise UsageError("there is no such folder")
     elif key == "name" and typed:
-        from tuilab.commands.order import plain_name
+        from tuilab.commands.make_order import plain_name
 
         plain_name(typed)
     elif key == "metric":

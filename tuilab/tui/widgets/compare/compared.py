@@ -4,9 +4,9 @@ from collections.abc import Container, Sequence
 
 from textual.content import Content
 
-from tuilab.record.told import for_how_long
+from tuilab.record.finding_words import for_how_long
 from tuilab.record.verdicts import NOT_DECIDED, NOT_JUDGED
-from tuilab.reports.comparison_tables import number_tables, shift_words
+from tuilab.reports.comparison_words import number_tables, shift_words
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import (
     Comparison,
@@ -21,9 +21,9 @@ from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
 from tuilab.text.display import plural
 from tuilab.text.words import exactly
-from tuilab.tui.looks.marks import mark, plain, state_words, tally
-from tuilab.tui.looks.moments import ago, lasting
-from tuilab.tui.looks.reading import together
+from tuilab.tui.looks.lesson_layout import together
+from tuilab.tui.looks.marks import mark, state_words, tally, to_content
+from tuilab.tui.looks.times import ago, lasting
 from tuilab.tui.widgets.sheet import Section
 
 _TITLES = {
@@ -41,7 +41,7 @@ def numbers(count: int, boxes: Sequence[str] = ()) -> list[Content]:
     names = [Content.styled(f"run {number(at)}", "bold $text-primary") for at in range(count)]
     return (
         [
-            Content.assemble(name, ", ", plain(box, 30))
+            Content.assemble(name, ", ", to_content(box, 30))
             for name, box in zip(names, boxes, strict=True)
         ]
         if boxes
@@ -63,7 +63,7 @@ def run_rows(entries: Sequence[RunEntry], baselines: Container[str], now_s: floa
         counts = tally(verdict for _, verdict in entry.claims)
         told = Content.styled(TAG if entry.run in baselines else "", "$text-accent")
         facts = [
-            plain(entry.name if has_names else "", 60),
+            to_content(entry.name if has_names else "", 60),
             told,
             state_words(entry.state),
             counts,
@@ -72,7 +72,7 @@ def run_rows(entries: Sequence[RunEntry], baselines: Container[str], now_s: floa
         rows.append(
             (
                 name,
-                plain(short_id(entry.run), 20),
+                to_content(short_id(entry.run), 20),
                 Content("  ").join(map(together, filter(None, facts))),
                 Content.styled(when, "dim"),
             )
@@ -113,7 +113,7 @@ def number_sections(found: Comparison) -> list[Section]:
     sections = []
     for table in number_tables(found):
         rows = [
-            (plain(name, 60, "dim"), *(plain(cell, _VALUE) for cell in cells))
+            (to_content(name, 60, "dim"), *(to_content(cell, _VALUE) for cell in cells))
             for name, *cells in table.rows
         ]
         sections.append(Section(Content.styled(table.title, "bold"), rows, heads))
@@ -123,17 +123,17 @@ def number_sections(found: Comparison) -> list[Section]:
 
 
 def _difference(row: Difference) -> tuple[Content, ...]:
-    return (plain(row.name, 60, "dim"), *(plain(value, _VALUE) for value in row.values))
+    return (to_content(row.name, 60, "dim"), *(to_content(value, _VALUE) for value in row.values))
 
 
 def _changed(line: str) -> Content:
     style = {"+": "$text-success", "-": "$text-error", "@": "dim"}.get(line[:1], "")
-    return plain(line, 200, style)
+    return to_content(line, 200, style)
 
 
 def _claim(pair: ClaimPair) -> tuple[Content, ...]:
     words = [
-        plain(told, None, "$text-warning")
+        to_content(told, None, "$text-warning")
         for told in (verdict_words(pair), key_words(pair))
         if told
     ]
@@ -144,7 +144,7 @@ def _claim(pair: ClaimPair) -> tuple[Content, ...]:
                     shift_words(number, shift), "$text-warning" if shift.is_apart else "dim"
                 )
             )
-    return (plain(pair.text, 300), *map(_side, pair.sides), Content("\n").join(words))
+    return (to_content(pair.text, 300), *map(_side, pair.sides), Content("\n").join(words))
 
 
 def _side(side: Side | None) -> Content:
@@ -152,4 +152,4 @@ def _side(side: Side | None) -> Content:
         return Content.styled("–", "dim")
     unjudged = NOT_DECIDED if side.is_open else NOT_JUDGED
     told = side.ratio_words or side.measured or side.why or (side.verdict.lower() or unjudged)
-    return Content.assemble(mark(side.verdict or "pending"), " ", plain(told, _VALUE))
+    return Content.assemble(mark(side.verdict or "pending"), " ", to_content(told, _VALUE))

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
-from tuilab.reports.comparison_tables import axes_of
+from tuilab.reports.comparison_words import axes_of
 from tuilab.text.display import show
 from tuilab.text.words import unit_of
 from tuilab.tui.state.view import View

@@ -10,7 +10,7 @@ from tuilab.runs.entry import RunEntry
 from tuilab.text.display import plural
 from tuilab.text.words import size
 from tuilab.tui.widgets.history.runline import named
-from tuilab.tui.widgets.question import Question
+from tuilab.tui.widgets.question import ConfirmDialog
 
 
 def why_not(root: Path, entries: Sequence[RunEntry]) -> str:
@@ -18,10 +18,12 @@ def why_not(root: Path, entries: Sequence[RunEntry]) -> str:
     return next(filter(None, (deleting.why_not(root / entry.run, entry) for entry in entries)), "")
 
 
-def question_about(entries: Sequence[RunEntry]) -> Question:
+def question_about(entries: Sequence[RunEntry]) -> ConfirmDialog:
     """Return the question whether runs are to be deleted."""
     title = f"Delete {plural(len(entries), 'run')}?"
-    return Question(title, named(entries), f"{_freed(entries)} on disk. This cannot be undone.")
+    return ConfirmDialog(
+        title, named(entries), f"{_freed(entries)} on disk. This cannot be undone."
+    )
 
 
 def delete(root: Path, runs: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
 from tuilab.text.display import shorten, show
 from tuilab.text.words import exactly, size
-from tuilab.tui.looks.marks import mark, plain, state_words, tally
-from tuilab.tui.looks.moments import ago, lasting
+from tuilab.tui.looks.marks import mark, state_words, tally, to_content
+from tuilab.tui.looks.times import ago, lasting
 
 _LEAST_PARAMS = 12
 _WITH_ALL = 128  # cells of a table that has every column
@@ -89,7 +89,7 @@ def named(entries: Sequence[RunEntry]) -> list[str]:
 def on_gpus(entry: RunEntry) -> Content:
     """Return on which GPUs its claims were measured; nothing where on none."""
     return (
-        plain(f"on {', '.join(entry.gpus)}".replace("on NVIDIA ", "on "), 240, "dim")
+        to_content(f"on {', '.join(entry.gpus)}".replace("on NVIDIA ", "on "), 240, "dim")
         if entry.gpus
         else Content("")
     )
@@ -113,7 +113,7 @@ def noted(notes: Notes) -> Content:
     """Return the tags of a run, and the newest of its notes."""
     tags = [Content.styled(f"#{show(tag, 40)}", "$text-accent") for tag in notes.tags]
     return Content("  ").join(
-        [*tags, *(plain(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])]
+        [*tags, *(to_content(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])]
     )
 
 
@@ -127,9 +127,9 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
             has_topic = column.width >= _WITH_TOPIC or own_words(
                 entry
             )  # a command is raced, or watched alone
-            return plain(entry.name if has_topic else entry.scenario, 100)
+            return to_content(entry.name if has_topic else entry.scenario, 100)
         case "id":
-            return plain(short_id(entry.run), 20, "dim")
+            return to_content(short_id(entry.run), 20, "dim")
     if not entry.is_read:
         return Content.styled("…" if column.name == "state" else "", "dim")
     match column.name:
@@ -141,7 +141,11 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
             words = "  ".join(filter(None, (changed, own)))
             parts = [
                 part
-                for part in (plain(words, 400, "$text-secondary"), on_gpus(entry), noted(notes))
+                for part in (
+                    to_content(words, 400, "$text-secondary"),
+                    on_gpus(entry),
+                    noted(notes),
+                )
                 if part
             ]
             return Content("  ").join(parts)

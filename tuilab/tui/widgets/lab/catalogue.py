@@ -12,7 +12,7 @@ from tuilab.catalogue.search import matching
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.representative import ScenarioStatus
 from tuilab.text.display import show, told_apart
-from tuilab.tui.looks.marks import mark, plain, state_words, tally
+from tuilab.tui.looks.marks import mark, state_words, tally, to_content
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import PickList
 
@@ -32,7 +32,7 @@ _MARKED = 4  # columns before the words of a command
 _GENEROUS = 56  # columns from which on titles stand beside names
 
 
-class Row(NamedTuple):
+class CatalogueRow(NamedTuple):
     """A line of the catalogue: a topic, or one of its scenarios."""
 
     topic: str
@@ -58,7 +58,7 @@ class Catalogue(PickList):
         return len(self._rows)
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> CatalogueRow | None:
         """Where the cursor is; None when there is nothing."""
         return self._rows[self.cursor] if self.cursor < len(self._rows) else None
 
@@ -104,7 +104,7 @@ class Catalogue(PickList):
             one for one in scenarios if here and here.scenario and one.path == here.scenario.path
         )
         scenario = next(same, None)
-        self._rebuild(Row(scenario.topic, scenario) if scenario else here)
+        self._rebuild(CatalogueRow(scenario.topic, scenario) if scenario else here)
         if self.row != here and scenario is None:
             self.move_to(at)
 
@@ -139,18 +139,18 @@ class Catalogue(PickList):
         if found is None:
             return False
         self._folded.discard(found.topic)
-        self._rebuild(Row(found.topic, found))
-        return self.row == Row(found.topic, found)
+        self._rebuild(CatalogueRow(found.topic, found))
+        return self.row == CatalogueRow(found.topic, found)
 
     def go_to_topic(self, topic: str) -> None:
         """Put the cursor on a topic."""
-        self.move_to(self._rows.index(Row(topic)))
+        self.move_to(self._rows.index(CatalogueRow(topic)))
 
     def set_open(self, topic: str, is_open: bool) -> None:
         """Open or close a topic; the cursor stays, or goes to the topic."""
         if is_open == (topic in self._folded):
             (self._folded.discard if is_open else self._folded.add)(topic)
-            self._rebuild(Row(topic) if not is_open else self.row)
+            self._rebuild(CatalogueRow(topic) if not is_open else self.row)
 
     def is_open(self, topic: str) -> bool:
         """Whether the scenarios of a topic are shown; a filter shows all that it leaves."""
@@ -169,7 +169,7 @@ class Catalogue(PickList):
         ):
             self.action_toggle_topic()
 
-    def _rebuild(self, wanted: Row | None) -> None:
+    def _rebuild(self, wanted: CatalogueRow | None) -> None:
         self._rows = list(self._make_rows())
         same = [number for number, row in enumerate(self._rows) if row == wanted]
         scenarios = [number for number, row in enumerate(self._rows) if row.scenario]
@@ -178,12 +178,12 @@ class Catalogue(PickList):
         self.scroll_to_cursor()
         self.post_message(self.Moved(self))
 
-    def _make_rows(self) -> Iterator[Row]:
+    def _make_rows(self) -> Iterator[CatalogueRow]:
         for topic in dict.fromkeys(scenario.topic for scenario in self._matching):
             scenarios = self.of_topic(topic)
-            yield Row(topic)
+            yield CatalogueRow(topic)
             if self.is_open(topic):
-                yield from (Row(topic, scenario) for scenario in scenarios)
+                yield from (CatalogueRow(topic, scenario) for scenario in scenarios)
 
     def lay_out(self, width: int) -> Sequence[Content]:
         if not self._rows:
@@ -203,7 +203,9 @@ class Catalogue(PickList):
         told = told_apart(map(_words_of, commands), max(width - _MARKED, 1))
         return [self._draw_row(row, width, min(longest, 30), told) for row in self._rows]
 
-    def _draw_row(self, row: Row, width: int, longest: int, told: Mapping[str, str]) -> Content:
+    def _draw_row(
+        self, row: CatalogueRow, width: int, longest: int, told: Mapping[str, str]
+    ) -> Content:
         if isinstance(row.scenario, OwnCommand):
             return _draw_command(row.scenario, width, told)
         return (
@@ -225,13 +227,15 @@ class Catalogue(PickList):
     def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
         verdict, of = self._status(scenario)
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
-        name = plain(scenario.id, 100, "$text-muted" if scenario.error else "")
+        name = to_content(scenario.id, 100, "$text-muted" if scenario.error else "")
         left = Content("").join([Content("  "), sign, Content(" "), name])
         if scenario.error and width < _GENEROUS:
             return spread(left, Content.styled("not usable", "$text-error"), width)
         if width >= _GENEROUS:
             title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
-            left = left.pad_right(longest + 6 - left.cell_length) + plain(title, 200, "$text-muted")
+            left = left.pad_right(longest + 6 - left.cell_length) + to_content(
+                title, 200, "$text-muted"
+            )
         right = Content.styled(
             _WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else ""
         )
@@ -248,7 +252,9 @@ def _draw_command(command: OwnCommand, width: int, told: Mapping[str, str]) -> C
         else Content.styled("+", "$text-muted")
     )
     return spread(
-        Content.assemble("  ", sign, " ", plain(told[_words_of(command)], 200)), Content(""), width
+        Content.assemble("  ", sign, " ", to_content(told[_words_of(command)], 200)),
+        Content(""),
+        width,
     )
 
 

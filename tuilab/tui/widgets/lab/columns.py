@@ -15,12 +15,12 @@ from tuilab.tui.navigator import Navigator
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.own import own_commands
 from tuilab.tui.state.own.own_commands import OwnCommand
-from tuilab.tui.state.session import Desk
+from tuilab.tui.state.session import Session
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 from tuilab.tui.widgets.lab.workbench import Workbench
 
 
-class Filter(Input):
+class FilterInput(Input):
     """Where the words are typed that a scenario must have."""
 
     PLACE: ClassVar[str] = "filter"
@@ -41,7 +41,7 @@ class CataloguePane(Vertical):
         super().__init__(id="left")
         self._count = _count(scenarios)
         self.catalogue = Catalogue(scenarios)
-        self._filter: Filter | None = None
+        self._filter: FilterInput | None = None
 
     def compose(self) -> ComposeResult:
         yield self.catalogue
@@ -70,7 +70,7 @@ class CataloguePane(Vertical):
 
             completion = Completion(lambda typed: last_word_completed(typed, self.catalogue.names))
             # no id: the last one may be leaving yet
-            self._filter = Filter(
+            self._filter = FilterInput(
                 placeholder="words to filter by", compact=True, suggester=completion
             )
             self._filter.cursor_blink = False
@@ -115,7 +115,7 @@ def _count(scenarios: Sequence[Scenario]) -> int:
 class Columns(Horizontal):
     """On a narrow screen one of them is shown. The action `go('show_part', 'form')` is `show_part('form')` here."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Session) -> None:
         super().__init__(id="columns")
         self._desk = desk
         self._left = CataloguePane(desk.listed)

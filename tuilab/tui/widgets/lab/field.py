@@ -9,10 +9,10 @@ from textual.widgets import Input
 
 from tuilab.catalogue.params import describe, has_gpus, is_gpu, spell
 from tuilab.catalogue.scenario import Param
-from tuilab.probes.gpu.there import gpu_names
+from tuilab.probes.gpu.is_present import gpu_names
 from tuilab.text.display import show
-from tuilab.tui.looks.marks import plain
-from tuilab.tui.looks.reading import fold
+from tuilab.tui.looks.lesson_layout import wrap_lines
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option
 from tuilab.tui.state.gpus import GpuList, ListedGpu
 from tuilab.tui.widgets.lab.choice import Choice
@@ -175,7 +175,7 @@ class Field(Widget):
 
     def _first_line(self, width: int) -> Content:
         is_changed = self.draft.is_changed(self.key)
-        name = plain(self.param.name, 60, "bold $text-accent" if is_changed else "bold")
+        name = to_content(self.param.name, 60, "bold $text-accent" if is_changed else "bold")
         sign = Content.styled("● " if is_changed and self.key != GUESS else "  ", "$text-accent")
         left = (sign + name).truncate(self._column - 2, ellipsis=True)
         if not self._is_typed:
@@ -204,13 +204,13 @@ class Field(Widget):
         """Return the lines below the value."""
         room = max(width - self._column, 12)
         if problem := self.draft.problem(self.key):
-            return fold(plain(f"✗ {problem}", 400, "$text-error"), room)
+            return wrap_lines(to_content(f"✗ {problem}", 400, "$text-error"), room)
         label = self.param.label
         if not self._is_typed and self.draft.is_changed(self.key):
             label = (
                 label if self.draft.command else f"{label} (default {spell(self.param.default)})"
             )
-        return fold(plain(label, 300, "$text-muted"), room)[:3] if label else []
+        return wrap_lines(to_content(label, 300, "$text-muted"), room)[:3] if label else []
 
 
 def gpu_lines(found: GpuList, chosen: str, column: int, width: int) -> list[Content]:
@@ -232,7 +232,7 @@ def gpu_lines(found: GpuList, chosen: str, column: int, width: int) -> list[Cont
     notes = [
         line
         for note in found.notes
-        for line in fold(plain(note, 400, "$text-muted"), width - indent)
+        for line in wrap_lines(to_content(note, 400, "$text-muted"), width - indent)
     ]
     return [
         Content(" " * indent) + line.truncate(width - indent, ellipsis=True)
@@ -244,6 +244,6 @@ def _lines(gpu: ListedGpu, words: str, below: int, is_chosen: bool) -> list[Cont
     """Return what there is to say of a GPU in one line; in two, the second of which begins `below` its name."""
     style = "bold $text-accent" if is_chosen else "$text-muted"
     if not below:
-        return [plain(f"{words}  {gpu.who}", None, style)]
-    who = [] if gpu.who == "nobody" else [plain(f"{'':{below}}  {gpu.who}", None, style)]
-    return [plain(words.rstrip(), None, style), *who]
+        return [to_content(f"{words}  {gpu.who}", None, style)]
+    who = [] if gpu.who == "nobody" else [to_content(f"{'':{below}}  {gpu.who}", None, style)]
+    return [to_content(words.rstrip(), None, style), *who]

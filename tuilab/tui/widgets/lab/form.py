@@ -15,8 +15,8 @@ from textual.widgets import Static
 from tuilab.runs.past_runs import PastRun
 from tuilab.text.display import show
 from tuilab.text.wrapping import flow
-from tuilab.tui.looks.marks import plain
-from tuilab.tui.looks.reading import fold, heading, inline
+from tuilab.tui.looks.lesson_layout import heading, inline, wrap_lines
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft
 from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.state.presets import Preset, presets
@@ -77,7 +77,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def _make(self, draft: Draft) -> list[Widget]:
         if draft.scenario.error:
-            return [Static(plain("No form: the file cannot be used.", None, "$text-muted"))]
+            return [Static(to_content("No form: the file cannot be used.", None, "$text-muted"))]
         if draft.command:
             column = max(len(name) for name in draft.fields) + 4
             return [
@@ -113,7 +113,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         """Show the command line that does the same, or what stands in its way."""
         self._command = command
         for line in self.query("#command").results(Static):
-            line.update(plain(command, 2000, "$text-secondary"))
+            line.update(to_content(command, 2000, "$text-secondary"))
 
     def show_gpus(self, gpus: GpuList) -> None:
         """Show the GPUs that there are to choose from."""
@@ -188,7 +188,7 @@ class _Row(Widget):
 
     def _lines(self, width: int) -> list[Content]:
         """Return the name, and below it what it means, all of it."""
-        note = fold(self._note, max(width - self._column, 8)) if self._note else []
+        note = wrap_lines(self._note, max(width - self._column, 8)) if self._note else []
         return [self._title, *(Content(" " * self._column) + line for line in note)]
 
 

@@ -5,17 +5,17 @@ from typing import ClassVar
 
 from textual.content import Content
 
-from tuilab.catalogue import stated
+from tuilab.catalogue import stated_claims
 from tuilab.catalogue.scenario import Scenario, Stated
-from tuilab.catalogue.stated import match
+from tuilab.catalogue.stated_claims import match
 from tuilab.catalogue.translation import translated
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.past_runs import PastRun, began, representative_past_run, verdict_on
 from tuilab.runs.representative import ScenarioStatus
 from tuilab.text.display import show
-from tuilab.tui.looks.marks import mark, plain, state_words, verdict_words
-from tuilab.tui.looks.reading import fold, hang, heading, lay_out
+from tuilab.tui.looks.lesson_layout import hang, heading, lay_out, wrap_lines
+from tuilab.tui.looks.marks import mark, state_words, to_content, verdict_words
 from tuilab.tui.state.command_line import check_words
 from tuilab.tui.state.command_line import line as spell_command
 from tuilab.tui.state.draft import Draft
@@ -82,7 +82,7 @@ def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
     yield from lay_out(words, width)
     yield Content("")
     yield heading("Topics")
-    yield from fold(plain("  ".join(topics), 2000, "$text-secondary"), width)
+    yield from wrap_lines(to_content("  ".join(topics), 2000, "$text-secondary"), width)
 
 
 def _topic_lines(
@@ -110,24 +110,26 @@ def _topic_lines(
     for scenario in scenarios:
         if isinstance(scenario, OwnCommand):
             yield from hang(
-                state_words(scenario.state).truncate(1), plain(scenario.title, 300), width
+                state_words(scenario.state).truncate(1), to_content(scenario.title, 300), width
             )
             continue
         verdict = statuses.get(scenario.id, ScenarioStatus()).verdict
         sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
-        yield from hang(sign, plain(scenario.title or scenario.id, 300, "bold"), width)
+        yield from hang(sign, to_content(scenario.title or scenario.id, 300, "bold"), width)
         about = f"cannot be used: {scenario.error}" if scenario.error else scenario.id
-        yield from hang(Content(" "), plain(about, 300, "$text-muted"), width)
+        yield from hang(Content(" "), to_content(about, 300, "$text-muted"), width)
 
 
 def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
     yield Content.styled("! This file cannot be used", "bold $text-error")
     for text, style in ((scenario.error, ""), (scenario.path, "$text-muted")):
         yield Content("")
-        yield from fold(plain(text, 2000, style), width)
+        yield from wrap_lines(to_content(text, 2000, style), width)
     yield Content("")
     yield Content("To see everything that is wrong with it:")
-    yield from plain(spell_command(check_words(scenario.path)), 2000, "$text-secondary").wrap(width)
+    yield from to_content(spell_command(check_words(scenario.path)), 2000, "$text-secondary").wrap(
+        width
+    )
 
 
 def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
@@ -135,20 +137,20 @@ def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Itera
     if last is not None and last.lacks:
         yield from hang(
             mark(Verdict.NOT_TESTABLE),
-            plain(f"not testable here: {last.lacks}", 500, "bold"),
+            to_content(f"not testable here: {last.lacks}", 500, "bold"),
             width,
         )
         yield Content("")
-    yield from lay_out(stated.intro_of(lesson), width)
+    yield from lay_out(stated_claims.intro_of(lesson), width)
     if scenario.builds_on:
         yield Content("")
-        yield from fold(
-            plain(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted"), width
+        yield from wrap_lines(
+            to_content(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted"), width
         )
-    for name, text in stated.sections_of(lesson).items():
+    for name, text in stated_claims.sections_of(lesson).items():
         yield Content("")
         yield heading(show(name, 100))
-        if any(map(stated.key_of, stated.bullets(text))):
+        if any(map(stated_claims.key_of, stated_claims.bullets(text))):
             yield from lay_out(text, width, lambda bullet: _found(_claim(bullet, scenario), last))
             if last is not None:
                 yield from _when(last, width)
@@ -168,11 +170,11 @@ def _answer(last: PastRun, width: int) -> Iterator[Content]:
     said = describe_prediction(last.run, last.claims) or (
         f"measured {found.value:.4g}" if found else ""
     )
-    yield from fold(plain(said, 200, "bold"), width) if said else ()
+    yield from wrap_lines(to_content(said, 200, "bold"), width) if said else ()
 
 
 def _claim(bullet: str, scenario: Scenario) -> Stated | None:
-    claim = stated.stated(bullet)
+    claim = stated_claims.stated(bullet)
     return match(claim.key or claim.text, scenario.claims)
 
 
@@ -185,7 +187,7 @@ def _when(last: PastRun, width: int) -> Iterator[Content]:
     where = f" on {' and '.join(gpus)}; results may differ on another GPU" if gpus else ""
     words = f"The marks are from the run of {began(last.run_dir)} with {changes}{ended}{where}."
     yield Content("")
-    yield from fold(plain(words, 500, "$text-muted"), width)
+    yield from wrap_lines(to_content(words, 500, "$text-muted"), width)
 
 
 def _found(claim: Stated | None, last: PastRun | None) -> tuple[Content, Content]:
@@ -196,5 +198,5 @@ def _found(claim: Stated | None, last: PastRun | None) -> tuple[Content, Content
     if verdict.verdict == Verdict.SUPPORTED:
         return mark(verdict.verdict), Content("")
     words = verdict_words(verdict.verdict)
-    why = plain(f": {verdict.why}" if verdict.why else "", 300, "$text-muted")
+    why = to_content(f": {verdict.why}" if verdict.why else "", 300, "$text-muted")
     return mark(verdict.verdict), words[2:] + why

@@ -10,7 +10,7 @@ from textual.content import Content
 from tuilab.catalogue.scenario import Scenario
 from tuilab.record.states import RunState
 from tuilab.runs.past_runs import NEWEST, PastRun, began
-from tuilab.tui.looks.marks import mark, plain, state_words
+from tuilab.tui.looks.marks import mark, state_words, to_content
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.widgets.lab.catalogue import spread
 from tuilab.tui.widgets.lines import PickList
@@ -59,7 +59,7 @@ def _line(run: PastRun, width: int) -> Content:
         mark(claim.verdict.verdict if claim.verdict else "pending") for claim in run.claims
     )
     parts = [
-        plain(began(run.run_dir), None, "$text-muted"),
+        to_content(began(run.run_dir), None, "$text-muted"),
         marks if run.claims else state_words(run.state),
     ]
     if run.claims and run.state != RunState.SUCCEEDED:
@@ -68,7 +68,7 @@ def _line(run: PastRun, width: int) -> Content:
     if run.entry.quick:
         changes.append("quick")
     changes += [f"on {gpu}" for gpu in run.entry.gpus]
-    left = Content("  ").join([*parts, plain(" ".join(changes), 200)])
+    left = Content("  ").join([*parts, to_content(" ".join(changes), 200)])
     elapsed_s = run.entry.elapsed_s
     took = "" if elapsed_s is None else f"{elapsed_s:.1f} s"
     return spread(left, Content.styled(took, "$text-muted"), width - 1)

@@ -10,10 +10,10 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from tuilab.catalogue.scenario import Scenario
-from tuilab.catalogue.stated import match
+from tuilab.catalogue.stated_claims import match
 from tuilab.runs.past_runs import PastRun, representative_past_run, verdict_on
 from tuilab.tui.looks.highlight import highlight
-from tuilab.tui.looks.marks import mark, plain
+from tuilab.tui.looks.marks import mark, to_content
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import strip_of
@@ -116,7 +116,7 @@ def _read(path: str) -> tuple[list[Content], dict[int, str], int]:
     try:
         text = read_text(path)
     except Broken as problem:
-        return [plain(str(problem), 300, "$text-error")], {}, 0
+        return [to_content(str(problem), 300, "$text-error")], {}, 0
     return highlight(text.rstrip("\n")), *_claims(text)
 
 

@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 
 from tuilab.text.wrapping import flow
 from tuilab.tui.keys import bindings
-from tuilab.tui.looks.reading import inline
+from tuilab.tui.looks.lesson_layout import inline
 from tuilab.tui.state.draft import GUESS
 from tuilab.tui.widgets.dialog import Dialog
 from tuilab.tui.widgets.keybar import answers
@@ -57,7 +57,7 @@ class Starter:
                 self._columns.bench.refill()
                 self.start(draft, command)
 
-        self._columns.app.push_screen(Prediction(draft), heed)
+        self._columns.app.push_screen(PredictionDialog(draft), heed)
 
     def _run(self, draft: Draft | None, command: str) -> None:
         try:
@@ -81,7 +81,7 @@ class Starter:
         )
 
 
-class Prediction(Dialog[bool]):
+class PredictionDialog(Dialog[bool]):
     """Puts the answer into the draft; says whether to run it."""
 
     PLACE: ClassVar[str] = "prediction"

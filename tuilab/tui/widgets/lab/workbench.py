@@ -15,7 +15,7 @@ from tuilab.catalogue.translation import translated
 from tuilab.runs.past_runs import PastRun
 from tuilab.runs.representative import ScenarioStatus
 from tuilab.text.display import plural, show
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lab.lesson import Lesson
@@ -146,9 +146,9 @@ class Workbench(Vertical):
     ) -> None:
         """Show what a topic is about, and what it has, as far as the filter leaves it."""
         self._draft = None
-        self.border_title = self._shown_name = plain(topic, 60)
+        self.border_title = self._shown_name = to_content(topic, 60)
         self.query_one("#title", Static).update(
-            plain(about or f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}", 200)
+            to_content(about or f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}", 200)
         )
         self._lesson.show_topic(scenarios, statuses, is_whole=is_whole)
         self._show_part()
@@ -158,7 +158,7 @@ class Workbench(Vertical):
         self._draft = None
         self.border_title = Content("no match")
         self.query_one("#title", Static).update(
-            plain(f"No scenario has all these words: {words}", 200)
+            to_content(f"No scenario has all these words: {words}", 200)
         )
         self._lesson.show_none(topics)
         self._show_part()
@@ -167,7 +167,7 @@ class Workbench(Vertical):
         """Show a scenario, with the values of its form."""
         scenario = draft.scenario
         self._draft, self._runs = draft, runs
-        self.border_title = self._shown_name = plain(
+        self.border_title = self._shown_name = to_content(
             f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}"
         )
         self._show_part()
@@ -178,9 +178,9 @@ class Workbench(Vertical):
         if scenario:
             is_why = scenario.error and self._open_part != "lesson"
             title = (
-                plain(f"! {scenario.error}", 300, "$text-error")
+                to_content(f"! {scenario.error}", 300, "$text-error")
                 if is_why
-                else plain(scenario.title or scenario.id, 160)
+                else to_content(scenario.title or scenario.id, 160)
             )
             self.query_one("#title", Static).update(title)
 
@@ -192,7 +192,7 @@ class Workbench(Vertical):
     def show_command(self, command: str) -> None:
         """Show the command line that does what the form says."""
         self._command = command
-        self.border_subtitle = plain(command, 500)
+        self.border_subtitle = to_content(command, 500)
         if self._form:
             self._form.show_command(command)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from tuilab.drawings.gpu_strips import has_strips
 from tuilab.record.blocks import has_times
+from tuilab.record.finding_words import neighbour_notes
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import neighbour_notes
 
 Cells = dict[tuple[int, int], str]  # column and row: the pane that stands there
 # Panes that want as many lines as they have, but no more than so many.
@@ -19,7 +19,7 @@ _FRAME = 2
 
 
 @dataclass(frozen=True)
-class Room:
+class GridSize:
     """The lines and columns of the screen."""
 
     width: int
@@ -53,7 +53,7 @@ class Arrangement:
 def arrange(
     summary: RunSummary,
     names: Sequence[str],
-    room: Room,
+    room: GridSize,
     needs: Mapping[str, int],
     *,
     has_notes: bool,
@@ -75,7 +75,7 @@ def arrange(
 def _arrange(
     summary: RunSummary,
     names: Sequence[str],
-    room: Room,
+    room: GridSize,
     needs: Mapping[str, int],
     *,
     has_notes: bool,
@@ -143,7 +143,7 @@ def _rows_beside(texts: Sequence[str], needs: Mapping[str, int], most: int) -> l
 
 
 def _below_each_other(
-    drawn: Sequence[str], texts: Sequence[str], room: Room, needs: Mapping[str, int]
+    drawn: Sequence[str], texts: Sequence[str], room: GridSize, needs: Mapping[str, int]
 ) -> Arrangement:
     """Put the claims, which are the answer, on the first screen, of a command its notes; what does not fit is scrolled to."""
     at = 1 if room.columns == 1 else 3
@@ -156,7 +156,9 @@ def _below_each_other(
     return Arrangement({**upper.spans, texts[-1]: room.columns}, upper.tall, " ".join(heights))
 
 
-def _tall(order: Sequence[str], room: Room, needs: Mapping[str, int], least: int) -> frozenset[str]:
+def _tall(
+    order: Sequence[str], room: GridSize, needs: Mapping[str, int], least: int
+) -> frozenset[str]:
     """Return which panes take two rows: claims that need them, and on a high screen figures that do."""
     if room.columns == 1 or len(order) < _MANY:
         return frozenset()

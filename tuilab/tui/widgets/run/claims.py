@@ -7,15 +7,15 @@ from textual.content import Content
 from tuilab.judging import prediction
 from tuilab.judging.interim_results import InterimJudge, InterimResult, describe_interim_result
 from tuilab.judging.judge_run import judge_without_times
-from tuilab.record.parts import Claim
+from tuilab.record.finding_words import reason_words, why_not_judged
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import reason_words, why_not_judged
+from tuilab.record.summary_parts import Claim
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.result import claim_of
 from tuilab.runs.command_line import deciding_line
 from tuilab.text.display import show
-from tuilab.tui.looks.marks import mark, plain
-from tuilab.tui.looks.reading import hang
+from tuilab.tui.looks.lesson_layout import hang
+from tuilab.tui.looks.marks import mark, to_content
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
@@ -67,11 +67,11 @@ class ClaimsPane(TextPane):
         if run.is_over and (decide := deciding_line(run.summary, run.run_dir.parent)):
             lines += hang(
                 Content(" "),
-                plain(f"to settle the inconclusive claims: {decide}", 1000, "$text-muted"),
+                to_content(f"to settle the inconclusive claims: {decide}", 1000, "$text-muted"),
                 width,
             )
         if said := prediction.describe_prediction(run.summary.run, claims):
-            lines.insert(0, plain(said, 300, "bold"))
+            lines.insert(0, to_content(said, 300, "bold"))
         self.put(
             lines
             or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")]
@@ -97,10 +97,10 @@ def against_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
 
 def _lines(text: str, verdict: str, words: str, before: str, width: int) -> list[Content]:
     """Return a claim's words, and what is known of it, in lines of a width."""
-    said = plain(text, 400)
+    said = to_content(text, 400)
     if verdict not in ("", Verdict.SUPPORTED):
-        said = Content.assemble(said, "  ", plain(verdict.lower(), 40, "bold"))
-    more = [plain(line, 600, "$text-muted") for line in (words, before) if line]
+        said = Content.assemble(said, "  ", to_content(verdict.lower(), 40, "bold"))
+    more = [to_content(line, 600, "$text-muted") for line in (words, before) if line]
     return [
         *hang(mark(verdict or "pending"), said, width),
         *(row for line in more for row in hang(Content(" "), line, width)),

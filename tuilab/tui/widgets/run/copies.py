@@ -9,7 +9,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.runs import store
 from tuilab.runs.command_line import rerun_line
 from tuilab.text.display import show
-from tuilab.text.words import number, unit_of
+from tuilab.text.words import format_number, unit_of
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.menu import Item
@@ -68,8 +68,10 @@ def _values(summary: RunSummary, cursor_t: int | None) -> Iterator[Item]:
         repeat = _repeat_of(series, summary) if often[series.name, series.arm] > 1 else ""
         title = summary.axes_of(series.name).y or series.name
         name = " ".join(show(part, 40) for part in (title, series.arm, repeat) if part)
-        told = " to ".join(number(value, unit_of(series.name)) for value in values)
-        yield Item("value", f"{name} at {number(step)}: {told}", " to ".join(map(_whole, values)))
+        told = " to ".join(format_number(value, unit_of(series.name)) for value in values)
+        yield Item(
+            "value", f"{name} at {format_number(step)}: {told}", " to ".join(map(_whole, values))
+        )
 
 
 def _repeat_of(series: Series, summary: RunSummary) -> str:

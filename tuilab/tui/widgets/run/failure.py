@@ -7,7 +7,7 @@ from textual.content import Content
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import Frame, file_of, own_frame, parts_of
 from tuilab.text.display import plural, show_lines
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
@@ -34,19 +34,19 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
     if frame:
         yield from _frame_lines(frame, "bold")
     first, *rest = show_lines(failure.message).splitlines() or [""]
-    yield plain(f"{failure.type}: {first}", 1000, "$text-error")
+    yield to_content(f"{failure.type}: {first}", 1000, "$text-error")
     yield from (Content.styled(line[:1000], "$text-error") for line in rest[:_MESSAGE_LINES])
     if len(rest) > _MESSAGE_LINES:
         yield Content.styled(
             f"… and {plural(len(rest) - _MESSAGE_LINES, 'line')} more", "$text-muted"
         )
-    yield from [plain(f"hint: {failure.hint}")] if failure.hint else []
+    yield from [to_content(f"hint: {failure.hint}")] if failure.hint else []
     parts = parts_of(summary)
     if parts != [frame]:  # a single frame is already shown
         yield from _below("All frames, most recent call last", _all_frames(parts))
     yield from _below(
         "Where a process crashed",
-        [plain(line) for fault in summary.faults for line in fault.splitlines()[:12]],
+        [to_content(line) for fault in summary.faults for line in fault.splitlines()[:12]],
     )
 
 
@@ -63,7 +63,7 @@ def _all_frames(parts: Sequence[Frame | str]) -> list[Content]:
         lines += (
             _frame_lines(part, "")
             if isinstance(part, Frame)
-            else [plain(part, 1000, "$text-muted")]
+            else [to_content(part, 1000, "$text-muted")]
         )
     return lines
 
@@ -72,6 +72,6 @@ def _frame_lines(frame: Frame, style: str) -> list[Content]:
     """Return where a frame is and its line; the author's own stand out."""
     style = style if frame.is_own else "dim"
     return [
-        plain(frame.place, 1000, style),
-        *(plain(f"  {line}", 1000, style) for line in frame.code),
+        to_content(frame.place, 1000, style),
+        *(to_content(f"  {line}", 1000, style) for line in frame.code),
     ]

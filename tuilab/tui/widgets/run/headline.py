@@ -7,9 +7,7 @@ from pathlib import Path
 
 from textual.content import Content
 
-from tuilab.record.states import RunState
-from tuilab.record.summary import RunSummary
-from tuilab.record.told import (
+from tuilab.record.finding_words import (
     cut_words,
     device_notices,
     done_words,
@@ -18,6 +16,8 @@ from tuilab.record.told import (
     repeat_words,
     seconds_left,
 )
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
 from tuilab.runs import store
 from tuilab.runs.command_line import short
 from tuilab.text.display import show

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
+from tuilab.record.finding_words import alert_words, gpu_errors, neighbour_notes
 from tuilab.record.summary import RunSummary
-from tuilab.record.told import alert_words, gpu_errors, neighbour_notes
 from tuilab.runs.command_line import arms_of, short
 from tuilab.text.display import plural
-from tuilab.tui.looks.marks import plain
-from tuilab.tui.looks.reading import fold, heading, inline
+from tuilab.tui.looks.lesson_layout import heading, inline, wrap_lines
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.looks.sgr import coloured
 from tuilab.tui.state.next_steps import NextSteps
 from tuilab.tui.state.run_source import RunSource
@@ -45,7 +45,7 @@ class NotesPane(TextPane):
         lines += [Content.styled(sentence, "$text-error") for sentence in errors]
         lines += [Content.styled(sentence, "$text-warning") for sentence in (*alerts, *shared)]
         for title, text in latest.items():
-            lines += [plain(title, 200, "bold")] if title else []
+            lines += [to_content(title, 200, "bold")] if title else []
             lines += self._of_text(text)
         if run.is_over and self.next_steps.text:
             lines += [Content(""), heading("Try next")] if lines else []
@@ -60,7 +60,7 @@ class NotesPane(TextPane):
         return (
             [line]
             if line.plain.isascii()
-            else fold(line, max((self.content_size.width or 1000) - 1, 8))
+            else wrap_lines(line, max((self.content_size.width or 1000) - 1, 8))
         )
 
     def _of_text(self, text: str) -> list[Content]:
@@ -98,7 +98,7 @@ def _command_lines(summary: RunSummary) -> Iterator[Content]:
     run = summary.run
     if run is None or not run.command:
         return
-    yield Content.assemble(("$ ", "$text-muted"), plain(short(run.command), 2000, "bold"))
-    yield from (plain(f"  {arm}", 2000) for arm in arms_of(run))
+    yield Content.assemble(("$ ", "$text-muted"), to_content(short(run.command), 2000, "bold"))
+    yield from (to_content(f"  {arm}", 2000) for arm in arms_of(run))
     if why := summary.unavailable.get("steps"):
-        yield plain(f"steps not measured: {why}", 600, "$text-warning")
+        yield to_content(f"steps not measured: {why}", 600, "$text-warning")

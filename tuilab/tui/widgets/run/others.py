@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tuilab.text.display import join
-from tuilab.tui.state.beside.neighbours import Neighbours
+from tuilab.tui.state.other_runs.live_runs import LiveRuns
 from tuilab.tui.widgets.run.panes import Panes
 from tuilab.tui.widgets.run.view_controller import ViewController
 
@@ -16,7 +16,7 @@ class Others:
 
     def __init__(
         self,
-        neighbours: Neighbours,
+        neighbours: LiveRuns,
         panes: Panes,
         views: ViewController,
         tell: Callable[[str, bool], None],
@@ -36,7 +36,7 @@ class Others:
         """Look which runs go on."""
         self._neighbours.look()
 
-    def take(self, message: Neighbours.Seen) -> None:
+    def take(self, message: LiveRuns.Seen) -> None:
         """Take in what was seen, and have it behind."""
         self._neighbours.take(message)
         before = self._behind.labels

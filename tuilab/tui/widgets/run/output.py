@@ -8,9 +8,9 @@ from tuilab.record.events import StageEntered
 from tuilab.record.summary import RunSummary
 from tuilab.text.display import plural
 from tuilab.text.words import size
-from tuilab.tui.looks.marks import plain
+from tuilab.tui.looks.marks import to_content
 from tuilab.tui.looks.sgr import coloured
-from tuilab.tui.state.printed import STREAMS, seam_of, tail
+from tuilab.tui.state.printed_output import STREAMS, seam_of, tail
 from tuilab.tui.state.run_source import Replay, RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
@@ -62,9 +62,9 @@ class OutputPane(TextPane):
             found = tail(path, seam)
             if not found.is_whole:
                 if seam:
-                    yield plain(seam.words, 500, "$text-warning")
+                    yield to_content(seam.words, 500, "$text-warning")
                 what = "all kept output" if seam else "all of it"
-                yield plain(
+                yield to_content(
                     f"the end of {size(found.bytes_total)}; v shows {what}: {path}",
                     500,
                     "$text-muted",
@@ -84,7 +84,7 @@ def _stage_at(summary: RunSummary, t: int | None) -> int | None:
 
 def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Content:
     time = f"{(stage.t - first_t) / 1e9:7.1f} s "
-    name = plain(stage.name, 200, "bold $text-accent" if is_at_cursor else "")
+    name = to_content(stage.name, 200, "bold $text-accent" if is_at_cursor else "")
     return Content.assemble(
         (time, "$text-muted"), ("▸ ", "$text-accent" if is_at_cursor else ""), name
     )

@@ -9,14 +9,14 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tuilab.text.display import plural
-from tuilab.tui.state.beside.behind import Behind
 from tuilab.tui.state.next_steps import NextSteps
+from tuilab.tui.state.other_runs.overlays import Overlays
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.filterline import FilterLine
 from tuilab.tui.widgets.pane import Pane, TextPane
-from tuilab.tui.widgets.run.arrangement import TEXTS, Arrangement, Room, arrange
+from tuilab.tui.widgets.run.arrangement import TEXTS, Arrangement, GridSize, arrange
 from tuilab.tui.widgets.run.claims import ClaimsPane
 from tuilab.tui.widgets.run.failure import FailurePane
 from tuilab.tui.widgets.run.figures import FiguresPane
@@ -44,7 +44,7 @@ class Panes(Container):
             str, int
         ] = {}  # the lines of texts and figures: of a run that goes on the most so far
         self._arranged: tuple[Arrangement, list[str], int] | None = None
-        self.behind = Behind()  # the runs whose curves lie behind those of this one
+        self.behind = Overlays()  # the runs whose curves lie behind those of this one
 
     def show(
         self, run: RunSource, view: View, next_steps: NextSteps, before: Mapping[str, str]
@@ -77,9 +77,9 @@ class Panes(Container):
         self._arrange()
 
     @property
-    def room(self) -> Room:
+    def room(self) -> GridSize:
         """The room that there is."""
-        return Room(*self.screen.size)
+        return GridSize(*self.screen.size)
 
     @property
     def names(self) -> list[str]:

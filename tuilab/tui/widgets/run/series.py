@@ -12,7 +12,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.usage import IDLE
 from tuilab.text.display import plural, show
 from tuilab.text.words import size, unit_of
-from tuilab.tui.state.beside.behind import Behind, Curve
+from tuilab.tui.state.other_runs.overlays import OverlaidCurve, Overlays
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves
@@ -44,7 +44,7 @@ class SeriesPane(ChartPane):
     def __init__(self, name: str) -> None:
         super().__init__(f"series {name}")
         self.series_name = name
-        self.behind = Behind()
+        self.behind = Overlays()
         self._end: float | None = None  # the last step that is expected
 
     def show(self, run: RunSource, view: View) -> None:
@@ -54,7 +54,7 @@ class SeriesPane(ChartPane):
         repeat = view.repeat if view.repeat in repeats else 0
         found = [one for one in every if not repeat or summary.repeat_of(one.writer) == repeat]
         others = [
-            Curve("", one, summary.first_t)
+            OverlaidCurve("", one, summary.first_t)
             for one in every
             if repeat and summary.repeat_of(one.writer) != repeat
         ]

@@ -5,7 +5,7 @@ from statistics import median, quantiles
 from textual.content import Content
 
 from tuilab.drawings.picture import Picture
-from tuilab.drawings.spreads import Spread, draw_spreads
+from tuilab.drawings.spreads import MeasuredSpread, draw_spreads
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.blocks import measure_of, noise_floor
 from tuilab.record.timing.clock_words import ChartRow, chart_rows, clock_title
@@ -69,11 +69,11 @@ class TimingsPane(DrawingPane):
             self.need(self._row_count + self._foot_rows)
 
 
-def _spread(row: ChartRow, look: int) -> Spread:
+def _spread(row: ChartRow, look: int) -> MeasuredSpread:
     times = sorted(row.times)
     low, _, high = quantiles(times, n=4) if len(times) > 1 else (times[0],) * 3
     label = f"{show(row.arm)}, {row.clock}" if row.clock else show(row.arm)
-    return Spread(
+    return MeasuredSpread(
         label,
         median(times),
         max(low, times[0]),

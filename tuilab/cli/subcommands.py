@@ -1,0 +1,163 @@
+"""The verbs as click has them: one file each, loaded when it is asked for."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from tuilab import __version__
+from tuilab.cli import front_page, options
+from tuilab.cli.front_page import VERBS
+from tuilab.errors import ExitCode, UsageError
+from tuilab.text.display import did_you_mean
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_MODULES = {
+    "export": "sharing.export",
+    "import": "sharing.import_",
+    "verify": "sharing.verify",
+    "check": "authors.check",
+    "new": "authors.new",
+}  # where they are not called as the verb is
+
+
+class Subcommands(click.Group):
+    """A group that names its subcommands if it does not know one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if (
+            not (name.startswith("-") or ctx.resilient_parsing)
+            and self.get_command(ctx, name) is None
+        ):
+            raise click.UsageError(
+                f"no subcommand {name}{did_you_mean(name, self.list_commands(ctx))}", ctx
+            )
+        return super().resolve_command(ctx, args)
+
+
+class _Verbs(Subcommands):
+    """A group that knows the names of its subcommands and loads their files late."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*VERBS]  # `list` is a verb's module here, once that is loaded
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module = _MODULES.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"tuilab.cli.verbs.{module}").command
+        options.take_no_empty_words(command)
+        return command
+
+    def get_help(self, ctx: click.Context) -> str:
+        return front_page.page()
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Offer the verbs without loading them, and the options where one is begun."""
+        from click.shell_completion import (
+            CompletionItem,
+        )  # imported here: only the completion of a shell needs it
+
+        verbs = [
+            CompletionItem(verb, help=line)
+            for verb, line in VERBS.items()
+            if verb.startswith(incomplete)
+        ]
+        return verbs or click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    subcommand_metavar="[SUBCOMMAND] [ARGS]...",
+    params=[options.READ_ONLY, options.LANG],
+)
+@click.version_option(__version__, message="tuilab %(version)s")
+@click.option("--scenarios", multiple=True, metavar="DIR", help=front_page.SCENARIOS)
+@click.option("--root", metavar="DIR", help=front_page.ROOT)
+@click.option("--fps", type=options.Number(0.1, 30), metavar="NUMBER", help=front_page.FPS)
+@click.pass_context
+def tuilab(
+    ctx: click.Context,
+    scenarios: tuple[str, ...],
+    root: str | None,
+    fps: float | None,
+    read_only: bool,
+) -> None:
+    """A lab in the terminal: check the folklore of PyTorch training on your own machine.
+
+    Without a subcommand, the screens open. Start with: tuilab run stability --headless
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.exit(_open_screens(scenarios, root, fps, is_read_only=read_only))
+    elif read_only:
+        raise UsageError(
+            "--read-only works only with the screens: tuilab --read-only, or tuilab attach RUN --read-only"
+        )
+    elif scenarios or root is not None:
+        raise UsageError(
+            f"--scenarios and --root belong after the subcommand: tuilab {ctx.invoked_subcommand} --root DIR ..."
+        )
+
+
+options.take_no_empty_words(tuilab)
+
+
+def _open_screens(
+    scenarios: tuple[str, ...], root: str | None, fps: float | None, *, is_read_only: bool
+) -> int:
+    from tuilab import tui
+
+    if why := tui.why_not():
+        from tuilab.runs.command_line import hint
+
+        step = hint(options.root(root), "run", "stability", "--headless")
+        raise UsageError(
+            f"cannot open the screens: {why}; print results instead, for example {step}, or see `tuilab --help`"
+        )
+    from tuilab import config
+
+    return tui.start(
+        options.root(root), scenarios, fps=fps or config.fps(), is_read_only=is_read_only
+    )
+
+
+def _command_path(words: Sequence[str]) -> str:
+    """Return the subcommand of a command line as its user typed it: `tuilab run`."""
+    return f"tuilab {words[0]}" if words and words[0] in VERBS else "tuilab"
+
+
+def _describe(problem: click.ClickException) -> str:
+    """Return what is wrong with a command line; like all errors of tuilab, without a capital letter and a full stop."""
+    if isinstance(problem, click.NoSuchOption):
+        close = " or ".join(problem.possibilities or ())
+        return f"no option {problem.option_name}" + (f"; did you mean {close}?" if close else "")
+    param = problem.param if isinstance(problem, click.BadParameter) else None
+    if isinstance(problem, click.MissingParameter) and param:
+        name = param.get_error_hint(problem.ctx).strip("'")
+        return f"missing {param.param_type_name} {name}"
+    sentence = problem.message.removesuffix(".")
+    sentence = sentence[:1].lower() + sentence[1:]
+    return f"{param.opts[0]}: {sentence}" if isinstance(param, click.Option) else sentence
+
+
+def run() -> int:
+    """Do what the command line asks for, and return the exit code."""
+    try:
+        return int(tuilab.main(prog_name="tuilab", standalone_mode=False) or 0)
+    except click.ClickException as problem:
+        context = getattr(problem, "ctx", None)
+        command = context.command_path if context else _command_path(sys.argv[1:])
+        reason = _describe(problem)
+        step = " See" if reason.endswith("?") else "; see"
+        raise UsageError(f"{reason}{step} `{command} --help`") from problem
+    except click.Abort:
+        return ExitCode.INTERRUPTED

@@ -1,0 +1,122 @@
+"""What a race of commands can see before it starts, and how long it takes: by earlier runs of the command, if there are any."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+
+from tuilab.commands.ab.arm_amount import name_of
+from tuilab.commands.make_order import RACE_TOPIC, TOPIC
+from tuilab.engine.messages import RunOrder
+from tuilab.errors import TuilabError
+from tuilab.judging import stats
+from tuilab.judging.clock import ClockKind, step_s
+from tuilab.judging.evidence import MIN_UNITS
+from tuilab.judging.interim_analyses import InterimAnalysis, decisive_analysis
+from tuilab.record.blocks import is_on_cpu
+from tuilab.record.live_run import Watch
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
+from tuilab.runs.past_runs import runs_of
+from tuilab.runs.run_name import kind_of_run
+from tuilab.scrub import words_for_record
+from tuilab.text.display import percent, plural
+from tuilab.text.words import clock
+
+_CONFIDENCE = 0.95
+_CONTROL = 1.2  # by which the control makes that larger: a third of the time it is off by more than its error (simulated)
+_USUAL_LUCK = 0.1  # how far off a process of a training script is by itself on a quiet box, where it was never raced
+_NEWEST = 5  # earlier runs that are looked at
+_LARGEST = 64 * 1024 * 1024  # bytes of a journal that is read for it
+
+
+def foresee(order: RunOrder) -> list[str]:
+    """Return what is known before the first process starts."""
+    assert order.command is not None
+    earlier = list(_earlier(order))
+    luck = next(
+        (luck for one in earlier if (luck := luck_of(one, order.command.measure)) is not None), None
+    )
+    process_s = next((took for one in earlier if (took := process_s_of(one))), None)
+    processes, first = len(order.command.arms) + 1, order.command.arms[0].name
+    what = f"{plural(order.repeats, 'repeat')} of {processes} processes ({first} runs twice, as the A/A control)"
+    if order.looks:
+        what = f"up to {what}"
+    return [f"{what}: {_seen(order, luck)}", _how_long(order, processes, process_s)]
+
+
+def _seen(order: RunOrder, luck: float | None) -> str:
+    """Return how small a difference would be seen four times in five."""
+    assert order.command is not None
+    if order.repeats < MIN_UNITS:
+        return f"too few for verdicts, which need {MIN_UNITS}"
+    if luck is None and order.command.measure:
+        return "the smallest detectable difference is unknown before the run"
+    look = decisive_analysis(order.repeats, order.looks)
+    count, spread = look.counts[-1], _USUAL_LUCK if luck is None else luck
+    effect = smallest_seen(look, spread, len(order.command.claims))
+    by = "the usual value" if luck is None else "as last time"
+    after = f"after {count} " if order.looks else ""
+    seen = f"{after}a difference of {percent(math.expm1(effect))} is detected four times in five"
+    return f"{seen}, if processes vary by {percent(spread)} ({by})"
+
+
+def smallest_seen(look: InterimAnalysis, luck: float, claims: int = 1) -> float:
+    """Return the log ratio that is told from 1 at a look four times in five, where a process is so far off by itself."""
+    count = look.counts[-1]
+    return _CONTROL * stats.smallest_effect(
+        count, luck * math.sqrt(2 / count), look.confidence(_CONFIDENCE, claims)
+    )
+
+
+def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
+    count = order.repeats * processes
+    if order.budget_s:
+        return f"runs until the claims are decided, or for {clock(order.budget_s)}"
+    if process_s is None:
+        return f"takes {count} times as long as the command (duration unknown: it has not run here before)"
+    return f"takes about {clock(count * process_s)}: {count} times {clock(process_s)}, the time of the command last time"
+
+
+def luck_of(summary: RunSummary, measure: str = "") -> float | None:
+    """Return how far off a process was by itself in a race: the standard deviation of logs of what one arm measured.
+
+    None of one that measured something else.
+    """
+    if not any(race.measure == name_of(measure) for _, race in summary.races):
+        return None
+    judged_by: ClockKind = "cpu" if is_on_cpu(summary) else "wall"
+    by_arm: dict[str, list[float]] = {}
+    for (_, arm), blocks in summary.blocks.items():
+        times = [
+            step_s(block, judged_by) for block in blocks if judged_by == "wall" or block.thread_ns
+        ]
+        by_arm.setdefault(arm, []).extend(math.log(time_s) for time_s in times if time_s > 0)
+    squares = [stats.sample_sd(logs) ** 2 for logs in by_arm.values() if len(logs) >= 3]
+    return math.sqrt(fmean(squares)) if squares else None
+
+
+def process_s_of(summary: RunSummary) -> float:
+    """Return how long a process of a run took."""
+    blocks = [*summary.blocks.values(), *summary.controls.values()]
+    return summary.elapsed_s / max(sum(map(len, blocks)), 1)
+
+
+def _earlier(order: RunOrder) -> Iterator[RunSummary]:
+    """Yield the newest runs of the same command that ended well."""
+    assert order.command is not None
+    words = words_for_record(order.command.words)
+    kinds = (kind_of_run(order.scenario, verb) for verb in (TOPIC, RACE_TOPIC))
+    runs = sorted((run for kind in kinds for run in runs_of(kind, Path(order.root))), reverse=True)
+    for run_dir in runs[:_NEWEST]:
+        try:
+            if sum(stream.stat().st_size for stream in (run_dir / "journal").iterdir()) > _LARGEST:
+                continue
+            watch = Watch(run_dir)
+            watch.catch_up()
+            watch.close()
+        except (OSError, TuilabError):
+            continue
+        run = watch.summary.run
+        if run and run.command == words and watch.summary.state == RunState.SUCCEEDED:
+            yield watch.summary

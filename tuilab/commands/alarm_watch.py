@@ -1,0 +1,165 @@
+"""Looks out for what is worth an alert while a command trains, and records it as it is seen."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tuilab.commands.alarm_rules import Creep, NotFinite, SlowRank, Stall, in_one
+from tuilab.commands.cpu.contention import Contention
+from tuilab.commands.cpu.core_use import has_high_pressure
+from tuilab.commands.steps import Step
+from tuilab.probes.core_work import worked_s
+from tuilab.record import events, presence
+from tuilab.record.journal.writer import Writer
+
+_READ_S = 1.0  # between two readings of memory, and looks at ranks
+_BUSY_SHARE = 0.2  # of a core
+_RANK_STEPS = 50
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Trained:
+    """One process that steps, as far as alerts go."""
+
+    def __init__(self, pid: int, arm: str) -> None:
+        self.pid = pid
+        self.arm = arm
+        self.count = 0  # of its steps
+        self.stall = Stall()
+        self.not_finite = NotFinite()
+        self.resident = Creep("resident memory")
+        self.held = Creep("what torch holds on the GPU")
+        self.last: deque[Step] = deque(maxlen=_RANK_STEPS)
+        self.fresh = 0  # steps since the ranks were compared
+
+
+class Activity(NamedTuple):
+    """The core time of a command's processes up to a moment, in seconds."""
+
+    at: float
+    worked_s: float
+    waited_s: float  # for a core
+
+
+class Alarms:
+    """All of them, of one command."""
+
+    def __init__(
+        self,
+        pid: int,
+        contention: Contention,
+        journal: Writer,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pid = pid
+        self._journal = journal
+        self._clock = clock
+        self._trained: dict[int, Trained] = {}
+        self._slow_rank = SlowRank()
+        self._read_at = clock()
+        self._contention = contention
+        self._activity: Activity | None = None  # at the last look for a stall
+
+    def step(self, pid: int, arm: str, steps: Sequence[Step], root: Callable[[int], str]) -> None:
+        """Take the steps that a process made; `root` names what goes backward before an optimizer's step."""
+        one = self._trained.setdefault(pid, Trained(pid, arm))
+        if not steps:
+            return
+        self._tell("stall", [arm], one.stall.step(self._clock(), steps))
+        for at, step in enumerate(steps):
+            for owner, value in step.roots.items():
+                self._tell(
+                    "not finite", [arm], one.not_finite.look(root(owner), one.count + at, value)
+                )
+        one.count += len(steps)
+        one.fresh += len(steps)
+        one.last.extend(steps)
+
+    def leave(self, pid: int, arm: str, at_ns: int) -> None:
+        """Note when the script of a process ended."""
+        self._trained.setdefault(pid, Trained(pid, arm)).stall.leave(at_ns)
+
+    def hear(self, pid: int | None = None) -> None:
+        """Take note that a process marked something else, or that something was printed, by whichever."""
+        for one in self._trained.values():
+            if pid in (None, one.pid):
+                one.stall.hear(self._clock())
+
+    def hold(self, pid: int, held: float) -> None:
+        """Take what torch holds on a GPU in a process."""
+        if one := self._trained.get(pid):
+            self._tell("memory", [one.arm], one.held.read(one.count, held))
+
+    def turn(self) -> None:
+        """Look at what no mark tells: that none comes, and what the processes use."""
+        now = self._clock()
+        if now - self._read_at < _READ_S:
+            return
+        self._read_at = now
+        if self._contention.look():
+            self._look_for_stall(now)
+        for one in self._trained.values():
+            if (resident := resident_bytes(one.pid)) is not None:
+                self._tell("memory", [one.arm], one.resident.read(one.count, resident))
+        self._look_for_slow_rank()
+
+    def _look_for_stall(self, now: float) -> None:
+        near = [
+            one for one in self._trained.values() if one.stall.is_near(now) and _is_there(one.pid)
+        ]
+        if not near:
+            self._activity = None
+            return
+        before, seen = (
+            self._activity,
+            Activity(now, worked_s(self._pid), self._contention.cores.threads.waited_s),
+        )
+        self._activity = seen
+        works = lacks_core = False
+        if before is not None:
+            works = seen.worked_s - before.worked_s > _BUSY_SHARE * (now - before.at)
+            wanted_s = seen.worked_s - before.worked_s + seen.waited_s - before.waited_s
+            lacks_core = not works and wanted_s > _BUSY_SHARE * (now - before.at)
+            if not (works or self._contention.cores.is_known):
+                lacks_core = has_high_pressure()
+        is_busy = before is None or works or lacks_core
+        texts: dict[str, str] = {}
+        for trained in near:
+            if text := trained.stall.look(now, is_busy=is_busy, lacks_core=lacks_core):
+                texts[trained.arm] = text
+        if texts:
+            self._tell("stall", [*texts], next(iter(texts.values())))
+
+    def _look_for_slow_rank(self) -> None:
+        ranks = {one.arm: one for one in self._trained.values() if "rank" in one.arm}
+        if len(ranks) > 1 and all(one.fresh >= _RANK_STEPS for one in ranks.values()):
+            self._tell(
+                "slow rank",
+                [""],
+                self._slow_rank.look({name: one.last for name, one in ranks.items()}),
+            )
+            for one in ranks.values():
+                one.fresh = 0
+
+    def _tell(self, what: str, arms: list[str], text: str) -> None:
+        if text:
+            arm, words = in_one(arms, text)
+            self._journal.append(events.Alerted(what=what, text=words, arm=arm))
+
+
+def resident_bytes(pid: int) -> int | None:
+    """Return the memory that a process has; None where that is not shown."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        return presence.start_time(pid) is not None
+    except OSError:
+        return True

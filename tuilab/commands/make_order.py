@@ -1,0 +1,135 @@
+"""From a command line of the user's to the order of a run."""
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from tuilab.catalogue.imports import SOURCE_LIMIT
+from tuilab.commands.arms import command_of
+from tuilab.commands.output.patterns import split
+from tuilab.commands.start_command import check_found
+from tuilab.defaults import REPEATS
+from tuilab.engine.messages import CommandArm, CommandOrder, RunOrder, pack
+from tuilab.engine.queue_turn import CORES
+from tuilab.errors import UsageError
+from tuilab.judging.interim_analyses import PLANNED_ANALYSES
+from tuilab.probes.gpu.is_present import is_gpu_there
+from tuilab.scrub import words_for_record
+from tuilab.text.display import show
+
+TOPIC = "exec"
+RACE_TOPIC = "ab"
+WATCH = ("all", "steps", "nothing")
+_LONGEST_NAME = 40
+_MOST_BYTES = 150_000  # of the words of a command, as a message to the worker takes them
+_ODD = re.compile(r"(?a:[^\w.+-]+)")
+
+
+def order(
+    command: CommandOrder,
+    *,
+    root: Path,
+    name: str = "",
+    timeout_s: float | None = None,
+    repeats: int | None = None,
+    budget_s: float | None = None,
+    waits: bool = False,
+    argv: Sequence[str] = (),
+) -> RunOrder:
+    """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
+    check(command)
+    command.folder = command.folder or here()
+    command.umask = _umask()
+    script = script_of(command.words, command.folder)
+    return RunOrder(
+        root=str(root.absolute()),
+        scenario=plain_name(name) if name else name_of(command.words, command.folder),
+        topic=RACE_TOPIC if command.arms else TOPIC,
+        title=show(shlex.join(words_for_record(command.words)), 200),
+        path=str(script or ""),
+        params={},
+        claims=[claim.text for claim in command.claims],
+        claim_keys=[claim.key for claim in command.claims],
+        repeats=(repeats or (PLANNED_ANALYSES[-1] if budget_s else REPEATS)) if command.arms else 1,
+        looks=list(PLANNED_ANALYSES) if budget_s and not repeats else [],
+        budget_s=budget_s,
+        timeout_s=timeout_s,
+        waits=waits,
+        devices=["cuda" if is_gpu_there() else CORES],
+        argv=list(argv),
+        command=command,
+    )
+
+
+def check(command: CommandOrder) -> None:
+    """Refuse what could not be run, before there is a run of it."""
+    names = [split(metric)[0] for metric in command.metrics]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise UsageError(
+            f"--metric {show(twice, 40)} is given twice; give one of them another name"
+        )
+    check_named(command.words)
+    if any("\0" in word for word in command.words):
+        raise UsageError("an argument of the command has a NUL character; remove it")
+    if (total := len(pack(command))) > _MOST_BYTES:
+        raise UsageError(
+            f"the command has {total} bytes, at most {_MOST_BYTES} are possible; move a part into a file or a script"
+        )
+    for arm in command.arms or [CommandArm(name="")]:
+        check_found(command_of(arm, command.words)[0])
+
+
+def check_named(words: Sequence[str]) -> None:
+    """Refuse a command that is none."""
+    if not words or not words[0].strip():
+        raise UsageError("the command is empty; write for example tuilab exec -- python train.py")
+
+
+def plain_name(name: str) -> str:
+    """Return a name as a run can have it; UsageError where nothing of it is left."""
+    if not (plain := _ODD.sub("_", name).strip("_")[:_LONGEST_NAME]):
+        raise UsageError(f"--name {show(name, 40)} has no letters or digits; use some")
+    return plain
+
+
+def name_of(words: Sequence[str], folder: str) -> str:
+    """Return what a run is called by its command: the script, the module behind -m, or the program."""
+    script = script_of(words, folder)
+    if "-m" in words[:-1] and not script:
+        found = words[words.index("-m") + 1].rpartition(".")[2]
+    else:
+        found = Path(script or words[0]).name
+    return _ODD.sub("_", found.removesuffix(".py"))[:_LONGEST_NAME].strip("_") or "command"
+
+
+def script_of(words: Sequence[str], folder: str) -> Path | None:
+    """Return the script that a command runs in a folder, whose source is kept with the run: the first word that is one."""
+    for word in words:
+        path = Path(folder, word)
+        try:
+            if (
+                word.endswith((".py", ".sh"))
+                and path.is_file()
+                and path.stat().st_size <= SOURCE_LIMIT
+            ):
+                return path.absolute() if os.access(path, os.R_OK) else None
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _umask() -> int:
+    """Return who may do what with files that are made here: it is only told when it is set."""
+    was = os.umask(0o077)
+    os.umask(was)
+    return was
+
+
+def here() -> str:
+    """Return the folder that one is in; nothing where it has gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""

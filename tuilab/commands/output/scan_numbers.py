@@ -1,0 +1,160 @@
+"""Looks for numbers in what a command prints: those that the user's patterns find, and how far it is of how much.
+
+Who passes it on only leaves it here. It is looked at in the main thread, where a pattern that takes for ever can be given up:
+an alarm ends it. A line is looked at only where it has a text that the pattern cannot do without, so that much that is printed
+costs little; what is printed faster than it can be looked at is counted and passed over.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from tuilab.commands.output.patterns import Alarm, Pattern
+from tuilab.commands.output.totals import CommandProgress, Totals
+
+_LONGEST = 4096  # bytes of a line that are looked at
+_MOST_WAITING = 16 << 20  # bytes
+_TURN_S = 0.02  # that is looked at most, of each turn
+_LAST_S = 1.0  # and at the end
+_STRIKES = 3  # of a pattern that takes for ever
+_TOTALS_EVERY_S = 0.2
+_TOTALS_OF = 16 * 1024  # bytes at the end of what was printed since
+
+
+class PrintedNumber(NamedTuple):
+    """A number that was printed."""
+
+    name: str
+    value: float
+
+
+class NumberScanner:
+    """Takes what is printed, by the threads that pass it on, and hands out what was found."""
+
+    def __init__(self, metrics: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._patterns = [Pattern.of(metric) for metric in metrics]
+        self._clock = clock
+        self._totals = Totals()
+        self._told: CommandProgress | None = None
+        self._looked_at = clock()
+        self._ends: list[_End] = []  # of each stream
+        self._rests: list[bytes] = []  # of each stream: the line that is not whole
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._size = 0
+        self._is_heard = False
+        self._lock = threading.Lock()
+        self.passed_over = 0  # bytes
+        self.found = {pattern.name: 0 for pattern in self._patterns}
+        self.slow: set[str] = set()  # names of patterns that took too long on a line
+        self.given_up: list[str] = []  # and of those that did so again and again
+
+    def ear(self) -> Callable[[bytes], None]:
+        """Return what takes what is printed into one stream."""
+        self._ends.append(_End())
+        self._rests.append(b"")
+        stream = len(self._ends) - 1
+        return lambda data: self._take(stream, data)
+
+    def _take(self, stream: int, data: bytes) -> None:
+        with self._lock:
+            self._is_heard = True
+            self._ends[stream].take(data)
+            if not self._patterns:
+                return
+            if self._size > _MOST_WAITING:
+                self.passed_over += len(data)
+                return
+            self._waiting.append((stream, data))
+            self._size += len(data)
+
+    def is_heard(self) -> bool:
+        """Say whether anything was printed since the last time that this was asked."""
+        with self._lock:
+            found, self._is_heard = self._is_heard, False
+        return found
+
+    def values(self, *, is_last: bool = False) -> Iterator[PrintedNumber]:
+        """Yield the numbers that were found since, as long as there is time for it in one turn."""
+        until = self._clock() + (_LAST_S if is_last else _TURN_S)
+        while portion := self._next():
+            yield from self._look(*portion)
+            if self._clock() > until:
+                break
+        if is_last:
+            for stream, rest in enumerate(self._rests):
+                yield from self._look(stream, b"\n" if rest else b"")
+            self.passed_over += self._size
+
+    def _next(self) -> tuple[int, bytes] | None:
+        with self._lock:
+            if not self._waiting:
+                return None
+            stream, data = self._waiting.popleft()
+            self._size -= len(data)
+            return stream, data
+
+    def _look(self, stream: int, data: bytes) -> Iterator[PrintedNumber]:
+        """Look through the lines that are whole now."""
+        at = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        lines, rest = (
+            (self._rests[stream] + data[:at], data[at:])
+            if at
+            else (b"", self._rests[stream] + data)
+        )
+        self._rests[stream] = rest[:_LONGEST]
+        for pattern in list(self._patterns):
+            for line in pattern.lines(lines):
+                yield from self._values(pattern, line[:_LONGEST])
+
+    def _values(self, pattern: Pattern, line: bytes) -> Iterator[PrintedNumber]:
+        try:
+            with Alarm():
+                numbers = pattern.numbers(line)
+        except TimeoutError:
+            self.slow.add(pattern.name)
+            pattern.strikes += 1
+            if pattern.strikes == _STRIKES:
+                self._patterns.remove(pattern)
+                self.given_up.append(pattern.name)
+            return
+        for number in numbers:
+            self.found[pattern.name] += 1
+            yield PrintedNumber(pattern.name, number)
+
+    def progress(self, *, is_last: bool = False) -> CommandProgress | None:
+        """Return how far it is of how much, if that is news."""
+        if not is_last and self._clock() - self._looked_at < _TOTALS_EVERY_S:
+            return None
+        self._looked_at = self._clock()
+        with self._lock:
+            lines = [line for end in self._ends for line in end.lines(is_last=is_last)]
+        for line in lines:
+            self._totals.take(line)
+        found = self._totals.progress()
+        news, self._told = found if found != self._told else None, found
+        return news
+
+
+class _End:
+    """The last of what was printed into a stream, in which totals are looked for: its lines that are whole."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._is_cut = False  # its first line is not whole
+
+    def take(self, data: bytes) -> None:
+        self._data += data[-_TOTALS_OF:]
+        self._is_cut = self._is_cut or len(data) > _TOTALS_OF or len(self._data) > _TOTALS_OF
+        del self._data[:-_TOTALS_OF]
+
+    def lines(self, *, is_last: bool) -> list[bytes]:
+        """Return the lines since the last time; a line may end with the beginning of the next, as bars of progress do."""
+        found = bytes(self._data).replace(b"\r", b"\n").split(b"\n")
+        rest = b"" if is_last else found.pop()
+        self._data[:] = rest
+        if self._is_cut:
+            del found[:1]
+            self._is_cut = not found and bool(rest)
+        return found

@@ -1,0 +1,221 @@
+"""Runs a command to its end, and watches it: what a run of a command does once, and a race of commands again and again.
+
+What goes wrong with the watching leaves the command alone.
+"""
+
+import contextlib
+import os
+import select
+import shlex
+import shutil
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import Popen
+from types import FrameType
+from typing import NamedTuple
+
+from tuilab.commands.arms import command_of
+from tuilab.commands.command_failure import StderrTail, failure_of, lost_rank_of
+from tuilab.commands.output.pass_on import Passing
+from tuilab.commands.output.scan_numbers import NumberScanner
+from tuilab.commands.start_command import start
+from tuilab.commands.watched import Watched
+from tuilab.engine.messages import CommandArm, CommandOrder, LeftProcess
+from tuilab.engine.processes import ended_by, name_of, printing_into
+from tuilab.record import events
+from tuilab.record.journal.writer import Writer
+from tuilab.scrub import words_for_record
+from tuilab.text.display import show
+
+_TURN_S = 0.05
+_AS_IT_IS = CommandArm(name="")
+_stopped: list[int] = []  # the signals that asked this process to stop
+
+
+class CommandEnd(NamedTuple):
+    """How a command ended, and what it took."""
+
+    code: int  # less than 0 is a signal
+    cpu_s: float  # of it and of all it waited for
+    peak_bytes: int  # resident, of its largest process
+    watched: Watched
+    last_line: str = (
+        ""  # that it printed where a command tells why it failed; nothing where it left a traceback
+    )
+    lost_rank: str = ""  # of torchrun: which rank a signal ended
+    left: Sequence[LeftProcess] = ()
+
+
+def stay_when_stopped() -> None:
+    """Have this process outlive a stop, which reaches the command, too: what that marks and prints to its end is kept."""
+
+    def stay(number: int, frame: FrameType | None) -> None:
+        _stopped.append(number)
+
+    signal.signal(signal.SIGTERM, stay)
+
+
+def run_watched(
+    command: CommandOrder,
+    marks: Path,
+    journal: Writer,
+    arm: CommandArm = _AS_IT_IS,
+    told_as: str = "",
+) -> CommandEnd:
+    """Run a command, or an arm of it, to its end; CannotStart where it cannot be started."""
+    is_watched = command.watch != "nothing"
+    why_blind = _make_folder(marks) if is_watched else ""
+    if why_blind:  # the command is more than what is seen of it
+        is_watched = False
+        journal.append(events.Unavailable(what="steps", reason=why_blind))
+    try:
+        child = start(
+            command_of(arm, command.words),
+            marks if is_watched else None,
+            command.watch,
+            arm.env,
+            command.folder,
+            stdin=command.stdin,
+            is_joined=command.is_joined,
+            umask=command.umask,
+            others=command.others,
+        )
+        for one in command.handed_over:
+            os.close(one)
+        printed, said = NumberScanner(command.metrics), StderrTail()
+        streams = _pass_on(child, command.outputs, printed, said)
+        watched = Watched(
+            command, marks if is_watched else None, printed, journal, told_as, child.pid
+        )
+        watched.why_blind = why_blind
+        code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
+        _finish(streams, journal)
+        left = [LeftProcess(pid, name_of(pid)) for pid in printing_into(_descriptors(child))]
+        Turns(lambda: watched.finish(code), journal).take()
+        failure = failure_of(said.text(), command.words, command.folder) if code else None
+        if failure:
+            failure.hint = _which(arm, command) if told_as else ""
+            journal.append(failure)
+    finally:
+        if is_watched:
+            shutil.rmtree(marks, ignore_errors=True)
+    lost_rank = lost_rank_of(said.text()) if code else ""
+    return CommandEnd(
+        code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank, left
+    )
+
+
+def _descriptors(child: "Popen[bytes]") -> list[int]:
+    """Return the pipes that a command prints into, as far as they are open."""
+    return [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe and not pipe.closed]
+
+
+def _make_folder(marks: Path) -> str:
+    """Make the folder for marks; return why the disk refuses it, or nothing."""
+    try:
+        marks.mkdir(mode=0o700)
+    except OSError as problem:
+        return f"cannot create the folder for marks ({problem.strerror}); the command ran without being watched"
+    return ""
+
+
+def _which(arm: CommandArm, command: CommandOrder) -> str:
+    """Return which arm failed, as it could be run alone."""
+    variables = [f"{name}={value}" for name, value in arm.env.items()]
+    words = words_for_record([*variables, *command_of(arm, command.words)])
+    return show(f"this was arm {arm.name}: {shlex.join(words)}", 500)
+
+
+def _pass_on(
+    child: "Popen[bytes]", outputs: Sequence[int], printed: NumberScanner, said: StderrTail
+) -> dict[str, Passing]:
+    """Pass on what the command prints, to the worker's own streams, which the supervisor keeps, and to the front's.
+
+    What it said last is where it tells why it failed: on stderr, or where that goes with stdout.
+    """
+    pipes = {"stdout": child.stdout, "stderr": child.stderr}
+    last = "stderr" if child.stderr else "stdout"
+    return {
+        name: Passing(
+            pipe,
+            number,
+            next(iter(outputs[number - 1 : number]), None),
+            _ear(printed, said, is_last=name == last),
+        )
+        for number, (name, pipe) in enumerate(pipes.items(), 1)
+        if pipe
+    }
+
+
+def _ear(printed: NumberScanner, said: StderrTail, *, is_last: bool) -> Callable[[bytes], None]:
+    hear = printed.ear()
+
+    def take(data: bytes) -> None:
+        hear(data)
+        if is_last:
+            said.take(data)
+
+    return take
+
+
+def _finish(streams: dict[str, Passing], journal: Writer) -> None:
+    for name, stream in streams.items():
+        stream.finish(lambda: bool(_stopped))
+        if stream.trouble:
+            what = f"{name} of the command on {name} of tuilab, from some point on"
+            journal.append(events.Unavailable(what=what, reason=stream.trouble))
+
+
+class Turns:
+    """What is done again and again while a command runs; when it fails that is told once, and the command goes on without."""
+
+    def __init__(self, act: Callable[[], None], journal: Writer) -> None:
+        self._act = act
+        self._journal = journal
+        self._has_failed = False
+
+    def take(self) -> None:
+        if self._has_failed:
+            return
+        try:
+            self._act()
+        except Exception as problem:  # whatever it is: it is ours, and no reason to end a training
+            self._has_failed = True
+            reason = f"tuilab failed to watch it: {type(problem).__name__}: {problem}"
+            self._journal.append(
+                events.Unavailable(what="the command, from some point on", reason=reason[:1000])
+            )
+
+
+def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
+    """Take what is new until the command ends; return its code, the seconds of a core, and the most memory it had."""
+    end = select.poll()
+    handle = -1
+    with contextlib.suppress(
+        OSError
+    ):  # an old kernel, a sandbox: then it is looked at with every turn
+        handle = os.pidfd_open(child.pid)
+        end.register(handle, select.POLLIN)
+    while True:
+        began = time.monotonic()
+        pid, status, used = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            os.close(handle) if handle >= 0 else None
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return child.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+        turns.take()
+        end.poll(
+            1000 * max(_TURN_S, time.monotonic() - began)
+        )  # half of a core is left to others, at least
+
+
+def how_it_ended(ended: CommandEnd, *, is_seen: bool) -> str:
+    """Return how a command failed, with what it said last where nobody has seen that; or nothing."""
+    if ended.code < 0:
+        return f"the command was {ended_by(-ended.code)}"
+    if ended.lost_rank:
+        return f"the command ended with exit code {ended.code}: {ended.lost_rank}"
+    said = f"; its last line: {ended.last_line}" if ended.last_line and not is_seen else ""
+    return f"the command ended with exit code {ended.code}{said}" if ended.code else ""

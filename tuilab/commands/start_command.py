@@ -1,0 +1,108 @@
+"""Starts a command of the user's as it is: its words, folder, variables; besides, what watches stands on PYTHONPATH."""
+
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from tuilab.commands import watcher
+from tuilab.commands.watcher._tuilab_watch import HOW, VARIABLE
+from tuilab.engine import processes
+from tuilab.errors import TuilabError
+from tuilab.text.display import show
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
+OURS = 125  # the exit code if tuilab itself failed, as of env, nohup and timeout
+NOT_STARTED = "the command was not started"
+
+_REASONS = {
+    errno.ENOEXEC: "it is neither a program nor a script with a #! line",
+    errno.E2BIG: "its arguments and variables are too long for this system",
+}
+INSIDE = str(Path(watcher.__file__ or "").parent)
+
+
+class CannotStart(TuilabError):
+    """The command cannot be started; `code` is what a shell would end with."""
+
+    def __init__(self, why: str, code: int) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def start(
+    words: Sequence[str],
+    marks: Path | None,
+    how: str,
+    extra: Mapping[str, str] = {},
+    folder: str = "",
+    *,
+    stdin: int | None = None,
+    is_joined: bool = False,
+    umask: int = -1,
+    others: Sequence[int] = (),
+) -> "subprocess.Popen[bytes]":
+    """Start a command in a session of its own, which ends when this process does; without `marks` it is not watched.
+
+    It reads from `stdin`, or nothing, and has `others` under their numbers; what is joined goes into one pipe.
+    """
+    if folder and not os.path.isdir(folder):
+        raise CannotStart(f"its folder {folder} does not exist", NOT_FOUND)
+    environment = {**os.environ, **extra}
+    if marks is not None:
+        own_path = environment.get("PYTHONPATH")
+        path = f"{INSIDE}{os.pathsep}{own_path}" if own_path else INSIDE
+        environment |= {"PYTHONPATH": path, VARIABLE: str(marks), HOW: how}
+    try:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if is_joined else subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            cwd=folder or None,
+            umask=umask,
+            pass_fds=others,
+            start_new_session=True,
+            preexec_fn=partial(
+                processes.start_clean, os.getpid()
+            ),  # whatever it does then, it ends with this process
+        )
+    except FileNotFoundError as problem:
+        check_found(words[0])
+        raise CannotStart(
+            f"the interpreter that {show(words[0], 200)} names does not exist", NOT_FOUND
+        ) from problem
+    except OSError as problem:
+        why = _REASONS.get(problem.errno or 0) or problem.strerror or str(problem)
+        raise CannotStart(
+            f"{show(words[0], 200)} cannot be executed: {why}", NOT_EXECUTABLE
+        ) from problem
+
+
+def check_found(name: str) -> None:
+    """Raise CannotStart where a command of this name is not there, or cannot be executed, as a shell would tell."""
+    if shutil.which(name) is not None:
+        return
+    found = name if "/" in name else shutil.which(name, os.F_OK)
+    told = show(name, 200)
+    if found is None or not os.path.lexists(found):
+        raise CannotStart(
+            f"no command {told}{'' if '/' in name else ' on PATH'}; check the name", NOT_FOUND
+        )
+    if os.path.isdir(found):
+        raise CannotStart(f"{told} is a folder, not a command", NOT_EXECUTABLE)
+    step = (
+        f"; try: python {told}"
+        if name.endswith(".py")
+        else f"; try: chmod +x {told}"
+        if os.path.exists(found)
+        else ""
+    )
+    raise CannotStart(
+        f"{told} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE
+    )

@@ -1,0 +1,130 @@
+"""Reads the CPU time of the thread that steps, and marks it with the steps of optimizers.
+
+The clocks of a thread and of its process cost a system call each. A step that is shorter than a millisecond is therefore not
+read by itself: the next reading covers several steps.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import time
+from typing import Any
+
+from . import layout
+
+try:
+    import fcntl
+    import resource
+except ImportError:  # no Unix
+    fcntl = resource = None  # type: ignore[assignment]
+
+_EVERY_NS = 1_000_000  # between two readings of one optimizer's steps
+_SCHEDSTAT = "/proc/thread-self/schedstat"
+_HIGH_FD = 900  # a script that closes descriptors and opens others gets low numbers for them
+_ACCELERATORS = ("cuda", "xpu")  # of torch, whose host threads may spin while they wait
+
+
+class CoreTimeReader:
+    """The readings of one process. They end for good if they could not be true: another thread steps, or a GPU is used."""
+
+    def __init__(self, watcher: Any) -> None:
+        self._watcher = watcher
+        self._schedstat = -1
+        self._due: dict[
+            int, int
+        ] = {}  # by the last word of an optimizer's mark: when its next step is read
+        self._begin()
+
+    def _begin(self) -> None:
+        self._is_over = not hasattr(resource, "RUSAGE_THREAD")
+        self._thread = 0
+        self._waits = -1  # voluntary switches of the thread at the last reading
+
+    def forget(self) -> None:
+        """Begin again in a forked child, whose thread is another one."""
+        self.end()
+        self._due.clear()
+        self._begin()
+
+    def end(self) -> None:
+        """Read nothing from here on."""
+        self._is_over = True
+        if self._schedstat >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._schedstat)
+            self._schedstat = -1
+
+    def look(self) -> None:
+        """End the readings if the process computes on an accelerator by now."""
+        torch = self._watcher.torch
+        for name in _ACCELERATORS:
+            is_initialized = getattr(getattr(torch, name, None), "is_initialized", None)
+            if is_initialized is not None and is_initialized():
+                self.end()
+
+    def see(self, parameters: Any) -> None:
+        """End the readings if an optimizer has a parameter that is not in the memory of the CPU."""
+        for parameter in parameters:
+            if not parameter.is_cpu:
+                self.end()
+                return
+
+    def mark(self, now: int, stepped: int) -> None:
+        """Mark a reading before the mark of a step; `stepped` is the last word of that mark."""
+        if self._is_over or now < self._due.get(stepped, 0):
+            return
+        try:
+            self._read(now, stepped)
+        except Exception as problem:
+            self.end()
+            self._watcher.fail(problem)
+
+    def _read(self, now: int, stepped: int) -> None:
+        thread_ns = time.thread_time_ns()
+        process_ns = time.process_time_ns()
+        waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        thread = _thread.get_ident()
+        if not self._thread:
+            self._thread = thread
+        if thread != self._thread:
+            self.end()
+            return
+        delay_ns = -1.0
+        if waits != self._waits:
+            self._waits = waits
+            delay_ns = self._delay_ns()
+            if (
+                not waits and delay_ns < 0
+            ):  # a kernel that counts neither: such a thread may well have waited
+                self.end()
+                return
+        self._watcher.put(
+            thread_ns, process_ns, delay_ns, layout.used_of(stepped) + (waits & layout.MOST)
+        )
+        self._due[stepped] = now + _EVERY_NS
+
+    def _delay_ns(self) -> float:
+        """Return for how long the thread wanted a core and had none, since it began; -1 if the kernel does not count it.
+
+        A file of /proc takes longer than a clock. It is read only when the thread gave its core away by itself: otherwise
+        all the time off its core is such a delay.
+        """
+        try:
+            if self._schedstat < 0:
+                self._schedstat = _high(os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC))
+            ran_ns, delay_ns, _ = os.pread(self._schedstat, 96, 0).split()
+            return float(int(delay_ns)) if int(ran_ns) else -1.0
+        except (OSError, ValueError):
+            return -1.0
+
+
+def _high(fd: int) -> int:
+    """Return a descriptor of the same file with a high number, or the same one where no such number is free."""
+    try:
+        high: int = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
+    except OSError:
+        return fd
+    os.close(fd)
+    return high

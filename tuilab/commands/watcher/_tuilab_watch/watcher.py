@@ -1,0 +1,220 @@
+"""The watcher of one process: it hooks into its torch, and puts what it sees and what is logged into marks."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+from . import backward, compiling, data, forward, gpu, layout
+from .aside import Unscaled, aside_of
+from .ending import call_at_end
+from .hello import Hello, watch_autocast
+from .loggers import Loggers
+from .ring import Ring
+from .stepping import Stepping
+
+_MOST_NAMES = 60_000
+_DEEPEST = 3  # of values within values
+
+
+class Watcher:
+    """What is seen of one process; a child that is forked has marks of its own, once it makes any.
+
+    `put` is that of the ring, but for the first: then one says hello once more, with a rank that the script may have told
+    torch since, and looks for what it has loaded by then.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.torch: Any = None
+        self.is_all = False
+        self.steps = 0
+        self.gpu: Any = None  # once something lies on one
+        self.spent_ns = (
+            0  # on watching, that no mark has told yet; of threads side by side the last tells
+        )
+        self.is_compiling: Callable[[], bool] = compiling.never
+        self.aside: Any = nullcontext
+        self.unscaled = Unscaled()
+        self.put: Callable[[int, int, float, int], None] = self._put_first
+        self._folder = folder
+        self._hello = Hello()
+        self._ring: Any = None
+        self._names: dict[str, int] = {}
+        self._loggers = Loggers(self)
+        self._stepping: Any = None
+        self._has_failed = False
+        self._ended_after = -1  # steps
+        self.threads: set[int] = set()  # in which optimizers step
+        os.register_at_fork(after_in_child=self._forget)
+
+    def begin(self, torch: Any, *, is_all: bool) -> None:
+        """Say hello, and hook in."""
+        if self.torch is not None:
+            return
+        self.torch, self.is_all = torch, is_all
+        self.is_compiling = compiling.is_compiling_of(torch)
+        self.aside = aside_of(torch)
+        self._tell_hello()
+        self._stepping = Stepping(self)
+        self._stepping.begin()
+        atexit.register(self.end)
+        compiling.keep_out(torch)
+        if is_all:
+            backward.watch(self)
+            data.watch(self)
+            watch_autocast(torch, self.sees_dtype)
+            print_lines_at_once()
+
+    def look(self) -> None:
+        """Hook into what the script has loaded by now."""
+        call_at_end(self.end)
+        if self.is_all:
+            self._stepping.watch_scalers()
+            data.watch(self)
+            forward.watch(self)
+            self._loggers.look()
+
+    def end(self) -> None:
+        """Mark that the script has ended, if this process made any mark, and a step since the last such mark."""
+        if self.put == self._put_first or self._ended_after == self.steps:
+            return
+        self._ended_after = self.steps
+        now = time.monotonic_ns()
+        try:
+            self.mark(layout.SCRIPT_ENDED, now, now)
+        except Exception as problem:
+            self.fail(problem)
+
+    def log(self, step: float | None, values: Any, source: str = "tuilab.log") -> None:
+        """Mark values of a step, as a logger was given them; without a step, of the one that the optimizers are at."""
+        step = self.steps if step is None or not math.isfinite(step) else step
+        is_whole = isinstance(step, int) and -(2**63) <= step < 2**63
+        at = int(step) if is_whole else layout.bits_of(float(step))
+        for name, value in flat(values):
+            tell = partial(
+                self._mark_logged,
+                time.monotonic_ns(),
+                at,
+                0 if is_whole else 1,
+                f"{name}\n{source}",
+            )
+            with self.aside():
+                number = plain_number(value)
+            if number is not None:
+                tell(number)
+            elif getattr(value, "is_cuda", False) and (there := self.gpu_of(value)) is not None:
+                there.copy(value, tell)
+
+    def gpu_of(self, tensor: Any) -> Any:
+        """Return the GPU that a tensor lies on, if it is the one that is watched: the first that was seen."""
+        if self.gpu is None:
+            self.gpu = gpu.GpuMarks(self, tensor.device.index)
+        return self.gpu if tensor.device.index == self.gpu.device else None
+
+    def name(self, words: str) -> int:
+        """Return the id of a name, told once."""
+        if words not in self._names and len(self._names) < _MOST_NAMES:
+            self._names[words] = len(self._names) + 1
+            self._the_ring().text(layout.NAME, words, self._names[words])
+        return self._names.get(words, 0)
+
+    def sees_dtype(self, dtype: Any) -> None:
+        """Tell the coarsest dtype that is computed in."""
+        if self._hello.sees(dtype):
+            self._tell_hello()
+
+    def sees_loader(self, loader: Any) -> None:
+        """Report how a DataLoader loads, if that is new."""
+        if self._hello.sees_loader(loader):
+            self._tell_hello()
+
+    def fail(self, problem: BaseException) -> None:
+        """Leave word of what went wrong here first: it is not the script's."""
+        if not self._has_failed:
+            self._has_failed = True
+            sys.modules[__package__].tell_trouble(self._folder, problem)
+
+    def mark(
+        self,
+        kind: int,
+        began: int,
+        ended: int,
+        value: float = 0.0,
+        number: int = 0,
+        name: int = 0,
+        flags: int = 0,
+    ) -> None:
+        """Put a mark; see layout.py."""
+        self.put(began, ended, value, layout.last_of(kind, name, flags) + number)
+
+    def _put_first(self, *given: Any) -> None:
+        self.put = self._the_ring().put
+        try:
+            self._tell_hello()
+            self.look()
+        except Exception as problem:
+            self.fail(problem)
+        self.put(*given)
+
+    def _mark_logged(self, began: int, at: int, is_odd: int, words: str, value: float) -> None:
+        self.mark(layout.LOGGED, began, at, value, is_odd, self.name(words))
+
+    def _the_ring(self) -> Ring:
+        ring: Ring = self._ring or Ring(self._folder, self.fail)
+        self._ring = ring
+        return ring
+
+    def _tell_hello(self) -> None:
+        self._the_ring().text(
+            layout.HELLO, self._hello.words(self.torch, "all" if self.is_all else "steps")
+        )
+
+    def _forget(self) -> None:
+        """A forked child tells of itself, and again what its names mean."""
+        self._ring, self._names, self.gpu, self.put = None, {}, None, self._put_first
+        self._has_failed = False
+        self._hello.loaders = []
+        if self._stepping is not None:
+            self._stepping.forget()
+
+
+def flat(values: Any, before: str = "", deep: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of what a logger was given; of values within values the names are joined by dots."""
+    for name, value in list(values.items()):
+        if isinstance(value, dict) and deep < _DEEPEST:
+            yield from flat(value, f"{before}{name}.", deep + 1)
+        else:
+            yield f"{before}{name}", value
+
+
+def plain_number(value: Any) -> float | None:
+    """Return what is logged as a number; None for words, and for what lies on a GPU, which is never waited for."""
+    try:
+        if hasattr(value, "device"):
+            is_plain = type(value).__name__ in (
+                "Tensor",
+                "Parameter",
+                "ndarray",
+            )  # others may ask other ranks for theirs
+            if not is_plain or getattr(value.device, "type", value.device) != "cpu":
+                return None
+        return float(value.item() if hasattr(value, "item") else value)
+    except Exception:
+        return None
+
+
+def print_lines_at_once() -> None:
+    """Have prints appear as in a terminal, although stdout is a pipe."""
+    stdout: Any = sys.stdout  # or whatever the script has put there
+    try:
+        if not stdout.line_buffering:
+            stdout.reconfigure(line_buffering=True)
+    except Exception:
+        return

@@ -1,0 +1,89 @@
+"""Why no step of a command was seen, as far as that can be told."""
+
+import re
+from collections.abc import Collection
+
+from tuilab.commands.marks import MarkedProcess, MarksFolder
+from tuilab.commands.process_tree import Program, Ran, version_of_torch
+from tuilab.commands.start_command import INSIDE
+from tuilab.commands.steps import Steps
+from tuilab.text.display import join, plural, show
+
+_OFF = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+_OLDEST = (2, 5)  # torch that loads what watches by itself
+_OTHERS = ("jax", "tensorflow", "mlx")
+
+
+def why_unseen(marks: MarksFolder, ran: Ran, seen: Collection[Steps]) -> str:
+    """Return why nothing stepped: what was seen instead, or what kept the watcher out."""
+    processes = marks.processes.values()
+    failures = [failure for process in processes if (failure := failure_of_watcher(process))]
+    if failures:
+        return failures[0]
+    if greeted := [process for process in processes if process.has_torch]:
+        versions = join(sorted({str(process.hello["torch"]) for process in greeted}))
+        if any(steps.is_in_first_step() for steps in seen):
+            return f"the first step of an optimizer started, but did not end{_what_else(seen)}"
+        loaded = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
+        return f"no optimizer of torch.optim stepped: {loaded}{_what_else(seen)}"
+    programs = list(ran.programs.values())
+    if not programs:
+        return "the command ended too early"
+    pythons = [one for one in programs if one.is_python]
+    with_torch = [one for one in programs if "torch" in one.holds]
+    if not (pythons or with_torch):
+        return f"none of its processes is Python{_named(programs)}"
+    for one in [*with_torch, *pythons]:
+        if why := _why_blind(one):
+            return why
+    if others := sorted({name for one in programs for name in one.holds if name in _OTHERS}):
+        step = "--metric NAME=PATTERN reads metrics from its output"
+        return f"it trains with {join(others)}, but only steps of torch are seen; {step}"
+    return f"none of {plural(len(pythons), 'Python process', 'Python processes')} loaded torch"
+
+
+def failure_of_watcher(process: MarkedProcess) -> str:
+    """Return how the watcher failed in a process; nothing if it did not."""
+    return f"the watcher failed: {show(process.trouble, 300)}" if process.trouble else ""
+
+
+def _what_else(seen: Collection[Steps]) -> str:
+    """Return what was seen in those that loaded torch."""
+    counts = {
+        "backward": sum(one.backwards for one in seen),
+        "batch": sum(one.waits for one in seen),
+    }
+    told = [
+        plural(counts["backward"], "backward"),
+        plural(counts["batch"], "batch from a DataLoader", "batches from DataLoaders"),
+    ]
+    return f"; seen: {join(told)}" if any(counts.values()) else ""
+
+
+def _named(programs: Collection[Program]) -> str:
+    names = sorted({show(one.name, 30) for one in programs})[:6]
+    return f": {join(names)}; processes in a container or over ssh are not seen" if names else ""
+
+
+def _why_blind(one: Program) -> str:
+    """Return what keeps the watcher out of a process, if that shows."""
+    name, environment = show(one.name, 40), one.environment
+    for flag in sorted(one.flags() & {"I", "E"}):
+        return f"{name} -{flag} ignores PYTHONPATH, which the watcher needs; run it without -{flag}"
+    if not one.is_reached:
+        return f"the environment of {name} was cleared, for example by env -i or sudo, and the watcher needs it"
+    if environment is not None and environment.get(_OFF) == "0":
+        return f"{_OFF}=0 switches off the watcher; unset it"
+    if environment is not None and INSIDE not in environment.get("PYTHONPATH", "").split(":"):
+        return f"PYTHONPATH was replaced before {name} started; extend it instead: PYTHONPATH=DIR:$PYTHONPATH"
+    if "torch" in one.holds:
+        return _of_torch(version_of_torch(one.holds["torch"]))
+    return ""
+
+
+def _of_torch(version: str) -> str:
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if numbers and numbers < _OLDEST:
+        return f"torch {version} was loaded, but the watcher needs torch 2.5 or newer"
+    told = f"torch {version}".strip()
+    return f"{told} was loaded, but not the watcher: the process may have set {_OFF}=0, or changed sys.path"

@@ -1,0 +1,149 @@
+"""Hears what a process of its own has to say, which may hang or crash without harm to who asked, and how it ended."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import IO, Protocol
+
+_LIMIT = 256 * 1024
+_POLL_S = 0.001
+
+
+class AskedProcess(Protocol):
+    """What is asked of a process: one of subprocess, or one that was forked."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+
+class ForkedProcess:
+    """A fork of this process, apart from it as one of `start` is; what was loaded here is loaded there."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        out, into = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            _work_apart(work, into)
+        os.close(into)
+        self.stdout: IO[bytes] | None = os.fdopen(out, "rb")
+        self._code: int | None = None
+
+    def wait(self, timeout: float) -> int:
+        """Return the exit code, less than 0 for a signal; TimeoutExpired where it does not end in time."""
+        until = time.monotonic() + timeout
+        while self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a fork", timeout)
+            else:
+                time.sleep(_POLL_S)
+        return self._code
+
+
+def _work_apart(work: Callable[[], None], into: int) -> None:
+    """Work in a session of its own, say what there is to say into a pipe, and end."""
+    code = 1
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd, place in ((null, 0), (into, 1), (null, 2)):
+            os.dup2(fd, place)
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def may_fork() -> bool:
+    """Say whether this process has one thread: what others hold in the moment of a fork is never let go there."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def hear(
+    module: str, words: list[str], patience_s: float, take: Callable[[bytes], None] | None = None
+) -> tuple[bytes, str]:
+    """Return what a module says, and how its process ended, in words; `take` gets what was said whenever it is more."""
+    try:
+        asked = start(module, words)
+    except OSError as problem:
+        return b"", f"cannot start a process for this check: {problem.strerror}"
+    return to_its_end(asked, patience_s, take)
+
+
+def start(
+    module: str, words: list[str], stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
+    """Start a module in a process of its own; all that this one starts is ended with it."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", module, *words],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=dict(os.environ),  # and not what C has meanwhile: see arrays.py
+        start_new_session=True,
+    )
+
+
+def to_its_end(
+    asked: AskedProcess, patience_s: float, take: Callable[[bytes], None] | None = None
+) -> tuple[bytes, str]:
+    """Hear a process until it has no more to say, or says nothing for too long."""
+    assert asked.stdout is not None
+    with asked.stdout:
+        said, late_s = _listen(asked.stdout.fileno(), patience_s, take)
+    return said, _end(asked, late_s)
+
+
+def _listen(
+    fd: int, patience_s: float, take: Callable[[bytes], None] | None
+) -> tuple[bytes, float]:
+    """Return what is said until the end, or until no answer comes in time; then also how long was waited."""
+    said = b""
+    deadline = time.monotonic() + patience_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        if not select.select([fd], [], [], left_s)[0]:
+            break
+        more = os.read(fd, 65536)
+        if not more or len(said) > _LIMIT:
+            return said, 0.0
+        said += more
+        if b"\n" in more:
+            deadline = time.monotonic() + patience_s
+            if take:
+                take(said)
+    return said, patience_s
+
+
+def _end(asked: AskedProcess, late_s: float) -> str:
+    """End a process and all that it started, and say how it ended; one that hangs in the kernel is not waited for."""
+    code = None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        code = asked.wait(0.5 if not late_s else 0.001)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(asked.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        asked.wait(0.5)
+    if late_s:
+        return f"no answer within {late_s:g} s"
+    if code is None:
+        return "the process that checks it stopped answering"
+    return (
+        f"the process that checks it crashed with signal {-code}"
+        if code < 0
+        else f"the process that checks it ended early, with exit code {code}"
+    )

@@ -1,0 +1,209 @@
+"""Nodes that are held at the same time for one run after another, whose ranks are divided over them."""
+
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from tuilab.engine.engines import RemoteEnd, Take, Tell
+from tuilab.engine.messages import NodeSpread, Place, RankNode
+from tuilab.errors import BoxLacks, ExitCode, UsageError
+from tuilab.fleet.cluster import Cluster, HeadLost, Node, NodeGroup, NodeLost, Remote
+from tuilab.fleet.node_run import END_S, NodeRun, Task, hear, ourselves
+from tuilab.fleet.placement import FleetPlacement, chosen
+from tuilab.fleet.rank_node_run import RankNodeRun
+from tuilab.interrupts import OneByOne
+from tuilab.record.origin import carried
+from tuilab.text.display import join, plural, show
+
+_POLL_S = 0.1
+_LOOK_S = 5.0
+
+
+class MultiNodeRun:
+    """The runs that are wanted, and the nodes for them: the first has the run, the others have ranks of it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        nodes: Sequence[Node],
+        wanted: FleetPlacement,
+        tasks: deque[Task],
+        tell: Tell,
+        take: Take,
+    ) -> None:
+        self._cluster, self._nodes, self._wanted, self._tasks = cluster, nodes, wanted, tasks
+        self._tell, self._take, self._me = tell, take, ourselves()
+        self._group: NodeGroup | None = None
+        self._first: NodeRun | None = None
+        self._others: list[RankNodeRun] = []
+        self._stops = 0
+        self._look_at = 0.0  # whether the nodes that are waited for are there
+        self._give_up_at = math.inf  # the nodes that were told to stop
+
+    def run(self) -> bool:
+        """Go on until all is done; return whether an interrupt ended it."""
+        with OneByOne() as turns:
+            turns.wait()
+            while self._tasks or (self._first and self._first.task):
+                try:
+                    self._step()
+                except KeyboardInterrupt:
+                    self._interrupt()
+                except HeadLost as problem:
+                    self._give_up_all(problem)
+        return self._stops > 0
+
+    def close(self) -> None:
+        """Let go of the nodes; a run that goes on there is stopped."""
+        if self._first and self._first.mirror and self._first.task:
+            self._first.mirror.end()
+        for seat in self._seats():
+            seat.remote.drop()
+        if self._group:
+            self._group.drop()
+        self._group, self._first, self._others = None, None, []
+
+    def _seats(self) -> list[NodeRun | RankNodeRun]:
+        return [self._first, *self._others] if self._first else []
+
+    def _step(self) -> None:
+        first = self._first
+        if first is None:
+            self._hold_nodes()
+            return
+        if first.is_ready and not first.task and self._tasks:
+            first.begin(self._tasks.popleft())
+        first.heed()
+        if first.task:
+            for other in self._others:
+                other.heed(
+                    first.call,
+                    first.order,
+                    first.task.files,
+                    os.path.basename(first.task.order.path),
+                )
+        asked = {seat.asked: seat for seat in self._seats() if seat.asked}
+        for question, answer in self._cluster.heard([*asked], _POLL_S):
+            self._hear(asked[question], answer)
+        if first.task and time.monotonic() > self._give_up_at:
+            self._end(first, "it did not stop in time; Ray ends it")
+
+    def _hold_nodes(self) -> None:
+        """Ask Ray for the nodes, all at once, and take them when they are there."""
+        if self._group is None:
+            self._group = self._cluster.group(self._nodes, self._wanted.nnodes, self._wanted.gpus)
+            self._tell(
+                f"waiting for {plural(self._wanted.nnodes, 'node')} to be free at the same time"
+            )
+            self._look_at = time.monotonic() + _LOOK_S
+        for _ in self._cluster.heard([self._group.asked], _POLL_S):
+            try:
+                self._sit_down(self._group.hosts())
+            except (NodeLost, LookupError, ValueError) as problem:  # one went meanwhile
+                self._tell(f"lost a node: {problem}")
+                self._begin_again()
+            return
+        if time.monotonic() > self._look_at:
+            self._look_at = time.monotonic() + _LOOK_S
+            if not self._cluster.are_there(self._nodes):
+                self._tell("a node disappeared while tuilab waited for it")
+                self._begin_again()
+
+    def _sit_down(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
+        """Take nodes that are held, after how far the clocks of the others are from that of the first is known."""
+        (node, remote), *others = hosts
+        (first_ahead, first_error), *clocks = [one.clock() for _, one in hosts]
+        self._first = NodeRun(node, remote, self._me)
+        for at, ((other, its), (ahead, error)) in enumerate(zip(others, clocks, strict=True), 1):
+            place = Place(other.name, first_ahead - ahead, first_error + error)
+            self._others.append(RankNodeRun(other, its, remote, at, place))
+        spread = NodeSpread(nodes=[RankNode(one.name, one.address) for one, _ in hosts])
+        self._tasks = deque(
+            Task(replace(task.order, spread=spread), task.files) for task in self._tasks
+        )
+        self._tell(f"ranks run on {join([one.name for one, _ in hosts])}")
+
+    def _hear(self, seat: NodeRun | RankNodeRun, answer: object) -> None:
+        if isinstance(seat, RankNodeRun):
+            if isinstance(answer, NodeLost):
+                seat.lose()
+                if seat.is_lost:
+                    self._tell(f"{show(seat.node.name, 60)} is lost: {answer}")
+            else:
+                seat.hear(answer)
+        elif isinstance(answer, NodeLost):
+            self._end(seat, f"{show(seat.node.name, 60)}, which has the run, is lost: {answer}")
+        elif hear(seat, answer, self._tell):
+            self._end(seat)
+
+    def _end(self, first: NodeRun, lost: str = "") -> None:
+        """The run is over; with a node of it that is lost, the others are let go, and the next run has nodes of its own."""
+        run_dir = first.run_dir
+        first.let_go()
+        self._take(
+            RemoteEnd(
+                first.node.name,
+                run_dir,
+                lost or first.problem,
+                int(ExitCode.FAILED) if lost else first.code,
+            )
+        )
+        if lost or first.is_broken or any(seat.is_lost for seat in self._others):
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Hold other nodes for what is left."""
+        self.close()
+        if not self._tasks:
+            return
+        try:
+            self._nodes = chosen(self._cluster.nodes(), self._wanted, self._tell)
+        except (UsageError, BoxLacks) as problem:
+            left = len(self._tasks)
+            self._tasks.clear()
+            self._take(
+                RemoteEnd(
+                    "the cluster",
+                    None,
+                    f"{problem}; {plural(left, 'run')} not started",
+                    int(ExitCode.FAILED),
+                )
+            )
+
+    def _give_up_all(self, why: HeadLost) -> None:
+        """Nothing more can be asked of any node."""
+        left, first = len(self._tasks), self._first
+        self._tasks.clear()
+        self._group, self._first, self._others = None, None, []
+        if first and first.task:
+            run_dir = first.run_dir
+            first.let_go()
+            self._take(RemoteEnd(first.node.name, run_dir, str(why), int(ExitCode.FAILED)))
+        if left:
+            self._take(
+                RemoteEnd(
+                    "the cluster",
+                    None,
+                    f"{why}; {plural(left, 'run')} not started",
+                    int(ExitCode.FAILED),
+                )
+            )
+
+    def _interrupt(self) -> None:
+        """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""
+        self._stops += 1
+        self._tasks.clear()
+        if self._stops > 1:
+            self._give_up_at = time.monotonic() + (END_S if self._stops == 2 else 0.0)
+        if self._first:
+            self._first.wanted = carried.AT_ONCE if self._stops > 1 else ""
+            name = show(self._first.node.name, 40)
+            self._tell(
+                f"stopping {name}; Ctrl-C again stops at once"
+                if self._stops == 1
+                else "stopping at once"
+            )

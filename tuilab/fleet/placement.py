@@ -1,0 +1,62 @@
+"""Where runs are wanted, and which nodes can be used for that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuilab.engine.engines import Tell
+from tuilab.errors import BoxLacks, UsageError
+from tuilab.fleet.cluster import Node
+from tuilab.text.display import plural, show
+
+
+@dataclass(frozen=True)
+class FleetPlacement:
+    """Where runs are to happen."""
+
+    address: str = ""
+    count: int = 0  # of nodes that each run is wanted on; 0: on one, whichever is free
+    is_per_node: bool = False  # on all
+    nnodes: int = 0  # that the ranks of each run are divided over, all of them held at once; 0: a run is on one node
+    gpus: float | None = None  # that a run gets; None: all of its node
+
+
+def chosen(nodes: Sequence[Node], wanted: FleetPlacement, tell: Tell) -> list[Node]:
+    """Return the nodes that can be used; BoxLacks or UsageError where there are too few."""
+    from tuilab import __version__
+
+    fit: list[Node] = []
+    for node in nodes:
+        if why := _why_not(node, wanted, __version__):
+            tell(f"{show(node.name, 60)} is not used: {why}")
+        else:
+            fit.append(node)
+    versions = {(node.python, node.torch) for node in fit}
+    if len(versions) > 1:
+        told = "; ".join(
+            f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}"
+            for node in fit
+        )
+        tell(f"the nodes have different software, so their results may differ: {told}")
+    if not fit:
+        raise BoxLacks("no node can run this; the reasons are above")
+    for option, count in (("--count", wanted.count), ("--nnodes", wanted.nnodes)):
+        if count > len(fit):
+            there = plural(len(fit), "node")
+            raise UsageError(
+                f"{option} {count} is too many: {there} can be used; use at most {len(fit)}"
+            )
+    return fit
+
+
+def _why_not(node: Node, wanted: FleetPlacement, version: str) -> str:
+    if node.lacks:
+        return node.lacks
+    if not node.tuilab:
+        return "tuilab is not installed; install it there, for the Python of Ray"
+    if node.tuilab != version:
+        return f"it has tuilab {show(node.tuilab, 40)}, but this machine has {version}; install the same version"
+    if node.cpus < 1:
+        return "Ray has no CPU cores there"
+    if wanted.gpus and node.gpus < wanted.gpus:
+        return f"--gpus {wanted.gpus:g} is more than the {plural(int(node.gpus), 'GPU')} that Ray has there"
+    return ""

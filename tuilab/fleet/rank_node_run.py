@@ -1,0 +1,113 @@
+"""One further node of a run whose ranks are on several: what it was asked last, and what becomes of its answer."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuilab.engine import messages
+from tuilab.engine.messages import Place, Receipt, WorkerResult
+from tuilab.fleet.cluster import Node, NodeFailed, NodeRequest, Remote
+from tuilab.fleet.host import RunNews
+from tuilab.fleet.node_run import PATIENCE_S
+from tuilab.text.display import show
+
+_EVERY_S = 0.1  # that ranks are asked for news, at most: those of other nodes wait for them
+
+
+@dataclass
+class RankNodeRun:
+    """A node that has its share of the ranks; what it tells is passed on to the first node, which has the run."""
+
+    node: Node
+    remote: Remote
+    first: Remote
+    at: int  # which of the nodes it is
+    place: Place
+    asked: NodeRequest | None = None
+    is_lost: bool = False
+    _what: str = ""
+    _call: int = 0  # that its ranks are of; 0: it has none
+    _done: int = 0  # the last call that it has nothing more to do for
+    _known: dict[str, int] = field(default_factory=dict)
+    _is_over: bool = False
+    _is_ended: bool = False  # its ranks were told to end
+    _due: float = 0.0
+
+    def heed(self, call: int, order: bytes, files: Mapping[str, bytes], scenario: str) -> None:
+        """Have the ranks of a call started, followed, and ended when nobody waits for them any more."""
+        if self._call and self._call != call and not self._is_ended:
+            self._is_ended = True
+            self.remote.ask("stop", at_once=True)  # it says nothing to that
+        if self.asked:
+            return
+        if self._call:
+            if time.monotonic() >= self._due:
+                self._due = time.monotonic() + _EVERY_S
+                self._ask("read", self._known, PATIENCE_S)
+        elif call > self._done:
+            self._call, self._known, self._is_over, self._is_ended = call, {}, False, False
+            if self.is_lost:
+                self._end(f"the node {show(self.node.name, 60)} is lost with its ranks")
+            else:
+                self._ask("start_ranks", order, dict(files), scenario, self.at, self.place)
+
+    def hear(self, answer: Any) -> None:
+        """Take an answer; what goes wrong there or is of no use ends its ranks."""
+        try:
+            if isinstance(answer, NodeFailed):
+                raise answer
+            self.take(answer)
+        except Exception as problem:  # a node may answer anything
+            if self._what == "pass_on":
+                self._done, self._call = self._call, 0
+            else:
+                self.remote.ask("stop", at_once=True)
+                self._end(
+                    f"the node {show(self.node.name, 60)} failed: {show(str(problem) or repr(problem), 200)}"
+                )
+
+    def take(self, answer: Any) -> None:
+        """Take an answer."""
+        self.asked = None
+        match self._what:
+            case "start_ranks":
+                self._started(answer)
+            case "read":
+                self._has_read(answer)
+            case "pass_on" if self._is_over:
+                self._done, self._call = self._call, 0
+
+    def lose(self) -> None:
+        """The node is gone, or the first one when it was told of the ranks of this one."""
+        self.asked = None
+        self.is_lost = self._what != "pass_on"
+        self._call = 0
+
+    def _started(self, receipt: Receipt) -> None:
+        if receipt.error:
+            self._end(receipt.error)
+
+    def _has_read(self, reading: RunNews) -> None:
+        for piece in reading.pieces:
+            self._known[piece.name] = piece.end
+        end: WorkerResult | None = None
+        if reading.is_over:
+            end = (
+                messages.unpack(reading.said, WorkerResult)
+                if reading.said
+                else WorkerResult(error="the process that started its ranks is gone")
+            )
+            end.rank = 1  # never rank 0, whose farewell is that of all
+            end.error = end.error and f"{end.error} (on {show(self.node.name, 60)})"
+        self._pass_on(reading.pieces, end)
+
+    def _end(self, why: str) -> None:
+        self._pass_on([], WorkerResult(error=why, rank=1))
+
+    def _pass_on(self, pieces: Any, end: WorkerResult | None) -> None:
+        self._is_over = end is not None
+        self._what, self.asked = "pass_on", self.first.ask("pass_on", self._call, pieces, end)
+
+    def _ask(self, what: str, *given: Any) -> None:
+        self._what, self.asked = what, self.remote.ask(what, *given)

@@ -1,0 +1,96 @@
+"""The process on a node that starts ranks of a run on another node: `python -m tuilab.fleet.rank_process FOLDER`.
+
+It is told what to do in lines on its stdin: first the order of the ranks, then at most that they are to end. Where that ends,
+nobody waits for them any more: they are ended, and their folder is removed. Its last word is how they ended.
+"""
+
+import os
+import select
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from tuilab.engine import messages, processes
+from tuilab.engine.children import Children
+from tuilab.engine.messages import Receipt, WorkerOrder, WorkerResult
+from tuilab.engine.spawn import spawn_worker
+from tuilab.record.states import RunState
+
+_LOOK_S = 0.3
+_GRACE_S = 3.0
+_MOST = 16 << 20  # bytes that are kept of what they print, each of stdout and stderr
+
+
+class RankOutput:
+    """What ranks print, as it comes, up to more than a run keeps."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "xb", buffering=0)  # noqa: SIM115 (until the process ends)
+        self._room = _MOST
+
+    def take(self, data: bytes) -> None:
+        self._file.write(data[: self._room])
+        self._room -= min(len(data), self._room)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    if os.fork():  # Ray kills the children of a process that ends; whose parent is gone, is none
+        os._exit(0)
+    os.setsid()
+    processes.become_subreaper()
+    try:
+        order: WorkerOrder = messages.unpack(sys.stdin.buffer.readline(), WorkerOrder)
+        _say(Receipt(run_dir=order.run_dir))
+        _say(_run(order))
+        while os.read(0, 4096):  # until what they wrote has been fetched
+            pass
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _run(order: WorkerOrder) -> WorkerResult:
+    """Start the ranks, have them end when they are no longer wanted, and return how they ended."""
+    run_dir = Path(order.run_dir)
+    outputs = {1: RankOutput(run_dir / "stdout.log"), 2: RankOutput(run_dir / "stderr.log")}
+    signals: list[int] = []
+    crew = Children(outputs, signals.append, lambda arm, asker: None, lambda child: None)
+    try:
+        launcher = spawn_worker(order.writer, run_dir.name, order.arm)
+    except OSError as problem:
+        return WorkerResult(error=f"cannot start the ranks: {problem.strerror}", rank=1)
+    crew.add(launcher)
+    assert launcher.line
+    with suppress(OSError):  # it may have died already; its exit tells
+        messages.send(launcher.line, order)
+    while (
+        not launcher.is_over
+        and signal.SIGTERM not in signals
+        and not select.select([0], [], [], 0)[0]
+    ):
+        crew.turn(_LOOK_S)
+
+    def tend() -> bool:
+        crew.turn(0)
+        return False
+
+    processes.end_descendants(_GRACE_S, tend=tend)
+    state, reason = launcher.outcome()
+    failed_ns = launcher.farewell.failed_ns if launcher.farewell else 0
+    return WorkerResult(
+        error="" if state == RunState.SUCCEEDED else reason, rank=1, failed_ns=failed_ns
+    )
+
+
+def _say(word: Receipt | WorkerResult) -> None:
+    os.write(1, messages.pack(word) + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""The process on a node that starts a run and ends it with whoever asked for it: `python -m tuilab.fleet.run_process FOLDER`.
+
+It is told what to do in lines on its stdin: first the order of the run, then `stop` or `kill`. Where that ends, nobody carries
+the run any more (its actor, its node or the box that asked is gone): it is stopped, and its folder is removed.
+"""
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from tuilab.engine import launch, messages
+from tuilab.engine.messages import Receipt, RunOrder
+from tuilab.errors import TuilabError
+
+OVER = b"over\n"  # is said when the supervisor has ended: nothing more is written then
+_LOOK_MS = 300
+_PATIENCE_S = 60.0  # for a supervisor that was told to end at once
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    if os.fork():  # Ray kills the children of a process that ends; whose parent is gone, is none
+        os._exit(0)
+    os.setsid()
+    try:
+        order: RunOrder = messages.unpack(sys.stdin.buffer.readline(), RunOrder)
+        run_dir, supervisor = launch.start(order)
+    except (TuilabError, ValueError) as problem:
+        with suppress(BrokenPipeError):
+            _answer(Receipt(error=str(problem), exit_code=int(getattr(problem, "exit_code", 4))))
+        shutil.rmtree(folder, ignore_errors=True)
+        return 0
+    try:
+        with suppress(BrokenPipeError):  # nobody carries the run: then there are no lines, either
+            _answer(Receipt(run_dir=str(run_dir)))
+        _obey(run_dir, supervisor)
+    finally:
+        with suppress(subprocess.TimeoutExpired):
+            supervisor.wait(_PATIENCE_S)
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _answer(receipt: Receipt) -> None:
+    sys.stdout.buffer.write(messages.pack(receipt) + b"\n")
+    sys.stdout.flush()
+
+
+def _obey(run_dir: Path, supervisor: "subprocess.Popen[bytes]") -> None:
+    """Do what the lines say, until there are no more; a run that goes on then is stopped at once."""
+    heard = select.poll()
+    heard.register(0, select.POLLIN)
+    is_over = False
+    while True:
+        if not is_over and supervisor.poll() is not None:
+            is_over = True
+            os.write(1, OVER)
+        if not heard.poll(_LOOK_MS):
+            continue
+        words = os.read(0, 4096)
+        if not words or b"kill" in words or b"stop" in words:
+            _stop(run_dir, at_once=b"kill" in words or not words)
+        if not words:
+            return
+
+
+def _stop(run_dir: Path, *, at_once: bool) -> None:
+    with suppress(TuilabError, OSError):  # it has ended by itself
+        launch.stop(run_dir, at_once=at_once)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,219 @@
+"""What a scenario hands to a call of the lab: made plain, or refused with the name of the argument and what it takes.
+
+What passes here is read back from the journal as it was given; numbers of numpy and tensors with one element count as the
+numbers that they are.
+"""
+
+import math
+import re
+import reprlib
+import sys
+from collections.abc import Callable
+from operator import index
+from typing import Any, TypeVar
+
+import msgspec
+import torch
+
+from tuilab.record.encoding import encode_exactly
+from tuilab.record.events import Event
+
+MOST = 2**63 - 1  # what a record and a tensor can hold
+LEAST = -(2**63)
+MOST_CORES = 4096  # processes or threads that nobody wants more of
+
+_TEXTS = (str, bytes, bytearray)
+
+E = TypeVar("E", bound=Event)
+_WORDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "True or False"}
+
+
+def number(name: str, value: Any) -> float:
+    """Return a number as a float; NaN and Inf are numbers."""
+    try:
+        bare = value if type(value) in (int, float) else bare_number(value)
+        if type(bare) is float:
+            return bare
+        if isinstance(bare, _TEXTS):
+            raise TypeError("a text is no number")
+        return float(bare)
+    except OverflowError as problem:
+        raise ValueError(
+            f"{name} takes a number that fits 64 bits, not {describe_value(value)}"
+        ) from problem
+    except Exception as problem:
+        raise TypeError(f"{name} takes a number, not {describe_value(value)}") from problem
+
+
+def number_in(name: str, value: Any, least: float, most: float = math.inf) -> float:
+    """Return a number in a range."""
+    found = number(name, value)
+    if not least <= found <= most:
+        raise ValueError(
+            f"{name} takes a number {_range(least, most)}, not {describe_value(value)}"
+        )
+    return found
+
+
+def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
+    """Return a whole number in a range; a float is a mistake, even where it is whole."""
+    if type(value) is int and least <= value <= most:
+        return value
+    try:
+        found = int(index(bare_number(value)))
+    except Exception as problem:
+        raise TypeError(f"{name} takes a whole number, not {describe_value(value)}") from problem
+    if not least <= found <= most:
+        raise ValueError(
+            f"{name} takes a whole number {_range(least, most)}, not {describe_value(value)}"
+        )
+    return found
+
+
+def place(name: str, value: Any) -> int | float:
+    """Return where something stands on an axis: a whole number as it is, else a finite one."""
+    if isinstance(value, int):
+        return whole(name, value, LEAST)
+    try:
+        found = bare_number(value)
+        found = found if isinstance(found, float) else index(found)
+    except Exception as problem:
+        raise TypeError(f"{name} takes a number, not {describe_value(value)}") from problem
+    if isinstance(found, int):
+        return whole(name, found, LEAST)
+    if not math.isfinite(found):
+        raise ValueError(f"{name} takes a finite number, not {describe_value(value)}")
+    return float(found)
+
+
+def words(name: str, value: Any, limit: int | None = None) -> str:
+    """Return a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} takes a text, not {describe_value(value)}")
+    if limit is not None and len(value) > limit:
+        raise ValueError(
+            f"{name} takes a text of at most {limit} characters, not one of {len(value)}"
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError as problem:
+        raise ValueError(
+            f"{name} takes whole characters, not half of one (a lone surrogate) as in {describe_value(value)}"
+        ) from problem
+    return str.__str__(value)
+
+
+def truth(name: str, value: Any) -> bool:
+    """Return whether a value holds."""
+    try:
+        return bool(value)
+    except Exception as problem:  # an array of several
+        raise TypeError(
+            f"{name} takes a true or false value, not {describe_value(value)}"
+        ) from problem
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False; what merely counts as one of them is a mistake."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} takes True or False, not {describe_value(value)}")
+    return value
+
+
+def called(name: str, value: Any) -> Callable[..., Any]:
+    """Return what can be called."""
+    if not callable(value):
+        raise TypeError(f"{name} takes a function, not {describe_value(value)}")
+    return value  # type: ignore[no-any-return]
+
+
+def checked(event: E) -> E:
+    """Return an event with plain values, or raise TypeError or ValueError that names what would not be read back as it is."""
+    fields = {
+        name: _plain_field(name, getattr(event, name))
+        for name in event.__struct_fields__
+        if name not in ("n", "t")
+    }
+    try:
+        found = msgspec.convert(fields, type(event))
+    except msgspec.ValidationError as problem:
+        raise _refusal(str(problem), fields) from problem
+    except UnicodeEncodeError as problem:  # half a character where a number is wanted
+        name = next((name for name, value in fields.items() if value == problem.object), "")
+        raise TypeError(f"{name} takes no text, {describe_value(problem.object)}") from problem
+    found.n = found.t = MOST  # the longest that the writer may fill in
+    encode_exactly(found)
+    return found
+
+
+def to_builtins(value: Any) -> Any:
+    """Return numbers of numpy and torch, and what is derived from plain types, as the plain types."""
+    if is_array(value):
+        return bare_number(value) if _has_one(value) else value
+    if isinstance(value, dict):
+        return {to_builtins(key): to_builtins(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_builtins(inner) for inner in value]
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    return next(
+        kind(value) if kind is not str else str.__str__(value)
+        for kind in (str, int, float)
+        if isinstance(value, kind)
+    )
+
+
+def is_array(value: Any) -> bool:
+    """Say whether a value is a tensor or comes from numpy, which is loaded here by nobody but the one who hands it over."""
+    numpy = sys.modules.get("numpy")
+    return isinstance(value, torch.Tensor) or (
+        numpy is not None and isinstance(value, numpy.generic | numpy.ndarray)
+    )
+
+
+def bare_number(value: Any) -> Any:
+    """Return the only element of an array or a tensor as Python has it; anything else as it is."""
+    return value.item() if is_array(value) else value
+
+
+def describe_value(value: Any) -> str:
+    """Return a value in a few words, for the sentence that refuses it."""
+    try:
+        shown = reprlib.repr(value)
+    except Exception:  # a class of the scenario, or a number of thousands of digits
+        shown = ""
+    return shown if 0 < len(shown) <= 80 else f"a {type(value).__name__}"
+
+
+def _plain_field(name: str, value: Any) -> Any:
+    try:
+        return to_builtins(value)
+    except RecursionError as problem:
+        raise ValueError(f"{name} is nested too deeply; pass flatter data") from problem
+
+
+def _has_one(value: Any) -> bool:
+    return (
+        value.numel() == 1 and not value.is_meta
+        if isinstance(value, torch.Tensor)
+        else bool(value.size == 1)
+    )
+
+
+def _range(least: float, most: float) -> str:
+    if most == math.inf:
+        return f"of {least:g} or more"
+    return f"from {'-2**63' if least == LEAST else f'{least:g}'} to {'2**63 - 1' if most == MOST else f'{most:g}'}"
+
+
+def _refusal(problem: str, fields: dict[str, Any]) -> Exception:
+    """Return a decoder's complaint as one about the argument; it reads "Expected `int`, got `float` - at `$.done`"."""
+    what, _, where = problem.partition(" - at `$")
+    name = (re.findall(r"\w+", where) or [""])[0]
+    if name not in fields:
+        return ValueError(what)
+    wanted, _, got = what.removeprefix("Expected ").replace("`", "").partition(", got ")
+    wanted = re.sub(r"\w+", lambda word: _WORDS.get(word[0], word[0]), wanted, count=1)
+    return (TypeError if got else ValueError)(
+        f"{name} takes {wanted}, not {describe_value(fields[name])}"
+    )

@@ -1,0 +1,148 @@
+"""Helpers that lessons would otherwise write by hand: complaints of a call, the limit of a value, busy neighbours, sweeps."""
+
+import os
+import subprocess
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+
+from tuilab.engine import processes
+from tuilab.errors import TuilabError
+from tuilab.lab.arguments import describe_value, number_in, truth, whole
+from tuilab.lab.failures.failure import text_of
+
+_HALVINGS = 40  # of numbers with a fraction: to a millionth of a millionth of the range
+# A bare interpreter that says when it begins, and spins.
+_SPIN = "import os; os.write(1, b'.')\nwhile True: pass"
+T = TypeVar("T")
+Tell = Callable[[int, int, str], object]  # how many are done, of how many, and what they are
+
+
+def raised_by(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """Return what a call raises, as `TypeError: first line`, or nothing; what ends a run is no answer, and passes."""
+    try:
+        f(*args)
+    except TuilabError:
+        raise
+    except Exception as problem:
+        complaint = _told(type(problem), text_of(problem))
+        traceback.clear_frames(
+            problem.__traceback__
+        )  # an error that refers to itself would keep what the call held
+        return complaint
+    return ""
+
+
+def warned_by(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """Return what a call warns of, each as `UserWarning: first line`: also what torch and Python would say only once."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            f(*args)
+    finally:
+        torch.set_warn_always(before)
+    return [_told(one.category, str(one.message)) for one in caught]
+
+
+def _told(kind: type[BaseException], text: str) -> str:
+    """Return a complaint in one line, with whole characters: a claim takes no others."""
+    first = (text.strip().splitlines() or [""])[0].encode(errors="backslashreplace").decode()
+    return f"{kind.__name__}: {first}" if first else kind.__name__
+
+
+def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
+    """Return the largest value from `low`, which works, to `high`, which does not: whole where both are whole numbers."""
+    is_whole = _is_whole(low) and _is_whole(high)
+    least, most = (whole("low", low, -(10**30), 10**30), whole("high", high, -(10**30), 10**30)) if is_whole else (
+        number_in("low", low, -1e300, 1e300), number_in("high", high, -1e300, 1e300)
+    )  # fmt: skip
+    if not least < most:
+        raise ValueError(
+            f"low takes a value below high, not {describe_value(low)} with high={describe_value(high)}"
+        )
+    if not _does(works, least):
+        raise ValueError(
+            f"low takes a value that works, but {least:g} does not; choose another low"
+        )
+    if _does(works, most):
+        raise ValueError(
+            f"high takes a value that does not work, but {most:g} does; choose a larger high"
+        )
+    return _halve_whole(works, least, most) if is_whole else _halve(works, least, most)
+
+
+def _halve_whole(works: Callable[[Any], Any], works_at: Any, fails_at: Any) -> int:
+    while fails_at - works_at > 1:
+        middle = (works_at + fails_at) // 2
+        works_at, fails_at = (middle, fails_at) if _does(works, middle) else (works_at, middle)
+    return int(works_at)
+
+
+def _halve(works: Callable[[Any], Any], works_at: float, fails_at: float) -> float:
+    for _ in range(_HALVINGS):
+        middle = (works_at + fails_at) / 2
+        works_at, fails_at = (middle, fails_at) if _does(works, middle) else (works_at, middle)
+    return works_at
+
+
+def _does(works: Callable[[Any], Any], value: Any) -> bool:
+    return truth("works", works(value))
+
+
+def _is_whole(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+@contextmanager
+def busy_neighbours(count: int) -> Iterator[None]:
+    """Have that many busy processes beside this one in a `with` block; they end with it, and with this process."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(_spinning()) for _ in range(count)]
+        for process in found:
+            if process.stdout is None or not process.stdout.read(1):
+                raise RuntimeError(
+                    f"a busy neighbour ended with exit code {process.wait()} before it was busy"
+                )
+        yield
+
+
+@contextmanager
+def _spinning() -> Iterator["subprocess.Popen[bytes]"]:
+    follow = partial(processes.die_with_parent, os.getpid())
+    command = [sys.executable, "-I", "-S", "-c", _SPIN]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=follow
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def swept(values: Iterable[T], unit: str, tell: Tell) -> Iterator[T]:
+    """Return values one after another, and tell when each is done; what they are is known before the first."""
+    if isinstance(values, range):  # which may be long, and holds nothing
+        return _each(values, unit, tell)
+    try:
+        if isinstance(values, str | bytes):
+            raise TypeError("a text is one value")
+        return _each([*values], unit, tell)
+    except TypeError as problem:
+        raise TypeError(
+            f"values takes a list of values, for example [1, 10, 100], not {describe_value(values)}"
+        ) from problem
+
+
+def _each(values: "list[T] | range", unit: str, tell: Tell) -> Iterator[T]:
+    total = len(values)
+    for done, value in enumerate(values, 1):
+        yield value  # type: ignore[misc]  # of a range they are whole numbers
+        tell(done, total, unit)

@@ -1,0 +1,263 @@
+"""What a scenario shows besides curves, as records: bars, tables, lanes, texts, images, artifacts and its progress.
+
+Each is small enough to be taken in at a glance; what is not is refused, with what would be.
+"""
+
+import base64
+import hashlib
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from tuilab.lab.arguments import (
+    LEAST,
+    bare_number,
+    checked,
+    describe_value,
+    is_array,
+    number,
+    whole,
+    words,
+)
+from tuilab.record.events import (
+    SPAN_LIMIT,
+    ArtifactSaved,
+    AxesNamed,
+    BarsShown,
+    Cell,
+    ImageShown,
+    Progressed,
+    SpanShown,
+    TableShown,
+    TextShown,
+)
+from tuilab.text.words import format_number as in_words
+
+Axis = Literal["", "x", "y", "xy"]
+
+_MOST_BARS, _MOST_ROWS, _MOST_COLUMNS, _MOST_LANES = 40, 40, 8, 32
+_NAME_LIMIT, _CELL_LIMIT, _UNIT_LIMIT = 100, 400, 20  # characters
+
+
+_TEXT_LIMIT = 8_000  # characters
+_PERIOD_S = 0.1
+_IMAGE_CELLS = 128  # rows, and columns
+
+
+def axes_named(metric: str, x: str, y: str, log: Axis | None) -> AxesNamed:
+    """Return the record of what the axes of a chart are."""
+    if log is not None and (not isinstance(log, str) or log not in ("", "x", "y", "xy")):
+        raise ValueError(f"log takes x, y, xy or an empty text, not {describe_value(log)}")
+    x, y = words("x", x, _NAME_LIMIT), words("y", y, _NAME_LIMIT)
+    return checked(AxesNamed(metric=words("metric", metric), x=x, y=y, log=log))
+
+
+def bars_shown(title: str, values: Mapping[str, Any], unit: str) -> BarsShown:
+    """Return the record of named values as bars."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"values takes a dict of names and numbers, not {describe_value(values)}")
+    _refuse_many("values", len(values), _MOST_BARS, "bars")
+    names = [words("a name in values", name, _NAME_LIMIT) for name in values]
+    found = [
+        number(f"values[{name!r}]", value)
+        for name, value in zip(names, values.values(), strict=True)
+    ]
+    unit = words("unit", unit, _UNIT_LIMIT)
+    return checked(
+        BarsShown(title=words("title", title, _NAME_LIMIT), names=names, values=found, unit=unit)
+    )
+
+
+def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) -> TableShown:
+    """Return the record of a table; its rows are as long as each other, and as the head if there is one."""
+    if not _is_row(rows) or not all(map(_is_row, rows)):
+        raise TypeError(
+            f"rows takes a list of rows, each a list of texts and numbers, not {describe_value(rows)}"
+        )
+    _refuse_many("rows", len(rows), _MOST_ROWS, "rows")
+    if not _is_row(head):
+        raise TypeError(f"head takes a list of texts, not {describe_value(head)}")
+    widths = {len(row) for row in rows} | ({len(head)} if head else set())
+    if len(widths) > 1:
+        raise ValueError(
+            f"rows takes rows as long as each other and as head, not rows of {' and '.join(map(str, sorted(widths)))}"
+        )
+    _refuse_many("rows" if rows else "head", max(widths, default=0), _MOST_COLUMNS, "columns")
+    heads = [words("head", name, _NAME_LIMIT) for name in head]
+    cells = [[_cell(value) for value in row] for row in rows]
+    return checked(TableShown(title=words("title", title, _NAME_LIMIT), rows=cells, head=heads))
+
+
+class LaneRecorder:
+    """Makes the records of spans, and counts them: of one process so many in a picture, on so many lanes."""
+
+    def __init__(self) -> None:
+        self._spans: Counter[str] = Counter()  # by arm
+        self._lanes: dict[str, dict[str, None]] = {}
+
+    def span_shown(
+        self, lane: str, began: Any, ended: Any, name: str, arm: str, unit: str
+    ) -> SpanShown:
+        """Return the record of a span."""
+        lane, name = words("lane", lane, _NAME_LIMIT), words("name", name, _NAME_LIMIT)
+        start, end = (_finite(*given) for given in (("began", began), ("ended", ended)))
+        if end < start:
+            raise ValueError(
+                f"ended takes a number of at least began, which is {describe_value(start)}, not {describe_value(end)}"
+            )
+        unit = words("unit", unit, _UNIT_LIMIT)
+        record = checked(
+            SpanShown(lane=lane, began=start, ended=end, name=name, arm=arm, unit=unit)
+        )
+        self._count(arm, lane)
+        return record
+
+    def _count(self, arm: str, lane: str) -> None:
+        lanes = self._lanes.setdefault(arm, {})
+        if lane not in lanes and len(lanes) >= _MOST_LANES:
+            raise ValueError(
+                f"a picture has at most {_MOST_LANES} lanes; show fewer lanes, or give some of them another arm"
+            )
+        if self._spans[arm] >= SPAN_LIMIT:
+            raise ValueError(
+                f"a picture has at most {SPAN_LIMIT} spans; show fewer spans, or give some of them another arm"
+            )
+        lanes[lane] = None
+        self._spans[arm] += 1
+
+
+def _refuse_many(name: str, count: int, most: int, what: str) -> None:
+    if count > most:
+        raise ValueError(
+            f"{name} takes at most {most} {what}, not {count}; show the most important {what}, and keep all with lab.artifact"
+        )
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def _cell(value: Any) -> Cell:
+    """Return what stands in a table: texts and numbers; yes or no; a number that is not finite as a word."""
+    if isinstance(value, str):
+        return words("a cell of rows", value, _CELL_LIMIT)
+    bare = bare_number(value) if is_array(value) else value
+    if isinstance(bare, bool):
+        return "yes" if bare else "no"
+    if isinstance(bare, int):
+        return whole("a cell of rows", bare, LEAST)
+    found = number("a cell of rows", bare)
+    return found if math.isfinite(found) else in_words(found)
+
+
+def _finite(name: str, value: Any) -> float:
+    found = number(name, value)
+    if not math.isfinite(found):
+        raise ValueError(f"{name} takes a finite number, not {describe_value(value)}")
+    return found
+
+
+def text_shown(text: str, title: str) -> TextShown:
+    """Return the record of a text; of a long one its beginning, and how much is missing."""
+    text = words("text", text)
+    if len(text) > _TEXT_LIMIT:
+        text = text[:_TEXT_LIMIT] + f"\n… {len(text) - _TEXT_LIMIT} characters more"
+    return TextShown(text=text, title=title)
+
+
+class ProgressRecorder:
+    """When it was written last how far the scenario is."""
+
+    def __init__(self) -> None:
+        self._written = 0.0
+
+    def due(self, done: int, total: int, unit: str) -> Progressed | None:
+        """Return what is to be written at this moment, if it is time again or all is done."""
+        done, total, unit = whole("done", done), whole("total", total), words("unit", unit)
+        now = time.monotonic()
+        if now - self._written < _PERIOD_S and done < total:
+            return None
+        self._written = now
+        return Progressed(done=done, total=total, unit=unit)
+
+
+def image_shown(title: str, cells: Any, arm: str, step: int) -> ImageShown:
+    """Return the record of an array as a picture, with one byte for each cell; of a large array, every n-th cell."""
+    array = _array(cells)
+    stride = [math.ceil(size / _IMAGE_CELLS) or 1 for size in array.shape]
+    array = array[:: stride[0], :: stride[1]]
+    finite = array[array.isfinite()]
+    low, high = (finite.min().item(), finite.max().item()) if finite.numel() else (0.0, 0.0)
+    unit = 2.0 if high - low == math.inf else 1.0  # so that the difference is a number
+    span = high / unit - low / unit
+    scaled = (array / unit - low / unit) / span * 254 if span > 0 else array * 0
+    levels = torch.where(array.isfinite(), scaled, 255).to(torch.uint8)
+    return ImageShown(
+        title=title,
+        rows=levels.shape[0],
+        cols=levels.shape[1],
+        cells=base64.b64encode(bytes(levels.flatten().tolist())).decode(),
+        low=low,
+        high=high,
+        arm=arm,
+        step=step,
+    )
+
+
+def _array(cells: Any) -> torch.Tensor:
+    """Return the cells as numbers in rows and columns."""
+    try:
+        array = torch.as_tensor(cells).detach()
+        if array.is_complex():
+            raise TypeError("they are complex")
+        array = array.to("cpu", torch.float64)
+    except Exception as problem:
+        raise TypeError(
+            f"cells takes rows of numbers, not {describe_value(cells)}: {problem}"
+        ) from problem
+    if array.ndim != 2 or array.layout is not torch.strided:
+        raise ValueError(f"cells takes an image of 2 dimensions, not of {array.ndim}")
+    return array
+
+
+def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSaved]:
+    """Write a new file into a folder; return where it is and the record of it."""
+    name = words("name", name)
+    if (
+        not name
+        or name != Path(name).name
+        or name.startswith(".")
+        or "\0" in name
+        or len(os.fsencode(name)) > 255
+    ):
+        raise ValueError(f"name takes a plain file name, not {describe_value(name)}")
+    content = _content(data)
+    digest = hashlib.sha256(content).hexdigest()
+    record = checked(ArtifactSaved(name=name, bytes_total=len(content), sha256=digest))
+    try:
+        descriptor = os.open(
+            folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
+        )
+    except FileExistsError as problem:
+        raise ValueError(
+            f"the artifact {describe_value(name)} exists already; choose another name"
+        ) from problem
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return folder / name, record
+
+
+def _content(data: bytes | str) -> bytes:
+    """Return what an artifact is to hold."""
+    if not isinstance(data, str | bytes | bytearray):
+        raise TypeError(f"data takes bytes or a text, not {describe_value(data)}")
+    try:
+        return data.encode() if isinstance(data, str) else bytes(data)
+    except UnicodeEncodeError as problem:
+        raise ValueError(f"data takes a text that can be written as UTF-8: {problem}") from problem

@@ -1,0 +1,82 @@
+"""What records of claims, and of verdicts on them, change in the summary."""
+
+from collections.abc import Set
+from typing import Any
+
+from tuilab.record import events
+from tuilab.record.exact_claims import holds
+from tuilab.record.folding.arms_table import ARMS, arms_table
+from tuilab.record.folding.limits import keep
+from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Claim, RacedSetting
+
+
+def claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured) -> None:
+    """Note a measurement; by their times, not as they are read, one is the last and one the first that missed."""
+    claim = claim_of(summary, event)
+    keep(claim.measured, event)
+    claim.measured_in.add(stream)
+    if claim.last is None or event.t >= claim.last.t:
+        claim.last = event
+    if not holds(event):
+        claim.missed_in.add(stream)
+        if claim.missed is None or event.t < claim.missed.t:
+            claim.missed = event
+
+
+def claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
+    claim = claim_of(summary, event)
+    arms = {event.over, event.under}
+    claim.is_late |= _has_raced(summary, stream, arms)
+    claim.declared_in.add(stream)
+    if claim.declared is None:
+        claim.declared = event
+    elif _terms(event) != _terms(claim.declared):
+        keep(claim.others, event)
+
+
+def _terms(event: events.ClaimDeclared) -> tuple[Any, ...]:
+    return (
+        event.over,
+        event.under,
+        event.op,
+        event.bound,
+        event.margin,
+        event.confidence,
+        event.cores,
+    )
+
+
+def claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotTestable) -> None:
+    claim_of(summary, event).needs = event.needs
+
+
+def setting_raced(summary: RunSummary, stream: str, event: events.SettingRaced) -> None:
+    raced = summary.settings.setdefault((event.name, event.ranks), RacedSetting())
+    raced.is_late |= _has_raced(summary, stream, {one.arm for one in event.candidates if one.arm})
+    keep(raced.said, event)
+    keep(raced.writers, stream)
+
+
+def _has_raced(summary: RunSummary, stream: str, arms: Set[str]) -> bool:
+    return bool(arms) and any(
+        writer == stream and arms <= set(race.arms) for writer, race in summary.races
+    )
+
+
+def question_answered(summary: RunSummary, stream: str, event: events.QuestionAnswered) -> None:
+    """Note the answer; that of the first repeat counts."""
+    claim = claim_of(summary, event)
+    claim.answered = claim.answered or event
+
+
+def verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
+    claim_of(summary, event).verdict = event
+    if ARMS in summary.figures:  # it shows first what the verdict rests on
+        summary.figures[ARMS] = arms_table(summary)
+
+
+def claim_of(summary: RunSummary, event: events.AboutClaim) -> Claim:
+    claim = summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
+    claim.is_once |= event.is_once
+    return claim

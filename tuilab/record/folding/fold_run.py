@@ -1,0 +1,146 @@
+"""What records of a run, its workers and the scenario itself change in the summary."""
+
+from itertools import zip_longest
+
+from tuilab.record import events
+from tuilab.record.events import SPAN_LIMIT
+from tuilab.record.folding.limits import _KEPT, keep, keep_in_time
+from tuilab.record.states import RunState
+from tuilab.record.summary import RunSummary
+from tuilab.record.summary_parts import Claim, Worker
+
+_COUNTED = 8  # totals of which the last progress is kept: those of stages, of epochs and of the steps in each
+
+
+def run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
+    summary.run = summary.run or event  # there is one; a second would change who is alive
+    _announce_claims(summary, event)
+
+
+def run_described(summary: RunSummary, stream: str, event: events.RunDescribed) -> None:
+    if summary.run is None:
+        return  # the record of the start is damaged
+    summary.run.params |= event.params
+    for name in ("changed", "claims", "claim_keys", "argv", "command"):
+        getattr(summary.run, name).extend(getattr(event, name))
+    _announce_claims(summary, event)
+
+
+def _announce_claims(summary: RunSummary, event: events.RunStarted | events.RunDescribed) -> None:
+    """Note the claims that a run will come to; each has its key in the same record, if it has one."""
+    for text, key in zip_longest(event.claims, event.claim_keys[: len(event.claims)], fillvalue=""):
+        summary.claims.setdefault(key or text, Claim(text, key))
+
+
+def state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
+    if summary.state == RunState.QUEUED != event.state:
+        summary.first_t = event.t  # all times are told from where it began, or was given up, and not from where it was queued
+    summary.state, summary.reason = event.state, event.reason
+    if len(summary.states) < _KEPT:
+        summary.states.append(event)
+    else:
+        summary.states[-1] = event  # the end, whatever was before it
+
+
+def worker_started(summary: RunSummary, stream: str, event: events.WorkerStarted) -> None:
+    summary.workers.setdefault(event.writer, Worker()).started = event
+
+
+def worker_exited(summary: RunSummary, stream: str, event: events.WorkerExited) -> None:
+    worker = summary.workers.setdefault(event.writer, Worker())
+    worker.exited = event
+    worker.is_stopped = summary.state == RunState.STOPPING and event.code != 0
+    _note_lost(summary, event.writer, event.lost)
+    if event.fault:
+        keep(summary.faults, event.fault)
+
+
+def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
+    """Count what a worker could not write: it says so in its own stream, if that can be written, and to the supervisor."""
+    worker = summary.workers.setdefault(writer, Worker())
+    summary.damage.lost_count += max(lost - worker.lost, 0)
+    worker.lost = max(lost, worker.lost)
+
+
+def streams_counted(summary: RunSummary, stream: str, event: events.StreamsCounted) -> None:
+    for name, count in event.records.items():
+        summary.counted[name] = count
+
+
+def leftovers_ended(summary: RunSummary, stream: str, event: events.LeftoversEnded) -> None:
+    summary.leftover_count += event.count
+    for name in event.processes:
+        keep(summary.leftovers, name)
+
+
+def rank_placed(summary: RunSummary, stream: str, event: events.RankPlaced) -> None:
+    summary.ranks[stream] = event
+
+
+def stage_entered(summary: RunSummary, stream: str, event: events.StageEntered) -> None:
+    keep_in_time(summary.stages, event)
+    summary.progress = summary.first_progress = None
+
+
+def progressed(summary: RunSummary, stream: str, event: events.Progressed) -> None:
+    first = summary.first_progress
+    if first is None or first.total != event.total or event.done < first.done:
+        summary.first_progress = event
+    summary.progress = event
+    others = [
+        told
+        for told in summary.progress_told
+        if (told.total, told.unit) != (event.total, event.unit)
+    ]
+    summary.progress_told = [*others[1 - _COUNTED :], event]
+
+
+def image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> None:
+    summary.images[event.title, event.arm] = event
+
+
+def budget_spent(summary: RunSummary, stream: str, event: events.BudgetSpent) -> None:
+    summary.is_budget_spent = True
+
+
+def nothing_timed(summary: RunSummary, stream: str, event: events.NothingTimed) -> None:
+    summary.is_untimed = True
+
+
+def axes_named(summary: RunSummary, stream: str, event: events.AxesNamed) -> None:
+    if event.metric in summary.axes or len(summary.axes) < _KEPT:
+        summary.axes[event.metric] = event
+
+
+def figure_shown(
+    summary: RunSummary, stream: str, event: events.BarsShown | events.TableShown
+) -> None:
+    before = summary.figures.get(event.title)
+    if len(summary.figures) < _KEPT if before is None else event.t >= before.t:
+        summary.figures[event.title] = event
+
+
+def span_shown(summary: RunSummary, stream: str, event: events.SpanShown) -> None:
+    picture = event.arm, stream
+    if (picture in summary.spans or len(summary.spans) < _KEPT) and len(
+        summary.spans.get(picture, [])
+    ) < SPAN_LIMIT:
+        summary.spans.setdefault(picture, []).append(event)
+
+
+def scenario_failed(summary: RunSummary, stream: str, event: events.ScenarioFailed) -> None:
+    summary.failures[stream] = event
+
+
+def box_lacked(summary: RunSummary, stream: str, event: events.BoxLacked) -> None:
+    summary.lacks[stream] = event.needs
+
+
+def scenario_finished(summary: RunSummary, stream: str, event: events.ScenarioFinished) -> None:
+    _note_lost(summary, stream, event.lost)
+    if event.trouble and not event.lost:
+        summary.unavailable[f"records of {stream}"] = event.trouble
+
+
+def output_captured(summary: RunSummary, stream: str, event: events.OutputCaptured) -> None:
+    summary.outputs[event.stream] = event
