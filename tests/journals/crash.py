@@ -20,6 +20,4 @@ def step(lab: Lab, seconds: float, crashes: bool) -> float:
 def run(lab: Lab) -> None:
     lab.claim_ratio("slower", "two/one", at_least=1.5)
     luck = 1 + 0.01 * lab.repeat
-    lab.race(
-        one=lab.arm("one", step, 0.5, False), two=lab.arm("two", step, 1.0 * luck, lab.repeat == 2)
-    )
+    lab.race(one=lab.arm("one", step, 0.5, False), two=lab.arm("two", step, 1.0 * luck, lab.repeat == 2))

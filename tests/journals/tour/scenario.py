@@ -40,11 +40,7 @@ def run(
     torch.manual_seed(lab.repeat)
     lab.stage("descending")
     descend(lab, "careful", 0.0005)
-    lab.claim(
-        "thirty steps at a learning rate of 3 end in nan",
-        descend(lab, "bold", rate),
-        equals=math.nan,
-    )
+    lab.claim("thirty steps at a learning rate of 3 end in nan", descend(lab, "bold", rate), equals=math.nan)
 
     lab.stage("memory")
     net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
@@ -64,8 +60,6 @@ def run(
 
     lab.stage("races")
     lab.claim("two products take at least 1.5 times as long as one", ratio="two/one", at_least=1.5)
-    lab.claim(
-        "a product and a copy of it differ by at least 1.3 times", ratio="copy/one", at_least=1.3
-    )
+    lab.claim("a product and a copy of it differ by at least 1.3 times", ratio="copy/one", at_least=1.3)
     a = torch.rand(128, 128)
     lab.race(one=lambda: a @ a, two=lambda: a @ a @ a, copy=lambda: a @ a, seconds=0.15)

@@ -85,16 +85,9 @@ def run(
     for top in range(101):
         for name, dtype in DTYPES.items():
             logits = torch.tensor([top] * tied + [0.0]).to(device, dtype)
-            lab.log(
-                top, arm=name, total=logits.exp().sum().item(), probability=naive(logits)[0].item()
-            )
+            lab.log(top, arm=name, total=logits.exp().sum().item(), probability=naive(logits)[0].item())
         shifted = logits - logits.max()  # of float16, which has the least room
-        lab.log(
-            top,
-            arm="stable float16",
-            total=shifted.exp().sum().item(),
-            probability=stable(logits)[0].item(),
-        )
+        lab.log(top, arm="stable float16", total=shifted.exp().sum().item(), probability=stable(logits)[0].item())
 
     pair = torch.tensor([1000.0, 0.0], device=device)
     lab.claim("the naive softmax of [1000, 0] is [nan, 0]", naive(pair), equals=[float("nan"), 0])
@@ -102,24 +95,9 @@ def run(
 
     lab.stage("looking for the limits")
     limits = {name: limit(naive, tied, dtype, device) for name, dtype in DTYPES.items()}
-    lab.claim(
-        "in float32 the naive softmax works up to a logit of 88.72",
-        limits["float32"],
-        equals=88.72,
-        tolerance=0.01,
-    )
-    lab.claim(
-        "in bfloat16 the naive softmax works up to a logit of 88.75",
-        limits["bfloat16"],
-        equals=88.75,
-        tolerance=0.01,
-    )
-    lab.claim(
-        "in float16 the naive softmax works up to a logit of 11.09",
-        limits["float16"],
-        equals=11.09,
-        tolerance=0.01,
-    )
+    lab.claim("in float32 the naive softmax works up to a logit of 88.72", limits["float32"], equals=88.72, tolerance=0.01)
+    lab.claim("in bfloat16 the naive softmax works up to a logit of 88.75", limits["bfloat16"], equals=88.75, tolerance=0.01)
+    lab.claim("in float16 the naive softmax works up to a logit of 11.09", limits["float16"], equals=11.09, tolerance=0.01)
 
     lab.stage("batches")
     torch.manual_seed(0)
@@ -138,6 +116,4 @@ def run(
         naive(far_apart - far_apart.max())[0],
         equals=[float("nan"), float("nan")],
     )
-    lab.claim(
-        "torch.reduce_max, which the source calls, does not exist", not hasattr(torch, "reduce_max")
-    )
+    lab.claim("torch.reduce_max, which the source calls, does not exist", not hasattr(torch, "reduce_max"))

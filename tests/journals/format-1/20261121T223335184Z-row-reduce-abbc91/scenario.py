@@ -99,46 +99,22 @@ def run(
         list(operators.values()),
         equals=[2 * rows + 1, rows + 2, 1],
     )
-    lab.claim(
-        "autograd records as many nodes, and for sum two",
-        list(nodes.values()),
-        equals=[2 * rows + 1, rows + 2, 2],
-    )
-    lab.claim(
-        "the loop calls at least 100 times as many operators as sum",
-        operators["index"] / operators["sum"],
-        at_least=100,
-    )
+    lab.claim("autograd records as many nodes, and for sum two", list(nodes.values()), equals=[2 * rows + 1, rows + 2, 2])
+    lab.claim("the loop calls at least 100 times as many operators as sum", operators["index"] / operators["sum"], at_least=100)
     of_one_row = x[0].grad_fn(torch.ones(cols, device=device))
-    lab.claim(
-        "the gradient of one row taken by x[i] has the size of all of x",
-        list(of_one_row.shape),
-        equals=[rows, cols],
-    )
+    lab.claim("the gradient of one row taken by x[i] has the size of all of x", list(of_one_row.shape), equals=[rows, cols])
     bound = max(errors["index"], rows * torch.finfo(x.dtype).eps)
-    lab.claim(
-        "sum is as accurate as the loop or more, to within one rounding",
-        errors["sum"],
-        at_most=bound,
-    )
+    lab.claim("sum is as accurate as the loop or more, to within one rounding", errors["sum"], at_most=bound)
 
     lab.stage("forward and backward for more and more rows")
     for k in range(1, 9):
         more = torch.rand(max(1, rows * k // 4), cols).to(device).requires_grad_()
         for name, arm in arms.items():
-            forward, backward = map(
-                min, zip(*(time_both(arm, more) for _ in range(3)), strict=True)
-            )
+            forward, backward = map(min, zip(*(time_both(arm, more) for _ in range(3)), strict=True))
             lab.log(len(more), arm=name, backward_ms=backward, forward_ms=forward)
         lab.progress(k, 8, "sizes")
 
     lab.stage("timing the forward")
     lab.claim("unbind is at least 1.3 times faster than x[i]", ratio="index/unbind", at_least=1.3)
     lab.claim("sum is at least 100 times faster than x[i]", ratio="index/sum", at_least=100)
-    lab.race(
-        index=lambda: by_index(x),
-        unbind=lambda: by_unbind(x),
-        sum=lambda: by_sum(x),
-        same=1e-4,
-        device=device,
-    )
+    lab.race(index=lambda: by_index(x), unbind=lambda: by_unbind(x), sum=lambda: by_sum(x), same=1e-4, device=device)
