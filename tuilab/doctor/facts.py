@@ -1,4 +1,4 @@
-"""What this machine is, as far as it matters to training: plain facts with a name, in sections; what is unknown says why."""
+"""The facts about this machine that matter to training, by section; an unknown one has a reason."""
 
 import ast
 import importlib.util
@@ -36,6 +36,7 @@ SECTIONS = (
 )
 _LIMIT = 64 * 1024
 _SMALL_SHM_BYTES = 1e9
+_MOST_NODES = 16
 _VECTORS = (
     "avx2",
     "avx512f",
@@ -59,7 +60,10 @@ _LIBRARY_FOLDERS = ("usr/lib", "usr/lib64", "usr/lib/*-linux-gnu", "usr/local/li
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing about the machine. An empty value is unknown, and `reason` says why; `note` is what follows from it."""
+    """One fact about the machine.
+
+    An empty value is unknown, and `reason` says why. `note` says what follows from the value.
+    """
 
     section: str
     name: str
@@ -69,13 +73,14 @@ class Fact:
 
 
 def facts(root: Path = Path("/")) -> list[Fact]:
-    """Return what can be learnt without touching a GPU; `root` is where /proc, /sys and libraries are looked for."""
-    cpu, numa, environment = cpu_facts(root), numa_facts(root), environment_facts()
+    """Return the facts that need no GPU; `root` is the folder with /proc, /sys and libraries."""
+    cpu = cpu_facts(root)
+    environment = environment_facts()
     return [
         *_machine(root, environment),
         *_processor(root, cpu),
         *_memory(root, cpu),
-        *_numa(numa),
+        *_numa(numa_facts(root)),
         *_torch(environment),
         *_packages(environment),
         *_variables(environment),
@@ -85,52 +90,57 @@ def facts(root: Path = Path("/")) -> list[Fact]:
 
 
 def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
-    """Return what `probes.apart` said about the GPUs, as facts."""
-    if isinstance(answer, str) or "refusal" in answer:
-        why = answer if isinstance(answer, str) else answer["refusal"]
-        return [Fact("GPUs", "GPUs", "", str(why))]
-    known = answer.get("facts", {})
-    found = _told("GPUs", known, {"driver": "driver", "nvml": "NVML", "cuda": "newest CUDA"})
+    """Return the facts in the answer of `probes.gpu.own_process`, which may be an error message."""
+    if isinstance(answer, str):
+        return [Fact("GPUs", "GPUs", "", answer)]
+    if "refusal" in answer:
+        return [Fact("GPUs", "GPUs", "", str(answer["refusal"]))]
+    names = {"driver": "driver", "nvml": "NVML", "cuda": "newest CUDA"}
+    rows = _facts_of_probe("GPUs", answer.get("facts", {}), names)
     gpus = [(gpu["index"], _gpu(gpu)) for gpu in answer.get("gpus", [])]
-    gpus += [
-        (int(index), Fact("GPUs", f"GPU {index}", "", str(why)))
-        for index, why in answer.get("unusable", {}).items()
-    ]
-    return found + [fact for _, fact in sorted(gpus, key=lambda one: one[0])]
+    for index, reason in answer.get("unusable", {}).items():
+        gpus.append((int(index), Fact("GPUs", f"GPU {index}", "", str(reason))))
+    gpus.sort(key=lambda numbered: numbered[0])
+    return rows + [fact for _, fact in gpus]
 
 
 def _gpu(gpu: Mapping[str, Any]) -> Fact:
-    memory = size(total) if (total := gpu.get("bytes_total")) else "memory n/a"
-    return Fact(
-        "GPUs",
-        show(gpu_label(gpu["index"], gpu.get("slice", ""))),
-        f"{show(gpu.get('name'), 100)}, {memory}",
-    )
+    total_bytes = gpu.get("bytes_total")
+    memory = size(total_bytes) if total_bytes else "memory n/a"
+    label = show(gpu_label(gpu["index"], gpu.get("slice", "")))
+    return Fact("GPUs", label, f"{show(gpu.get('name'), 100)}, {memory}")
 
 
-def in_order(found: Sequence[Fact]) -> dict[str, list[Fact]]:
-    """Return facts by section, in the order in which they are shown."""
-    return {
-        name: rows
-        for name in SECTIONS
-        if (rows := [fact for fact in found if fact.section == name])
-    }
+def in_order(facts_of_machine: Sequence[Fact]) -> dict[str, list[Fact]]:
+    """Return the facts by section, in the order in which sections are shown; no empty section."""
+    rows_by_section: dict[str, list[Fact]] = {}
+    for section in SECTIONS:
+        rows = [fact for fact in facts_of_machine if fact.section == section]
+        if rows:
+            rows_by_section[section] = rows
+    return rows_by_section
 
 
-def _told(section: str, known: Mapping[str, Any], names: Mapping[str, str]) -> list[Fact]:
-    """Return some of what a probe knows, under other names."""
-    missing = known.get("missing", {})
+def _facts_of_probe(
+    section: str, values: Mapping[str, Any], names: Mapping[str, str]
+) -> list[Fact]:
+    """Return a fact for each key of `names`, under the name given there.
+
+    `values` comes from a probe: its entry `missing` has the reasons for keys without a value.
+    """
+    missing = values.get("missing", {})
     rows = []
     for key, name in names.items():
-        if key in known:
-            rows.append(Fact(section, name, show(known[key], 200)))
+        if key in values:
+            rows.append(Fact(section, name, show(values[key], 200)))
         else:
             rows.append(Fact(section, name, "", str(missing.get(key, "not asked"))))
     return rows
 
 
-def _asked(section: str, questions: Mapping[str, Callable[[], str]]) -> list[Fact]:
-    return _told(section, gather(questions), {name: name for name in questions})
+def _ask(section: str, questions: Mapping[str, Callable[[], str]]) -> list[Fact]:
+    """Call the functions, and return their answers as facts of that name."""
+    return _facts_of_probe(section, gather(questions), {name: name for name in questions})
 
 
 # ---- the sections
@@ -144,14 +154,12 @@ def _machine(root: Path, environment: Mapping[str, Any]) -> list[Fact]:
         "libc": "libc",
         "python": "Python",
     }
-    return [
-        *_asked("Machine", {"system": lambda: _system(root)}),
-        *_told("Machine", environment, names),
-    ]
+    rows = _ask("Machine", {"system": lambda: _system(root)})
+    return rows + _facts_of_probe("Machine", environment, names)
 
 
 def _no_limit(section: str, cpu: Mapping[str, Any], key: str) -> Fact:
-    """Return that there is no limit, or that it is not known whether there is one."""
+    """Return that there is no cgroup limit, or why it is unknown whether there is one."""
     reason = cpu.get("missing", {}).get(key, "")
     return Fact(section, "cgroup limit", "none" if reason == "no limit is set" else "", reason)
 
@@ -164,46 +172,43 @@ def _system(root: Path) -> str:
 
 
 def _processor(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
-    rows = _told(
-        "Processor",
-        cpu,
-        {"model": "model", "logical_cores": "hardware threads", "physical_cores": "cores"},
-    )
-    rows += _asked("Processor", {"vector units": lambda: _vectors(root), "usable here": _affinity})
-    usable, quota = cpu.get("usable_cores", 0), cpu.get("quota_cores")
-    if quota is None:
-        rows.append(_no_limit("Processor", cpu, "quota_cores"))
-    else:
-        note = "torch counts cores, not this limit: set OMP_NUM_THREADS" if quota < usable else ""
-        rows.append(Fact("Processor", "cgroup limit", f"{quota:.3g} cores", note=note))
+    names = {"model": "model", "logical_cores": "hardware threads", "physical_cores": "cores"}
+    rows = _facts_of_probe("Processor", cpu, names)
+    rows += _ask("Processor", {"vector units": lambda: _vectors(root), "usable here": _affinity})
+    rows += [_core_limit(cpu), _governor(cpu)]
+    load = cpu.get("load_average")
+    if load:
+        averages = "  ".join(f"{value:.2f}" for value in load)
+        rows.append(Fact("Processor", "load", f"{averages}  in 1, 5, 15 min"))
+    return rows + _ask("Processor", {"waiting for a core": lambda: pressure(root, "cpu")})
+
+
+def _core_limit(cpu: Mapping[str, Any]) -> Fact:
+    quota_cores = cpu.get("quota_cores")
+    if quota_cores is None:
+        return _no_limit("Processor", cpu, "quota_cores")
+    note = ""
+    if quota_cores < cpu.get("usable_cores", 0):
+        note = "torch counts cores, not this limit: set OMP_NUM_THREADS"
+    return Fact("Processor", "cgroup limit", f"{quota_cores:.3g} cores", note=note)
+
+
+def _governor(cpu: Mapping[str, Any]) -> Fact:
     governor = cpu.get("governor", "")
-    note = (
-        "clocks rise slowly under load: short runs are slower and vary more"
-        if "powersave" in governor
-        else ""
-    )
-    rows.append(
-        Fact("Processor", "governor", governor, cpu.get("missing", {}).get("governor", ""), note)
-    )
-    if load := cpu.get("load_average"):
-        rows.append(
-            Fact(
-                "Processor",
-                "load",
-                "  ".join(f"{value:.2f}" for value in load) + "  in 1, 5, 15 min",
-            )
-        )
-    return [*rows, *_asked("Processor", {"waiting for a core": lambda: pressure(root, "cpu")})]
+    reason = cpu.get("missing", {}).get("governor", "")
+    note = ""
+    if "powersave" in governor:
+        note = "clocks rise slowly under load: short runs are slower and vary more"
+    return Fact("Processor", "governor", governor, reason, note)
 
 
 def _vectors(root: Path) -> str:
     for line in (root / "proc/cpuinfo").read_text(errors="replace").splitlines():
         key, _, value = line.partition(":")
         if key.strip().lower() in ("flags", "features"):
-            return (
-                ", ".join(name for name in _VECTORS if name in value.split())
-                or "none of AVX2, AVX-512, AMX, SVE"
-            )
+            flags = value.split()
+            units = [name for name in _VECTORS if name in flags]
+            return ", ".join(units) or "none of AVX2, AVX-512, AMX, SVE"
     raise NotKnown("/proc/cpuinfo names no flags")
 
 
@@ -214,59 +219,60 @@ def _affinity() -> str:
 
 def spans(numbers: Sequence[int]) -> str:
     """Return sorted numbers as the kernel writes them: `0-3,8`."""
-    parts: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
         else:
-            parts.append([number])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+            ranges.append([number])
+    words = []
+    for numbers_in_range in ranges:
+        first, last = numbers_in_range[0], numbers_in_range[-1]
+        words.append(str(first) if first == last else f"{first}-{last}")
+    return ",".join(words)
 
 
-def pressure(root: Path, what: str) -> str:
-    """Return the share of time in which some process waited for cores, memory or disks."""
-    some = (root / "proc/pressure" / what).read_text().split()
-    return f"{float(some[1].removeprefix('avg10=')):g} % of the last 10 s"
+def pressure(root: Path, resource: str) -> str:
+    """Return the share of time in which a process waited for `cpu`, `memory` or `io`."""
+    fields = (root / "proc/pressure" / resource).read_text().split()
+    return f"{float(fields[1].removeprefix('avg10=')):g} % of the last 10 s"
 
 
 def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
     missing = cpu.get("missing", {})
-    names = {"memory_total_bytes": "total", "memory_available_bytes": "available"}
-    rows = [
-        Fact("Memory", name, size(cpu[key]) if key in cpu else "", missing.get(key, ""))
-        for key, name in names.items()
-    ]
-    limit = cpu.get("memory_limit_bytes")
-    rows.append(
-        Fact("Memory", "cgroup limit", size(limit))
-        if limit
-        else _no_limit("Memory", cpu, "memory_limit_bytes")
-    )
+    rows = []
+    for key, name in (("memory_total_bytes", "total"), ("memory_available_bytes", "available")):
+        value = size(cpu[key]) if key in cpu else ""
+        rows.append(Fact("Memory", name, value, missing.get(key, "")))
+    limit_bytes = cpu.get("memory_limit_bytes")
+    if limit_bytes:
+        rows.append(Fact("Memory", "cgroup limit", size(limit_bytes)))
+    else:
+        rows.append(_no_limit("Memory", cpu, "memory_limit_bytes"))
+    rows.append(_shared_memory())
+    questions = {"swap": _swap, "waiting for memory": lambda: pressure(root, "memory")}
+    return rows + _ask("Memory", questions)
+
+
+def _shared_memory() -> Fact:
     try:
-        shm = os.statvfs("/dev/shm")
-        total = shm.f_blocks * shm.f_frsize
-        note = (
-            "small: DataLoader workers send tensors through it" if total < _SMALL_SHM_BYTES else ""
-        )
-        rows.append(
-            Fact(
-                "Memory",
-                "/dev/shm",
-                f"{size(shm.f_bavail * shm.f_frsize)} free of {size(total)}",
-                note=note,
-            )
-        )
+        file_system = os.statvfs("/dev/shm")
     except OSError as problem:
-        rows.append(Fact("Memory", "/dev/shm", "", problem.strerror or str(problem)))
-    return [
-        *rows,
-        *_asked("Memory", {"swap": _swap, "waiting for memory": lambda: pressure(root, "memory")}),
-    ]
+        return Fact("Memory", "/dev/shm", "", problem.strerror or str(problem))
+    total_bytes = file_system.f_blocks * file_system.f_frsize
+    free_bytes = file_system.f_bavail * file_system.f_frsize
+    note = ""
+    if total_bytes < _SMALL_SHM_BYTES:
+        note = "small: DataLoader workers send tensors through it"
+    value = f"{size(free_bytes)} free of {size(total_bytes)}"
+    return Fact("Memory", "/dev/shm", value, note=note)
 
 
 def _swap() -> str:
     swap = psutil.swap_memory()
-    return f"{size(swap.used)} used of {size(swap.total)}" if swap.total else "none"
+    if not swap.total:
+        return "none"
+    return f"{size(swap.used)} used of {size(swap.total)}"
 
 
 def _numa(numa: Mapping[str, Any]) -> list[Fact]:
@@ -274,134 +280,130 @@ def _numa(numa: Mapping[str, Any]) -> list[Fact]:
     if not nodes:
         return [Fact("NUMA", "nodes", "", numa.get("missing", {}).get("nodes", "not asked"))]
     rows = []
-    for name, node in list(nodes.items())[:16]:
-        rows.append(
-            Fact(
-                "NUMA",
-                f"node {name}",
-                f"cores {node.get('cpus') or 'none'}, memory {_node_memory(node)}",
-            )
-        )
-    allowed = numa.get("allowed_nodes")
-    if allowed is not None and len(allowed) < len(nodes):
-        rows.append(
-            Fact(
-                "NUMA",
-                "memory usable from",
-                spans(allowed),
-                note="memory of other nodes cannot be used here",
-            )
-        )
+    for name, node in list(nodes.items())[:_MOST_NODES]:
+        value = f"cores {node.get('cpus') or 'none'}, memory {_node_memory(node)}"
+        rows.append(Fact("NUMA", f"node {name}", value))
+    allowed_nodes = numa.get("allowed_nodes")
+    if allowed_nodes is not None and len(allowed_nodes) < len(nodes):
+        note = "memory of other nodes cannot be used here"
+        rows.append(Fact("NUMA", "memory usable from", spans(allowed_nodes), note=note))
     return rows
 
 
 def _node_memory(node: Mapping[str, Any]) -> str:
-    free, total = node.get("memory_free_bytes"), node.get("memory_total_bytes")
-    return "n/a" if free is None or total is None else f"{size(free)} free of {size(total)}"
+    free_bytes = node.get("memory_free_bytes")
+    total_bytes = node.get("memory_total_bytes")
+    if free_bytes is None or total_bytes is None:
+        return "n/a"
+    return f"{size(free_bytes)} free of {size(total_bytes)}"
 
 
 def _torch(environment: Mapping[str, Any]) -> list[Fact]:
-    """Return what torch is, without importing it."""
+    """Return the version of torch and its build, without importing it."""
     version = environment.get("packages", {}).get("torch", "")
-    rows = [
-        Fact("torch", "version", version, "" if version else "not installed: pip install torch")
-    ]
-    return [*rows, *_asked("torch", {"built for": torch_build, "threads": _torch_threads})]
+    reason = "" if version else "not installed: pip install torch"
+    rows = [Fact("torch", "version", version, reason)]
+    return rows + _ask("torch", {"built for": torch_build, "threads": _torch_threads})
 
 
 def torch_build() -> str:
-    """Return what the installed torch was built for, without importing it."""
+    """Return `CUDA 12.8`, `ROCm 6.2` or `the CPU only`, without importing torch."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise NotKnown("torch is not installed")
-    text = read_regular(Path(spec.origin).with_name("version.py"), _LIMIT, may_be_link=True).decode(
-        errors="replace"
-    )
-    for name, words in (("cuda", "CUDA"), ("hip", "ROCm")):
-        if (version := _assigned(text, name)) is not None:
-            return f"{words} {show(version, 40)}"
+    path = Path(spec.origin).with_name("version.py")
+    source = read_regular(path, _LIMIT, may_be_link=True).decode(errors="replace")
+    for name, platform in (("cuda", "CUDA"), ("hip", "ROCm")):
+        version = _assigned_string(source, name)
+        if version is not None:
+            return f"{platform} {show(version, 40)}"
     return "the CPU only"
 
 
-def _assigned(text: str, name: str) -> str | None:
-    """Return the string that a module's text assigns to a name."""
-    found = re.search(rf"^{name}(?:\s*:[^=\n]+)?\s*=\s*(.+)$", text, re.MULTILINE)
+def _assigned_string(source: str, name: str) -> str | None:
+    """Return the string that a module's source assigns to a name."""
+    match = re.search(rf"^{name}(?:\s*:[^=\n]+)?\s*=\s*(.+)$", source, re.MULTILINE)
+    if match is None:
+        return None
     try:
-        value = ast.literal_eval(found[1]) if found else None
+        value = ast.literal_eval(match[1])
     except (ValueError, SyntaxError):
         return None
     return value if isinstance(value, str) else None
 
 
 def _torch_threads() -> str:
-    given = os.environ.get("OMP_NUM_THREADS")
-    if given:
-        return f"{show(given, 20)}, from OMP_NUM_THREADS"
-    return f"at most {len(os.sched_getaffinity(0))}, the number of usable ones; the result of a run shows its real value"
+    count = os.environ.get("OMP_NUM_THREADS")
+    if count:
+        return f"{show(count, 20)}, from OMP_NUM_THREADS"
+    usable = len(os.sched_getaffinity(0))
+    return f"at most {usable}, the number of usable ones; the result of a run shows its real value"
 
 
 def _packages(environment: Mapping[str, Any]) -> list[Fact]:
-    found = environment.get("packages", {})
+    versions = environment.get("packages", {})
     return [
         Fact("Packages", name, show(version, 60))
-        for name, version in found.items()
+        for name, version in versions.items()
         if name != "torch"
     ]
 
 
 def _variables(environment: Mapping[str, Any]) -> list[Fact]:
-    found = environment.get("variables", {})
-    rows = [
-        Fact("Variables", name, show(value, 200) or "set, but empty")
-        for name, value in found.items()
-    ]
-    return rows or [
-        Fact(
-            "Variables",
-            "OMP, MKL, MALLOC, CUDA",
-            f"none of the {len(VARIABLES)} known variables is set",
-        )
-    ]
+    rows = []
+    for name, value in environment.get("variables", {}).items():
+        rows.append(Fact("Variables", name, show(value, 200) or "set, but empty"))
+    if not rows:
+        value = f"none of the {len(VARIABLES)} known variables is set"
+        rows.append(Fact("Variables", "OMP, MKL, MALLOC, CUDA", value))
+    return rows
 
 
 def libraries(root: Path) -> list[Fact]:
-    """Return which allocators and OpenMP libraries are there to be preloaded."""
-    rows = []
+    """Return the allocators and OpenMP libraries that could be preloaded."""
     preloaded = os.environ.get("LD_PRELOAD", "")
+    rows = []
     for name, pattern in _LIBRARIES.items():
-        paths = sorted(
-            {str(path) for folder in _LIBRARY_FOLDERS for path in root.glob(f"{folder}/{pattern}")},
-            key=len,
-        )
-        is_used = bool(paths) and any(os.path.basename(path) in preloaded for path in paths)
-        reason = "not found in the usual library folders"
+        paths = _find_libraries(root, pattern)
+        is_preloaded = any(os.path.basename(path) in preloaded for path in paths)
         rows.append(
             Fact(
                 "Libraries",
                 name,
                 show(paths[0], 200) if paths else "",
-                reason,
-                "preloaded" if is_used else "",
+                "not found in the usual library folders",
+                "preloaded" if is_preloaded else "",
             )
         )
     return rows
 
 
+def _find_libraries(root: Path, pattern: str) -> list[str]:
+    """Return the paths that match a pattern in the library folders, the shortest first."""
+    paths = set()
+    for folder in _LIBRARY_FOLDERS:
+        paths |= {str(path) for path in root.glob(f"{folder}/{pattern}")}
+    return sorted(paths, key=len)
+
+
 def _calibration() -> list[Fact]:
-    known = calibration_file.load()
-    never = "this machine is not calibrated yet; run `tuilab calibrate` (2 minutes)"
-    rows = _calibrated(known, "") or [Fact("Calibration", "error rate of verdicts", "", never)]
+    rows = _trials(calibration_file.load(), "")
+    if not rows:
+        reason = "this machine is not calibrated yet; run `tuilab calibrate` (2 minutes)"
+        rows = [Fact("Calibration", "error rate of verdicts", "", reason)]
     for gpu in calibration_file.load_gpus().values():
-        rows += _calibrated(gpu, f"{gpu.name or 'GPU'}: ")
+        rows += _trials(gpu, f"{gpu.name or 'GPU'}: ")
     return rows
 
 
-def _calibrated(known: Calibration, of: str) -> list[Fact]:
-    """Return what is kept of a calibration, of a GPU with its name; nothing where there is none."""
-    lines = [line.partition(": ") for line in calibration.describe_trials(known.trials_of_method)]
-    rows = [Fact("Calibration", f"{of}{where}", words) for where, _, words in lines]
-    return (
-        [Fact("Calibration", f"{of}measured", known.day, "the calibration file has no date"), *rows]
-        if rows
-        else []
-    )
+def _trials(saved: Calibration, prefix: str) -> list[Fact]:
+    """Return the saved trials of a machine, or of a GPU with its name as `prefix`."""
+    lines = calibration.describe_trials(saved.trials_of_method)
+    if not lines:
+        return []
+    reason = "the calibration file has no date"
+    rows = [Fact("Calibration", f"{prefix}measured", saved.day, reason)]
+    for line in lines:
+        method, _, words = line.partition(": ")
+        rows.append(Fact("Calibration", f"{prefix}{method}", words))
+    return rows
