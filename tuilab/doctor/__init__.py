@@ -68,7 +68,7 @@ def unknown(reason: str, next_step: str = "") -> DoctorFinding:
 def answer(check: Check, box: Box) -> DoctorFinding:
     """Return what a check finds; one that breaks costs its one answer."""
     try:
-        found = check(box)
+        finding = check(box)
     except Exception as problem:  # whatever a strange box does to a check
         return unknown(reason_of(problem, 300))
-    return DoctorFinding(found.status, show(found.found, 400), show(found.next_step, 400))
+    return DoctorFinding(finding.status, show(finding.found, 400), show(finding.next_step, 400))

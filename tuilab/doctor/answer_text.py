@@ -17,33 +17,33 @@ _MARKS = {
 }
 
 
-def exit_code(found: Mapping[str, DoctorFinding]) -> int:
+def exit_code(findings: Mapping[str, DoctorFinding]) -> int:
     """Return 2 when anything failed, 1 when there is a warning, else 0."""
-    states = {finding.status for finding in found.values()}
+    states = {finding.status for finding in findings.values()}
     return 2 if "fail" in states else 1 if "warn" in states else 0
 
 
-def problems(found: Mapping[str, DoctorFinding]) -> dict[str, DoctorFinding]:
+def problems(findings: Mapping[str, DoctorFinding]) -> dict[str, DoctorFinding]:
     """Return the answers that somebody should mind."""
-    return {name: finding for name, finding in found.items() if finding.status in ("warn", "fail")}
+    return {name: finding for name, finding in findings.items() if finding.status in ("warn", "fail")}
 
 
-def render(found: Mapping[str, DoctorFinding], style: Style, width: int, pad: int) -> str:
+def render(findings: Mapping[str, DoctorFinding], style: Style, width: int, pad: int) -> str:
     """Return the answers of a group as text, each with its next step below."""
     lines: list[str] = []
     kind = ""
-    for name, finding in found.items():
+    for name, finding in findings.items():
         lines += [""] if kind and name.partition(".")[0] != kind else []
         kind = name.partition(".")[0]
         lines += _rows(name, finding, style, pad, width)
     return "\n".join(lines)
 
 
-def counts(found: Mapping[str, DoctorFinding]) -> str:
+def counts(findings: Mapping[str, DoctorFinding]) -> str:
     """Return the number of checks by result, in a line."""
-    count = Counter(finding.status for finding in found.values())
+    count = Counter(finding.status for finding in findings.values())
     return (
-        f"{plural(len(found), 'check')}: {count['pass']} passed, {plural(count['warn'], 'warning')}, "
+        f"{plural(len(findings), 'check')}: {count['pass']} passed, {plural(count['warn'], 'warning')}, "
         f"{count['fail']} failed, {count['n/a']} not applicable"
     )
 

@@ -87,10 +87,10 @@ def ask_all(
     return PendingAnswers(facts, {group: answers[group] for group in GROUPS}, names)
 
 
-def answered(found: T) -> "Future[T]":
+def answered(value: T) -> "Future[T]":
     """Return what is known already as what others have to be waited for."""
     future: Future[T] = Future()
-    future.set_result(found)
+    future.set_result(value)
     return future
 
 
@@ -110,8 +110,8 @@ def _hear_group(
     group: str, process: AskedProcess | str, patience_s: float
 ) -> dict[str, DoctorFinding]:
     """Return the answers of a group; what is not answered in time is n/a with the reason."""
-    said, why = _heard(process, patience_s)
-    return _complete(list(checks_of(group)), parse(said), why)
+    output, reason = _heard(process, patience_s)
+    return _complete(list(checks_of(group)), parse(output), reason)
 
 
 def _heard(process: AskedProcess | str, patience_s: float) -> tuple[bytes, str]:
@@ -130,42 +130,42 @@ def _ask_here(group: str, root: Path) -> dict[str, DoctorFinding]:
 
 def ask_group(group: str, patience_s: float, root: Path = Path("/")) -> dict[str, DoctorFinding]:
     """Ask a group in a process of its own; what it does not answer in time is n/a with the reason."""
-    said, why = hear(_MODULE, [group, str(root)], patience_s)
-    return _complete(list(checks_of(group)), parse(said), why)
+    output, reason = hear(_MODULE, [group, str(root)], patience_s)
+    return _complete(list(checks_of(group)), parse(output), reason)
 
 
 def _facts(process: AskedProcess | str | None, patience_s: float) -> list[Fact]:
     """Return the facts of the box as the Box screen has them, or the one that they are not known, and why."""
     if process is None:
         return []  # nobody asked for them
-    said, why = _heard(process, patience_s)
+    output, reason = _heard(process, patience_s)
     with contextlib.suppress(ValueError, TypeError):
-        return [Fact(*fields) for fields in json.loads(said)]
-    return [Fact("Machine", "facts", "", why)]
+        return [Fact(*fields) for fields in json.loads(output)]
+    return [Fact("Machine", "facts", "", reason)]
 
 
-def parse(said: bytes) -> dict[str, DoctorFinding]:
+def parse(output: bytes) -> dict[str, DoctorFinding]:
     """Return the answers by id, of lines that are one each."""
-    found: dict[str, DoctorFinding] = {}
-    for line in said.split(b"\n"):
+    findings: dict[str, DoctorFinding] = {}
+    for line in output.split(b"\n"):
         with contextlib.suppress(ValueError, TypeError, KeyError):
             fields = json.loads(line)
-            found[fields["id"]] = DoctorFinding(
+            findings[fields["id"]] = DoctorFinding(
                 fields["status"], fields["found"], fields["next_step"]
             )
-    return found
+    return findings
 
 
 def _complete(
-    names: list[str], found: dict[str, DoctorFinding], why: str
+    names: list[str], findings: dict[str, DoctorFinding], reason: str
 ) -> dict[str, DoctorFinding]:
     """Return an answer to every question: the first that has none is the one that went wrong."""
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in findings]
     for name in missing:
-        found[name] = unknown(
-            why if name == missing[0] else f"not checked, because {missing[0]} failed to answer"
+        findings[name] = unknown(
+            reason if name == missing[0] else f"not checked, because {missing[0]} failed to answer"
         )
-    return {name: found[name] for name in names}
+    return {name: findings[name] for name in names}
 
 
 def main(group: str, root: str = "/") -> None:
@@ -174,8 +174,8 @@ def main(group: str, root: str = "/") -> None:
         from tuilab.doctor import facts as box
         from tuilab.probes.gpu import own_process
 
-        found = [*box.facts(Path(root)), *box.gpu_facts(own_process.ask(_GPU_PATIENCE_S))]
-        answered = [astuple(fact) for facts in box.in_order(found).values() for fact in facts]
+        facts_of_machine = [*box.facts(Path(root)), *box.gpu_facts(own_process.ask(_GPU_PATIENCE_S))]
+        answered = [astuple(fact) for facts in box.in_order(facts_of_machine).values() for fact in facts]
         os.write(1, json.dumps(answered).encode() + b"\n")
         return
     os.write(
@@ -190,14 +190,14 @@ def tell(name: str, finding: DoctorFinding) -> None:
     os.write(1, json.dumps({"id": name, **asdict(finding)}).encode() + b"\n")
 
 
-def document(asked: PendingAnswers, exit_code: int, version: str) -> dict[str, object]:
+def document(pending: PendingAnswers, exit_code: int, version: str) -> dict[str, object]:
     """Return the answers for `--json`."""
-    found = asked.found()
+    findings = pending.found()
     counts = {
-        status: sum(finding.status == status for finding in found.values())
+        status: sum(finding.status == status for finding in findings.values())
         for status in ("pass", "warn", "fail", "n/a")
     }
-    checks = [{"id": name, **asdict(finding)} for name, finding in found.items()]
+    checks = [{"id": name, **asdict(finding)} for name, finding in findings.items()]
     return {
         "schema": "tuilab.doctor/1",
         "tuilab": version,
@@ -206,7 +206,7 @@ def document(asked: PendingAnswers, exit_code: int, version: str) -> dict[str, o
         "exit_code": exit_code,
         "counts": counts,
         "checks": checks,
-        "facts": [asdict(fact) for fact in asked.facts.result()],
+        "facts": [asdict(fact) for fact in pending.facts.result()],
     }
 
 

@@ -71,12 +71,12 @@ def software() -> dict[str, Any]:
 
 def constraints() -> list[str]:
     """Return every installed package with its version, as pip writes them."""
-    found = {
+    packages = {
         f"{one.metadata['Name']}=={one.version}"
         for one in metadata.distributions()
         if one.metadata["Name"]
     }
-    return sorted(found, key=str.lower)
+    return sorted(packages, key=str.lower)
 
 
 def failures() -> list[dict[str, Any]]:
@@ -95,26 +95,26 @@ def failures() -> list[dict[str, Any]]:
 
 
 def _failure(folder: Path, entry: RunEntry) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "run": entry.run,
         "scenario": entry.name,
         "state": entry.state,
         "reason": entry.reason,
     }
     log = folder / "stderr.log"
-    told |= {"changed": spell_out(entry.changed), "stderr": _tail(log), "fault": _faults(folder)}
+    report |= {"changed": spell_out(entry.changed), "stderr": _tail(log), "fault": _faults(folder)}
     try:
         summary = read_run(folder)
     except TuilabError:
-        return told
+        return report
     if captured := summary.outputs.get("stderr"):
-        told["stderr"] = _tail(log, captured.secrets)
-    told["tuilab"] = summary.run.tuilab if summary.run else None
-    told["unavailable"] = summary.unavailable
+        report["stderr"] = _tail(log, captured.secrets)
+    report["tuilab"] = summary.run.tuilab if summary.run else None
+    report["unavailable"] = summary.unavailable
     if failure := summary.failure:
         traceback = show_lines(scrub(failure.traceback))[-_TRACEBACK:]
-        told |= {"type": failure.type, "message": failure.message, "traceback": traceback}
-    return told
+        report |= {"type": failure.type, "message": failure.message, "traceback": traceback}
+    return report
 
 
 def _faults(folder: Path) -> str:

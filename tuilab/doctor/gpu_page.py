@@ -72,21 +72,21 @@ def ask_about(
     )
 
 
-def _complete(group: str, said: bytes, why: str) -> dict[str, DoctorFinding]:
+def _complete(group: str, output: bytes, reason: str) -> dict[str, DoctorFinding]:
     """Return an answer to every question: at the first that has none something went wrong, on a GPU that was used by itself."""
-    found = parse(said)
-    missing = [name for name in IDS[group] if name not in found]
+    findings = parse(output)
+    missing = [name for name in IDS[group] if name not in findings]
     for name in missing:
-        found[name] = unknown(f"not checked, because {missing[0]} failed to answer")
+        findings[name] = unknown(f"not checked, because {missing[0]} failed to answer")
     if missing:
         step = "look for the error with `nvidia-smi -q` and `sudo dmesg | grep -i xid`; ask the administrator of this machine"
-        found[missing[0]] = failed(why, step) if group == "gpu_speed" else unknown(why, step)
-    return {name: found[name] for name in IDS[group]}
+        findings[missing[0]] = failed(reason, step) if group == "gpu_speed" else unknown(reason, step)
+    return {name: findings[name] for name in IDS[group]}
 
 
-def _first_of(said: bytes) -> dict[str, str]:
+def _first_of(output: bytes) -> dict[str, str]:
     """Return what the first line that has something in it tells."""
-    for line in said.split(b"\n")[:-1]:
+    for line in output.split(b"\n")[:-1]:
         with contextlib.suppress(ValueError):
             values = json.loads(line)
             if isinstance(values, dict):

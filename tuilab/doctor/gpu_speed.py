@@ -45,29 +45,29 @@ def architecture(gpu: "Cuda") -> DoctorFinding:
     """Whether this build of torch has kernels for it."""
     from tuilab.lab.device.torch_gpus import architectures
 
-    name, built = gpu.architecture, architectures()
-    found = f"{name}; torch is built for {', '.join(built) or 'n/a'}"
-    if not any(one.startswith(("sm_", "compute_")) for one in built):
-        return unknown(f"{found}; these are not NVIDIA architectures")
-    how = kernels_for(name, built)
+    name, built_for = gpu.architecture, architectures()
+    message = f"{name}; torch is built for {', '.join(built_for) or 'n/a'}"
+    if not any(one.startswith(("sm_", "compute_")) for one in built_for):
+        return unknown(f"{message}; these are not NVIDIA architectures")
+    how = kernels_for(name, built_for)
     if how == "machine code":
-        return passed(found)
+        return passed(message)
     step = what_to_do("no kernel image", torch_build().removeprefix("CUDA "))
     if not how:
-        return failed(f"{found}, and has no kernels for this GPU", step)
-    return warn(f"{found}; each kernel is {how} at its first use", step)
+        return failed(f"{message}, and has no kernels for this GPU", step)
+    return warn(f"{message}; each kernel is {how} at its first use", step)
 
 
 def launch(gpu: "Cuda") -> DoctorFinding:
     from tuilab.lab.gpu_bench import launch_s
 
-    found = f"{1e6 * launch_s(gpu):.3g} us to launch a small kernel from torch"
+    message = f"{1e6 * launch_s(gpu):.3g} us to launch a small kernel from torch"
     if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
         return warn(
-            f"{found}; CUDA_LAUNCH_BLOCKING makes torch wait for each kernel",
+            f"{message}; CUDA_LAUNCH_BLOCKING makes torch wait for each kernel",
             "unset CUDA_LAUNCH_BLOCKING (it is only for debugging)",
         )
-    return passed(found)
+    return passed(message)
 
 
 def event_clock(gpu: "Cuda") -> DoctorFinding:
@@ -84,10 +84,10 @@ def event_clock(gpu: "Cuda") -> DoctorFinding:
 def copies(gpu: "Cuda", *, is_pinned: bool) -> DoctorFinding:
     from tuilab.lab.gpu_bench import copy_rates
 
-    there, back = copy_rates(gpu, is_pinned=is_pinned)
+    to_gpu, to_host = copy_rates(gpu, is_pinned=is_pinned)
     memory = "pinned" if is_pinned else "pageable"
     return passed(
-        f"{memory} host memory: {there / 1e9:.3g} GB/s to the GPU, {back / 1e9:.3g} GB/s back"
+        f"{memory} host memory: {to_gpu / 1e9:.3g} GB/s to the GPU, {to_host / 1e9:.3g} GB/s back"
     )
 
 
@@ -184,8 +184,8 @@ def _runs(target: _Target, version: tuple[int, int]) -> bool:
 
 
 def _target(name: str) -> _Target | None:
-    found = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", name)
-    return _Target(found[1] == "sm", _version(found[2]), found[3] == "a") if found else None
+    match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", name)
+    return _Target(match[1] == "sm", _version(match[2]), match[3] == "a") if match else None
 
 
 def _version(digits: str) -> tuple[int, int]:

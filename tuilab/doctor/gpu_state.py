@@ -85,64 +85,64 @@ class GpuObservation:
         return self.settings[name]
 
 
-def link(seen: GpuObservation, box: Box) -> DoctorFinding:
+def link(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Generation and width while it copied; fewer lanes than it has are the most frequent fault of all."""
-    generation, width = seen.reached("generation"), seen.reached("width")
-    best, lanes = seen.setting("most_generation"), seen.setting("most_width")
-    lanes = max(lanes, width_of_card(seen.settings.get("bus", ""), box.root) or 0)
-    found = f"PCIe {generation:.0f} x{width:.0f} under load, of at most {best} x{lanes}"
+    generation, width = gpu_seen.reached("generation"), gpu_seen.reached("width")
+    best, lanes = gpu_seen.setting("most_generation"), gpu_seen.setting("most_width")
+    lanes = max(lanes, width_of_card(gpu_seen.settings.get("bus", ""), box.root) or 0)
+    message = f"PCIe {generation:.0f} x{width:.0f} under load, of at most {best} x{lanes}"
     if width < lanes:
         step = "reseat the card; check the slot, the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)"
-        return warn(f"{found}: copies to and from the host are slow", step)
+        return warn(f"{message}: copies to and from the host are slow", step)
     if generation < best:
         return warn(
-            found,
+            message,
             "check the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)",
         )
-    return passed(found)
+    return passed(message)
 
 
-def clocks(seen: GpuObservation, box: Box) -> DoctorFinding:
+def clocks(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """What the clocks reached, of what they can."""
-    found = [
-        _clock(seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))
+    parts = [
+        _clock(gpu_seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))
     ]
-    return passed(f"{', '.join(found)}, under load")
+    return passed(f"{', '.join(parts)}, under load")
 
 
-def _clock(seen: GpuObservation, name: str, words: str) -> str:
+def _clock(gpu_seen: GpuObservation, name: str, words: str) -> str:
     try:
-        return f"{words} {seen.reached(name):.0f} MHz of {seen.setting(f'most_{name}')}"
+        return f"{words} {gpu_seen.reached(name):.0f} MHz of {gpu_seen.setting(f'most_{name}')}"
     except NotKnown as problem:
         return f"{words} n/a ({problem})"
 
 
-def throttling(seen: GpuObservation, box: Box) -> DoctorFinding:
+def throttling(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Report what lowered the clocks under load."""
-    seen.reached("throttle_mask")
-    names = sorted(set(throttle_names(seen.mask)) - {"idle"})
-    found = ", ".join(names) or "the clocks were not throttled"
+    gpu_seen.reached("throttle_mask")
+    names = sorted(set(throttle_names(gpu_seen.mask)) - {"idle"})
+    message = ", ".join(names) or "the clocks were not throttled"
     if set(names) - _USUAL:
         return warn(
-            found, f"times on this GPU are longer than necessary; see the cause with {WHY_SLOW}"
+            message, f"times on this GPU are longer than necessary; see the cause with {WHY_SLOW}"
         )
-    return passed(found)
+    return passed(message)
 
 
-def power(seen: GpuObservation, box: Box) -> DoctorFinding:
-    limit, usual = seen.setting("power_limit_w"), seen.setting("usual_power_limit_w")
-    drawn = f"{seen.most['power_w']:.0f} W" if "power_w" in seen.most else "n/a"
-    found = f"limit {limit:.0f} W, at most {drawn} under load"
+def power(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
+    limit, usual = gpu_seen.setting("power_limit_w"), gpu_seen.setting("usual_power_limit_w")
+    drawn = f"{gpu_seen.most['power_w']:.0f} W" if "power_w" in gpu_seen.most else "n/a"
+    message = f"limit {limit:.0f} W, at most {drawn} under load"
     if limit < usual:
         return warn(
-            f"{found}; the default limit is {usual:.0f} W",
-            f"unless this is intended, restore it: sudo nvidia-smi -i {seen.gpu.index} -pl {usual:.0f}",
+            f"{message}; the default limit is {usual:.0f} W",
+            f"unless this is intended, restore it: sudo nvidia-smi -i {gpu_seen.gpu.index} -pl {usual:.0f}",
         )
-    return passed(found)
+    return passed(message)
 
 
-def persistence(seen: GpuObservation, box: Box) -> DoctorFinding:
-    if seen.setting("is_persistent"):
+def persistence(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
+    if gpu_seen.setting("is_persistent"):
         return passed("persistence mode is on: the driver stays loaded between runs")
     step = "turn on persistence mode: sudo nvidia-smi -pm 1"
     return warn(
@@ -151,89 +151,89 @@ def persistence(seen: GpuObservation, box: Box) -> DoctorFinding:
     )
 
 
-def memory(seen: GpuObservation, box: Box) -> DoctorFinding:
+def memory(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Whether its memory corrects itself, and rows of it were replaced."""
-    ecc = "ECC is on" if seen.setting("has_ecc") else "ECC is off"
-    if "rows" not in seen.settings:
+    ecc = "ECC is on" if gpu_seen.setting("has_ecc") else "ECC is off"
+    if "rows" not in gpu_seen.settings:
         return passed(
-            f"{ecc}; remapped rows n/a: {seen.settings.get('missing', {}).get('rows', 'not asked')}"
+            f"{ecc}; remapped rows n/a: {gpu_seen.settings.get('missing', {}).get('rows', 'not asked')}"
         )
-    rows = seen.setting("rows")
-    found = f"{ecc}; {plural(rows.corrected + rows.uncorrected, 'remapped row')}"
+    rows = gpu_seen.setting("rows")
+    message = f"{ecc}; {plural(rows.corrected + rows.uncorrected, 'remapped row')}"
     if rows.has_failed:
-        return failed(f"{found}, and remapping a row failed", DO_NOT_TRAIN)
+        return failed(f"{message}, and remapping a row failed", DO_NOT_TRAIN)
     if rows.is_pending:
         return failed(
-            f"{found}; a remapping waits for a reset",
+            f"{message}; a remapping waits for a reset",
             "reset the GPU (sudo nvidia-smi --gpu-reset) or reboot; ask the administrator of this machine",
         )
-    return passed(found)
+    return passed(message)
 
 
-def links(seen: GpuObservation, box: Box) -> DoctorFinding:
+def links(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Which NVLinks are up, and whether it reaches the memory of the other GPUs without the host."""
-    others = len(seen.gpus.whole) - 1
-    if seen.gpu.slice:
+    count = len(gpu_seen.gpus.whole) - 1
+    if gpu_seen.gpu.slice:
         return unknown("a slice of a GPU (MIG) has no links to other GPUs")
-    if not others:
+    if not count:
         return unknown("this machine has no other GPU")
-    nvlinks: Links = seen.setting("links")
-    found = (
+    nvlinks: Links = gpu_seen.setting("links")
+    message = (
         f"{nvlinks.up} of {plural(nvlinks.there, 'NVLink')} up" if nvlinks.there else "no NVLink"
     )
-    found = f"{found}; {_peers(seen, others)}"
+    message = f"{message}; {_peers(gpu_seen, count)}"
     if 0 < nvlinks.up < nvlinks.there:
         return warn(
-            found,
+            message,
             "find the link that is down: nvidia-smi nvlink --status; ask the administrator of this machine",
         )
-    return passed(found)
+    return passed(message)
 
 
-def _peers(seen: GpuObservation, others: int) -> str:
+def _peers(gpu_seen: GpuObservation, count: int) -> str:
     """Return of how many others it reads the memory directly, and why not of the rest."""
     try:
-        refused = [why for why in seen.gpus.peers(seen.gpu) if why]
+        refused = [why for why in gpu_seen.gpus.peers(gpu_seen.gpu) if why]
     except NotKnown as problem:
         return f"direct access to other GPUs: n/a ({problem})"
-    of_all = "the other GPU" if others == 1 else f"{others} other GPUs"
+    of_all = "the other GPU" if count == 1 else f"{count} other GPUs"
     if not refused:
         return f"direct access to {of_all}"
-    reachable = others - len(refused)
+    reachable = count - len(refused)
     why = ", ".join(dict.fromkeys(refused))
-    return f"direct access to {reachable} of {plural(others, 'other GPU')} ({why}); other copies go through the host"
+    return f"direct access to {reachable} of {plural(count, 'other GPU')} ({why}); other copies go through the host"
 
 
-def neighbours(seen: GpuObservation, box: Box) -> DoctorFinding:
+def neighbours(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Who else computes there, once those who measured have ended."""
-    found = seen.gpus.tenants(seen.gpu)
-    if not found:
+    tenants = gpu_seen.gpus.tenants(gpu_seen.gpu)
+    if not tenants:
         return passed("no other process uses this GPU")
-    if why := seen.gpus.no_pids:
-        return warn(f"{gpus.in_words(found)}; users n/a: {why}", OTHER_GPU)
+    if reason := gpu_seen.gpus.no_pids:
+        return warn(f"{gpus.in_words(tenants)}; users n/a: {reason}", OTHER_GPU)
     each = [
         f"{one.user or f'user n/a ({one.why})'}, pid {one.pid}, {gpus.memory_of([one])}"
-        for one in found
+        for one in tenants
     ]
     return warn("; ".join(each), OTHER_GPU)
 
 
-def cost(seen: GpuObservation, box: Box) -> DoctorFinding:
+def cost(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """How long NVML takes for an answer, which is time of the sampler."""
-    took = {name: median(_seconds(seen, name) for _ in range(3)) for name in _QUESTIONS}
-    usual, slowest = median(took.values()), max(took, key=lambda name: took[name])
-    found = f"{1e6 * usual:.0f} us for a reading; slowest: {slowest}, {1e6 * took[slowest]:.0f} us"
-    if usual > _DEAR_S:
+    seconds_of = {name: median(_seconds(gpu_seen, name) for _ in range(3)) for name in _QUESTIONS}
+    usual_s, slowest = median(seconds_of.values()), max(seconds_of, key=lambda name: seconds_of[name])
+    message = f"{1e6 * usual_s:.0f} us for a reading; slowest: {slowest}, {1e6 * seconds_of[slowest]:.0f} us"
+    if usual_s > _DEAR_S:
         return warn(
-            found,
+            message,
             "tuilab reads the GPU less often, so some blocks may count as not watched; update the driver if you can",
         )
-    return passed(found)
+    return passed(message)
 
 
-def _seconds(seen: GpuObservation, name: str) -> float:
+def _seconds(gpu_seen: GpuObservation, name: str) -> float:
     began = time.perf_counter()
-    seen.gpus.read(seen.gpu, [name])
+    gpu_seen.gpus.read(gpu_seen.gpu, [name])
     return time.perf_counter() - began
 
 
@@ -256,14 +256,14 @@ def main(uuid: str, root: str = "/") -> None:
     """Look at a GPU until nobody listens for it, then answer."""
     box = Box(Path(root))
     try:
-        seen = _open(uuid, box.root)
+        gpu_seen = _open(uuid, box.root)
         os.write(1, b"\n")
-        _watch(seen)
-        seen.settings = seen.gpus.settings(seen.gpu)
+        _watch(gpu_seen)
+        gpu_seen.settings = gpu_seen.gpus.settings(gpu_seen.gpu)
     except Exception as problem:  # whatever a strange driver does costs the answers about the GPU
         checks: Group = dict.fromkeys(ABOUT_GPU, partial(_say_why, str(problem)))
     else:
-        checks = {name: partial(check, seen) for name, check in ABOUT_GPU.items()}
+        checks = {name: partial(check, gpu_seen) for name, check in ABOUT_GPU.items()}
     for name, check in {**ABOUT_DRIVER, **checks}.items():
         tell(name, answer(check, box))
 
@@ -273,19 +273,19 @@ def _say_why(why: str, box: Box) -> DoctorFinding:
 
 
 def _open(uuid: str, root: Path) -> GpuObservation:
-    found = open_gpus(root)
-    if isinstance(found, str):
-        raise NotKnown(found)
-    by_uuid = {gpu.uuid: gpu for gpu in found.found}
+    gpus_of_machine = open_gpus(root)
+    if isinstance(gpus_of_machine, str):
+        raise NotKnown(gpus_of_machine)
+    by_uuid = {gpu.uuid: gpu for gpu in gpus_of_machine.found}
     if name := nvml_uuid(uuid, by_uuid):
-        return GpuObservation(found, by_uuid[name])
+        return GpuObservation(gpus_of_machine, by_uuid[name])
     raise NotKnown("NVML does not know the GPU that torch uses")
 
 
-def _watch(seen: GpuObservation) -> None:
-    seen.look()
+def _watch(gpu_seen: GpuObservation) -> None:
+    gpu_seen.look()
     while not select.select([0], [], [], _PERIOD_S)[0]:
-        seen.look()
+        gpu_seen.look()
 
 
 if __name__ == "__main__":

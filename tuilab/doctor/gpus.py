@@ -48,8 +48,8 @@ def driver(box: Box) -> DoctorFinding:
                 "check the driver with `nvidia-smi`; repair it, or ask the administrator of this machine",
             )
         )
-    known = gpus.facts()
-    return passed(f"driver {known.get('driver', 'n/a')}, NVML {known.get('nvml', 'n/a')}")
+    facts = gpus.facts()
+    return passed(f"driver {facts.get('driver', 'n/a')}, NVML {facts.get('nvml', 'n/a')}")
 
 
 def cuda(box: Box) -> DoctorFinding:
@@ -65,13 +65,13 @@ def cuda(box: Box) -> DoctorFinding:
             f"torch is built for {build}, but this machine has an NVIDIA GPU",
             "run `pip uninstall torch`, then install a build with CUDA: https://pytorch.org",
         )
-    wanted = build.removeprefix("CUDA ")
-    if int(wanted.split(".")[0]) > int(newest.split(".")[0]):
+    needed = build.removeprefix("CUDA ")
+    if int(needed.split(".")[0]) > int(newest.split(".")[0]):
         return failed(
-            f"torch needs CUDA {wanted}, but the driver supports only {newest}",
-            mend_driver(wanted),
+            f"torch needs CUDA {needed}, but the driver supports only {newest}",
+            mend_driver(needed),
         )
-    return passed(f"torch is built for CUDA {wanted}, the driver supports {newest}")
+    return passed(f"torch is built for CUDA {needed}, the driver supports {newest}")
 
 
 def devices(box: Box) -> DoctorFinding:
@@ -86,87 +86,87 @@ def devices(box: Box) -> DoctorFinding:
 
 
 def mig(box: Box) -> DoctorFinding:
-    found, silent = _each(lambda gpus, gpu: gpus.has_mig(gpu))
-    on = [index for index, is_on in found.items() if is_on]
+    has_mig_of, unanswered = _each(lambda gpus, gpu: gpus.has_mig(gpu))
+    on = [index for index, is_on in has_mig_of.items() if is_on]
     if on:
         words = f"MIG is on for {_named(on)}: a run uses a slice"
         return _beside(
-            silent,
+            unanswered,
             warn(
                 words,
                 "choose a slice: export CUDA_VISIBLE_DEVICES=MIG-... (`nvidia-smi -L` lists them)",
             ),
         )
-    return _beside(silent, passed("off"))
+    return _beside(unanswered, passed("off"))
 
 
 def others(box: Box) -> DoctorFinding:
     """Who else computes there: it takes memory, and time from every measurement."""
-    found, silent = _each(
+    tenants_of, unanswered = _each(
         lambda gpus, gpu: [one for one in gpus.tenants(gpu) if one.pid != os.getpid()]
     )
-    busy = {index: processes for index, processes in found.items() if processes}
+    busy = {index: processes for index, processes in tenants_of.items() if processes}
     if not busy:
-        return _beside(silent, passed("no process uses the GPUs"))
-    words = [f"GPU {index}: {in_words(found)}" for index, found in busy.items()]
-    return _beside(silent, warn("; ".join(words), OTHER_GPU))
+        return _beside(unanswered, passed("no process uses the GPUs"))
+    words = [f"GPU {index}: {in_words(tenants_of)}" for index, tenants_of in busy.items()]
+    return _beside(unanswered, warn("; ".join(words), OTHER_GPU))
 
 
-def in_words(found: Sequence[Other]) -> str:
+def in_words(tenants: Sequence[Other]) -> str:
     """Return how many processes compute on a GPU, and the memory that they have."""
-    return f"{plural(len(found), 'process', 'processes')}, {memory_of(found)}"
+    return f"{plural(len(tenants), 'process', 'processes')}, {memory_of(tenants)}"
 
 
-def memory_of(found: Sequence[Other]) -> str:
+def memory_of(tenants: Sequence[Other]) -> str:
     """Return the memory that processes have, as far as the driver tells it."""
-    known = [one.bytes_used for one in found if one.bytes_used is not None]
-    return size(sum(known)) if known else "memory n/a"
+    used_bytes = [one.bytes_used for one in tenants if one.bytes_used is not None]
+    return size(sum(used_bytes)) if used_bytes else "memory n/a"
 
 
 def clocks(box: Box) -> DoctorFinding:
     """What holds the clocks down at this moment."""
-    found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
+    mask_of, unanswered = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
     held = {
         i: set(throttle_names(int(mask))) - _HARMLESS
-        for i, mask in found.items()
+        for i, mask in mask_of.items()
         if mask is not None
     }
     if not held:
-        return _beside(silent, unknown("the driver does not report throttling"))
+        return _beside(unanswered, unknown("the driver does not report throttling"))
     slow = [f"GPU {index}: {', '.join(sorted(names))}" for index, names in held.items() if names]
     if slow:
         return _beside(
-            silent, warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}")
+            unanswered, warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}")
         )
-    return _beside(silent, passed("the clocks are not throttled"))
+    return _beside(unanswered, passed("the clocks are not throttled"))
 
 
 def memory_errors(box: Box) -> DoctorFinding:
-    found, silent = _each(lambda gpus, gpu: _meter(gpus, gpu, "ecc_uncorrected"))
-    known = {index: count for index, count in found.items() if count is not None}
-    if not known:
-        return _beside(silent, unknown("these GPUs do not count memory errors"))
-    bad = [f"GPU {index}: {count:.0f}" for index, count in known.items() if count]
+    count_of, unanswered = _each(lambda gpus, gpu: _meter(gpus, gpu, "ecc_uncorrected"))
+    counted = {index: count for index, count in count_of.items() if count is not None}
+    if not counted:
+        return _beside(unanswered, unknown("these GPUs do not count memory errors"))
+    bad = [f"GPU {index}: {count:.0f}" for index, count in counted.items() if count]
     if bad:
         words = f"uncorrected errors since the last reset: {'; '.join(bad)}"
-        return _beside(silent, failed(words, DO_NOT_TRAIN))
-    return _beside(silent, passed("no uncorrected errors"))
+        return _beside(unanswered, failed(words, DO_NOT_TRAIN))
+    return _beside(unanswered, passed("no uncorrected errors"))
 
 
 def calibrated(box: Box) -> DoctorFinding:
     """Which of them were calibrated, and when: each has luck of its own."""
-    known = calibration_file.load_gpus()
-    days = {gpu.label: _day(known, gpu) for gpu in _open().found}
-    found = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
+    calibrations = calibration_file.load_gpus()
+    days = {gpu.label: _day(calibrations, gpu) for gpu in _open().found}
+    message = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
     step = "run `tuilab calibrate --device cuda:N` (5 minutes)"
     if not any(days.values()):
-        return unknown(f"{found}; how often verdicts about time are wrong there is unknown", step)
-    return passed(found)
+        return unknown(f"{message}; how often verdicts about time are wrong there is unknown", step)
+    return passed(message)
 
 
-def _day(known: Mapping[str, Calibration], gpu: Gpu) -> str:
+def _day(calibrations: Mapping[str, Calibration], gpu: Gpu) -> str:
     days = (
-        one.day or "on an unknown day" for uuid, one in known.items() if nvml_uuid(uuid, [gpu.uuid])
+        one.day or "on an unknown day" for uuid, one in calibrations.items() if nvml_uuid(uuid, [gpu.uuid])
     )
     return next(days, "")
 
@@ -198,15 +198,15 @@ def _open() -> Gpus:
 def _each(ask: Callable[[Gpus, Gpu], Any]) -> tuple[dict[int, Any], str]:
     """Return by index what each GPU answers, and in words which of them do not."""
     gpus = _open()
-    found, silent = {}, []
+    answers, unanswered = {}, []
     for gpu in gpus.whole:
         try:
-            found[gpu.index] = ask(gpus, gpu)
+            answers[gpu.index] = ask(gpus, gpu)
         except (GpuLost, NotKnown) as problem:
-            silent.append(f"{gpu.label}: n/a ({problem})")
-    if not found:
-        raise NotKnown("; ".join(silent) or "no GPU answers")
-    return found, "; ".join(silent)
+            unanswered.append(f"{gpu.label}: n/a ({problem})")
+    if not answers:
+        raise NotKnown("; ".join(unanswered) or "no GPU answers")
+    return answers, "; ".join(unanswered)
 
 
 def _meter(gpus: Gpus, gpu: Gpu, name: str) -> float | None:
@@ -217,9 +217,9 @@ def _meter(gpus: Gpus, gpu: Gpu, name: str) -> float | None:
     return reading.values.get(name)
 
 
-def _beside(silent: str, finding: DoctorFinding) -> DoctorFinding:
+def _beside(unanswered: str, finding: DoctorFinding) -> DoctorFinding:
     """Return a finding that tells of the GPUs which do not answer, too."""
-    return replace(finding, found=f"{finding.found}; {silent}") if silent else finding
+    return replace(finding, found=f"{finding.found}; {unanswered}") if unanswered else finding
 
 
 def _named(indexes: list[int]) -> str:

@@ -22,8 +22,8 @@ _LOOKED_AT = 200  # runs, the newest
 
 
 def calibrated(box: Box) -> DoctorFinding:
-    known = calibration_file.load()
-    lines = calibration.describe_trials(known.trials_of_method)
+    saved = calibration_file.load()
+    lines = calibration.describe_trials(saved.trials_of_method)
     step = "run `tuilab calibrate` (2 minutes)"
     if complaint := user_data.complaint_about(places.calibration_file()):
         return warn(complaint, step)
@@ -31,9 +31,9 @@ def calibrated(box: Box) -> DoctorFinding:
         return unknown(
             "not calibrated yet; how often verdicts about time are wrong here is unknown", step
         )
-    if known.wall_s is not None and time.time() - known.wall_s > _STALE_S:
+    if saved.wall_s is not None and time.time() - saved.wall_s > _STALE_S:
         return warn(
-            f"calibrated {(time.time() - known.wall_s) / 86400:.0f} days ago; {lines[-1]}", step
+            f"calibrated {(time.time() - saved.wall_s) / 86400:.0f} days ago; {lines[-1]}", step
         )
     return passed(lines[-1])
 

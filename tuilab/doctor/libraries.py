@@ -17,11 +17,11 @@ from tuilab.probes.numa import numa_facts
 def numactl(box: Box) -> DoctorFinding:
     facts = numa_facts(box.root)
     nodes = facts.get("nodes") or {}
-    if found := shutil.which("numactl", path=box.environ.get("PATH")):
+    if program := shutil.which("numactl", path=box.environ.get("PATH")):
         return (
-            _binding(found, facts["allowed_nodes"][0])
+            _binding(program, facts["allowed_nodes"][0])
             if len(nodes) > 1 and facts.get("allowed_nodes")
-            else passed(found)
+            else passed(program)
         )
     if len(nodes) > 1:
         return warn(
@@ -59,17 +59,17 @@ def _library(name: str, package: str, box: Box) -> DoctorFinding:
 
 def compiler(box: Box) -> DoctorFinding:
     """What torch.compile calls: a C++ compiler for the CPU, a C compiler for Triton, and Python's headers."""
-    wanted = {
+    candidates = {
         "C++": [box.environ.get("CXX", ""), "g++", "clang++"],
         "C": [box.environ.get("CC", ""), "gcc", "clang", "cc"],
     }
     path = box.environ.get("PATH")
-    found = {
+    compilers = {
         kind: next((at for name in names if name and (at := shutil.which(name, path=path))), "")
-        for kind, names in wanted.items()
+        for kind, names in candidates.items()
     }
     has_headers = os.path.exists(Path(sysconfig.get_path("include"), "Python.h"))
-    missing = [f"a {kind} compiler" for kind, at in found.items() if not at] + (
+    missing = [f"a {kind} compiler" for kind, at in compilers.items() if not at] + (
         [] if has_headers else ["Python's headers"]
     )
     if missing:
@@ -77,7 +77,7 @@ def compiler(box: Box) -> DoctorFinding:
             f"missing: {', '.join(missing)}; torch.compile fails, or runs without compiling",
             "apt install g++ python3-dev",
         )
-    return passed(f"{found['C++']}, {found['C']}, Python.h")
+    return passed(f"{compilers['C++']}, {compilers['C']}, Python.h")
 
 
 def compiled_code(box: Box) -> DoctorFinding:

@@ -20,35 +20,35 @@ def available(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
     if "memory_available_bytes" not in facts:
         return unknown(facts["missing"]["memory_available_bytes"])
-    free, total = facts["memory_available_bytes"], facts["memory_total_bytes"]
-    found = f"{size(free)} available of {size(total)}"
-    if free < _TOO_SMALL_BYTES:
-        return failed(f"{found}; a process with torch needs 300 MiB", FREE_MEMORY)
+    free_bytes, total_bytes = facts["memory_available_bytes"], facts["memory_total_bytes"]
+    message = f"{size(free_bytes)} available of {size(total_bytes)}"
+    if free_bytes < _TOO_SMALL_BYTES:
+        return failed(f"{message}; a process with torch needs 300 MiB", FREE_MEMORY)
     return (
-        warn(found, "use small sizes: tuilab run NAME --quick")
-        if free < _SMALL_BYTES
-        else passed(found)
+        warn(message, "use small sizes: tuilab run NAME --quick")
+        if free_bytes < _SMALL_BYTES
+        else passed(message)
     )
 
 
 def limit(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
-    found = facts.get("memory_limit_bytes")
-    if found is None:
-        why = facts["missing"]["memory_limit_bytes"]
-        return passed("no cgroup limit") if why == "no limit is set" else unknown(why)
-    if found < _SMALL_BYTES:
+    limit_bytes = facts.get("memory_limit_bytes")
+    if limit_bytes is None:
+        reason = facts["missing"]["memory_limit_bytes"]
+        return passed("no cgroup limit") if reason == "no limit is set" else unknown(reason)
+    if limit_bytes < _SMALL_BYTES:
         return warn(
-            f"limited to {size(found)}; the kernel kills a run that uses more",
+            f"limited to {size(limit_bytes)}; the kernel kills a run that uses more",
             "give this container or job more memory, for example docker run --memory 8g",
         )
-    return passed(f"limited to {size(found)}; the kernel kills a run that uses more")
+    return passed(f"limited to {size(limit_bytes)}; the kernel kills a run that uses more")
 
 
 def pressure(box: Box) -> DoctorFinding:
-    waited = float(box.text("proc/pressure/memory").split()[1].removeprefix("avg10="))
-    found = f"processes waited for memory in {waited:g} % of the last 10 s"
-    return warn(found, FREE_MEMORY) if waited > _BUSY_PERCENT else passed(found)
+    waited_percent = float(box.text("proc/pressure/memory").split()[1].removeprefix("avg10="))
+    message = f"processes waited for memory in {waited_percent:g} % of the last 10 s"
+    return warn(message, FREE_MEMORY) if waited_percent > _BUSY_PERCENT else passed(message)
 
 
 def shared(box: Box) -> DoctorFinding:
@@ -58,41 +58,41 @@ def shared(box: Box) -> DoctorFinding:
         shm = os.statvfs(box.root / "dev/shm")
     except FileNotFoundError:
         return warn("/dev/shm does not exist: a DataLoader with workers fails", step)
-    total, free = shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize
-    found = f"{size(free)} free of {size(total)}"
-    if free < _SMALL_SHM_BYTES / 16:
-        return failed(f"{found}: a DataLoader with workers crashes with a bus error", step)
+    total_bytes, free_bytes = shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize
+    message = f"{size(free_bytes)} free of {size(total_bytes)}"
+    if free_bytes < _SMALL_SHM_BYTES / 16:
+        return failed(f"{message}: a DataLoader with workers crashes with a bus error", step)
     return (
-        warn(f"{found}: large batches from DataLoader workers do not fit", step)
-        if free < _SMALL_SHM_BYTES
-        else passed(found)
+        warn(f"{message}: large batches from DataLoader workers do not fit", step)
+        if free_bytes < _SMALL_SHM_BYTES
+        else passed(message)
     )
 
 
 def locked(box: Box) -> DoctorFinding:
     """How much memory may be locked; it binds InfiniBand, and not what CUDA pins."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    found = "unlimited" if _is_endless(soft) else size(soft)
+    message = "unlimited" if _is_endless(soft) else size(soft)
     has_infiniband = any((box.root / "sys/class/infiniband").glob("*"))
     if has_infiniband and not _is_endless(soft):
         return warn(
-            f"{found}: NCCL over InfiniBand fails when it registers memory",
+            f"{message}: NCCL over InfiniBand fails when it registers memory",
             "ulimit -l unlimited, or docker run --ulimit memlock=-1",
         )
-    return passed(f"{found}{'' if has_infiniband else '; enough, as there is no InfiniBand'}")
+    return passed(f"{message}{'' if has_infiniband else '; enough, as there is no InfiniBand'}")
 
 
 def files(box: Box) -> DoctorFinding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = f"{'unlimited' if _is_endless(soft) else soft} open files"
+    message = f"{'unlimited' if _is_endless(soft) else soft} open files"
     if _is_endless(soft) or soft >= _FILES:
-        return passed(found)
+        return passed(message)
     step = f"ulimit -n {'unlimited' if _is_endless(hard) else min(hard, 65536)}"
     if not _is_endless(hard) and hard < _FILES:
         step = "raise the hard limit: docker run --ulimit nofile=65536, LimitNOFILE= in systemd, or nofile in limits.conf"
     if soft < _FEWEST_FILES:
-        return failed(f"{found}: a run fails, or cannot clean up its processes", step)
-    return warn(f"{found}: a DataLoader worker needs one for each tensor that it sends", step)
+        return failed(f"{message}: a run fails, or cannot clean up its processes", step)
+    return warn(f"{message}: a DataLoader worker needs one for each tensor that it sends", step)
 
 
 def _is_endless(value: int) -> bool:

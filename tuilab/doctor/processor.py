@@ -19,63 +19,63 @@ _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 def cores(box: Box) -> DoctorFinding:
     usable = len(os.sched_getaffinity(0))
     online = len(parse_cpu_list(box.text("sys/devices/system/cpu/online")))
-    found = f"{usable} of {plural(online, 'hardware thread')} usable"
+    message = f"{usable} of {plural(online, 'hardware thread')} usable"
     physical = cpu_facts(box.root).get("physical_cores")
-    return passed(found + (f", on {plural(physical, 'core')}" if physical else ""))
+    return passed(message + (f", on {plural(physical, 'core')}" if physical else ""))
 
 
 def quota(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
-    limit, usable = facts.get("quota_cores"), len(os.sched_getaffinity(0))
-    if limit is None:
-        why = facts["missing"]["quota_cores"]
-        return passed("no cgroup limit") if why == "no limit is set" else unknown(why)
+    quota_cores, usable = facts.get("quota_cores"), len(os.sched_getaffinity(0))
+    if quota_cores is None:
+        reason = facts["missing"]["quota_cores"]
+        return passed("no cgroup limit") if reason == "no limit is set" else unknown(reason)
     share = cpu_throttled_share(box.root)
-    found = f"{limit:.3g} cores" + (
+    message = f"{quota_cores:.3g} cores" + (
         f"; used up in {percent(share)} of all periods" if share else ""
     )
-    if limit < usable and box.environ.get("OMP_NUM_THREADS", "") != str(max(int(limit), 1)):
-        step = f"export OMP_NUM_THREADS={max(int(limit), 1)}: torch counts cores, not this limit"
-        return warn(f"limited to {found}, but {usable} are visible", step)
-    return passed(found)
+    if quota_cores < usable and box.environ.get("OMP_NUM_THREADS", "") != str(max(int(quota_cores), 1)):
+        step = f"export OMP_NUM_THREADS={max(int(quota_cores), 1)}: torch counts cores, not this limit"
+        return warn(f"limited to {message}, but {usable} are visible", step)
+    return passed(message)
 
 
 def effective(box: Box) -> DoctorFinding:
     """Measure how many cores are free now: other users, quotas and the hypervisor may use the rest."""
     usable = len(os.sched_getaffinity(0))
-    promised = min(cpu_facts(box.root).get("quota_cores") or usable, usable, _MOST_SPINNING)
-    count = max(round(promised), 1)
-    got = measure_cores(count, _SPIN_S)
-    found = f"{got:.3g} of {plural(count, 'core')} free"
-    if got < 0.8 * promised:
+    promised_cores = min(cpu_facts(box.root).get("quota_cores") or usable, usable, _MOST_SPINNING)
+    count = max(round(promised_cores), 1)
+    free_cores = measure_cores(count, _SPIN_S)
+    message = f"{free_cores:.3g} of {plural(count, 'core')} free"
+    if free_cores < 0.8 * promised_cores:
         return warn(
-            f"only {found}: other processes use the rest",
+            f"only {message}: other processes use the rest",
             "find them with `top`; timings will vary until they finish",
         )
-    return passed(found)
+    return passed(message)
 
 
 def pressure(box: Box) -> DoctorFinding:
-    waited = _avg10(box, "cpu")
-    found = f"processes waited for a core in {waited:g} % of the last 10 s"
+    waited_percent = _avg10(box, "cpu")
+    message = f"processes waited for a core in {waited_percent:g} % of the last 10 s"
     return (
-        warn(found, "find the busy processes with `top`; measure again when the machine is idle")
-        if waited > _BUSY_PERCENT
-        else passed(found)
+        warn(message, "find the busy processes with `top`; measure again when the machine is idle")
+        if waited_percent > _BUSY_PERCENT
+        else passed(message)
     )
 
 
 def governor(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
-    found = facts.get("governor")
-    if found is None:
+    name = facts.get("governor")
+    if name is None:
         return unknown(facts["missing"]["governor"])
-    if "powersave" in found or "ondemand" in found:
+    if "powersave" in name or "ondemand" in name:
         return warn(
-            f"{found}: clocks rise slowly under load, so short runs vary more",
+            f"{name}: clocks rise slowly under load, so short runs vary more",
             "sudo cpupower frequency-set -g performance",
         )
-    return passed(found)
+    return passed(name)
 
 
 def throttling(box: Box) -> DoctorFinding:
@@ -115,13 +115,13 @@ def clock(box: Box) -> DoctorFinding:
 
 def numa(box: Box) -> DoctorFinding:
     facts = numa_facts(box.root)
-    nodes, allowed = facts.get("nodes"), facts.get("allowed_nodes")
+    nodes, allowed_nodes = facts.get("nodes"), facts.get("allowed_nodes")
     if not nodes:
         return unknown(facts["missing"]["nodes"])
     if len(nodes) == 1:
         return passed("one node")
-    if allowed is not None and len(allowed) < len(nodes):
-        return passed(f"{len(nodes)} nodes; memory of {plural(len(allowed), 'node')} is usable")
+    if allowed_nodes is not None and len(allowed_nodes) < len(nodes):
+        return passed(f"{len(nodes)} nodes; memory of {plural(len(allowed_nodes), 'node')} is usable")
     return warn(
         f"{len(nodes)} nodes; access to the memory of another node is slower",
         "bind each process to a node: numactl -N 0 -m 0 COMMAND (`tuilab run numa` measures the difference)",
@@ -130,13 +130,13 @@ def numa(box: Box) -> DoctorFinding:
 
 def others(box: Box) -> DoctorFinding:
     """Whether it can be told who keeps the cores busy."""
-    if why := why_hidden(box.root):
-        return unknown(f"{why}: tuilab cannot name processes that slow a run")
+    if reason := why_hidden(box.root):
+        return unknown(f"{reason}: tuilab cannot name processes that slow a run")
     return passed("processes of other users are visible")
 
 
-def _avg10(box: Box, what: str) -> float:
-    return float(box.text(f"proc/pressure/{what}").split()[1].removeprefix("avg10="))
+def _avg10(box: Box, resource: str) -> float:
+    return float(box.text(f"proc/pressure/{resource}").split()[1].removeprefix("avg10="))
 
 
 CHECKS = {

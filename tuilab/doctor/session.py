@@ -63,8 +63,8 @@ def _setting(box: Box, name: str) -> str | None:
     files = [*(main for main in mains if main.is_file())][-1:] + [
         drops[name] for name in sorted(drops)
     ]
-    found = [value for path in files if (value := _read(path, name)) is not None]
-    return found[-1] if found else None
+    values = [value for path in files if (value := _read(path, name)) is not None]
+    return values[-1] if values else None
 
 
 def _read(path: Path, name: str) -> str | None:

@@ -13,26 +13,26 @@ from tuilab.text.display import plural
 
 
 def python(box: Box) -> DoctorFinding:
-    found = f"{platform.python_version()}, {sys.executable}"
+    message = f"{platform.python_version()}, {sys.executable}"
     if sys.prefix == sys.base_prefix and "CONDA_PREFIX" not in box.environ:
         return warn(
-            f"{found}: the system's Python, where other packages can interfere",
+            f"{message}: the system's Python, where other packages can interfere",
             "install tuilab into its own venv: python3 -m venv ~/tuilab-venv",
         )
-    return passed(found)
+    return passed(message)
 
 
 def packages(box: Box) -> DoctorFinding:
     """Whether everything that tuilab needs is installed; versions are pip's affair: `pip check`."""
-    needed = [
+    required = [
         re.split(r"[^\w.-]", line, maxsplit=1)[0]
         for line in metadata.requires("tuilab") or []
         if "extra ==" not in line
     ]
-    missing = [name for name in needed if not _is_installed(name)]
+    missing = [name for name in required if not _is_installed(name)]
     if missing:
         return failed(f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}")
-    return passed(f"all {plural(len(needed), 'required package')} installed")
+    return passed(f"all {plural(len(required), 'required package')} installed")
 
 
 def nvml_module(box: Box) -> DoctorFinding:
@@ -56,9 +56,9 @@ def compiled(box: Box) -> DoctorFinding:
 
 
 def paths(box: Box) -> DoctorFinding:
-    if given := box.environ.get("PYTHONPATH"):
+    if value := box.environ.get("PYTHONPATH"):
         return warn(
-            f"PYTHONPATH={given}: modules found there hide installed packages in every run",
+            f"PYTHONPATH={value}: modules found there hide installed packages in every run",
             "unset PYTHONPATH, unless you need it",
         )
     return passed("PYTHONPATH is not set")
@@ -90,8 +90,8 @@ def _site_packages() -> Path:
 
 def _torch_in(folder: Path) -> str:
     """Return the version of torch that an environment has, read from its files; nothing where it has none."""
-    found = sorted(folder.glob("lib/python3*/site-packages/torch-*.dist-info"))
-    return found[-1].name.removeprefix("torch-").removesuffix(".dist-info") if found else ""
+    folders = sorted(folder.glob("lib/python3*/site-packages/torch-*.dist-info"))
+    return folders[-1].name.removeprefix("torch-").removesuffix(".dist-info") if folders else ""
 
 
 def torch_build(box: Box) -> DoctorFinding:

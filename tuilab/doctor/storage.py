@@ -79,14 +79,14 @@ def temporary(box: Box) -> DoctorFinding:
 def _room(folder: Path, step: str, read_only_step: str) -> DoctorFinding:
     disk = os.statvfs(folder)
     free, has_inodes = disk.f_bavail * disk.f_frsize, disk.f_favail > 1000 or disk.f_files == 0
-    found = f"{size(free)} free in {folder}"
+    message = f"{size(free)} free in {folder}"
     if disk.f_flag & os.ST_RDONLY:
         return failed(f"{folder} is mounted read-only", read_only_step)
     if not has_inodes:
         return failed(f"{folder} has space for only {disk.f_favail} more files", step)
     if free < _TOO_SMALL_BYTES:
-        return failed(found, step)
-    return warn(found, step) if free < _SMALL_BYTES else passed(found)
+        return failed(message, step)
+    return warn(message, step) if free < _SMALL_BYTES else passed(message)
 
 
 def runs_system(box: Box) -> DoctorFinding:

@@ -62,35 +62,35 @@ def colours(box: Box) -> DoctorFinding:
 
 
 def symbols(box: Box) -> DoctorFinding:
-    why = why_ascii()
-    if not why:
+    reason = why_ascii()
+    if not reason:
         return passed("UTF-8: braille and blocks")
-    help = (
+    step = (
         "export LANG=C.UTF-8"
-        if "locale" in why
+        if "locale" in reason
         else "if the terminal can show UTF-8: export TERM=xterm-256color"
     )
-    return warn(f"{why}: charts are drawn in ASCII", help)
+    return warn(f"{reason}: charts are drawn in ASCII", step)
 
 
 def tmux(box: Box) -> DoctorFinding:
     if not box.environ.get("TMUX"):
         return unknown("not inside tmux")
-    told = _tmux("default-terminal")
-    if not told.startswith(("tmux", "screen")):
+    value = _tmux("default-terminal")
+    if not value.startswith(("tmux", "screen")):
         return warn(
-            f"default-terminal is {told}: keys and colours may be wrong",
+            f"default-terminal is {value}: keys and colours may be wrong",
             "tmux set -g default-terminal tmux-256color",
         )
-    return passed(f"default-terminal is {told}")
+    return passed(f"default-terminal is {value}")
 
 
 def clipboard(box: Box) -> DoctorFinding:
     if box.environ.get("TMUX"):
-        told = _tmux("set-clipboard")
-        if told == "off":
+        value = _tmux("set-clipboard")
+        if value == "off":
             return warn("tmux keeps copied text in its own buffer", "tmux set -s set-clipboard on")
-        return passed(f"tmux passes copied text to the terminal (set-clipboard {told})")
+        return passed(f"tmux passes copied text to the terminal (set-clipboard {value})")
     if box.environ.get("STY"):
         return warn(
             "screen does not pass copied text to the terminal",

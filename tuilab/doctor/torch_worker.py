@@ -66,46 +66,46 @@ def threads(box: Box) -> DoctorFinding:
     torch = _torch()
     count, usable = torch.get_num_threads(), len(os.sched_getaffinity(0))
     quota = cpu_facts(box.root).get("quota_cores")
-    found = f"{plural(count, 'thread')} in one operator, {torch.get_num_interop_threads()} between operators"
-    given = box.environ.get("OMP_NUM_THREADS")
-    found += f" (OMP_NUM_THREADS={given})" if given else ""
+    message = f"{plural(count, 'thread')} in one operator, {torch.get_num_interop_threads()} between operators"
+    variable = box.environ.get("OMP_NUM_THREADS")
+    message += f" (OMP_NUM_THREADS={variable})" if variable else ""
     if count > usable:
         return warn(
-            f"{found}, but only {plural(usable, 'core')} usable", f"export OMP_NUM_THREADS={usable}"
+            f"{message}, but only {plural(usable, 'core')} usable", f"export OMP_NUM_THREADS={usable}"
         )
     if quota is not None and count > max(quota, 1):
         return warn(
-            f"{found}, but this container is limited to {quota:.3g} cores",
+            f"{message}, but this container is limited to {quota:.3g} cores",
             f"export OMP_NUM_THREADS={max(int(quota), 1)}",
         )
-    if given and count < usable and count == 1:
+    if variable and count < usable and count == 1:
         return warn(
-            f"{found}, for {usable} usable cores",
+            f"{message}, for {usable} usable cores",
             "unset OMP_NUM_THREADS, unless you want one thread",
         )
-    return passed(f"{found}, for {plural(usable, 'usable core')}")
+    return passed(f"{message}, for {plural(usable, 'usable core')}")
 
 
 def affinity(box: Box) -> DoctorFinding:
     """Whether OpenMP binds the main thread to a core, which every DataLoader worker then inherits."""
-    before = len(os.sched_getaffinity(0))
+    cores_before = len(os.sched_getaffinity(0))
     torch = _torch()
     torch.mm(
         torch.ones(256, 256), torch.ones(256, 256)
     )  # the threads are made, and bound, by the first parallel operator
-    after = len(os.sched_getaffinity(0))
-    bound = ", ".join(
+    cores_after = len(os.sched_getaffinity(0))
+    settings = ", ".join(
         f"{n}={box.environ[n]}"
         for n in ("OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
         if n in box.environ
     )
-    if after < before or (bound and after < (os.cpu_count() or 1) and after == 1):
-        found = f"{bound or 'OpenMP'} binds the main thread to {plural(after, 'core')}, and DataLoader workers inherit that"
+    if cores_after < cores_before or (settings and cores_after < (os.cpu_count() or 1) and cores_after == 1):
+        message = f"{settings or 'OpenMP'} binds the main thread to {plural(cores_after, 'core')}, and DataLoader workers inherit that"
         return warn(
-            found,
+            message,
             "unset the variable for runs with a DataLoader, or call os.sched_setaffinity in worker_init_fn",
         )
-    return passed(f"the main thread can use {plural(after, 'core')}")
+    return passed(f"the main thread can use {plural(cores_after, 'core')}")
 
 
 def runtimes(box: Box) -> DoctorFinding:
@@ -125,10 +125,10 @@ def variables(box: Box) -> DoctorFinding:
         name for name, pattern in {**_RUNTIMES, **_ALLOCATORS}.items() if re.search(pattern, maps)
     }
     idle = [why_idle(name, loaded) for name in sorted(box.environ)]
-    found = [sentence for sentence in idle if sentence]
-    if found:
+    sentences = [sentence for sentence in idle if sentence]
+    if sentences:
         return warn(
-            "; ".join(found),
+            "; ".join(sentences),
             "unset the variables that you do not need, or add the library to LD_PRELOAD",
         )
     prefixes = ("OMP_", "KMP_", "GOMP_", "MKL_", "MALLOC_", "TCMALLOC_", "GLIBC_")
@@ -150,31 +150,31 @@ def why_idle(name: str, loaded: set[str]) -> str:
 
 
 def preload(box: Box) -> DoctorFinding:
-    given = box.environ.get("LD_PRELOAD", "")
-    if not given:
+    value = box.environ.get("LD_PRELOAD", "")
+    if not value:
         return unknown("LD_PRELOAD is not set")
     maps = _maps()
     missing = [
-        path for path in re.split(r"[ :]+", given) if path and os.path.basename(path) not in maps
+        path for path in re.split(r"[ :]+", value) if path and os.path.basename(path) not in maps
     ]
     if missing:
         return failed(
             f"not loaded: {', '.join(missing)}",
             "correct the path: export LD_PRELOAD=PATH (the linker only warns about a wrong path)",
         )
-    return passed(f"loaded: {given}")
+    return passed(f"loaded: {value}")
 
 
 def instructions(box: Box) -> DoctorFinding:
     torch = _torch()
-    found = torch.backends.cpu.get_cpu_capability()
-    given = box.environ.get("ATEN_CPU_CAPABILITY")
-    if given:
+    capability = torch.backends.cpu.get_cpu_capability()
+    variable = box.environ.get("ATEN_CPU_CAPABILITY")
+    if variable:
         return warn(
-            f"operators use {found}, as ATEN_CPU_CAPABILITY={given}",
+            f"operators use {capability}, as ATEN_CPU_CAPABILITY={variable}",
             "unset ATEN_CPU_CAPABILITY, unless you need it",
         )
-    return passed(f"operators use {found}")
+    return passed(f"operators use {capability}")
 
 
 def cuda(box: Box) -> DoctorFinding:
