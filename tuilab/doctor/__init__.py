@@ -1,4 +1,4 @@
-"""What `tuilab doctor` looks at, one file a group: a question has an id that stays, and its answer says what to do next.
+"""The checks of `tuilab doctor`, one file a group. The ids of checks are stable.
 
 Imports the shared modules and the packages before it, but neither `lab` nor `reports`.
 """
@@ -16,7 +16,10 @@ Status = Literal["pass", "warn", "fail", "n/a"]
 
 # Fixes that several checks name.
 DO_NOT_TRAIN = "do not train on this GPU; ask the administrator of this machine"
-FREE_MEMORY = "stop programs that you do not need (`ps aux --sort=-rss | head` lists the largest), or use another machine"
+FREE_MEMORY = (
+    "stop programs that you do not need (`ps aux --sort=-rss | head` lists the largest), or use"
+    " another machine"
+)
 NVIDIA_SMI = "look for the error with `nvidia-smi -q`; ask the administrator of this machine"
 OTHER_GPU = "measure when the other processes have finished, or on another GPU: --device cuda:N"
 WHY_SLOW = "`nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE`"
@@ -24,7 +27,7 @@ WHY_SLOW = "`nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE`"
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """The answer to one question: what was found (or why it is not known), and the next step where there is one."""
+    """The answer of one check: its result, or why there is none, and the next step if any."""
 
     status: Status
     found: str
@@ -33,13 +36,13 @@ class DoctorFinding:
 
 @dataclass(frozen=True)
 class Box:
-    """The box that is looked at: `root` is where /proc and /sys are, so that a test can make another one."""
+    """The machine that is checked; `root` is the folder with /proc and /sys."""
 
     root: Path = Path("/")
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def text(self, path: str) -> str:
-        """Return a small file of the kernel's or the system's."""
+        """Return the content of a small file of the system."""
         with open(self.root / path, errors="replace") as file:
             return file.read(1024 * 1024).strip()
 
@@ -61,14 +64,14 @@ def failed(found: str, next_step: str) -> DoctorFinding:
 
 
 def unknown(reason: str, next_step: str = "") -> DoctorFinding:
-    """Return that a question does not apply here, or has no answer, and why."""
+    """Return the finding of a check that does not apply here, or has no answer, with the reason."""
     return DoctorFinding("n/a", reason, next_step)
 
 
 def answer(check: Check, box: Box) -> DoctorFinding:
-    """Return what a check finds; one that breaks costs its one answer."""
+    """Run a check and return its finding; an error becomes the reason of an unknown one."""
     try:
         finding = check(box)
-    except Exception as problem:  # whatever a strange box does to a check
+    except Exception as problem:  # a strange machine must not cost the other answers
         return unknown(reason_of(problem, 300))
     return DoctorFinding(finding.status, show(finding.found, 400), show(finding.next_step, 400))

@@ -1,4 +1,4 @@
-"""What the doctor answered, as text: printed by `tuilab doctor`, and shown on its screen."""
+"""The answers of the doctor as text, for `tuilab doctor` and for its screen."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,10 @@ def exit_code(findings: Mapping[str, DoctorFinding]) -> int:
 
 
 def problems(findings: Mapping[str, DoctorFinding]) -> dict[str, DoctorFinding]:
-    """Return the answers that somebody should mind."""
-    return {name: finding for name, finding in findings.items() if finding.status in ("warn", "fail")}
+    """Return the warnings and failures."""
+    return {
+        name: finding for name, finding in findings.items() if finding.status in ("warn", "fail")
+    }
 
 
 def render(findings: Mapping[str, DoctorFinding], style: Style, width: int, pad: int) -> str:
@@ -43,13 +45,14 @@ def counts(findings: Mapping[str, DoctorFinding]) -> str:
     """Return the number of checks by result, in a line."""
     count = Counter(finding.status for finding in findings.values())
     return (
-        f"{plural(len(findings), 'check')}: {count['pass']} passed, {plural(count['warn'], 'warning')}, "
-        f"{count['fail']} failed, {count['n/a']} not applicable"
+        f"{plural(len(findings), 'check')}: {count['pass']} passed,"
+        f" {plural(count['warn'], 'warning')}, {count['fail']} failed, {count['n/a']} not"
+        " applicable"
     )
 
 
 def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:
-    """Return the plain facts, section by section; what is unknown says why."""
+    """Return the facts, section by section; an unknown one has its reason."""
     pad = min(max((len(fact.name) for fact in facts), default=0), 24)
     lines: list[str] = []
     section = ""

@@ -1,6 +1,6 @@
-"""Asks all questions of the doctor: each group in a process of its own, which may hang or crash without harm to the others.
+"""Run all checks of the doctor, each group in its own process, which may hang or crash.
 
-python -P -m tuilab.doctor.ask_all GROUP [ROOT]    one line of JSON for each question of a group
+python -P -m tuilab.doctor.ask_all GROUP [ROOT]    print a line of JSON for each check of a group
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from tuilab.text.display import show
 
 T = TypeVar("T")
 
-# In this order they are shown; torch, which may have to be waited for, comes last.
+# In the order in which they are shown; torch, which may take long to load, comes last.
 GROUPS = (
     "terminal",
     "processor",
@@ -35,27 +35,26 @@ GROUPS = (
     "lab",
     "torch_worker",
 )
-HERE = "terminal"  # which only the process that has it can ask
-ALONE = "processor"  # it measures how many cores there are: nothing else of ours may run meanwhile
-LAST = "torch_worker"  # it tells how long torch takes to load: not beside all the others
-PATIENCE_S = 3.0  # for each question
+HERE = "terminal"  # only this process has the terminal
+ALONE = "processor"  # it measures how many cores are free, so nothing of ours may run beside it
+LAST = "torch_worker"  # it measures how long torch takes to load, so it runs after the others
+PATIENCE_S = 3.0  # for each check
 _FACTS = "facts"
 _MODULE = "tuilab.doctor.ask_all"
-_GPU_PATIENCE_S = (
-    2.0  # less than PATIENCE_S: who is asked must be able to say that there was no answer
-)
+# Less than PATIENCE_S: the process that waits for the GPUs must have time to report their silence.
+_GPU_PATIENCE_S = 2.0
 
 
 @dataclass(frozen=True)
 class PendingAnswers:
-    """What was asked, and is answered sooner or later: facts, and each group's answers by id."""
+    """The facts and the findings by group, as futures: the processes may still be at work."""
 
     facts: Future[list[Fact]]
     groups: dict[str, Future[dict[str, DoctorFinding]]]
-    names: list[str]  # the ids of all questions
+    names: list[str]  # the ids of all checks
 
     def found(self) -> dict[str, DoctorFinding]:
-        """Return every answer by its id, when all are there."""
+        """Wait for all findings and return them by id."""
         return {
             name: finding
             for group in self.groups.values()
@@ -66,7 +65,7 @@ class PendingAnswers:
 def ask_all(
     patience_s: float = PATIENCE_S, root: Path = Path("/"), *, has_facts: bool = True
 ) -> PendingAnswers:
-    """Ask every question, most groups at once; they are listed in the order in which they are shown."""
+    """Start every check, most groups at once; return them in the order in which they are shown."""
     names = [name for group in GROUPS for name in checks_of(group)]
     here, alone = _ask_here(HERE, root), _hear_group(ALONE, _begin(ALONE, root), patience_s)
     begun = {group: _begin(group, root) for group in GROUPS if group not in (HERE, ALONE, LAST)}
@@ -88,14 +87,14 @@ def ask_all(
 
 
 def answered(value: T) -> "Future[T]":
-    """Return what is known already as what others have to be waited for."""
+    """Return a future that already has its value."""
     future: Future[T] = Future()
     future.set_result(value)
     return future
 
 
 def _begin(group: str, root: Path) -> AskedProcess | str:
-    """Begin to ask a group in a process of its own, and return it; why not where there can be none."""
+    """Start the process of a group and return it, or the reason why it cannot be started."""
     try:
         return (
             ForkedProcess(lambda: main(group, str(root)))
@@ -109,7 +108,7 @@ def _begin(group: str, root: Path) -> AskedProcess | str:
 def _hear_group(
     group: str, process: AskedProcess | str, patience_s: float
 ) -> dict[str, DoctorFinding]:
-    """Return the answers of a group; what is not answered in time is n/a with the reason."""
+    """Return the findings of a group; a check without an answer in time is n/a."""
     output, reason = _heard(process, patience_s)
     return _complete(list(checks_of(group)), parse(output), reason)
 
@@ -119,7 +118,7 @@ def _heard(process: AskedProcess | str, patience_s: float) -> tuple[bytes, str]:
 
 
 def checks_of(group: str) -> Group:
-    """Return the questions of a group."""
+    """Return the checks of a group."""
     checks: Group = import_module(f"tuilab.doctor.{group}").CHECKS
     return checks
 
@@ -129,15 +128,15 @@ def _ask_here(group: str, root: Path) -> dict[str, DoctorFinding]:
 
 
 def ask_group(group: str, patience_s: float, root: Path = Path("/")) -> dict[str, DoctorFinding]:
-    """Ask a group in a process of its own; what it does not answer in time is n/a with the reason."""
+    """Run a group in its own process; a check without an answer in time is n/a."""
     output, reason = hear(_MODULE, [group, str(root)], patience_s)
     return _complete(list(checks_of(group)), parse(output), reason)
 
 
 def _facts(process: AskedProcess | str | None, patience_s: float) -> list[Fact]:
-    """Return the facts of the box as the Box screen has them, or the one that they are not known, and why."""
+    """Return the facts of the machine, or one fact that says why they are unknown."""
     if process is None:
-        return []  # nobody asked for them
+        return []
     output, reason = _heard(process, patience_s)
     with contextlib.suppress(ValueError, TypeError):
         return [Fact(*fields) for fields in json.loads(output)]
@@ -145,7 +144,7 @@ def _facts(process: AskedProcess | str | None, patience_s: float) -> list[Fact]:
 
 
 def parse(output: bytes) -> dict[str, DoctorFinding]:
-    """Return the answers by id, of lines that are one each."""
+    """Return the findings by id, from output with a line of JSON for each."""
     findings: dict[str, DoctorFinding] = {}
     for line in output.split(b"\n"):
         with contextlib.suppress(ValueError, TypeError, KeyError):
@@ -159,7 +158,7 @@ def parse(output: bytes) -> dict[str, DoctorFinding]:
 def _complete(
     names: list[str], findings: dict[str, DoctorFinding], reason: str
 ) -> dict[str, DoctorFinding]:
-    """Return an answer to every question: the first that has none is the one that went wrong."""
+    """Return a finding for every check; the first without an answer is the one that went wrong."""
     missing = [name for name in names if name not in findings]
     for name in missing:
         findings[name] = unknown(
@@ -169,29 +168,32 @@ def _complete(
 
 
 def main(group: str, root: str = "/") -> None:
-    """Answer the questions of a group, one line each; or tell the facts, in one."""
+    """Print the findings of a group, a line each, or all facts in one line."""
     if group == _FACTS:
         from tuilab.doctor import facts as box
         from tuilab.probes.gpu import own_process
 
-        facts_of_machine = [*box.facts(Path(root)), *box.gpu_facts(own_process.ask(_GPU_PATIENCE_S))]
-        answered = [astuple(fact) for facts in box.in_order(facts_of_machine).values() for fact in facts]
+        facts_of_machine = [
+            *box.facts(Path(root)),
+            *box.gpu_facts(own_process.ask(_GPU_PATIENCE_S)),
+        ]
+        answered = [
+            astuple(fact) for facts in box.in_order(facts_of_machine).values() for fact in facts
+        ]
         os.write(1, json.dumps(answered).encode() + b"\n")
         return
-    os.write(
-        1, b"\n"
-    )  # a process that starts slowly takes nothing from the time of its first question
+    os.write(1, b"\n")  # so that the time of the first check does not include a slow start
     for name, check in checks_of(group).items():
         tell(name, answer(check, Box(Path(root))))
 
 
 def tell(name: str, finding: DoctorFinding) -> None:
-    """Say the answer to a question in a line, at once."""
+    """Print the finding of a check as a line of JSON, unbuffered."""
     os.write(1, json.dumps({"id": name, **asdict(finding)}).encode() + b"\n")
 
 
 def document(pending: PendingAnswers, exit_code: int, version: str) -> dict[str, object]:
-    """Return the answers for `--json`."""
+    """Return the document for `--json`."""
     findings = pending.found()
     counts = {
         status: sum(finding.status == status for finding in findings.values())
@@ -213,4 +215,4 @@ def document(pending: PendingAnswers, exit_code: int, version: str) -> dict[str,
 if __name__ == "__main__":
     main(*sys.argv[1:3])
     sys.stdout.flush()
-    os._exit(0)  # taking torch down in order takes a quarter of a second
+    os._exit(0)  # the normal exit of torch takes a quarter of a second

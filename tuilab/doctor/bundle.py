@@ -1,4 +1,7 @@
-"""What `tuilab doctor --bundle` writes for an issue: what the doctor found, the software, the last failures; no secrets."""
+"""The bundle of `tuilab doctor --bundle` for an issue: findings, software and the last failures.
+
+It contains no secrets.
+"""
 
 import errno
 import gzip
@@ -30,18 +33,17 @@ from tuilab.text.display import show, show_lines
 
 _FAILURES = 5
 _LOOKED_AT = 200  # runs, the newest
-_LOG = 4 << 20  # bytes of a log: more than a run keeps
-_READ = (
-    64 * 1024
-)  # bytes of it that are looked at: more than is told, so that no secret is cut before it is found
-_TOLD = 8 * 1024  # characters
+_LOG = 4 << 20  # bytes of a log: a run keeps less
+# Bytes of a log that are searched for secrets: more than is shown, so that none is cut in half.
+_READ = 64 * 1024
+_SHOWN = 8 * 1024  # characters of a log
 _TRACEBACK = 4000  # characters
 _FAULTS = 4  # logs of workers that crashed
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\0")  # colours, and every other byte of UTF-16
 
 
 def write(path: Path, doctor: dict[str, object]) -> None:
-    """Write the bundle: one JSON document, or, where the name ends in .tar.gz or .tgz, its parts as files."""
+    """Write the bundle as a JSON document, or as an archive for .tar.gz and .tgz."""
     parts = scrub(
         {
             "doctor": doctor,
@@ -58,19 +60,19 @@ def write(path: Path, doctor: dict[str, object]) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put a new file, which nobody else may read, in the place of whatever file has that name."""
+    """Replace a regular file, or create it; only the user may read it."""
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise OSError(errno.EINVAL, "it exists and is not a regular file")
     replace(path, data)
 
 
 def software() -> dict[str, Any]:
-    """Return versions and the variables that steer threads, allocators and CUDA."""
+    """Return versions, and the variables that control threads, allocators and CUDA."""
     return environment_facts()
 
 
 def constraints() -> list[str]:
-    """Return every installed package with its version, as pip writes them."""
+    """Return every installed package as `name==version`, sorted."""
     packages = {
         f"{one.metadata['Name']}=={one.version}"
         for one in metadata.distributions()
@@ -80,7 +82,7 @@ def constraints() -> list[str]:
 
 
 def failures() -> list[dict[str, Any]]:
-    """Return the last runs that did not end well: why, where, and the end of what they printed."""
+    """Return the last runs that failed, with reason, traceback and the end of their output."""
     try:
         root = Path(places.runs_folder())
         folders = store.list_runs(root)[:_LOOKED_AT]
@@ -118,12 +120,15 @@ def _failure(folder: Path, entry: RunEntry) -> dict[str, Any]:
 
 
 def _faults(folder: Path) -> str:
-    """Return where the workers were that crashed."""
+    """Return the stacks of the workers that crashed."""
     return "\n".join(filter(None, map(_tail, sorted(folder.glob("fault-*.log"))[:_FAULTS])))
 
 
 def _tail(path: Path, secrets: Sequence[tuple[int, int]] = ()) -> str:
-    """Return the last lines of a file that a run printed into, without secrets, also those in places that are known."""
+    """Return the last lines of a log without secrets.
+
+    `secrets` has the places (begin, end) where some are known to be.
+    """
     try:
         with open(open_regular(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -134,11 +139,10 @@ def _tail(path: Path, secrets: Sequence[tuple[int, int]] = ()) -> str:
     if size <= _LOG:
         data = without_places(data, secrets)
     if len(data) > _READ:
-        data = (
-            data[-_READ:].partition(b"\n")[2] or data[-_READ:]
-        )  # half a line may be half a secret
+        data = data[-_READ:]
+        data = data.partition(b"\n")[2] or data  # half a line may be half a secret
     text = _CONTROL.sub("", data.decode(errors="surrogateescape"))
-    return show_lines(scrub(text))[-_TOLD:]
+    return show_lines(scrub(text))[-_SHOWN:]
 
 
 def _json(value: Any) -> bytes:

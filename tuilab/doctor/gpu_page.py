@@ -1,6 +1,6 @@
-"""Asks all about one GPU: in a process that uses it, and beside it in one that asks NVML how it fares meanwhile.
+"""Run all checks of one GPU in two processes: one uses the GPU, the other asks NVML meanwhile.
 
-Either may hang or crash: what it did not answer is told in one sentence.
+Either may hang or crash: a check without an answer has the reason in one sentence.
 """
 
 import contextlib
@@ -15,16 +15,14 @@ from tuilab.doctor.ask_all import PendingAnswers, answered, parse
 from tuilab.doctor.facts import Fact
 from tuilab.errors import BoxLacks
 
-PATIENCE_S = 60.0  # for each answer; the first waits for torch, and for a driver that sleeps
-IDS = {
-    "gpu_speed": list(gpu_speed.CHECKS),
-    "gpu_state": gpu_state.IDS,
-}  # in the order in which they are shown
+PATIENCE_S = 60.0  # for each check; the first one includes the start of torch and of the driver
+# In the order in which they are shown.
+IDS = {"gpu_speed": list(gpu_speed.CHECKS), "gpu_state": gpu_state.IDS}
 
 
 @dataclass
 class _Watcher:
-    """Starts the process that looks at the GPU as soon as it is known which one that is."""
+    """Starts the process that asks NVML, as soon as it is known which GPU is used."""
 
     root: Path
     gpu: dict[str, str] = field(default_factory=dict)
@@ -41,7 +39,7 @@ class _Watcher:
                     )
 
     def ask(self, patience_s: float) -> tuple[bytes, str]:
-        """Let it answer, once nobody works there any more; return what it says, and how it ended."""
+        """Let it answer, when the GPU is idle again; return its output and how it ended."""
         if self.process is None:
             return b"", "cannot start a process that asks NVML"
         assert self.process.stdin is not None
@@ -52,7 +50,10 @@ class _Watcher:
 def ask_about(
     wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_S
 ) -> PendingAnswers:
-    """Return the answers about `cuda:1`, or of `cuda` about the emptiest GPU; BoxLacks with the reason without one."""
+    """Return the findings about `cuda:1`, or for `cuda` about the GPU with the most free memory.
+
+    Raises BoxLacks with the reason if there is no such GPU.
+    """
     watcher = _Watcher(root)
     said, why = own_process.hear("tuilab.doctor.gpu_speed", [wanted], patience_s, watcher.take)
     if "uuid" not in watcher.gpu:
@@ -73,19 +74,24 @@ def ask_about(
 
 
 def _complete(group: str, output: bytes, reason: str) -> dict[str, DoctorFinding]:
-    """Return an answer to every question: at the first that has none something went wrong, on a GPU that was used by itself."""
+    """Return a finding for every check; the first without an answer is the one that went wrong."""
     findings = parse(output)
     missing = [name for name in IDS[group] if name not in findings]
     for name in missing:
         findings[name] = unknown(f"not checked, because {missing[0]} failed to answer")
     if missing:
-        step = "look for the error with `nvidia-smi -q` and `sudo dmesg | grep -i xid`; ask the administrator of this machine"
-        findings[missing[0]] = failed(reason, step) if group == "gpu_speed" else unknown(reason, step)
+        step = (
+            "look for the error with `nvidia-smi -q` and `sudo dmesg | grep -i xid`; ask the"
+            " administrator of this machine"
+        )
+        findings[missing[0]] = (
+            failed(reason, step) if group == "gpu_speed" else unknown(reason, step)
+        )
     return {name: findings[name] for name in IDS[group]}
 
 
 def _first_of(output: bytes) -> dict[str, str]:
-    """Return what the first line that has something in it tells."""
+    """Return the first line of JSON that holds an object."""
     for line in output.split(b"\n")[:-1]:
         with contextlib.suppress(ValueError):
             values = json.loads(line)

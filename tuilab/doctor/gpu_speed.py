@@ -1,6 +1,8 @@
-"""What a GPU does in a process that uses it through torch: whether it works, and how fast; all of it is measured there.
+"""Check whether a GPU works, and how fast, in a process that uses it through torch.
 
-python -P -m tuilab.doctor.gpu_speed DEVICE    a line of JSON about the GPU, or why there is none, then one for each question
+python -P -m tuilab.doctor.gpu_speed DEVICE
+
+prints a line of JSON about the GPU, or why there is none, then a line for each check.
 """
 
 import json
@@ -42,7 +44,7 @@ def kernel(gpu: "Cuda") -> DoctorFinding:
 
 
 def architecture(gpu: "Cuda") -> DoctorFinding:
-    """Whether this build of torch has kernels for it."""
+    """Check whether this build of torch has kernels for the GPU."""
     from tuilab.lab.device.torch_gpus import architectures
 
     name, built_for = gpu.architecture, architectures()
@@ -76,7 +78,8 @@ def event_clock(gpu: "Cuda") -> DoctorFinding:
     tick_s = event_tick_s(gpu)
     if tick_s is None:
         return unknown(
-            "events gave the same time for kernels of different lengths: the clock is too coarse, or does not advance"
+            "events gave the same time for kernels of different lengths: the clock is too coarse,"
+            " or does not advance"
         )
     return passed(f"events resolve differences of {1e6 * tick_s:.3g} us")
 
@@ -119,8 +122,8 @@ CHECKS: dict[str, Check] = {
 
 
 def main(wanted: str) -> None:
-    """Answer for the GPU that is meant, one line each."""
-    os.write(1, b"\n")  # loading torch takes nothing from the time of the first question
+    """Print the findings about a GPU, a line each."""
+    os.write(1, b"\n")  # so that the time of the first check does not include the start of torch
     from tuilab.lab.device.choose_device import usable
 
     try:
@@ -134,11 +137,11 @@ def main(wanted: str) -> None:
 
 
 def _ask(check: Check, gpu: "Cuda", box: Box) -> DoctorFinding:
-    """Return what a check finds; an error of the GPU itself is one that everybody who uses it will meet."""
+    """Run a check and return its finding; an error of the GPU itself is a failure."""
     try:
         return check(gpu)
     except RuntimeError as problem:
-        (first, *_) = str(problem).splitlines() or [type(problem).__name__]
+        first, *_ = str(problem).splitlines() or [type(problem).__name__]
         if type(problem).__name__ == "OutOfMemoryError":
             return unknown(f"not enough GPU memory is free: {first}", OTHER_GPU)
         if type(problem).__name__ == "AcceleratorError":
@@ -151,18 +154,18 @@ def _say(what: dict[str, str]) -> None:
 
 
 class _Target(NamedTuple):
-    """What something was compiled for: sm_90a for (9, 0) and nothing else."""
+    """A target of the compiler: sm_90a is for version (9, 0) and no other."""
 
     is_machine_code: bool
     version: tuple[int, int]
-    is_special: bool  # it runs there and nowhere else
+    is_special: bool  # it runs on this version only
 
 
 def kernels_for(architecture: str, built: Iterable[str]) -> str:
-    """Return `machine code` or `translated by the driver`, or nothing where a GPU such as sm_86 has neither.
+    """Return how kernels get to a GPU: `machine code`, `translated by the driver`, or nothing.
 
-    Machine code runs on its generation, but not on an older minor version of it: of sm_80 on sm_86. A driver translates for
-    whatever is newer.
+    Machine code runs on its own generation from its minor version on: that of sm_80 runs on sm_86.
+    The driver translates code for older GPUs.
     """
     version = _version(architecture.removeprefix("sm_"))
     targets = [target for name in built if (target := _target(name))]
@@ -195,4 +198,4 @@ def _version(digits: str) -> tuple[int, int]:
 if __name__ == "__main__":
     main(sys.argv[1])
     sys.stdout.flush()
-    os._exit(0)  # taking torch down in order takes a quarter of a second
+    os._exit(0)  # the normal exit of torch takes a quarter of a second

@@ -1,8 +1,9 @@
-"""What NVML says of one GPU: how it is plugged in and set, what it reached while it worked, who else is there.
+"""Ask NVML about one GPU: its link and settings, its values under load, and who uses it.
 
-python -P -m tuilab.doctor.gpu_state UUID [ROOT]    looks until its stdin is closed, then one line of JSON for each question
+python -P -m tuilab.doctor.gpu_state UUID [ROOT]
 
-`UUID` is torch's. A link and clocks sleep while nobody works, so that they are read while another process does.
+reads the GPU until stdin is closed, then prints a line of JSON for each check. `UUID` is that of
+torch. An idle GPU lowers its link and clocks, so they are read while another process uses it.
 """
 
 import os
@@ -43,17 +44,14 @@ _REACHED = ("sm_mhz", "memory_mhz", "power_w", "throttle_mask")
 
 _PERIOD_S = 0.2
 _QUESTIONS = (*METERS, PROCESSES, SHARE)
-_DEAR_S = 0.01  # of a question: four are asked every half second
-_USUAL = {
-    "idle",
-    "clocks set by the user",
-    "power cap",
-}  # under load: a GPU at work is held by its power limit
+_SLOW_ANSWER_S = 0.01  # of one question: the sampler asks four every half second
+# Reasons for low clocks that are usual under load: a busy GPU reaches its power limit.
+_USUAL = {"idle", "clocks set by the user", "power cap"}
 
 
 @dataclass
 class GpuObservation:
-    """A GPU, and the most of everything that it reached while it was looked at."""
+    """A GPU with the highest values that were read, and its settings."""
 
     gpus: Gpus
     gpu: Gpu
@@ -63,7 +61,7 @@ class GpuObservation:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def look(self) -> None:
-        """Read once what changes with the load."""
+        """Read the values that change with the load."""
         reading = self.gpus.read(self.gpu, _REACHED)
         link = self.gpus.settings(self.gpu, LINK)
         self.missing |= {**reading.missing, **link.pop("missing", {})}
@@ -72,7 +70,7 @@ class GpuObservation:
             self.most[name] = max(self.most.get(name, 0), value)
 
     def reached(self, name: str) -> float:
-        """Return the most that something reached; NotKnown with the reason."""
+        """Return the highest value that was read; raise NotKnown if there is none."""
         if name not in self.most:
             raise NotKnown(
                 self.missing.get(name, "the driver does not report it for a slice (MIG)")
@@ -86,13 +84,16 @@ class GpuObservation:
 
 
 def link(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
-    """Generation and width while it copied; fewer lanes than it has are the most frequent fault of all."""
+    """Check generation and width of the link under load; missing lanes are a frequent fault."""
     generation, width = gpu_seen.reached("generation"), gpu_seen.reached("width")
     best, lanes = gpu_seen.setting("most_generation"), gpu_seen.setting("most_width")
     lanes = max(lanes, width_of_card(gpu_seen.settings.get("bus", ""), box.root) or 0)
     message = f"PCIe {generation:.0f} x{width:.0f} under load, of at most {best} x{lanes}"
     if width < lanes:
-        step = "reseat the card; check the slot, the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)"
+        step = (
+            "reseat the card; check the slot, the riser and the board firmware: sudo lspci -vv"
+            " (compare LnkCap and LnkSta)"
+        )
         return warn(f"{message}: copies to and from the host are slow", step)
     if generation < best:
         return warn(
@@ -103,9 +104,10 @@ def link(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 
 def clocks(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
-    """What the clocks reached, of what they can."""
+    """Report the highest clocks that were read, and their limits."""
     parts = [
-        _clock(gpu_seen, name, words) for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))
+        _clock(gpu_seen, name, words)
+        for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))
     ]
     return passed(f"{', '.join(parts)}, under load")
 
@@ -136,7 +138,8 @@ def power(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     if limit < usual:
         return warn(
             f"{message}; the default limit is {usual:.0f} W",
-            f"unless this is intended, restore it: sudo nvidia-smi -i {gpu_seen.gpu.index} -pl {usual:.0f}",
+            f"unless this is intended, restore it: sudo nvidia-smi -i {gpu_seen.gpu.index} -pl"
+            f" {usual:.0f}",
         )
     return passed(message)
 
@@ -146,17 +149,19 @@ def persistence(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
         return passed("persistence mode is on: the driver stays loaded between runs")
     step = "turn on persistence mode: sudo nvidia-smi -pm 1"
     return warn(
-        "persistence mode is off: the first CUDA call of a process waits until the driver is loaded",
+        "persistence mode is off: the first CUDA call of a process waits until the driver is"
+        " loaded",
         step,
     )
 
 
 def memory(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
-    """Whether its memory corrects itself, and rows of it were replaced."""
+    """Check ECC and the rows of the memory that were replaced."""
     ecc = "ECC is on" if gpu_seen.setting("has_ecc") else "ECC is off"
     if "rows" not in gpu_seen.settings:
         return passed(
-            f"{ecc}; remapped rows n/a: {gpu_seen.settings.get('missing', {}).get('rows', 'not asked')}"
+            f"{ecc}; remapped rows n/a:"
+            f" {gpu_seen.settings.get('missing', {}).get('rows', 'not asked')}"
         )
     rows = gpu_seen.setting("rows")
     message = f"{ecc}; {plural(rows.corrected + rows.uncorrected, 'remapped row')}"
@@ -165,13 +170,14 @@ def memory(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     if rows.is_pending:
         return failed(
             f"{message}; a remapping waits for a reset",
-            "reset the GPU (sudo nvidia-smi --gpu-reset) or reboot; ask the administrator of this machine",
+            "reset the GPU (sudo nvidia-smi --gpu-reset) or reboot; ask the administrator of this"
+            " machine",
         )
     return passed(message)
 
 
 def links(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
-    """Which NVLinks are up, and whether it reaches the memory of the other GPUs without the host."""
+    """Check the NVLinks, and whether the GPU reaches the memory of the others directly."""
     count = len(gpu_seen.gpus.whole) - 1
     if gpu_seen.gpu.slice:
         return unknown("a slice of a GPU (MIG) has no links to other GPUs")
@@ -185,13 +191,14 @@ def links(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     if 0 < nvlinks.up < nvlinks.there:
         return warn(
             message,
-            "find the link that is down: nvidia-smi nvlink --status; ask the administrator of this machine",
+            "find the link that is down: nvidia-smi nvlink --status; ask the administrator of this"
+            " machine",
         )
     return passed(message)
 
 
 def _peers(gpu_seen: GpuObservation, count: int) -> str:
-    """Return of how many others it reads the memory directly, and why not of the rest."""
+    """Return how many other GPUs it reaches directly, and why not the rest."""
     try:
         refused = [why for why in gpu_seen.gpus.peers(gpu_seen.gpu) if why]
     except NotKnown as problem:
@@ -201,11 +208,14 @@ def _peers(gpu_seen: GpuObservation, count: int) -> str:
         return f"direct access to {of_all}"
     reachable = count - len(refused)
     why = ", ".join(dict.fromkeys(refused))
-    return f"direct access to {reachable} of {plural(count, 'other GPU')} ({why}); other copies go through the host"
+    return (
+        f"direct access to {reachable} of {plural(count, 'other GPU')} ({why}); other copies go"
+        " through the host"
+    )
 
 
 def neighbours(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
-    """Who else computes there, once those who measured have ended."""
+    """Check who uses the GPU after our own measurements have ended."""
     tenants = gpu_seen.gpus.tenants(gpu_seen.gpu)
     if not tenants:
         return passed("no other process uses this GPU")
@@ -219,14 +229,21 @@ def neighbours(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 
 def cost(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
-    """How long NVML takes for an answer, which is time of the sampler."""
+    """Check how long NVML takes for an answer: the sampler of a run spends that time."""
     seconds_of = {name: median(_seconds(gpu_seen, name) for _ in range(3)) for name in _QUESTIONS}
-    usual_s, slowest = median(seconds_of.values()), max(seconds_of, key=lambda name: seconds_of[name])
-    message = f"{1e6 * usual_s:.0f} us for a reading; slowest: {slowest}, {1e6 * seconds_of[slowest]:.0f} us"
-    if usual_s > _DEAR_S:
+    usual_s, slowest = (
+        median(seconds_of.values()),
+        max(seconds_of, key=lambda name: seconds_of[name]),
+    )
+    message = (
+        f"{1e6 * usual_s:.0f} us for a reading; slowest: {slowest},"
+        f" {1e6 * seconds_of[slowest]:.0f} us"
+    )
+    if usual_s > _SLOW_ANSWER_S:
         return warn(
             message,
-            "tuilab reads the GPU less often, so some blocks may count as not watched; update the driver if you can",
+            "tuilab reads the GPU less often, so some blocks may count as not watched; update the"
+            " driver if you can",
         )
     return passed(message)
 
@@ -253,14 +270,14 @@ IDS = [*ABOUT_DRIVER, *ABOUT_GPU]
 
 
 def main(uuid: str, root: str = "/") -> None:
-    """Look at a GPU until nobody listens for it, then answer."""
+    """Read a GPU until stdin is closed, then print the findings."""
     box = Box(Path(root))
     try:
         gpu_seen = _open(uuid, box.root)
         os.write(1, b"\n")
         _watch(gpu_seen)
         gpu_seen.settings = gpu_seen.gpus.settings(gpu_seen.gpu)
-    except Exception as problem:  # whatever a strange driver does costs the answers about the GPU
+    except Exception as problem:  # a strange driver costs only the answers about the GPU
         checks: Group = dict.fromkeys(ABOUT_GPU, partial(_say_why, str(problem)))
     else:
         checks = {name: partial(check, gpu_seen) for name, check in ABOUT_GPU.items()}

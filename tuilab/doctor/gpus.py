@@ -1,4 +1,4 @@
-"""Checks of the GPUs through NVML: the driver and what torch was built for, MIG, who else is there, what holds them back."""
+"""Checks of the GPUs through NVML: driver, CUDA, MIG, other users, throttling, memory errors."""
 
 import functools
 import os
@@ -45,7 +45,8 @@ def driver(box: Box) -> DoctorFinding:
             if is_absent
             else failed(
                 gpus,
-                "check the driver with `nvidia-smi`; repair it, or ask the administrator of this machine",
+                "check the driver with `nvidia-smi`; repair it, or ask the administrator of this"
+                " machine",
             )
         )
     facts = gpus.facts()
@@ -53,7 +54,7 @@ def driver(box: Box) -> DoctorFinding:
 
 
 def cuda(box: Box) -> DoctorFinding:
-    """Whether the driver can run the CUDA that torch was built for; a newer minor version it can."""
+    """Check whether the driver supports the CUDA of torch; a newer minor version is fine."""
     from tuilab.doctor.facts import torch_build
 
     newest = _open().facts().get("cuda")
@@ -80,7 +81,8 @@ def devices(box: Box) -> DoctorFinding:
         lost = "; ".join(f"GPU {index}: {why}" for index, why in gpus.unusable.items())
         return failed(
             lost,
-            "find the cause with `nvidia-smi -q`; reset the GPU (sudo nvidia-smi --gpu-reset) or reboot",
+            "find the cause with `nvidia-smi -q`; reset the GPU (sudo nvidia-smi --gpu-reset) or"
+            " reboot",
         )
     return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.found))
 
@@ -101,7 +103,7 @@ def mig(box: Box) -> DoctorFinding:
 
 
 def others(box: Box) -> DoctorFinding:
-    """Who else computes there: it takes memory, and time from every measurement."""
+    """Check for other processes: they take memory, and time from every measurement."""
     tenants_of, unanswered = _each(
         lambda gpus, gpu: [one for one in gpus.tenants(gpu) if one.pid != os.getpid()]
     )
@@ -113,18 +115,18 @@ def others(box: Box) -> DoctorFinding:
 
 
 def in_words(tenants: Sequence[Other]) -> str:
-    """Return how many processes compute on a GPU, and the memory that they have."""
+    """Return the number of processes on a GPU, and their memory."""
     return f"{plural(len(tenants), 'process', 'processes')}, {memory_of(tenants)}"
 
 
 def memory_of(tenants: Sequence[Other]) -> str:
-    """Return the memory that processes have, as far as the driver tells it."""
+    """Return the memory of processes, as far as the driver reports it."""
     used_bytes = [one.bytes_used for one in tenants if one.bytes_used is not None]
     return size(sum(used_bytes)) if used_bytes else "memory n/a"
 
 
 def clocks(box: Box) -> DoctorFinding:
-    """What holds the clocks down at this moment."""
+    """Check what lowers the clocks now."""
     mask_of, unanswered = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
     held = {
         i: set(throttle_names(int(mask))) - _HARMLESS
@@ -136,7 +138,8 @@ def clocks(box: Box) -> DoctorFinding:
     slow = [f"GPU {index}: {', '.join(sorted(names))}" for index, names in held.items() if names]
     if slow:
         return _beside(
-            unanswered, warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}")
+            unanswered,
+            warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}"),
         )
     return _beside(unanswered, passed("the clocks are not throttled"))
 
@@ -154,7 +157,7 @@ def memory_errors(box: Box) -> DoctorFinding:
 
 
 def calibrated(box: Box) -> DoctorFinding:
-    """Which of them were calibrated, and when: each has luck of its own."""
+    """Report when each GPU was calibrated: the noise of times differs between GPUs."""
     calibrations = calibration_file.load_gpus()
     days = {gpu.label: _day(calibrations, gpu) for gpu in _open().found}
     message = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
@@ -166,7 +169,9 @@ def calibrated(box: Box) -> DoctorFinding:
 
 def _day(calibrations: Mapping[str, Calibration], gpu: Gpu) -> str:
     days = (
-        one.day or "on an unknown day" for uuid, one in calibrations.items() if nvml_uuid(uuid, [gpu.uuid])
+        one.day or "on an unknown day"
+        for uuid, one in calibrations.items()
+        if nvml_uuid(uuid, [gpu.uuid])
     )
     return next(days, "")
 
@@ -196,7 +201,7 @@ def _open() -> Gpus:
 
 
 def _each(ask: Callable[[Gpus, Gpu], Any]) -> tuple[dict[int, Any], str]:
-    """Return by index what each GPU answers, and in words which of them do not."""
+    """Return the answer of each GPU by its index, and a sentence about GPUs that do not answer."""
     gpus = _open()
     answers, unanswered = {}, []
     for gpu in gpus.whole:
@@ -210,7 +215,10 @@ def _each(ask: Callable[[Gpus, Gpu], Any]) -> tuple[dict[int, Any], str]:
 
 
 def _meter(gpus: Gpus, gpu: Gpu, name: str) -> float | None:
-    """Return one value of a GPU, None where it has no such meter; NotKnown where it has one and does not tell."""
+    """Return one value of a GPU, or None if it has no such meter.
+
+    Raises NotKnown if it has one that does not answer.
+    """
     reading = gpus.read(gpu, [name])
     if reading.missing.get(name, "Not Supported") != "Not Supported":
         raise NotKnown(reading.missing[name])
@@ -218,7 +226,7 @@ def _meter(gpus: Gpus, gpu: Gpu, name: str) -> float | None:
 
 
 def _beside(unanswered: str, finding: DoctorFinding) -> DoctorFinding:
-    """Return a finding that tells of the GPUs which do not answer, too."""
+    """Add the GPUs that do not answer to a finding."""
     return replace(finding, found=f"{finding.found}; {unanswered}") if unanswered else finding
 
 

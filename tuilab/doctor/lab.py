@@ -1,4 +1,4 @@
-"""Checks of the lab itself: whether it was calibrated here, what runs now, what lost runs left behind."""
+"""Checks of tuilab itself: config file, calibration, active runs, and leftovers of lost runs."""
 
 import os
 import time
@@ -46,7 +46,8 @@ def configured(box: Box) -> DoctorFinding:
     except TuilabError as problem:
         return failed(
             str(problem),
-            "correct it, then run `tuilab config validate`; most subcommands fail until it is valid",
+            "correct it, then run `tuilab config validate`; most subcommands fail until it is"
+            " valid",
         )
     return passed(f"{places.config_file()}: {plural(len(found), 'setting')}")
 
@@ -65,7 +66,7 @@ def going_on(box: Box) -> DoctorFinding:
 
 
 def orphans(box: Box) -> DoctorFinding:
-    """What runs whose supervisor died left behind."""
+    """Check for processes that a dead supervisor left behind."""
     root = Path(places.runs_folder())
     lost = [
         entry.run
@@ -83,7 +84,7 @@ def orphans(box: Box) -> DoctorFinding:
 
 
 def _entries() -> list[RunEntry]:
-    """Return the newest runs, the finished ones from the index."""
+    """Return the entries of the newest runs."""
     root = Path(places.runs_folder())
     index = Index(root)
     return [index.entry(folder.name) for folder in store.list_runs(root)[:_LOOKED_AT]]

@@ -1,4 +1,4 @@
-"""Checks of the tools and libraries that some advice needs: numactl, OpenMP runtimes, allocators, a compiler."""
+"""Checks of tools and libraries that advice needs: numactl, OpenMP, allocators, a compiler."""
 
 import functools
 import os
@@ -33,7 +33,7 @@ def numactl(box: Box) -> DoctorFinding:
 
 
 def _binding(program: str, node: int) -> DoctorFinding:
-    """Whether memory may be bound, which a container forbids without a right of its own."""
+    """Check whether memory can be bound: a container needs a capability for that."""
     done = subprocess.run(
         [program, f"--membind={node}", "true"], capture_output=True, text=True, errors="replace"
     )
@@ -47,7 +47,7 @@ def _binding(program: str, node: int) -> DoctorFinding:
 
 
 def _library(name: str, package: str, box: Box) -> DoctorFinding:
-    """Return where a library is, in the folders of libraries or beside Python's packages."""
+    """Check for a library in the library folders, or in that of this Python."""
     (fact,) = [fact for fact in libraries(box.root) if fact.name == name]
     pattern = {"Intel OpenMP": "libiomp5.so*"}.get(name, f"lib{name}*.so*")
     beside = sorted(str(path) for path in Path(sys.prefix, "lib").glob(pattern))
@@ -58,7 +58,7 @@ def _library(name: str, package: str, box: Box) -> DoctorFinding:
 
 
 def compiler(box: Box) -> DoctorFinding:
-    """What torch.compile calls: a C++ compiler for the CPU, a C compiler for Triton, and Python's headers."""
+    """Check what torch.compile needs: C++ for the CPU, C for Triton, and the headers of Python."""
     candidates = {
         "C++": [box.environ.get("CXX", ""), "g++", "clang++"],
         "C": [box.environ.get("CC", ""), "gcc", "clang", "cc"],
@@ -81,7 +81,7 @@ def compiler(box: Box) -> DoctorFinding:
 
 
 def compiled_code(box: Box) -> DoctorFinding:
-    """Whether code that torch.compile writes can be loaded: some boxes mount their temporary folder noexec."""
+    """Check whether the code of torch.compile can be loaded: the folder may be mounted noexec."""
     folder = Path(box.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
     nearest = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))
     if os.statvfs(nearest).f_flag & os.ST_NOEXEC:

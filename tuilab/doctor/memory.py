@@ -1,4 +1,4 @@
-"""Checks of memory, of what workers of a DataLoader share, and of the limits of a process."""
+"""Checks of memory, of /dev/shm, and of the limits of a process."""
 
 import os
 import resource
@@ -13,7 +13,7 @@ _SMALL_SHM_BYTES = 1e9
 _FILES = 4096
 _FEWEST_FILES = 64
 _BUSY_PERCENT = 10.0
-_GROWN = 1 << 62  # a limit above it is none
+_ENDLESS = 1 << 62  # a higher limit is none
 
 
 def available(box: Box) -> DoctorFinding:
@@ -52,7 +52,7 @@ def pressure(box: Box) -> DoctorFinding:
 
 
 def shared(box: Box) -> DoctorFinding:
-    """/dev/shm, through which workers of a DataLoader hand over their batches."""
+    """Check /dev/shm, through which DataLoader workers send their batches."""
     step = "docker run --shm-size 8g, or mount -o remount,size=8G /dev/shm"
     try:
         shm = os.statvfs(box.root / "dev/shm")
@@ -70,7 +70,7 @@ def shared(box: Box) -> DoctorFinding:
 
 
 def locked(box: Box) -> DoctorFinding:
-    """How much memory may be locked; it binds InfiniBand, and not what CUDA pins."""
+    """Check how much memory can be locked: InfiniBand needs it, pinned memory of CUDA does not."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     message = "unlimited" if _is_endless(soft) else size(soft)
     has_infiniband = any((box.root / "sys/class/infiniband").glob("*"))
@@ -89,14 +89,17 @@ def files(box: Box) -> DoctorFinding:
         return passed(message)
     step = f"ulimit -n {'unlimited' if _is_endless(hard) else min(hard, 65536)}"
     if not _is_endless(hard) and hard < _FILES:
-        step = "raise the hard limit: docker run --ulimit nofile=65536, LimitNOFILE= in systemd, or nofile in limits.conf"
+        step = (
+            "raise the hard limit: docker run --ulimit nofile=65536, LimitNOFILE= in systemd, or"
+            " nofile in limits.conf"
+        )
     if soft < _FEWEST_FILES:
         return failed(f"{message}: a run fails, or cannot clean up its processes", step)
     return warn(f"{message}: a DataLoader worker needs one for each tensor that it sends", step)
 
 
 def _is_endless(value: int) -> bool:
-    return value == resource.RLIM_INFINITY or value > _GROWN
+    return value == resource.RLIM_INFINITY or value > _ENDLESS
 
 
 CHECKS = {

@@ -1,4 +1,4 @@
-"""Hears what a process of its own has to say, which may hang or crash without harm to who asked, and how it ended."""
+"""Run code in its own process, which may hang or crash, and return its output and how it ended."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _POLL_S = 0.001
 
 
 class AskedProcess(Protocol):
-    """What is asked of a process: one of subprocess, or one that was forked."""
+    """The interface of a process that is asked: a Popen or a ForkedProcess."""
 
     @property
     def pid(self) -> int: ...
@@ -27,7 +27,7 @@ class AskedProcess(Protocol):
 
 
 class ForkedProcess:
-    """A fork of this process, apart from it as one of `start` is; what was loaded here is loaded there."""
+    """A fork of this process in its own session; modules that are loaded here are loaded there."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         out, into = os.pipe()
@@ -39,7 +39,7 @@ class ForkedProcess:
         self._code: int | None = None
 
     def wait(self, timeout: float) -> int:
-        """Return the exit code, less than 0 for a signal; TimeoutExpired where it does not end in time."""
+        """Return the exit code, negative for a signal; raise TimeoutExpired after `timeout`."""
         until = time.monotonic() + timeout
         while self._code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -53,7 +53,7 @@ class ForkedProcess:
 
 
 def _work_apart(work: Callable[[], None], into: int) -> None:
-    """Work in a session of its own, say what there is to say into a pipe, and end."""
+    """Call `work` in a new session with stdout into a pipe, and end the process."""
     code = 1
     try:
         os.setsid()
@@ -67,7 +67,7 @@ def _work_apart(work: Callable[[], None], into: int) -> None:
 
 
 def may_fork() -> bool:
-    """Say whether this process has one thread: what others hold in the moment of a fork is never let go there."""
+    """Say whether this process has one thread: a fork would keep the locks of others forever."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:
@@ -77,7 +77,10 @@ def may_fork() -> bool:
 def hear(
     module: str, words: list[str], patience_s: float, take: Callable[[bytes], None] | None = None
 ) -> tuple[bytes, str]:
-    """Return what a module says, and how its process ended, in words; `take` gets what was said whenever it is more."""
+    """Run a module; return its output, and a sentence on how its process ended.
+
+    `take` is called with the output so far whenever there is more.
+    """
     try:
         asked = start(module, words)
     except OSError as problem:
@@ -88,13 +91,13 @@ def hear(
 def start(
     module: str, words: list[str], stdin: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    """Start a module in a process of its own; all that this one starts is ended with it."""
+    """Start a module in its own process and session: its children are ended with it."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *words],
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=dict(os.environ),  # and not what C has meanwhile: see arrays.py
+        env=dict(os.environ),  # not the environment of C, which arrays.py changes
         start_new_session=True,
     )
 
@@ -102,7 +105,7 @@ def start(
 def to_its_end(
     asked: AskedProcess, patience_s: float, take: Callable[[bytes], None] | None = None
 ) -> tuple[bytes, str]:
-    """Hear a process until it has no more to say, or says nothing for too long."""
+    """Read the output of a process to its end, or until it is silent for too long."""
     assert asked.stdout is not None
     with asked.stdout:
         said, late_s = _listen(asked.stdout.fileno(), patience_s, take)
@@ -112,7 +115,7 @@ def to_its_end(
 def _listen(
     fd: int, patience_s: float, take: Callable[[bytes], None] | None
 ) -> tuple[bytes, float]:
-    """Return what is said until the end, or until no answer comes in time; then also how long was waited."""
+    """Return the output, and the seconds waited in vain (0.0 if the output ended)."""
     said = b""
     deadline = time.monotonic() + patience_s
     while (left_s := deadline - time.monotonic()) > 0:
@@ -130,7 +133,7 @@ def _listen(
 
 
 def _end(asked: AskedProcess, late_s: float) -> str:
-    """End a process and all that it started, and say how it ended; one that hangs in the kernel is not waited for."""
+    """End a process and its children, and return how it ended; do not wait for a hanging kernel."""
     code = None
     with contextlib.suppress(subprocess.TimeoutExpired):
         code = asked.wait(0.5 if not late_s else 0.001)

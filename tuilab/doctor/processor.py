@@ -1,4 +1,4 @@
-"""Checks of the processor: how many cores there are, may be used and are really free, and what slows them."""
+"""Checks of the processor: cores that exist, are usable and are free, and what slows them."""
 
 import os
 import time
@@ -34,14 +34,18 @@ def quota(box: Box) -> DoctorFinding:
     message = f"{quota_cores:.3g} cores" + (
         f"; used up in {percent(share)} of all periods" if share else ""
     )
-    if quota_cores < usable and box.environ.get("OMP_NUM_THREADS", "") != str(max(int(quota_cores), 1)):
-        step = f"export OMP_NUM_THREADS={max(int(quota_cores), 1)}: torch counts cores, not this limit"
+    if quota_cores < usable and box.environ.get("OMP_NUM_THREADS", "") != str(
+        max(int(quota_cores), 1)
+    ):
+        step = (
+            f"export OMP_NUM_THREADS={max(int(quota_cores), 1)}: torch counts cores, not this limit"
+        )
         return warn(f"limited to {message}, but {usable} are visible", step)
     return passed(message)
 
 
 def effective(box: Box) -> DoctorFinding:
-    """Measure how many cores are free now: other users, quotas and the hypervisor may use the rest."""
+    """Measure how many cores are free: other users, quotas and the hypervisor may use the rest."""
     usable = len(os.sched_getaffinity(0))
     promised_cores = min(cpu_facts(box.root).get("quota_cores") or usable, usable, _MOST_SPINNING)
     count = max(round(promised_cores), 1)
@@ -96,7 +100,7 @@ def throttling(box: Box) -> DoctorFinding:
 
 
 def clock(box: Box) -> DoctorFinding:
-    """What it costs to read the clock that every block of a race is timed with."""
+    """Check the cost of reading the clock that times every block of a race."""
     began = time.monotonic_ns()
     for _ in range(1000):
         last = time.monotonic_ns()
@@ -108,7 +112,8 @@ def clock(box: Box) -> DoctorFinding:
     if source in _SLOW_CLOCKS:
         return warn(
             f"{source}, {cost}",
-            "the kernel does not use the fast clock (tsc); find the reason: sudo dmesg | grep -i tsc",
+            "the kernel does not use the fast clock (tsc); find the reason: sudo dmesg | grep"
+            " -i tsc",
         )
     return passed(f"{source}, {cost}")
 
@@ -121,15 +126,18 @@ def numa(box: Box) -> DoctorFinding:
     if len(nodes) == 1:
         return passed("one node")
     if allowed_nodes is not None and len(allowed_nodes) < len(nodes):
-        return passed(f"{len(nodes)} nodes; memory of {plural(len(allowed_nodes), 'node')} is usable")
+        return passed(
+            f"{len(nodes)} nodes; memory of {plural(len(allowed_nodes), 'node')} is usable"
+        )
     return warn(
         f"{len(nodes)} nodes; access to the memory of another node is slower",
-        "bind each process to a node: numactl -N 0 -m 0 COMMAND (`tuilab run numa` measures the difference)",
+        "bind each process to a node: numactl -N 0 -m 0 COMMAND (`tuilab run numa` measures the"
+        " difference)",
     )
 
 
 def others(box: Box) -> DoctorFinding:
-    """Whether it can be told who keeps the cores busy."""
+    """Check whether the processes of other users are visible."""
     if reason := why_hidden(box.root):
         return unknown(f"{reason}: tuilab cannot name processes that slow a run")
     return passed("processes of other users are visible")

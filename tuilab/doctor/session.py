@@ -1,4 +1,4 @@
-"""Checks of whether a run outlives the login or the container that it is started in."""
+"""Checks of whether a run outlives the login or container in which it was started."""
 
 import configparser
 import os
@@ -14,7 +14,7 @@ _FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")  # the last one win
 
 
 def logout(box: Box) -> DoctorFinding:
-    """Whether what is started here ends at logout: with the login where KillUserProcesses is on, or with the user's manager."""
+    """Check whether runs end at logout: by KillUserProcesses, or with the manager of the user."""
     if not (box.root / "run/systemd/system").is_dir():
         return passed("no systemd: runs continue after logout")
     user, unit = _user(), _unit(box)
@@ -30,12 +30,13 @@ def logout(box: Box) -> DoctorFinding:
         return passed("runs continue after logout: logind does not stop them")
     return warn(
         "logind kills your processes at logout, and with them all runs (KillUserProcesses=yes)",
-        f"{'' if is_lingering else f'{_LINGER}; then '}start runs with: systemd-run --user --scope tuilab run",
+        f"{'' if is_lingering else f'{_LINGER}; then '}start runs with: systemd-run --user --scope"
+        " tuilab run",
     )
 
 
 def _unit(box: Box) -> str:
-    """Return the units that this process belongs to; nothing where that is not known."""
+    """Return the systemd units of this process, or nothing if they are unknown."""
     try:
         return box.text("proc/self/cgroup")
     except OSError:
@@ -43,7 +44,7 @@ def _unit(box: Box) -> str:
 
 
 def _kills(box: Box, user: str) -> bool:
-    """Say whether logind ends what a user leaves in a login."""
+    """Say whether logind ends the processes that a user leaves behind."""
     spared, only = _setting(box, "KillExcludeUsers"), _setting(box, "KillOnlyUsers")
     if user in ("root" if spared is None else spared).split():
         return False
@@ -53,7 +54,7 @@ def _kills(box: Box, user: str) -> bool:
 
 
 def _setting(box: Box, name: str) -> str | None:
-    """Return a setting as logind reads it: the main file, then the drop-ins by name; None where none has it."""
+    """Return a setting of logind: drop-in files by name win over the main file; None if not set."""
     mains = [box.root / folder / "logind.conf" for folder in _FOLDERS]
     drops = {
         path.name: path
@@ -89,13 +90,15 @@ def _user() -> str:
 
 
 def container(box: Box) -> DoctorFinding:
-    """Whether what is started here outlives the command that starts it; whoever asks is the parent of this process."""
+    """Check whether runs outlive `tuilab`, which is the parent of this process."""
     asker = os.getppid()
     fields = presence.stat_fields(asker)
     if fields and first_process.is_first(asker, int(fields[1])):
         return warn(
-            "tuilab is the first process of this container: when it exits, the container and all runs end",
-            "start the container with a shell, and tuilab with docker exec; until then, do not use --detach",
+            "tuilab is the first process of this container: when it exits, the container and all"
+            " runs end",
+            "start the container with a shell, and tuilab with docker exec; until then, do not use"
+            " --detach",
         )
     if why_pids_mean_nothing(box.root):
         name = first_process.name_of_init()
@@ -117,7 +120,8 @@ def connection(box: Box) -> DoctorFinding:
         "",
     )
     return passed(
-        f"over SSH{', inside ' + inside if inside else ''}; if the connection breaks, runs continue: tuilab attach shows them"
+        f"over SSH{', inside ' + inside if inside else ''}; if the connection breaks, runs"
+        " continue: tuilab attach shows them"
     )
 
 

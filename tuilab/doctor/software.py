@@ -23,7 +23,7 @@ def python(box: Box) -> DoctorFinding:
 
 
 def packages(box: Box) -> DoctorFinding:
-    """Whether everything that tuilab needs is installed; versions are pip's affair: `pip check`."""
+    """Check whether all required packages are installed; `pip check` compares versions."""
     required = [
         re.split(r"[^\w.-]", line, maxsplit=1)[0]
         for line in metadata.requires("tuilab") or []
@@ -45,7 +45,7 @@ def nvml_module(box: Box) -> DoctorFinding:
 
 
 def compiled(box: Box) -> DoctorFinding:
-    """Without compiled files the screens take four times as long to load."""
+    """Check for compiled files: without them, the screens take four times as long to load."""
     cached = util.cache_from_source(__file__)
     if box.environ.get("PYTHONDONTWRITEBYTECODE") and not Path(cached).exists():
         return warn(
@@ -65,7 +65,7 @@ def paths(box: Box) -> DoctorFinding:
 
 
 def environment(box: Box) -> DoctorFinding:
-    """Whether the environment that the user has activated is the one whose torch is measured."""
+    """Check whether the active environment is the one whose torch is measured."""
     own = f"runs measure the torch of {sys.prefix}"
     active = [
         (name, path) for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (path := box.environ.get(name))
@@ -84,18 +84,18 @@ def environment(box: Box) -> DoctorFinding:
 
 
 def _site_packages() -> Path:
-    """Return the folder that the package tuilab is in."""
+    """Return the folder that contains the package tuilab."""
     return Path(__file__).parents[2]
 
 
 def _torch_in(folder: Path) -> str:
-    """Return the version of torch that an environment has, read from its files; nothing where it has none."""
+    """Return the version of torch in an environment by its files, or nothing."""
     folders = sorted(folder.glob("lib/python3*/site-packages/torch-*.dist-info"))
     return folders[-1].name.removeprefix("torch-").removesuffix(".dist-info") if folders else ""
 
 
 def torch_build(box: Box) -> DoctorFinding:
-    """What torch is, told by its files: importing it is another question."""
+    """Report the version and build of torch from its files, without importing it."""
     from tuilab.doctor.facts import torch_build as read_build
 
     try:

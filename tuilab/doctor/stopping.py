@@ -1,4 +1,4 @@
-"""Checks of what the system gives to whoever stops a run: it can do without, but not as well."""
+"""Checks of system features that make stopping a run reliable."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from tuilab.record import presence
 
 
 def proc(box: Box) -> DoctorFinding:
-    """Whether /proc shows the processes of a run, which could not be looked after or stopped without it."""
+    """Check whether /proc shows the processes of a run: they could not be stopped without it."""
     if why := presence.why_not_shown(box.root):
         return failed(f"{why}: runs cannot start here", presence.MOUNT)
     if not (box.root / "proc/sys").is_dir():
@@ -20,7 +20,7 @@ def proc(box: Box) -> DoctorFinding:
 
 
 def pidfd(box: Box) -> DoctorFinding:
-    """Whether a process can be held while it is signalled, so that the signal hits no other one that was given its number."""
+    """Check for pidfd, which makes a signal reach the right process even if its pid is reused."""
     try:
         handle = os.pidfd_open(os.getpid())
         try:
@@ -29,21 +29,25 @@ def pidfd(box: Box) -> DoctorFinding:
             os.close(handle)
     except OSError as problem:
         return warn(
-            f"no pidfd ({problem.strerror}): tuilab signals processes by pid, after comparing their start times",
-            "use Linux 5.3 or newer, or a seccomp profile that allows pidfd_open and pidfd_send_signal",
+            f"no pidfd ({problem.strerror}): tuilab signals processes by pid, after comparing their"
+            " start times",
+            "use Linux 5.3 or newer, or a seccomp profile that allows pidfd_open and"
+            " pidfd_send_signal",
         )
     return passed("pidfd available: a signal always reaches the right process")
 
 
 def children(box: Box) -> DoctorFinding:
-    """Whether the kernel lists the children of a process, or all processes must be asked for their parents."""
-    (box.root / "proc/thread-self").stat()  # without it nothing is known
+    """Check whether the kernel lists children; otherwise all processes must be searched."""
+    (box.root / "proc/thread-self").stat()  # raises if /proc cannot be read
     try:
         box.text("proc/thread-self/children")
     except OSError as problem:
         return warn(
-            f"/proc lists no children ({problem.strerror}): tuilab reads all processes twice a second, which disturbs runs",
-            "use a kernel with CONFIG_PROC_CHILDREN, or a sandbox that shows /proc/PID/task/TID/children",
+            f"/proc lists no children ({problem.strerror}): tuilab reads all processes twice a"
+            " second, which disturbs runs",
+            "use a kernel with CONFIG_PROC_CHILDREN, or a sandbox that shows"
+            " /proc/PID/task/TID/children",
         )
     return passed("/proc lists the children of a process")
 

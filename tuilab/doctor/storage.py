@@ -1,4 +1,4 @@
-"""Checks of the disk and of the folder of runs: room, kind of file system, permissions."""
+"""Checks of the disk and of the folder of runs: space, file system, permissions."""
 
 import os
 import stat
@@ -29,7 +29,7 @@ REMOTE = (
 
 
 def permissions(box: Box) -> DoctorFinding:
-    """Whether runs can be written, and by nobody else."""
+    """Check whether only this user can write to the folder of runs."""
     try:
         folder = Path(places.runs_folder())
     except TuilabError as problem:
@@ -93,7 +93,8 @@ def runs_system(box: Box) -> DoctorFinding:
     return _system(
         box,
         Path(places.runs_folder()),
-        "use a local disk (export TUILAB_ROOT=DIR): each record is a separate write over the network",
+        "use a local disk (export TUILAB_ROOT=DIR): each record is a separate write over the"
+        " network",
     )
 
 
@@ -104,7 +105,8 @@ def home_system(box: Box) -> DoctorFinding:
     return _system(
         box,
         home,
-        "keep the venv and the runs on a local disk: importing torch reads thousands of small files",
+        "keep the venv and the runs on a local disk: importing torch reads thousands of small"
+        " files",
     )
 
 
@@ -112,14 +114,15 @@ def _system(box: Box, folder: Path, step: str) -> DoctorFinding:
     point, kind = mounted(box, _nearest(folder))
     if kind.startswith(REMOTE):
         return warn(
-            f"{folder} is on a network file system ({kind} at {point}): slow, and lost if the server fails",
+            f"{folder} is on a network file system ({kind} at {point}): slow, and lost if the"
+            " server fails",
             step,
         )
     return passed(f"{kind} ({point})")
 
 
 def mounted(box: Box, folder: Path) -> tuple[str, str]:
-    """Return where the file system of a folder is mounted, and its kind."""
+    """Return the mount point and the type of the file system of a folder."""
     best = ("", "")
     for line in box.text("proc/self/mountinfo").splitlines():
         mount, _, kind = line.partition(" - ")
@@ -128,7 +131,9 @@ def mounted(box: Box, folder: Path) -> tuple[str, str]:
             os.path.realpath(folder).startswith(point.rstrip("/") + "/")
             or os.path.realpath(folder) == point
         )
-        if is_above and len(point) >= len(best[0]):  # of two at one place the later one is seen
+        if is_above and len(point) >= len(
+            best[0]
+        ):  # the later of two mounts at one place hides the other
             best = (point, kind.split()[0])
     if not best[0]:
         raise NotKnown("/proc/self/mountinfo does not list its file system")
@@ -136,7 +141,7 @@ def mounted(box: Box, folder: Path) -> tuple[str, str]:
 
 
 def _nearest(folder: Path) -> Path:
-    """Return a folder, or the first one above it that is there."""
+    """Return a folder, or its nearest parent that exists."""
     absolute = Path(os.path.abspath(folder))
     return next((part for part in (absolute, *absolute.parents) if os.path.isdir(part)), Path("/"))
 

@@ -1,4 +1,4 @@
-"""Checks of the terminal: its size, its colours and symbols, and where a copy goes."""
+"""Checks of the terminal: size, colours, symbols, and where copied text goes."""
 
 import os
 import shutil
@@ -16,9 +16,7 @@ _NONE = "no terminal: stdout is a file or a pipe"
 def size(box: Box) -> DoctorFinding:
     if not sys.stdout.isatty():
         return unknown(_NONE)
-    columns, rows = os.get_terminal_size(
-        1
-    )  # the screens put something without a descriptor in the place of sys.stdout
+    columns, rows = os.get_terminal_size(1)  # on the screens, sys.stdout has no descriptor
     if columns < 60 or rows < 20:
         return warn(
             f"{columns}x{rows}: the screens show only numbers", "make the window 80x24 or larger"
@@ -100,7 +98,7 @@ def clipboard(box: Box) -> DoctorFinding:
 
 
 def driver(box: Box) -> DoctorFinding:
-    """Whether the screens use tuilab's own driver, which needs private parts of a tested Textual."""
+    """Check whether the screens use the driver of tuilab, which needs a tested Textual."""
     version = textual_version.installed_textual()
     if textual_version.is_tested(version):
         return passed(f"Textual {version}: the screens send only the cells that changed")

@@ -1,6 +1,6 @@
-"""Checks of what a worker finds: torch itself, its threads, and whether the variables that steer it act.
+"""Checks of torch in a worker: that it loads, its threads, and its variables.
 
-torch is loaded while the questions are asked: one that has waited long enough for it is n/a, the next may have its answer.
+torch is loaded in a thread. A check that has waited long enough is n/a; the next one may succeed.
 """
 
 import functools
@@ -26,14 +26,14 @@ _RUNTIMES = {
     "LLVM OpenMP": r"libomp[\w.-]*\.so",
 }
 _ALLOCATORS = {"jemalloc": r"libjemalloc", "tcmalloc": r"libtcmalloc", "mimalloc": r"libmimalloc"}
-_READERS = {  # prefix of a variable -> what must be loaded for it to act
+_READERS = {  # prefix of a variable -> the libraries that read it
     "KMP_": ("Intel OpenMP", "LLVM OpenMP"),
     "GOMP_": ("GNU OpenMP",),
     "MALLOC_CONF": ("jemalloc",),
     "TCMALLOC_": ("tcmalloc",),
 }
-_LOADING_S = 2.0  # that a question waits for torch: less than the patience of the doctor
-_GIVE_UP_S = 6.0  # after which no question waits any more
+_LOADING_S = 2.0  # a check waits so long for torch: less than the patience of the doctor
+_GIVE_UP_S = 6.0  # after so long no check waits for torch any more
 _OWN_ALLOCATORS = frozenset(_ALLOCATORS)
 
 
@@ -55,23 +55,30 @@ def load(box: Box) -> DoctorFinding:
 
 
 def _why_slow(box: Box) -> str:
-    """Return what to do about a torch that loads slowly: its thousands of files may come over a net."""
+    """Return the next step for a slow import: its thousands of files may be on a network disk."""
     point, kind = mounted(box, Path(sys.prefix))
     if kind.startswith(REMOTE):
         return f"keep the venv on a local disk: {sys.prefix} is on {kind} ({point})"
-    return "the machine is busy, or this is the first import since it started; run `tuilab doctor` again"
+    return (
+        "the machine is busy, or this is the first import since it started; run `tuilab doctor`"
+        " again"
+    )
 
 
 def threads(box: Box) -> DoctorFinding:
     torch = _torch()
     count, usable = torch.get_num_threads(), len(os.sched_getaffinity(0))
     quota = cpu_facts(box.root).get("quota_cores")
-    message = f"{plural(count, 'thread')} in one operator, {torch.get_num_interop_threads()} between operators"
+    message = (
+        f"{plural(count, 'thread')} in one operator, {torch.get_num_interop_threads()} between"
+        " operators"
+    )
     variable = box.environ.get("OMP_NUM_THREADS")
     message += f" (OMP_NUM_THREADS={variable})" if variable else ""
     if count > usable:
         return warn(
-            f"{message}, but only {plural(usable, 'core')} usable", f"export OMP_NUM_THREADS={usable}"
+            f"{message}, but only {plural(usable, 'core')} usable",
+            f"export OMP_NUM_THREADS={usable}",
         )
     if quota is not None and count > max(quota, 1):
         return warn(
@@ -87,23 +94,28 @@ def threads(box: Box) -> DoctorFinding:
 
 
 def affinity(box: Box) -> DoctorFinding:
-    """Whether OpenMP binds the main thread to a core, which every DataLoader worker then inherits."""
+    """Check whether OpenMP binds the main thread to a core: DataLoader workers inherit that."""
     cores_before = len(os.sched_getaffinity(0))
     torch = _torch()
-    torch.mm(
-        torch.ones(256, 256), torch.ones(256, 256)
-    )  # the threads are made, and bound, by the first parallel operator
+    matrix = torch.ones(256, 256)
+    torch.mm(matrix, matrix)  # the first parallel operator creates the threads and binds them
     cores_after = len(os.sched_getaffinity(0))
     settings = ", ".join(
         f"{n}={box.environ[n]}"
         for n in ("OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
         if n in box.environ
     )
-    if cores_after < cores_before or (settings and cores_after < (os.cpu_count() or 1) and cores_after == 1):
-        message = f"{settings or 'OpenMP'} binds the main thread to {plural(cores_after, 'core')}, and DataLoader workers inherit that"
+    if cores_after < cores_before or (
+        settings and cores_after < (os.cpu_count() or 1) and cores_after == 1
+    ):
+        message = (
+            f"{settings or 'OpenMP'} binds the main thread to {plural(cores_after, 'core')}, and"
+            " DataLoader workers inherit that"
+        )
         return warn(
             message,
-            "unset the variable for runs with a DataLoader, or call os.sched_setaffinity in worker_init_fn",
+            "unset the variable for runs with a DataLoader, or call os.sched_setaffinity in"
+            " worker_init_fn",
         )
     return passed(f"the main thread can use {plural(cores_after, 'core')}")
 
@@ -119,7 +131,7 @@ def runtimes(box: Box) -> DoctorFinding:
 
 
 def variables(box: Box) -> DoctorFinding:
-    """Which variables are set and read by nobody in a worker."""
+    """Check for variables that no loaded library reads."""
     maps = _maps()
     loaded = {
         name for name, pattern in {**_RUNTIMES, **_ALLOCATORS}.items() if re.search(pattern, maps)
@@ -140,12 +152,15 @@ def variables(box: Box) -> DoctorFinding:
 
 
 def why_idle(name: str, loaded: set[str]) -> str:
-    """Return why a variable has no effect; nothing when it has one, or when that is not known."""
+    """Return why a variable has no effect; nothing if it has one, or if that is unknown."""
     for prefix, readers in _READERS.items():
         if name.startswith(prefix) and not loaded & set(readers):
             return f"{name} is set, but {' or '.join(readers)} is not loaded"
     if name.startswith("MALLOC_") and name.endswith("_") and loaded & _OWN_ALLOCATORS:
-        return f"{name} is set, but {' and '.join(sorted(loaded & _OWN_ALLOCATORS))} replaces glibc's allocator"
+        return (
+            f"{name} is set, but {' and '.join(sorted(loaded & _OWN_ALLOCATORS))} replaces glibc's"
+            " allocator"
+        )
     return ""
 
 
@@ -178,15 +193,15 @@ def instructions(box: Box) -> DoctorFinding:
 
 
 def cuda(box: Box) -> DoctorFinding:
-    """Whether torch can use the GPUs, in the words in which a run says it; nothing is run on one."""
+    """Check whether torch can use the GPUs, without running anything on one."""
     torch = _torch()
-    from tuilab.lab.device import (
-        torch_gpus,
-    )  # which imports torch, and would wait for it when this file is read
+    # Imported here because it imports torch.
+    from tuilab.lab.device import torch_gpus
 
     if gpu_count := torch_gpus.count():
         return passed(
-            f"torch sees {plural(gpu_count, 'GPU')}; `auto` uses the one with the most free memory that works"
+            f"torch sees {plural(gpu_count, 'GPU')}; `auto` uses the one with the most free memory"
+            " that works"
         )
     reason = torch_gpus.why_no_cuda()
     if not is_gpu_there(box.root) and not (torch.version.hip and (box.root / "dev/kfd").exists()):
@@ -200,7 +215,7 @@ def cuda(box: Box) -> DoctorFinding:
 
 @functools.cache
 def _loading() -> "Future[Any]":
-    """Load torch beside the questions: each of them waits for it a little, none of them for ever."""
+    """Load torch in a thread, so that no check waits for it forever."""
     return ThreadPoolExecutor(1).submit(import_module, "torch")
 
 
