@@ -28,7 +28,7 @@ def test_a_look_that_failed_leaves_no_word_of_verdicts(
     journal = Writer(tmp_path / "journal" / "supervisor.jsonl")
     journal.append(started())
 
-    of_the_run = Attendants(tmp_path, journal, crew=None)  # type: ignore[arg-type]
+    of_the_run = Attendants(tmp_path, journal, children=None)  # type: ignore[arg-type]
     was_judged = of_the_run.judge(print, is_look=is_look, is_called_off=lambda: False)
 
     assert not was_judged

@@ -19,7 +19,7 @@ pytest_plugins = ["tests.fakes.nvml"]
 DRIVE = """
 import json, os, sys
 from pathlib import Path
-from tuilab.engine.gpus.schedule import Question, Rounds
+from tuilab.engine.gpus.schedule import GpuContext, GpuSchedule
 from tuilab.engine.gpus.raced import Raced
 from tuilab.probes.gpu.nvml import open_gpus
 from tuilab.record.events import GpuShared
@@ -43,17 +43,17 @@ def cost():
 
 gpus = open_gpus(Path(os.environ["BOX"]))
 log.unlink(missing_ok=True)
-rounds = Rounds(gpus, Journal(), lambda: round((tick / 2 + cost()) * 1e9), cost)
+schedule = GpuSchedule(gpus, Journal(), lambda: round((tick / 2 + cost()) * 1e9), cost)
 told = []
 for tick in range(2 * seconds):
     if late and tick == 6:
         with open(os.environ["TUILAB_FAKE_NVML"], "a") as switches:
             switches.write(late)
-    answer = rounds.answer(Question({os.getpid()}, Raced(uuid if tick else "", is_going_on)))
+    answer = schedule.answer(GpuContext({os.getpid()}, Raced(uuid if tick else "", is_going_on)))
     told.append([answer.readings, answer.asked])
     for _ in range(40):
-        if rounds.is_more:
-            rounds.ask_next()
+        if schedule.is_more:
+            schedule.ask_next()
 print(json.dumps({"told": told, "records": Journal.records, "shared": Journal.shared, "users": Journal.users}))
 """
 HOST_PIDS = "the driver names processes by pids of the host"

@@ -34,7 +34,7 @@ def main() -> None:
     stay_when_stopped()
     sys.setswitchinterval(_SWITCH_S)
     run_dir = Path(order.run_dir)
-    hide = Hiding(cleaner(order.params, order.secrets, order.command.said))
+    hide = Hiding(cleaner(order.params, order.secrets, order.command.all_words))
     try:
         journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", hide)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""Keeps what a run prints: the exact first and last bytes, and the count of what lies between."""
+"""Keep what a run prints: the first and last bytes, and the count of those between."""
 
 import os
 from pathlib import Path
@@ -6,36 +6,36 @@ from pathlib import Path
 from tuilab.record.events import OutputCaptured
 from tuilab.record.secrets import Clean, clean_bytes
 
-HEAD = 512 * 1024
-TAIL = 512 * 1024
-_LINE = 64 * 1024
+HEAD = 512 * 1024  # bytes
+TAIL = 512 * 1024  # bytes
+_LINE = 64 * 1024  # bytes of an unfinished line that are held back at most
 
 
 class Capture:
-    """One output stream of a run, bounded however much is printed.
+    """The file of one output stream of a run, which stays small however much is printed.
 
-    The file holds the first HEAD bytes, then the last TAIL bytes; the record that `report` returns says where the cut is. On a
-    full disk the cut comes earlier.
+    It holds the first HEAD bytes, then the last TAIL bytes. The record that `report` returns says
+    where the cut is; on a full disk it comes earlier.
     """
 
     def __init__(self, path: Path, clean: Clean | None = None) -> None:
         self.stream = path.stem
-        self._clean = clean  # takes out what must not be kept
-        self._line = b""  # the last one, which may not be whole
+        self._clean = clean  # removes secrets
+        self._line = b""  # the last line, which may be unfinished
         self._fd = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
         )
         self._head = 0
         self._head_limit = HEAD
         self._tail = bytearray()
-        self._tail_kept = 0  # bytes of it that are in the file
+        self._tail_kept = 0  # bytes of the tail that are in the file
         self._total = 0
         self._is_dirty = False
 
     def take(self, data: bytes) -> None:
-        """Keep `data`, or what there is room for; a full disk keeps less and harms nothing.
+        """Keep `data`, or as much of it as there is room for.
 
-        No data is the end of a pipe.
+        Empty data is the end of the stream.
         """
         if self._clean:
             data = self._whole_lines(data, self._clean)
@@ -45,9 +45,7 @@ class Capture:
             written = self._put(first, self._head)
             self._head += written
             if written < len(first):
-                self._head_limit = (
-                    self._head
-                )  # what follows must not look as if it came right after
+                self._head_limit = self._head  # later bytes must not follow the gap directly
             data = data[written:]
         if data:
             self._tail += data
@@ -56,14 +54,14 @@ class Capture:
             self._is_dirty = True
 
     def flush(self) -> None:
-        """Put the last bytes behind the first ones in the file."""
+        """Write the last bytes behind the first ones."""
         if self._is_dirty:
             last = self._tail[-TAIL:]
             self._tail_kept = self._put(last, self._head)
             self._is_dirty = self._tail_kept < len(last)
 
     def report(self) -> OutputCaptured:
-        """Return the record of what was kept."""
+        """Return the record that describes the file."""
         self.take(b"")
         self.flush()
         return OutputCaptured(
@@ -74,14 +72,14 @@ class Capture:
         )
 
     def _whole_lines(self, data: bytes, clean: Clean) -> bytes:
-        """Return what may be kept of the lines that are whole: what is to be taken out may come in two pieces."""
+        """Return whole lines without secrets: a secret may arrive in two pieces."""
         text = self._line + data
         end = text.rfind(b"\n") + 1 if data and len(text) < _LINE else len(text)
         self._line = text[end:]
         return clean_bytes(text[:end], clean)
 
     def _put(self, data: bytes | bytearray, offset: int) -> int:
-        """Write at an offset and return how many bytes there was room for."""
+        """Write at an offset, and return the number of bytes written."""
         try:
             return os.pwrite(self._fd, data, offset)
         except OSError:

@@ -1,4 +1,4 @@
-"""The living children of a supervisor: hears what they say, keeps what they print, buries the dead."""
+"""The living children of a supervisor: their messages, their output and their ends."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ _READ = 256 * 1024
 
 
 class Output(Protocol):
-    """What takes what children print to one stream, and is told every second to put down what it holds back."""
+    """Takes the output of children for one stream; `flush` is called every second."""
 
     def take(self, data: bytes) -> None: ...
 
@@ -25,7 +25,7 @@ class Output(Protocol):
 
 
 class Children:
-    """Everything that can happen to a supervisor happens in `turn`."""
+    """All children of a supervisor. Every event of the supervisor is handled in `turn`."""
 
     def __init__(
         self,
@@ -44,57 +44,55 @@ class Children:
         self._listen_to_signals()
 
     def add(self, child: Child) -> None:
-        """Look after a child from here on."""
+        """Watch a child from now on."""
         self.children[child.pid] = child
         for pipe in child.pipes:
-            read = self._hear_heartbeat if child.line is None else self._read
+            read = self._read_heartbeat if child.line is None else self._read
             self._selector.register(pipe, selectors.EVENT_READ, (read, child, pipe))
         if child.line is not None:
-            self._selector.register(child.line, selectors.EVENT_READ, (self._hear, child))
+            self._selector.register(child.line, selectors.EVENT_READ, (self._receive, child))
 
     def turn(self, patience_s: float) -> None:
-        """Handle what has happened; wait at most `patience_s` for something to happen."""
+        """Wait at most `patience_s` for an event, and handle all events."""
         for key, _ in self._selector.select(patience_s):
-            act, *rest = key.data
-            act(*rest)
+            handle, *arguments = key.data
+            handle(*arguments)
         self._reap()
         self._check_deadlines()
         self._flush_outputs()
 
     def _listen_to_signals(self) -> None:
-        ear, self._mouth = socket.socketpair()
-        for end in (ear, self._mouth):
+        reader, self._signal_writer = socket.socketpair()
+        for end in (reader, self._signal_writer):
             end.setblocking(False)
-        signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
-        self._selector.register(ear, selectors.EVENT_READ, (self._hear_signals, ear))
+        signal.set_wakeup_fd(self._signal_writer.fileno(), warn_on_full_buffer=False)
+        self._selector.register(reader, selectors.EVENT_READ, (self._read_signals, reader))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
-            signal.signal(
-                number, signal.SIG_IGN
-            )  # a hangup is not a request: the run outlives the terminal
+            signal.signal(number, signal.SIG_IGN)  # a run outlives its terminal, so no hangup
         signal.pthread_sigmask(signal.SIG_SETMASK, [])  # blocked signals are inherited through exec
 
-    def _hear_signals(self, ear: socket.socket) -> None:
-        for number in ear.recv(4096):
+    def _read_signals(self, reader: socket.socket) -> None:
+        for number in reader.recv(4096):
             self._on_signal(number)
 
-    def _hear(self, child: Child) -> None:
-        """Take every message that waits on a worker's line."""
+    def _receive(self, child: Child) -> None:
+        """Handle every message that a worker has sent."""
         while child.line is not None:
             try:
                 message = messages.receive(child.line)
             except BlockingIOError:
                 return
             except OSError:
-                message = None  # it died with our order unread
+                message = None  # it died before it read its order
             except ValueError as problem:
-                child.farewell = WorkerResult(
+                child.result = WorkerResult(
                     error=f"the worker sent something that is no message: {problem}"
                 )
                 message = None
             if isinstance(message, WorkerResult):
-                child.farewell = message
+                child.result = message
             elif isinstance(message, Ready):
                 child.is_ready = True
             elif isinstance(message, ArmOrder):
@@ -109,7 +107,7 @@ class Children:
             child.line = None
 
     def _read(self, child: Child, pipe: IO[bytes]) -> bool:
-        """Take what lies in a pipe; return whether there may be more."""
+        """Pass on the content of a pipe, and return whether there may be more."""
         data = pipe.read(_READ)
         if data is None:
             return False
@@ -118,7 +116,7 @@ class Children:
             self._close_pipe(child, pipe)
         return bool(data)
 
-    def _hear_heartbeat(self, child: Child, pipe: IO[bytes]) -> None:
+    def _read_heartbeat(self, child: Child, pipe: IO[bytes]) -> None:
         child.last_heard = time.monotonic()
         data = pipe.read(_READ)
         if data == b"":
@@ -137,18 +135,19 @@ class Children:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                if child := self.children.pop(pid, None):
+                child = self.children.pop(pid, None)
+                if child:
                     child.take_status(status, usage)
-                    self._bury(child)
+                    self._finish(child)
 
-    def _bury(self, child: Child) -> None:
-        """Read to the end what a dead child said and printed; a pipe holds no more than a few reads."""
+    def _finish(self, child: Child) -> None:
+        """Read the remaining messages and output of a dead child: a pipe holds only a few reads."""
         if child.line is not None:
             for pipe in list(child.pipes):
                 for _ in range(16):
                     if not self._read(child, pipe):
                         break
-            self._hear(child)
+            self._receive(child)
             self._hang_up(child)
         for pipe in list(child.pipes):
             self._close_pipe(child, pipe)

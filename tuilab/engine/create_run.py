@@ -1,4 +1,4 @@
-"""Opens a run: makes its folder, keeps the source as it will run, writes the first record and answers the front."""
+"""Create a run: its folder, its source, its first record, and the answer to the client."""
 
 import contextlib
 import hashlib
@@ -29,39 +29,40 @@ from tuilab.scrub import GONE, words_for_record
 from tuilab.storage.files import read_regular
 from tuilab.text.display import clip, show
 
-_PORTION = 40 * 1024  # bytes of a record, beside what is always short
+_PORTION = 40 * 1024  # bytes of a record, besides the short fields
 _LONG = ("params", "changed", "claims", "claim_keys", "argv", "command")
 _TITLE_LIMIT = 1000  # characters
-_WORD_LIMIT = 5000  # of a word of the command line: more than a path has
+_WORD_LIMIT = 5000  # characters of a word of the command line; no path is as long
 
 
 @dataclass
 class OpenRun:
-    """The folder of a run that has begun, and the files in it that its supervisor writes."""
+    """The folder of a run, and the files in it that its supervisor writes."""
 
     run_dir: Path
     journal: Writer
-    outputs: dict[int, Capture]  # by the number of the stream that a worker prints to
+    outputs: dict[int, Capture]  # by file descriptor: 1 is stdout, 2 is stderr
 
 
 def open_run(order: RunOrder) -> OpenRun:
-    """Make the folder of a run, keep the source as it will run, and write the first record.
+    """Create the folder of a run with the source as it will run, and write the first record.
 
-    What a worker may load ahead is up to the source as it will run. There is no run where its processes could not be looked
-    after.
+    `order.imports` becomes the modules that this source imports first. Raises BoxLacks where /proc
+    does not show processes, because a run could not be stopped there.
     """
-    if why := presence.why_not_shown():
+    why = presence.why_not_shown()
+    if why:
         step = f"mount one for this namespace: {presence.MOUNT}"
         raise BoxLacks(f"a run could not be looked after or stopped here: {why}; {step}")
     try:
-        # It may be another file than the catalogue has read: a FIFO blocks, and /dev/zero has no end.
-        source = (
-            read_regular(order.path, SOURCE_LIMIT, may_be_link=True) if order.path else b""
-        )  # a command may have none
+        # The file may have changed since the catalogue read it: a FIFO would block here.
+        source = b""
+        if order.path:  # a command may have none
+            source = read_regular(order.path, SOURCE_LIMIT, may_be_link=True)
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
     order.imports = still_first(order.imports, source)
-    clean = cleaner(order.params, order.secrets, order.command.said if order.command else ())
+    clean = cleaner(order.params, order.secrets, order.command.all_words if order.command else ())
     run_dir = store.create(
         kind_of_run(order.scenario, order.topic if order.command else ""), Path(order.root)
     )
@@ -69,13 +70,13 @@ def open_run(order: RunOrder) -> OpenRun:
         (run_dir / "scenario.py").write_bytes(source)
         journal = Writer(run_dir / "journal" / "supervisor.jsonl", Hiding(clean))
         outputs = {
-            at: Capture(run_dir / name, clean)
-            for at, name in {1: "stdout.log", 2: "stderr.log"}.items()
+            1: Capture(run_dir / "stdout.log", clean),
+            2: Capture(run_dir / "stderr.log", clean),
         }
-        first = first_records(_run_started(order, run_dir.name, source))
+        records = first_records(_run_started(order, run_dir.name, source))
     except OSError as problem:
         raise cannot_record(run_dir, problem.strerror or str(problem)) from problem
-    for record in first:
+    for record in records:
         if not journal.append(record):
             raise cannot_record(run_dir, journal.trouble)
     return OpenRun(run_dir, journal, outputs)
@@ -90,7 +91,7 @@ def cannot_record(run_dir: Path, why: str) -> CannotRecord:
 
 def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
     me = presence.identify(os.getpid())
-    assert me is not None  # we are here
+    assert me is not None  # this process exists
     return events.RunStarted(
         format=events.FORMAT,
         run=run,
@@ -98,9 +99,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         topic=order.topic,
         title=order.title,
         source_sha256=hashlib.sha256(source).hexdigest(),
-        params={
-            name: GONE if name in order.secrets else value for name, value in order.params.items()
-        },
+        params=_params_without_secrets(order),
         supervisor=me,
         tuilab=__version__,
         wall_ns=time.time_ns(),
@@ -110,7 +109,7 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         repeats=order.repeats,
         looks=order.looks,
         rule=RULE,
-        luck=_luck() if order.quick or order.repeats == 1 else None,
+        luck=_process_sd() if order.quick or order.repeats == 1 else None,
         budget_s=order.budget_s,
         quick=order.quick,
         timeout_s=order.timeout_s,
@@ -125,21 +124,31 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
     )
 
 
+def _params_without_secrets(order: RunOrder) -> dict[str, Any]:
+    params: dict[str, Any] = dict(order.params)
+    for name in order.secrets:
+        params[name] = GONE
+    return params
+
+
 def _sweep(order: RunOrder) -> events.Sweep | None:
-    return order.sweep and structs.replace(order.sweep, argv=words_for_record(order.sweep.argv))
+    if order.sweep is None:
+        return None
+    return structs.replace(order.sweep, argv=words_for_record(order.sweep.argv))
 
 
-def _luck() -> float | None:
-    """Return how far off a single process is by itself on this box: kept with the run, so that its verdict follows from it."""
-    from tuilab.judging import (
-        calibration_file,
-    )  # most runs have several processes, and begin without it
+def _process_sd() -> float | None:
+    """Return the calibrated standard deviation between processes; verdicts of one process need it.
+
+    The record of the run contains it, so that its verdict can be computed again elsewhere.
+    """
+    from tuilab.judging import calibration_file  # slow to import, and most runs do not need it
 
     return calibration_file.load().process_sd
 
 
 def answer_front(receipt: Receipt) -> bool:
-    """Tell the front what came of its order; return whether it has heard."""
+    """Send the receipt to the client, and return whether it was received."""
     try:
         os.write(1, messages.RECEIPT + messages.pack(receipt))
         return bool(receipt.error) or sys.stdin.buffer.read(1) == messages.GO
@@ -148,22 +157,17 @@ def answer_front(receipt: Receipt) -> bool:
 
 
 def let_go(run_dir: Path) -> None:
-    """Take the standard streams away from the front, so that an ssh session can end while the run goes on."""
+    """Redirect the standard streams, so that an ssh session can end while the run continues."""
     null = log = os.open(os.devnull, os.O_RDWR)
-    with contextlib.suppress(
-        OSError
-    ):  # without room on the disk what goes wrong here is said nowhere, but the run goes its way
-        log = os.open(
-            run_dir / "supervisor.log",
-            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW,
-            0o600,
-        )
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    with contextlib.suppress(OSError):  # a full disk costs only the messages of the supervisor
+        log = os.open(run_dir / "supervisor.log", flags, 0o600)
     for fd, target in ((null, 0), (null, 1), (log, 2)):
         os.dup2(fd, target)
 
 
 def first_records(started: RunStarted) -> list[Event]:
-    """Return the first record of a run, and those that hold what does not fit it."""
+    """Return the first record of a run, and more records for what does not fit into it."""
     started.title = clip(started.title, _TITLE_LIMIT)
     started.argv = [clip(word, _WORD_LIMIT) for word in started.argv]
     started.command = [clip(word, _WORD_LIMIT) for word in started.command]
@@ -174,12 +178,10 @@ def first_records(started: RunStarted) -> list[Event]:
 
 
 def _portions(started: RunStarted) -> Iterator[RunDescribed]:
-    """Yield the parameters, claims and words in portions that fit a record: a scenario may have a thousand claims."""
+    """Yield the parameters, claims and words in portions that fit into a record."""
     portion, size = RunDescribed(), 0
     for entry in _entries(started):
-        length = len(
-            messages.pack(entry)
-        )  # or less: other characters than ASCII are spelled longer here
+        length = len(messages.pack(entry))  # an upper bound: records spell non-ASCII shorter
         if size and size + length > _PORTION:
             yield portion
             portion, size = RunDescribed(), 0
@@ -195,7 +197,7 @@ def _portions(started: RunStarted) -> Iterator[RunDescribed]:
 
 
 def _entries(started: RunStarted) -> Iterator[dict[str, Any]]:
-    """Yield what stands together in a record: a claim comes with its key."""
+    """Yield the fields that must stay together in a record: a claim comes with its key."""
     yield from ({"params": {name: value}} for name, value in started.params.items())
     yield from ({"changed": name} for name in started.changed)
     keys = [{"claim_keys": key} for key in started.claim_keys] or [{} for _ in started.claims]

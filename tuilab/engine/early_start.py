@@ -1,7 +1,7 @@
-"""A supervisor that is started ahead of its order: its worker loads torch while the rest of this process is loaded.
+"""A supervisor that is started before its order: its worker loads torch in the meantime.
 
-python -P -m tuilab.engine.early_start              its run may time something
-python -P -m tuilab.engine.early_start --untimed    it does not
+python -P -m tuilab.engine.early_start              the run may time something
+python -P -m tuilab.engine.early_start --untimed    it times nothing
 """
 
 import os
@@ -16,7 +16,7 @@ def main() -> None:
     os.umask(0o077)
     processes.become_subreaper()
     spare = spawn_spare()
-    from tuilab.engine import supervisor  # this takes longer to load than the worker to start
+    from tuilab.engine import supervisor  # imported here: it loads slower than the worker starts
 
     supervisor.serve(spare, is_timed="--untimed" not in sys.argv)
 

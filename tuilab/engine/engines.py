@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
-    from pathlib import Path  # an import of 3 ms, which `tuilab list` does without
+    from pathlib import Path  # for types only: importing it would cost `tuilab list` 3 ms
 
     import click
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 ENGINES = {
-    LOCAL: None,  # clients start the runs of this machine themselves, and follow them live: tuilab/engine/launch.py
+    LOCAL: None,  # clients start runs on this machine themselves: tuilab/engine/launch.py
     "ray": "tuilab.fleet.engine",
 }
 
 
 class RemoteEnd(NamedTuple):
-    """A run that has ended elsewhere, or could not start."""
+    """A run that has ended on another machine, or could not start there."""
 
     node: str
-    run_dir: "Path | None"  # here, where the engine has copied it to
+    run_dir: "Path | None"  # the copy on this machine
     problem: str = ""
     code: int = 0
-    is_tried_again: bool = False  # on another node, whose result counts
+    is_tried_again: bool = False  # another node runs it again, and that result counts
 
 
 Tell = Callable[[str], None]
@@ -36,11 +36,12 @@ Take = Callable[[RemoteEnd], None]
 
 
 class Engine(Protocol):
-    """What an engine that carries out runs elsewhere has to offer. `given` holds the values of all options by name."""
+    """An engine for other machines; `given` has the values of all options by name."""
 
-    WHERE: str  # in the help of --engine
-    OPTIONS: "Sequence[click.Option]"  # of this engine alone; its help and its types are loaded with every subcommand that runs
-    SEVERAL: Sequence[str]  # names of those that start an order on several machines
+    WHERE: str  # for the help of --engine
+    # The options of this engine. They are loaded with every subcommand that starts runs.
+    OPTIONS: "Sequence[click.Option]"
+    SEVERAL: Sequence[str]  # names of options that start an order on several machines
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise UsageError if the options cannot be combined."""
@@ -51,7 +52,10 @@ class Engine(Protocol):
     def carry(
         self, orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: Tell, take: Take
     ) -> bool:
-        """Carry out the orders; `tell` gets progress, `take` each run that has ended. Return whether Ctrl-C ended it."""
+        """Carry out the orders, and return whether Ctrl-C ended that.
+
+        `tell` gets sentences about progress, `take` each run that has ended.
+        """
 
 
 def load(name: str) -> Engine | None:

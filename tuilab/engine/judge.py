@@ -1,12 +1,12 @@
-"""The judge: a short-lived process that reads a run's journal and reaches the verdicts.
+"""The judge: a short-lived process that computes the verdicts of a run from its journal.
 
     python -P -m tuilab.engine.judge RUN_DIR
 
-It is loaded before it is wanted, and waits for a line on its stdin:
+It may be started in advance, and waits for a line on stdin:
 
-    judge    write them in a stream of its own
-    done     the same, and note that its lesson was done
-    look     write nothing; exit 10 while more repeats could say more of a claim
+    judge    write the verdicts into a stream of their own
+    done     the same, and record that the lesson was done
+    look     write nothing; exit with 10 if more repeats could decide a claim
 """
 
 import sys
@@ -24,25 +24,27 @@ from tuilab.runs import lesson_score
 
 
 def main() -> None:
-    """Judge the run whose folder is the first argument, if that is still wanted."""
+    """Judge the run in the folder that is the first argument, unless stdin is closed."""
     run_dir = Path(sys.argv[1])
-    if not (wanted := sys.stdin.readline().strip()):
+    request = sys.stdin.readline().strip()
+    if not request:
         return
     summary = read_run(run_dir)
     verdicts = judge(summary)
-    if wanted == "look":
-        is_over = all(
+    if request == "look":
+        is_decided = all(
             can_end_run(summary.claims[verdict.claim_id].declared, verdict) for verdict in verdicts
         )
-        raise SystemExit(0 if is_over else UNDECIDED)
-    told: list[Event] = [*verdicts]
-    if wanted == "done":
+        raise SystemExit(0 if is_decided else UNDECIDED)
+    records: list[Event] = [*verdicts]
+    if request == "done":
         for verdict in verdicts:
             verdict_reached(summary, "judge", verdict)
-        if why_not := lesson_score.note(summary, run_dir):
-            told.append(Unavailable(what="the score of lessons", reason=why_not))
-    if told:
-        _write(run_dir, told)
+        reason = lesson_score.note(summary, run_dir)
+        if reason:
+            records.append(Unavailable(what="the score of lessons", reason=reason))
+    if records:
+        _write(run_dir, records)
 
 
 def _write(run_dir: Path, records: Sequence[Event]) -> None:

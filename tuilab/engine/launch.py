@@ -1,4 +1,4 @@
-"""Starts runs and asks them to stop: what every front does, made the same way."""
+"""Start runs and stop them, for every client."""
 
 import contextlib
 import os
@@ -32,8 +32,8 @@ from tuilab.scrub import is_secret_value
 from tuilab.text.display import show
 
 _CHUNK = 4096  # bytes of a receipt
-_PATIENCE_S = 5.0  # for the last words of a supervisor that has ended
-_VALUES_LIMIT = 100_000  # bytes of all parameters: half a message to a worker
+_PATIENCE_S = 5.0  # for the last output of a supervisor that has ended
+_VALUES_LIMIT = 100_000  # bytes of all parameters: half of a message to a worker
 
 
 def order(
@@ -49,13 +49,15 @@ def order(
     waits: bool = False,
     argv: list[str] | None = None,
 ) -> RunOrder:
-    """Return the order for one run of a scenario with the params that were given; the others take their defaults.
+    """Return the order for one run of a scenario; parameters not in `given` have their defaults.
 
-    Claims about time want repeats: without a number, a budget or `quick` there are a few, enough for an interval.
+    Without `repeats`, a budget or `is_quick`, a scenario with claims about time gets REPEATS
+    processes, which are enough for a confidence interval.
     """
     if scenario.error:
         raise UsageError(
-            f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see: tuilab check {show(scenario.path)}"
+            f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see: tuilab check"
+            f" {show(scenario.path)}"
         )
     values = check_values(
         scenario.params, {**stand_ins(scenario.params, is_quick=is_quick), **given}
@@ -74,14 +76,7 @@ def order(
         secrets=[param.name for param in scenario.params if _is_secret(param, values[param.name])],
         claims=[claim.text for claim in claims],
         claim_keys=[claim.key for claim in claims],
-        repeats=repeats
-        or (
-            PLANNED_ANALYSES[-1]
-            if budget_s
-            else REPEATS
-            if scenario.is_timed and not is_quick
-            else 1
-        ),
+        repeats=repeats or _usual_repeats(scenario, budget_s, is_quick=is_quick),
         has_usual_repeats=not repeats,
         looks=list(PLANNED_ANALYSES) if budget_s and not repeats else [],
         budget_s=budget_s,
@@ -96,8 +91,16 @@ def order(
     )
 
 
+def _usual_repeats(scenario: Scenario, budget_s: float | None, *, is_quick: bool) -> int:
+    if budget_s:
+        return PLANNED_ANALYSES[-1]
+    if scenario.is_timed and not is_quick:
+        return REPEATS
+    return 1
+
+
 def _is_secret(param: Param, value: Scalar) -> bool:
-    """Say whether a value is not to be recorded; a default stands in the source anyway."""
+    """Say whether a value must not be recorded; a default is in the source anyway."""
     return (
         param.type == "str"
         and value not in ("", param.default)
@@ -106,26 +109,30 @@ def _is_secret(param: Param, value: Scalar) -> bool:
 
 
 def _check_size(scenario: Scenario, values: dict[str, Scalar]) -> None:
-    """Refuse what no record and no message to a worker can hold, before there is a run."""
+    """Raise UsageError for claims and parameters that no record or message can hold."""
     name = show(scenario.id)
-    if long := next((claim.text for claim in scenario.claims if len(claim.text) > CLAIM_LIMIT), ""):
-        raise UsageError(
-            f"{name}: a claim takes up to {CLAIM_LIMIT} characters; {show(long, 60)} has {len(long)}"
-        )
+    for claim in scenario.claims:
+        if len(claim.text) > CLAIM_LIMIT:
+            raise UsageError(
+                f"{name}: a claim takes up to {CLAIM_LIMIT} characters; "
+                f"{show(claim.text, 60)} has {len(claim.text)}"
+            )
     sizes = {name: len(messages.pack({name: value})) for name, value in values.items()}
-    if (total := sum(sizes.values())) > _VALUES_LIMIT:
-        longest = show(max(sizes, key=lambda one: sizes[one]), 60)
+    total = sum(sizes.values())
+    if total > _VALUES_LIMIT:
+        longest = show(max(sizes, key=lambda param: sizes[param]), 60)
         raise UsageError(
-            f"{name}: parameters may have {_VALUES_LIMIT} bytes together, not {total}; the longest is {longest}"
+            f"{name}: parameters may have {_VALUES_LIMIT} bytes together, not {total}; the longest"
+            f" is {longest}"
         )
 
 
 def start(
     run_order: RunOrder, spare: Spare | None = None
 ) -> tuple[Path, "subprocess.Popen[bytes]"]:
-    """Start a supervisor and return the folder of its run; it lives on when this process does not.
+    """Start a supervisor, which outlives this process; return the run folder and its process.
 
-    A spare from `prepare` is used up: it takes the order, or when it cannot, it is dismissed and the run starts without.
+    `spare` is a supervisor from `prepare`. It gets the order, or is dismissed if it cannot take it.
     """
     descriptors = run_order.command.descriptors if run_order.command else []
     if spare and (descriptors or not spare.is_fit()):
@@ -136,99 +143,106 @@ def start(
         receipt = _hand_over(supervisor, run_order)
     except ScenarioError:
         if not spare:
-            _let_end(supervisor)
+            _await_exit(supervisor)
             raise
         spare.dismiss()
         return start(run_order)
     if receipt.error:
-        _let_end(supervisor)
+        _await_exit(supervisor)
         failure = TuilabError(receipt.error)
         failure.exit_code = type(failure.exit_code)(receipt.exit_code)
         raise failure
-    for one in descriptors:
-        os.close(
-            one
-        )  # whoever writes or reads at the other end sees when the command has closed it
+    for descriptor in descriptors:
+        os.close(descriptor)  # so that only the command has it open, and its end is noticed
     return Path(receipt.run_dir), supervisor
 
 
 def check_outlived() -> None:
-    """Refuse to leave a run to itself where it would end at once."""
+    """Raise UsageError where a detached run would end at once."""
     if first_process.takes_all_along():
         raise UsageError(
-            "a detached run would end at once: tuilab is the first process of this container, which ends with it; "
-            "run without --detach, or from a shell in the container"
+            "a detached run would end at once: tuilab is the first process of this container, which"
+            " ends with it; run without --detach, or from a shell in the container"
         )
 
 
-def _let_end(supervisor: "subprocess.Popen[bytes]") -> None:
-    """Wait for one that has said its last word."""
+def _await_exit(supervisor: "subprocess.Popen[bytes]") -> None:
+    """Wait a moment for a supervisor that is about to exit."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         supervisor.wait(5)
 
 
 def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Receipt:
-    """Give a supervisor its order and return what it says to it; ScenarioError when it says nothing."""
+    """Send an order to a supervisor and return the receipt.
+
+    Raise ScenarioError if there is none.
+    """
     assert supervisor.stdin and supervisor.stdout and supervisor.stderr
     with supervisor.stdin, supervisor.stdout, supervisor.stderr:
-        ear = _AnswerReader(supervisor.stdout, supervisor.stderr)
-        with contextlib.suppress(BrokenPipeError):  # it died; what it said tells why
+        reader = _AnswerReader(supervisor.stdout, supervisor.stderr)
+        with contextlib.suppress(BrokenPipeError):  # it died; its output says why
             supervisor.stdin.write(messages.pack(run_order) + b"\n")
-        ear.listen(until_word=True)
-        OneByOne.wait()  # it may begin: from here on the run has to be stopped, by whoever follows it
+        reader.read(until_receipt=True)
+        OneByOne.wait()  # from here on the run can begin, so Ctrl-C has to stop it
         with contextlib.suppress(BrokenPipeError):
             supervisor.stdin.write(messages.GO)
-        ear.listen()  # to its end: the supervisor lets go of it and lives on
+        reader.read()  # to its end: the supervisor closes its stdout and lives on
         try:
             receipt: Receipt = messages.unpack(
-                bytes(ear.said.partition(messages.RECEIPT)[2]), Receipt
+                bytes(reader.output.partition(messages.RECEIPT)[2]), Receipt
             )
         except ValueError as problem:
             raise ScenarioError(
-                f"the supervisor did not start: {show(ear.last_complaint())}"
+                f"the supervisor did not start: {show(reader.last_complaint())}"
             ) from problem
     return receipt
 
 
 class _AnswerReader:
-    """Hears what a supervisor says, and takes what it complains of meanwhile: much, as of LD_DEBUG, would else hold it up."""
+    """Reads stdout and stderr of a supervisor at the same time.
+
+    A full stderr, for example with LD_DEBUG, would block it.
+    """
 
     def __init__(self, stdout: IO[bytes], stderr: IO[bytes]) -> None:
-        self.said = bytearray()
+        self.output = bytearray()
         self._complaints = bytearray()
-        self._kept = {stdout.fileno(): self.said, stderr.fileno(): self._complaints}
+        self._buffers = {stdout.fileno(): self.output, stderr.fileno(): self._complaints}
         self._stdout = stdout.fileno()
         self._poll = select.poll()
-        for pipe in self._kept:
+        for pipe in self._buffers:
             self._poll.register(pipe, select.POLLIN)
 
-    def listen(self, *, until_word: bool = False) -> None:
-        """Hear to the end of what is said, or to the first word that it is to say."""
-        while self._stdout in self._kept and not (until_word and messages.RECEIPT in self.said):
-            self._hear(None)
+    def read(self, *, until_receipt: bool = False) -> None:
+        """Read stdout to its end, or until a receipt begins."""
+        while self._stdout in self._buffers:
+            if until_receipt and messages.RECEIPT in self.output:
+                return
+            self._read_once(None)
 
     def last_complaint(self) -> str:
-        """Return the last line of what one that has ended complained of."""
-        while self._kept and self._hear(_PATIENCE_S * 1000):
+        """Return the last line on stderr of a supervisor that has ended."""
+        while self._buffers and self._read_once(_PATIENCE_S * 1000):
             pass
-        return (
-            self._complaints.decode(errors="replace").strip().splitlines() or ["it said nothing"]
-        )[-1]
+        lines = self._complaints.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
 
-    def _hear(self, patience_ms: float | None) -> bool:
-        heard = self._poll.poll(patience_ms)
-        for pipe, _ in heard:
-            if data := os.read(pipe, _CHUNK):
-                self._kept[pipe] += data
+    def _read_once(self, patience_ms: float | None) -> bool:
+        """Wait for output, read it, and return whether there was any event."""
+        ready = self._poll.poll(patience_ms)
+        for pipe, _ in ready:
+            data = os.read(pipe, _CHUNK)
+            if data:
+                self._buffers[pipe] += data
             else:
                 self._poll.unregister(pipe)
-                del self._kept[pipe]
+                del self._buffers[pipe]
         del self._complaints[:-_CHUNK]
-        return bool(heard)
+        return bool(ready)
 
 
 def stop(run_dir: Path, *, at_once: bool = False) -> str:
-    """Ask the supervisor of a run to stop it, or end what a dead one left behind; return what was done, in words."""
+    """Ask the supervisor of a run to stop it, or end what a dead one left; return what was done."""
     watch = Watch(run_dir)
     watch.catch_up()
     state = watch.state()
@@ -254,26 +268,28 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
 
 
 def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
-    """Signal the supervisor of a run; UsageError if it is another process, or cannot be signalled."""
+    """Signal the supervisor of a run; raise UsageError if that is impossible, with the reason."""
     name = store.short_id(run_dir.name)
     try:
         is_alive = not named_process.has_ended(supervisor.pid, supervisor.start)
         if is_alive and not named_process.is_supervisor_of(run_dir, supervisor.pid):
             raise UsageError(
-                f"{name} was not asked to stop: its record names process {supervisor.pid}, which does not write that record; "
-                f"another user may have put it there: see ls -ld {shlex.quote(show(str(run_dir)))}"
+                f"{name} was not asked to stop: its record names process {supervisor.pid}, which"
+                " does not write that record; another user may have put it there: see ls -ld"
+                f" {shlex.quote(show(str(run_dir)))}"
             )
-        is_heard = is_alive and _send(supervisor, number)
+        is_sent = is_alive and _send(supervisor, number)
     except PermissionError as problem:
         raise UsageError(
-            f"{name} could not be asked to stop: it belongs to another user; ask that user to stop it"
+            f"{name} could not be asked to stop: it belongs to another user; ask that user to"
+            " stop it"
         ) from problem
     except OSError as problem:
         why = problem.strerror or str(problem)
         raise UsageError(
             f"{name} could not be asked to stop: its supervisor cannot be inspected ({why})"
         ) from problem
-    if not is_heard:
+    if not is_sent:
         step = hint(run_dir.parent, "runs")
         raise UsageError(
             f"{name} could not be asked to stop: its supervisor has just ended; see how: {step}"
@@ -281,9 +297,10 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
 
 
 def interrupt(front: Identity, run_dir: Path) -> bool:
-    """Have the process that begins the points of a sweep end as by Ctrl-C; return whether it will.
+    """Interrupt the client of a sweep as Ctrl-C does, and return whether it will end.
 
-    The run is the point that names the process. One that another user may have written is not believed.
+    The record of the point in `run_dir` names the process. It is checked, because another user may
+    have written it.
     """
     try:
         if processes.ignores(front.pid, signal.SIGINT) or not named_process.is_front_of_sweep(
@@ -296,15 +313,18 @@ def interrupt(front: Identity, run_dir: Path) -> bool:
 
 
 def _send(process: Identity, number: int) -> bool:
-    is_heard = processes.send(process.pid, process.start, number)
-    processes.send(process.pid, process.start, signal.SIGCONT)  # a suspended one could not hear it
-    return is_heard
+    is_sent = processes.send(process.pid, process.start, number)
+    processes.send(
+        process.pid, process.start, signal.SIGCONT
+    )  # a suspended process would not react
+    return is_sent
 
 
 def _end_orphans(run_dir: Path) -> str:
-    """End what a dead supervisor left behind; return in words what that was.
+    """End the processes that a dead supervisor left behind, and return a sentence about them.
 
-    Processes of a run are known by its name. Who plants a folder with the name of a run of ours is not to end that run.
+    They are found by the name of the run. The owner of the folder is checked, so that nobody can
+    end our run with a folder of the same name.
     """
     run = run_dir.name
     name = store.short_id(run)
@@ -313,7 +333,8 @@ def _end_orphans(run_dir: Path) -> str:
         return f"{name} is lost; none of its processes is left"
     if os.lstat(run_dir).st_uid != os.geteuid():
         raise UsageError(
-            f"{name} is lost, and its folder belongs to another user, who can end its remaining processes"
+            f"{name} is lost, and its folder belongs to another user, who can end its remaining"
+            " processes"
         )
     stubborn = processes.end_marked(run)
     if stubborn:

@@ -1,9 +1,9 @@
-"""What a front asks of a supervisor, and what supervisor and worker say to each other.
+"""The messages between client, supervisor and worker.
 
-An order travels as one line of JSON over the supervisor's stdin. Its answer is a receipt, and a run begins when the front has
-heard that: one that was interrupted meanwhile leaves nothing behind. Supervisor and worker talk in messages over a socket
-pair that keeps message boundaries, so nothing needs framing. Both are Python's JSON, which has words for NaN and Inf and
-for file names that are not UTF-8.
+An order is one line of JSON on the stdin of the supervisor, and its answer is a receipt. The run
+begins when the client has read the receipt, so that an interrupted client leaves nothing behind.
+Supervisor and worker send messages over a socket pair that keeps message boundaries. All of them
+are JSON as Python writes it, because that has NaN, Inf, and file names that are not UTF-8.
 """
 
 import errno
@@ -17,25 +17,26 @@ import msgspec
 from tuilab.record.events import Scalar, Sweep
 from tuilab.storage.files import identity
 
-RECEIPT = b"\x1etuilab: "  # stands before it: who loads at the start of Python, as a sitecustomize, may print something first
-GO = b"!"  # the front has heard of its run
-UNDECIDED = 10  # exit code of a judge that looked and wants more repeats
-TORCHRUN = -1  # in the place of a rank: that itself says so
-LIMIT = 200_000  # bytes of a message; under the default send buffer of a unix socket
-_ENVELOPE = 1_000  # what a reply may have beside the value that an arm's farewell brought
+# Comes before a receipt, because a sitecustomize may print something first.
+RECEIPT = b"\x1etuilab: "
+GO = b"!"  # the client has read the receipt
+UNDECIDED = 10  # exit code of a judge: more repeats could decide a claim
+TORCHRUN = -1  # instead of a rank: the message is from torchrun
+LIMIT = 200_000  # bytes of a message: less than the default send buffer of a unix socket
+_ENVELOPE = 1_000  # bytes of an ArmReply besides the value from the WorkerResult
 
 
 class CommandArm(msgspec.Struct, kw_only=True):
-    """One way to run a command that is raced against others."""
+    """One way to run a command, for a race of commands."""
 
     name: str
     env: dict[str, str] = {}
     prefix: list[str] = []  # before the words of the command
-    words: list[str] = []  # behind them
+    words: list[str] = []  # after the words of the command
 
 
 class ArmClaim(msgspec.Struct, kw_only=True):
-    """That an arm of a command takes so many times less than another."""
+    """The claim that arm `under` is faster than arm `over` by at least `bound` times."""
 
     text: str
     key: str
@@ -45,71 +46,72 @@ class ArmClaim(msgspec.Struct, kw_only=True):
 
 
 class CommandOrder(msgspec.Struct, kw_only=True):
-    """A command of the user's, to be run as it is and watched; with arms, to be raced against itself."""
+    """A command of the user, which is run unchanged and watched; with arms, it is raced."""
 
     words: list[str]
-    folder: str = ""  # that it runs in; empty: that of the front
-    umask: int = 0o077  # that it begins with: that of the front
+    folder: str = ""  # where it runs; empty: the folder of the client
+    umask: int = 0o077  # of the client
     arms: list[CommandArm] = []
     claims: list[ArmClaim] = []
-    has_guard: bool = True  # the arms have to learn the same
-    measure: str = ""  # what is held against each other of them: `memory`, or the last value of a curve; "": the time of a step
-    watch: str = "all"  # or `steps`, or `nothing`
-    metrics: list[str] = []  # NAME=PATTERN of numbers that it prints
-    step_of: str = ""  # the optimizer whose step ends a step
-    outputs: list[
-        int
-    ] = []  # descriptors that what it prints goes to besides, as it comes: stdout and stderr of the front
-    is_joined: bool = False  # these are one file, as after 2>&1: then they are for the command, too, and keep their order
-    stdin: int | None = None  # a descriptor that it reads, of the front; None: nothing
-    others: list[
-        int
-    ] = []  # descriptors that the shell gave the front, as of <(...), which it has under the same numbers
+    has_guard: bool = True  # whether the arms must learn the same
+    measure: str = ""  # compared between arms: time of a step (empty), `memory`, or a curve
+    watch: str = "all"  # or `steps` or `nothing`
+    metrics: list[str] = []  # NAME=PATTERN of printed numbers
+    step_of: str = ""  # the optimizer whose steps are counted
+    outputs: list[int] = []  # stdout and stderr of the client, which get a copy of the output
+    # Whether these are one file, as after 2>&1. The command then has one file, too.
+    is_joined: bool = False
+    stdin: int | None = None  # the descriptor of the client that it reads; None: nothing
+    # Descriptors that the shell gave the client, as for <(...). The command has the same numbers.
+    others: list[int] = []
 
     @property
-    def said(self) -> list[str]:
-        """All words of it, and those of its arms with their variables."""
-        arms = (
-            [*arm.prefix, *(f"{name}={value}" for name, value in arm.env.items()), *arm.words]
-            for arm in self.arms
-        )
-        return [*self.words, *(word for arm in arms for word in arm)]
+    def all_words(self) -> list[str]:
+        """All words of the command and its arms, variables included."""
+        words = list(self.words)
+        for arm in self.arms:
+            words += arm.prefix
+            words += [f"{name}={value}" for name, value in arm.env.items()]
+            words += arm.words
+        return words
 
     @property
     def descriptors(self) -> list[int]:
-        """Those of the front that the processes on the way to the command inherit."""
+        """The descriptors of the client that supervisor and worker inherit."""
         return [*self.outputs, *self.handed_over]
 
     @property
     def handed_over(self) -> list[int]:
-        """Those of them that are the command's alone: whoever is at the other end sees when it has closed them."""
-        return [*self.others, *([] if self.stdin is None else [self.stdin])]
+        """The descriptors that only the command keeps, so that their other end sees its end."""
+        if self.stdin is None:
+            return self.others
+        return self.others + [self.stdin]
 
 
 class RankNode(msgspec.Struct, frozen=True):
     """A node of a cluster that ranks run on."""
 
     name: str
-    address: str  # by which the others reach it
+    address: str  # for the other nodes
 
 
 class NodeSpread(msgspec.Struct, kw_only=True):
-    """The nodes that the ranks of a group are divided over; the run itself is on the first."""
+    """The nodes over which the ranks of a group are distributed; the run itself is on the first."""
 
     nodes: list[RankNode]
-    line: str = ""  # the socket of whoever starts ranks on the others
+    line: str = ""  # path of the socket of the process that starts ranks on other nodes
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a rank runs, and how its clock is made that of its run."""
+    """Where a rank runs, and how its clock differs from that of the run."""
 
     node: str
-    ahead_ns: int = 0  # that the clock of the run's node is, beside that of this one
-    error_ns: int = 0  # by how much that may be wrong
+    ahead_ns: int = 0  # the clock of the run minus the clock of this node
+    error_ns: int = 0  # the uncertainty of that
 
 
 class RunOrder(msgspec.Struct, kw_only=True):
-    """One run, as a front orders it."""
+    """The order of a client for one run."""
 
     root: str
     scenario: str
@@ -118,34 +120,31 @@ class RunOrder(msgspec.Struct, kw_only=True):
     path: str
     params: dict[str, Scalar]
     changed: list[str] = []
-    secrets: list[str] = []  # the params whose values are not recorded
+    secrets: list[str] = []  # names of params whose values are not recorded
     claims: list[str] = []
     claim_keys: list[str] = []
     repeats: int = 1
-    has_usual_repeats: bool = (
-        False  # nobody asked for their number: of a run that times nothing the first is enough
-    )
+    # Whether the number is the default: then one repeat is enough if it times nothing.
+    has_usual_repeats: bool = False
     looks: list[int] = []
     budget_s: float | None = None
-    imports: list[str] = []  # modules that a worker may load before its turn
+    imports: list[str] = []  # modules that a worker may load in advance
     quick: bool = False
     timeout_s: float | None = None
-    devices: list[
-        str
-    ] = []  # that what it times needs for itself: `cores`, `cuda:0`, or `cuda` for any GPU
-    wants_quiet: bool = True  # nothing is loaded beside it
-    waits: bool = False  # until runs before it in the queue have done with these
+    devices: list[str] = []  # devices that it needs alone: `cores`, `cuda:0`, or `cuda` for any GPU
+    wants_quiet: bool = True  # nothing may be loaded beside it
+    waits: bool = False  # whether it waits in the queue for these devices
     prediction: float | None = None
     argv: list[str] = []
     command: CommandOrder | None = None  # instead of a scenario
-    sweep: Sweep | None = None  # that it is a point of
+    sweep: Sweep | None = None  # the sweep of which it is a point
     retry_of: str = ""
-    node: str = ""  # of a cluster, that it is carried out on
+    node: str = ""  # the node of a cluster on which it runs
     spread: NodeSpread | None = None  # the nodes of its ranks, if they are not all on one
 
 
 class Receipt(msgspec.Struct):
-    """The supervisor's answer to an order: the folder of the run, or why there is none."""
+    """The answer of a supervisor to an order: the folder of the run, or an error."""
 
     run_dir: str = ""
     error: str = ""
@@ -153,7 +152,7 @@ class Receipt(msgspec.Struct):
 
 
 class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
-    """A function of the scenario to be called in a process of its own."""
+    """A function of the scenario that a new process calls."""
 
     arm: str
     function: str
@@ -161,34 +160,32 @@ class ArmOrder(msgspec.Struct, kw_only=True, tag=True):
     env: dict[str, str] = {}
     prefix: list[str] = []
     timeout_s: float = 60.0
-    has_group: bool = (
-        False  # its ranks are in one process group, and rank 0 returns what each of them returned
-    )
-    elsewhere: list[
-        list[str]
-    ] = []  # what stands before the command line on each further node, as it was given
+    has_group: bool = False  # its ranks form a process group, and rank 0 returns all their values
+    elsewhere: list[list[str]] = []  # the prefix of the command line on each further node
 
 
 class WarmUp(msgspec.Struct, tag=True):
-    """To a worker that is started ahead: get ready, the order will follow."""
+    """Tells a worker that was started in advance to load modules; its order follows later."""
 
-    modules: list[str]  # to be loaded meanwhile
-    is_first: bool = False  # of its run: while it loads, what it uses counts as that of a worker that has its order
-    is_timed: bool = True  # what it will run: nothing of the loading is to be left to do then
+    modules: list[str]
+    is_first: bool = (
+        False  # the first worker of a run: the sampler counts its resources from now on
+    )
+    is_timed: bool = True  # its run is timed, so it must finish all loading before that
 
 
 class Ready(msgspec.Struct, tag=True):
-    """From a worker that was started ahead: it has loaded what it was told to."""
+    """Says that a worker has loaded the modules of its WarmUp."""
 
 
 class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
-    """What a worker is to run: the whole scenario, or one arm of it."""
+    """Tells a worker what to run: the scenario, or one arm of it."""
 
     run_dir: str
     writer: str
-    source_dir: str  # where the scenario file came from: its neighbours can be imported
+    source_dir: str  # the original folder of the scenario file, for imports from it
     params: dict[str, Scalar] = {}
-    secrets: list[str] = []  # the params whose values are not recorded
+    secrets: list[str] = []  # names of params whose values are not recorded
     repeat: int = 0
     repeats: int = 1
     quick: bool = False
@@ -196,30 +193,30 @@ class WorkerOrder(msgspec.Struct, kw_only=True, tag=True):
     rank: int = 0  # under torchrun
     command: CommandOrder | None = None
     spread: NodeSpread | None = None
-    place: Place | None = None  # of a rank, if not all are on one node
+    place: Place | None = None  # of a rank, if ranks are on several nodes
 
 
 class LeftProcess(msgspec.Struct):
-    """A process that a command left behind and that still prints: it may end when nobody reads it."""
+    """A process that a command left behind and that still prints."""
 
     pid: int
     name: str
 
 
 class WorkerResult(msgspec.Struct, tag=True):
-    """A worker's last message: how its part ended. None at all means that it died."""
+    """The last message of a worker: its result. A worker that died sends none."""
 
     error: str = ""
     value: Any = None
     lost: int = 0  # records that could not be written
-    rank: int = 0  # whose it is, under torchrun; or TORCHRUN
-    failed_ns: int = 0  # when, by the clock of the run: of ranks on several nodes the first is told
-    lacks: str = ""  # what this box has not: the run is over, and has not failed
+    rank: int = 0  # under torchrun, or TORCHRUN
+    failed_ns: int = 0  # on the clock of the run: the earliest failure of all nodes is recorded
+    lacks: str = ""  # what the machine lacks: the run is over, but has not failed
     left: list[LeftProcess] = []
 
 
 class ArmReply(msgspec.Struct, tag=True):
-    """What came of an arm, for the worker that asked."""
+    """Tells the worker that ordered an arm its result."""
 
     writer: str
     elapsed_s: float
@@ -231,7 +228,10 @@ Message = WarmUp | Ready | WorkerOrder | ArmOrder | WorkerResult | ArmReply
 
 
 class WorkerLine:
-    """A worker's end of its line: the scenario may close it, and what it opens then may get its number."""
+    """The end of a socket pair in a worker.
+
+    A scenario may close it by mistake, and a file that it opens then may get the same descriptor.
+    """
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -239,17 +239,17 @@ class WorkerLine:
         self._pid = os.getpid()
 
     def send(self, message: Message) -> None:
-        """Send one message; ValueError when it is too large or no plain data."""
+        """Send one message; raise ValueError if it is too large or no plain data."""
         self.check()
         send(self._end, message)
 
     def receive(self) -> Message | None:
-        """Return the next message; None at the end of the line, ValueError when it is none."""
+        """Return the next message, or None at the end; raise ValueError if it is invalid."""
         self.check()
         return receive(self._end)
 
     def check(self) -> None:
-        """Raise OSError when the line was closed, RuntimeError in the child of a fork."""
+        """Raise OSError if the socket was closed, RuntimeError in a forked child."""
         if os.getpid() != self._pid:
             raise RuntimeError("the lab can only be used by the process that runs the scenario")
         try:
@@ -259,12 +259,13 @@ class WorkerLine:
         if not is_open:
             raise OSError(
                 errno.EBADF,
-                "the scenario closed the line to its supervisor: close only what the scenario opened",
+                "the scenario closed the line to its supervisor: close only what the scenario"
+                " opened",
             )
 
 
 def pack(value: Any) -> bytes:
-    """Return an order, a receipt or a message as bytes; ValueError when it holds something that is no plain data."""
+    """Return a message as bytes; raise ValueError if it has values that JSON cannot hold."""
     try:
         return json.dumps(msgspec.to_builtins(value)).encode()
     except (TypeError, RecursionError) as problem:
@@ -272,7 +273,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes, kind: Any) -> Any:
-    """Return what `pack` was given; ValueError when it is not of that kind."""
+    """Return the message of this type in `data`; raise ValueError if it is another one."""
     try:
         return msgspec.convert(json.loads(data), kind)
     except (msgspec.MsgspecError, RecursionError) as problem:
@@ -280,7 +281,10 @@ def unpack(data: bytes, kind: Any) -> Any:
 
 
 def pack_message(message: Message) -> bytes:
-    """Return a message as bytes; ValueError when it is too large or no plain data."""
+    """Return a message between supervisor and worker as bytes.
+
+    Raise ValueError if it is too large.
+    """
     data = pack(message)
     if len(data) > (LIMIT if isinstance(message, ArmReply) else LIMIT - _ENVELOPE):
         raise ValueError(f"{len(data)} bytes are too much for a message; save it as an artifact")
@@ -288,12 +292,12 @@ def pack_message(message: Message) -> bytes:
 
 
 def send(line: socket.socket, message: Message) -> None:
-    """Send one message; ValueError when it is too large or no plain data."""
+    """Send one message; raise ValueError if it is too large or no plain data."""
     line.sendall(pack_message(message))
 
 
 def receive(line: socket.socket, flags: int = 0) -> Message | None:
-    """Return the next message; None at the end of the line, ValueError when it is none."""
+    """Return the next message, or None at the end; raise ValueError if it is invalid."""
     data = line.recv(LIMIT + 1, flags)
     if not data:
         return None

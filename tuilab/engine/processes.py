@@ -1,14 +1,15 @@
-"""How the processes of a run are ended without hurting an innocent one, and what a process of a run does to be found.
+"""End the processes of a run without hurting others, and mark them so that they can be found.
 
-A signal goes through a pidfd that was opened before the start time was compared, where the system has that. A system that does
-not answer (no descriptor left, a sandbox) raises OSError.
+A signal is sent through a pidfd that was opened before the start time was compared, if the system
+has pidfds. Functions raise OSError if the system does not answer (no descriptor left, a sandbox).
 
-Below a supervisor more is certain. It is a subreaper, so every orphan of the run becomes its child, and nobody else can reap a
-child of its own: until it does, the pid stays with that child, alive or not, and a plain kill hits no other process. So it can
-end all of a run without asking /proc anything: what it kills hands its children up to it, until none is left.
+A supervisor can do more. It is a subreaper, so every orphan of the run becomes its child, and only
+it can reap its children. Until then their pids are not reused, and a plain kill hits no other
+process. So it can end a run without /proc: the children of a killed process become its own
+children, until none is left.
 
-Processes that start others and end, on and on, are gone before a list of them is read to its end. So what is to be killed is
-suspended first, each on sight, until no more of them come: what is suspended starts no other.
+Some processes fork and end, on and on, and are gone before a list of them has been read. Therefore
+processes are suspended as soon as they are seen, until no new ones appear, and then killed.
 """
 
 import contextlib
@@ -33,24 +34,25 @@ from tuilab.record.presence import (
 )
 from tuilab.text.display import plural
 
-SPARE = "spare".ljust(
-    120, "."
-)  # the mark of a process that waits for its run: there is room for the name of any
+SPARE = "spare".ljust(120, ".")  # the mark of a process without a run: room for any name
 
-PATIENCE_S = 5.0  # with what is killed and does not go
-_EXIT_S = 45.0  # with what is going, while the kernel frees what it held: a minute with all that comes before and after
-_STORM_S = 60.0  # with what starts others while it is killed: only a storm makes an end take longer than a minute
-_CLEARS_S = 1.0  # for what clears away when the others are gone
-_CLEARS = b"multiprocessing.resource_tracker"  # in the command line of what does: Python's own, which removes shared memory
+PATIENCE_S = 5.0  # for a killed process to go
+_EXIT_S = (
+    45.0  # for the kernel to free its resources; with everything else this stays below a minute
+)
+_STORM_S = 60.0  # for processes that fork and end all the time: only they take longer than a minute
+_TRACKER_S = 1.0  # for the resource tracker, which works when the others are gone
+_TRACKER = b"multiprocessing.resource_tracker"  # Python's own process that removes shared memory
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def send(pid: int, start: int, number: int) -> bool:
-    """Signal the process that had `pid` and started at `start`; return False when it is gone, OSError when it cannot be done.
+    """Signal the process with this pid and start time; return False if it is gone.
 
-    Where there is no pidfd (an old kernel, a sandbox, no descriptor left) the pid is signalled right after the start time was
-    compared: for it to be another process by then, every other pid must have been used in that moment.
+    Without a pidfd (an old kernel, a sandbox, no descriptor left), the pid is signalled right after
+    the start time was compared: in that moment it can hardly be reused. Raises OSError if the
+    process cannot be signalled.
     """
     handle = None
     with contextlib.suppress(OSError, OverflowError):
@@ -69,7 +71,7 @@ def send(pid: int, start: int, number: int) -> bool:
 
 
 def _send_through(handle: int, number: int) -> bool:
-    """Signal through a pidfd; return False where that is not allowed here, for a plain kill to find out why."""
+    """Signal through a pidfd; return False if that is not allowed here."""
     try:
         signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
@@ -80,9 +82,10 @@ def _send_through(handle: int, number: int) -> bool:
 
 
 def living(spare: Iterable[int] = ()) -> list[int]:
-    """Return what lives below this process (a subreaper), but for `spare` and below; nothing means that there is nothing.
+    """Return the living descendants of this process (a subreaper), except `spare` and theirs.
 
-    Where /proc does not tell, it is this process's own children: when they end, theirs become its own.
+    An empty list is certain. Where /proc cannot be read, only the own children are returned: when
+    they end, theirs become own children.
     """
     spared = set(spare)
     try:
@@ -94,7 +97,7 @@ def living(spare: Iterable[int] = ()) -> list[int]:
 
 
 def reap() -> bool:
-    """Reap the dead children of this process; there is no hurry."""
+    """Reap the dead children of this process; False means that there is no hurry."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -107,27 +110,29 @@ def end_descendants(
     tend: Callable[[], bool] = reap,
     tell: Callable[[list[str]], None] = lambda _: None,
 ) -> list[str]:
-    """End everything below this process (a subreaper): SIGTERM, a grace, SIGKILL until none is left; not `spare` and below.
+    """End the descendants of this process (a subreaper), except `spare` and theirs.
 
-    `tend` is called while waiting, must reap the dead, and says whether to skip what is left of the grace. `tell` is called
-    with the names of what is going and takes long. Returns the names of those that could not be ended.
+    They get SIGTERM, some time, then SIGKILL. `tend` is called while waiting: it must reap dead
+    children, and returns True to skip the rest of the time. `tell` gets the names of processes
+    whose exit takes long. Returns the names of processes that could not be ended.
     """
     spared = set(spare)
     deadline = time.monotonic() + grace_s
-    asked: set[int] = set()
+    signalled: set[int] = set()
     while time.monotonic() < deadline:
         if not _is_any_left(spared):
             return []
         for pid in living(spared):
-            if pid not in asked:
+            if pid not in signalled:
                 _signal_now(pid, signal.SIGTERM)
-                asked.add(pid)
+                signalled.add(pid)
         if tend():
             break
         time.sleep(0.02)
-    if clearing := set(filter(_clears_away, living(spared))):
-        _kill_descendants(spared | clearing, tend)
-        deadline = time.monotonic() + _CLEARS_S
+    trackers = {pid for pid in living(spared) if _is_resource_tracker(pid)}
+    if trackers:
+        _kill_descendants(spared | trackers, tend)
+        deadline = time.monotonic() + _TRACKER_S
         while _is_any_left(spared) and time.monotonic() < deadline:
             tend()
             time.sleep(0.02)
@@ -144,10 +149,10 @@ def end_descendants(
 def interrupt_descendants(
     patience_s: float, watching: Container[int], spare: Iterable[int], tend: Callable[[], bool]
 ) -> None:
-    """Ask what lives below this process to end as Ctrl-C does, for a training may save then; wait for it, but not for ever.
+    """Interrupt the descendants of this process as Ctrl-C does, and wait: a training may save then.
 
-    Those that are `watching` and what ignores Ctrl-C are asked as ever. What begins later, as to save, is left alone. `tend` is
-    as of `end_descendants`, which is to be called next.
+    Processes in `watching`, and those that ignore SIGINT, get SIGTERM. Processes that begin later,
+    for example to save, are left alone. `tend` is that of `end_descendants`, to be called next.
     """
     spared = set(spare)
     for pid in living(spared):
@@ -160,19 +165,20 @@ def interrupt_descendants(
 
 
 def ignores(pid: int, number: int) -> bool:
-    """Say whether a process ignores a signal, as what a shell has put into the background does Ctrl-C."""
-    with contextlib.suppress(OSError, StopIteration, ValueError):
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        ignored = next(line for line in lines if line.startswith("SigIgn:"))
-        return bool(int(ignored.split()[1], 16) >> (number - 1) & 1)
+    """Say whether a process ignores a signal: shells start background commands without SIGINT."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigIgn:"):
+                ignored = int(line.split()[1], 16)
+                return bool(ignored >> (number - 1) & 1)
     return False
 
 
 def _kill_descendants(spared: set[int], tend: Callable[[], bool]) -> None:
     """Kill until nothing is left, or until what is left has not gone for PATIENCE_S.
 
-    Processes that were not there before are a storm. On a busy machine, we seldom run while they do: so the patience begins
-    anew with each of them, for at most _STORM_S.
+    Processes that were not there before are a storm. On a busy machine, we seldom run while they
+    do: so the patience begins anew with each of them, for at most _STORM_S.
     """
     storm_deadline = time.monotonic() + _STORM_S
     deadline = time.monotonic() + PATIENCE_S
@@ -188,10 +194,10 @@ def _kill_descendants(spared: set[int], tend: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def _clears_away(pid: int) -> bool:
-    """Say whether a process ends by itself when the others are gone, and removes what they leave, which would stay for good."""
+def _is_resource_tracker(pid: int) -> bool:
+    """Say whether a process is the resource tracker, which must outlive the others to clean up."""
     with contextlib.suppress(OSError):
-        return _CLEARS in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 
@@ -200,7 +206,7 @@ def _exiting(spared: set[int]) -> list[int]:
 
 
 def _is_any_left(spared: set[int]) -> bool:
-    """Say whether anything is left below this process but `spared`: a walk may miss what comes and goes, a wait does not."""
+    """Say whether this process has descendants other than `spared`; zombies count."""
     if living(spared):
         return True
     if spared:
@@ -209,11 +215,11 @@ def _is_any_left(spared: set[int]) -> bool:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return False
-    return True  # if only the dead, which are to be reaped: the living may hide behind them
+    return True  # a walk may miss processes that come and go, but a wait does not
 
 
 def _suspend_descendants(spared: set[int], deadline: float) -> list[int]:
-    """Suspend everything below this process but `spared`, until nothing new comes; return it, near ones first."""
+    """Suspend all descendants except `spared`, until no new ones appear; return them."""
     held: dict[int, None] = {}
     while time.monotonic() < deadline:
         count = len(held)
@@ -227,7 +233,7 @@ def _suspend_descendants(spared: set[int], deadline: float) -> list[int]:
 
 
 def _in_sight(spared: set[int]) -> Iterator[int]:
-    """Yield what is below this process as it is found, its own children first; where /proc does not tell, only those."""
+    """Yield the descendants as they are found; only children if /proc cannot be read."""
     with contextlib.suppress(OSError):
         yield from [child for child in _own_children() if child not in spared]
     with contextlib.suppress(OSError):
@@ -235,22 +241,28 @@ def _in_sight(spared: set[int]) -> Iterator[int]:
 
 
 def names_of(find: Callable[[], list[int]]) -> list[str]:
-    """Return the names of the processes that are found, but not of those that are gone before they can be named."""
+    """Return the names of the processes that `find` returns and that still live."""
     for _ in range(5):
-        if not (pids := find()):
+        pids = find()
+        if not pids:
             return []
-        if names := [name for pid in pids if (name := _name_of_what_stays(pid)) and _is_there(pid)]:
+        names = []
+        for pid in pids:
+            name = _name_with_reason(pid)
+            if _is_alive(pid):  # checked last: a name of a process that ended meanwhile is empty
+                names.append(name)
+        if names:
             return names
     return [f"{plural(len(pids), 'process', 'processes')} that started others and ended, on and on"]
 
 
-def _name_of_what_stays(pid: int) -> str:
-    why = why_it_stays(pid)
-    return f"{name_of(pid)} ({why})" if why else name_of(pid)
+def _name_with_reason(pid: int) -> str:
+    reason = why_it_stays(pid)
+    return f"{name_of(pid)} ({reason})" if reason else name_of(pid)
 
 
-def _is_there(pid: int) -> bool:
-    """Say whether a process still lives, as far as can be told."""
+def _is_alive(pid: int) -> bool:
+    """Say whether a process lives; True if unknown."""
     try:
         return start_time(pid) is not None
     except OSError:
@@ -258,10 +270,11 @@ def _is_there(pid: int) -> bool:
 
 
 def open_mark() -> Callable[[str], None]:
-    """Return a function that marks this process, started with SPARE, with the name of a run; OSError where it would not show.
+    """Return a function that changes the mark of this process from SPARE to the name of a run.
 
-    Others see the environment in the memory where exec put it, whatever `os.environ` says later. So the mark is overwritten
-    in place, and processes that are forked from here show it too.
+    Other processes see the environment in the memory where exec put it, not in `os.environ`. So the
+    mark is overwritten in place, and forked processes show it, too. Raises OSError if it would not
+    show.
     """
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_void_p
@@ -271,24 +284,24 @@ def open_mark() -> Callable[[str], None]:
     if os.environ.get(MARK) != SPARE or not begin <= place < end - len(SPARE):
         raise OSError("the mark of this process cannot be changed")
 
-    def take(run: str) -> None:
+    def change_mark(run: str) -> None:
         ctypes.memmove(place, run.encode().ljust(len(SPARE), b"\0"), len(SPARE))
         os.environ[MARK] = run
 
-    return take
+    return change_mark
 
 
 def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
-    """End the processes that a dead supervisor left behind; return the names of those that would not go."""
+    """End the processes that a dead supervisor left behind; return the names of those that stay."""
     for pid, start in _left_of(run):
         _send_if_allowed(pid, start, signal.SIGTERM, signal.SIGCONT)
     deadline = time.monotonic() + grace_s
     while _left_of(run) and time.monotonic() < deadline:
         time.sleep(0.02)
     deadline = time.monotonic() + _STORM_S
-    if any(_clears_away(pid) for pid, _ in _left_of(run)):
-        _kill_marked(run, deadline, _clears_away)
-        cleared_by = time.monotonic() + _CLEARS_S
+    if any(_is_resource_tracker(pid) for pid, _ in _left_of(run)):
+        _kill_marked(run, deadline, _is_resource_tracker)
+        cleared_by = time.monotonic() + _TRACKER_S
         while _left_of(run) and time.monotonic() < cleared_by:
             time.sleep(0.02)
     _kill_marked(run, deadline, lambda pid: False)
@@ -296,15 +309,14 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
 
 
 def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> None:
-    before: list[tuple[int, int]] = []
-    while (
-        left := [one for one in _left_of(run) if not is_spared(one[0])]
-    ) and time.monotonic() < deadline:
-        if (
-            left != before
-        ):  # others than a moment ago: a storm, which a busy box gives us little time to catch
-            before, since = left, time.monotonic()
-        elif time.monotonic() > since + PATIENCE_S:
+    previous: list[tuple[int, int]] = []
+    while time.monotonic() < deadline:
+        left = [(pid, start) for pid, start in _left_of(run) if not is_spared(pid)]
+        if not left:
+            break
+        if left != previous:  # new ones: on a busy machine, we seldom run while they do
+            previous, unchanged_since = left, time.monotonic()
+        elif time.monotonic() > unchanged_since + PATIENCE_S:
             break
         for pid, start in _suspend_marked(
             run, min(deadline, time.monotonic() + PATIENCE_S), is_spared
@@ -314,12 +326,15 @@ def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) ->
 
 
 def names_left(run: str) -> list[str]:
-    """Return the names of what carries the mark of `run`."""
+    """Return the names of the processes with the mark of a run."""
     return names_of(lambda: [pid for pid, _ in _left_of(run)])
 
 
 def _left_of(run: str) -> list[tuple[int, int]]:
-    """Return (pid, start time) of what carries the mark of `run`; of a storm too fast to be looked at, one that is gone."""
+    """Return pid and start time of the processes with the mark of a run.
+
+    If they come and go too fast to be seen, it is one entry that stands for them.
+    """
     try:
         return marked(run)
     except BlockingIOError:
@@ -329,7 +344,7 @@ def _left_of(run: str) -> list[tuple[int, int]]:
 def _suspend_marked(
     run: str, deadline: float, is_spared: Callable[[int], bool]
 ) -> list[tuple[int, int]]:
-    """Suspend everything that carries the mark of `run` and is not spared, until nothing new comes; return it."""
+    """Suspend the processes with the mark of a run, except spared ones, until none is new."""
     held: list[tuple[int, int]] = []
     passed: set[int] = set()
     looks = 0
@@ -352,22 +367,20 @@ def _suspend_marked(
 
 
 def _send_if_allowed(pid: int, start: int, *numbers: int) -> None:
-    with contextlib.suppress(
-        PermissionError
-    ):  # it has become another user; its name is told in the end
+    with contextlib.suppress(PermissionError):  # it changed its user: the caller reports it
         for number in numbers:
             send(pid, start, number)
 
 
 def printing_into(pipes: Iterable[int]) -> list[int]:
-    """Return the processes beside this one, below its parent, whose stdout or stderr is one of these pipes."""
-    found = []
+    """Return the processes below the parent of this one that print into one of these pipes."""
+    pids = []
     with contextlib.suppress(OSError):
         inodes = {os.readlink(f"/proc/self/fd/{pipe}") for pipe in pipes}
         for pid in descendants(os.getppid(), {os.getpid()}):
             if any(_link_of(pid, number) in inodes for number in (1, 2)):
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def _link_of(pid: int, fd: int) -> str:
@@ -379,28 +392,30 @@ def _link_of(pid: int, fd: int) -> str:
 
 def name_of(pid: int) -> str:
     """Return `1234 python train.py` for a message or a record, without secrets."""
-    from tuilab.scrub import words_for_record  # `tuilab list` does without it
+    from tuilab.scrub import (
+        words_for_record,  # imported here, because `tuilab list` does not need it
+    )
 
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        if words == [""]:  # its memory is gone, where the command line was
+        if words == [""]:  # its memory is gone, and the command line with it
             words = [f"[{Path(f'/proc/{pid}/comm').read_text(errors='replace').strip()}]"]
     except GONE:
         words = ["gone"]
     except OSError as problem:
         words = [f"(its name: {problem.strerror})"]
-    words[0] = os.path.basename(words[0]) or words[0]  # so that there is room for what it runs
+    words[0] = os.path.basename(words[0]) or words[0]  # leaves room for its arguments
     return f"{pid} {' '.join(words_for_record(words)).strip()[:80]}"
 
 
 def ended_by(number: int) -> str:
-    """Return in words that a process was ended by a signal that nobody here sent."""
+    """Return the sentence for a process that was ended by a signal of somebody else."""
     hint = "; nobody asked for that: out of memory?" if number == signal.SIGKILL else ""
     return f"ended by {signal_name(number)}{hint}"
 
 
 def signal_name(number: int) -> str:
-    """Return `SIGTERM`; most of the real-time signals have no name."""
+    """Return a name such as `SIGTERM`; most real-time signals have none."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -408,21 +423,21 @@ def signal_name(number: int) -> str:
 
 
 def become_subreaper() -> None:
-    """Become the parent of every orphan below: a daemon cannot leave the run."""
+    """Become the parent of all orphans below this process, so that no daemon can leave the run."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     with contextlib.suppress(OSError):
         _list_of_children()
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the thread that started it ends (or has ended by now)."""
+    """Tell the kernel to kill this process when the thread that started it ends."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def start_clean(parent: int) -> None:
-    """Tie a forked child to its parent, and undo what it inherited of signals. The child calls this before exec."""
+    """Tie a forked child to its parent, and reset its signals. The child calls this before exec."""
     die_with_parent(parent)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)  # ignored signals are inherited through exec
@@ -438,7 +453,7 @@ def _living(spared: set[int]) -> list[int]:
 
 
 def _has_ended(child: int) -> bool:
-    """Say whether a child of this process is a zombie, or was reaped."""
+    """Say whether a child of this process has ended, reaped or not."""
     try:
         return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
@@ -446,16 +461,16 @@ def _has_ended(child: int) -> bool:
 
 
 def _signal_now(pid: int, number: int) -> None:
-    """Signal a process below this one; what cannot be signalled stays, and is named in the end."""
-    numbers = (
-        (number, signal.SIGCONT) if number in (signal.SIGTERM, signal.SIGINT) else (number,)
-    )  # a stopped process could not act on it
+    """Signal a descendant; errors are ignored, because the caller reports those left."""
+    numbers = [number]
+    if number in (signal.SIGTERM, signal.SIGINT):
+        numbers.append(signal.SIGCONT)  # a suspended process could not react
     with contextlib.suppress(ProcessLookupError, PermissionError):
         try:
             start = start_time(pid)
         except OSError:
             if _has_ended(pid):
-                return  # or no child of this process: only such a pid is known not to be used again
+                return  # it may also be no child of this process, and such a pid may be reused
             for each in numbers:
                 os.kill(pid, each)
         else:
@@ -466,7 +481,7 @@ def _signal_now(pid: int, number: int) -> None:
 
 @functools.cache
 def _list_of_children() -> int:
-    """Open the kernel's list of the first thread's children for good: it can be read when nothing can be opened any more."""
+    """Open the list of our children once: later there may be no free descriptor."""
     return os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -474,7 +489,7 @@ def _own_children() -> list[int]:
     """Return the children of this process, which has one thread; zombies, too."""
     fd = _list_of_children()
     os.lseek(fd, 0, os.SEEK_SET)
-    found = b""
-    while more := os.read(fd, 65536):
-        found += more
-    return [int(pid) for pid in found.split()]
+    content = b""
+    while chunk := os.read(fd, 65536):
+        content += chunk
+    return [int(pid) for pid in content.split()]

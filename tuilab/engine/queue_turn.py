@@ -1,4 +1,4 @@
-"""A run's turn in the queue: its supervisor takes a ticket, asks whether it may begin, and gives the ticket back."""
+"""The place of a run in the queue: its ticket, whether it may begin, and what it waits for."""
 
 import os
 import time
@@ -19,26 +19,28 @@ from tuilab.runs import queue, store
 from tuilab.scrub import words_for_record
 from tuilab.text.display import show
 
-CORES = "cores"  # all of them are one device
-_NAMED = 3  # runs that one waits for
+CORES = "cores"  # all cores are one device
+_MOST_NAMED = 3  # runs in a sentence
 
 
 def devices_of(scenario: Scenario, params: Mapping[str, Scalar]) -> list[str]:
-    """Return what a run needs for itself to time anything; nothing where it times nothing."""
+    """Return the devices that a run must have alone, or nothing if it times nothing."""
     if not scenario.is_timed:
         return []
-    wanted = str(params["device"]) if any(map(has_gpus, scenario.params)) else "cpu"
-    if wanted == "auto":
-        wanted = "cuda" if is_gpu_there() else "cpu"
-    return [CORES if wanted == "cpu" else wanted]
+    device = "cpu"
+    if any(map(has_gpus, scenario.params)):
+        device = str(params["device"])
+    if device == "auto":
+        device = "cuda" if is_gpu_there() else "cpu"
+    return [CORES if device == "cpu" else device]
 
 
 def take_ticket(order: RunOrder, run_dir: Path) -> None:
-    """Enter the queue, at its end; a run that does not wait has begun, and others wait for it."""
+    """Append a run to the queue; later runs also wait for one that begins at once."""
     if not order.devices:
         return
     me = presence.identify(os.getpid())
-    assert me is not None  # we are here
+    assert me is not None  # this process exists
     ticket = queue.Ticket(
         run=run_dir.name,
         name=f"{order.topic}/{order.scenario}",
@@ -53,45 +55,53 @@ def take_ticket(order: RunOrder, run_dir: Path) -> None:
 
 
 def has_secret(order: RunOrder) -> bool:
-    """Say whether an order has what is not to be kept: a parameter, or a word of a command."""
-    words = [*order.argv, *(order.command.said if order.command else [])]
+    """Say whether a parameter or a word of an order is a secret, which must not be stored."""
+    words = list(order.argv)
+    if order.command:
+        words += order.command.all_words
     return bool(order.secrets) or words_for_record(words) != words
 
 
 def may_begin(run_dir: Path) -> bool:
-    """Say whether it is a run's turn; where that cannot be told or noted, as on a full disk, it is not yet."""
+    """Say whether a run may begin, and record that; False if the disk is full."""
     with suppress(OSError, CannotRecord):
         return queue.begin(run_dir.parent, run_dir.name)
     return False
 
 
 def why_not(run_dir: Path) -> str:
-    """Return what a run waits for, in words."""
+    """Return a sentence about what a run waits for, or nothing."""
     root = run_dir.parent
     if queue.is_paused(root):
         return "the queue is paused"
-    every = queue.tickets(root)
-    own = next((one for one in every if one.run == run_dir.name), None)
-    before = queue.ahead(own, every) if own else []
-    return (
-        f"behind {', '.join(f'{one.name} {store.short_id(one.run)}' for one in before)}"
-        if before
-        else ""
-    )
+    tickets = queue.tickets(root)
+    own_tickets = [ticket for ticket in tickets if ticket.run == run_dir.name]
+    if not own_tickets:
+        return ""
+    ahead = queue.ahead(own_tickets[0], tickets)
+    if not ahead:
+        return ""
+    names = [f"{ticket.name} {store.short_id(ticket.run)}" for ticket in ahead]
+    return f"behind {', '.join(names)}"
 
 
 def where_it_waits(run_dir: Path) -> str:
-    """Return the place of a run in the queue, the runs before it, and whether the queue is paused; empty if it has left."""
+    """Return a sentence about the place of a run in the queue, or nothing if it has none."""
     standing = queue.read_queue(run_dir.parent)
-    place, own = next(
-        ((at, one) for at, one in enumerate(standing.waiting, 1) if one.run == run_dir.name),
-        (0, None),
-    )
-    if own is None:
-        return ""
+    for place, ticket in enumerate(standing.waiting, 1):
+        if ticket.run == run_dir.name:
+            return _describe_place(place, ticket, standing)
+    return ""
+
+
+def _describe_place(place: int, own: queue.Ticket, standing: queue.Standing) -> str:
+    sentence = f"place {place} of {len(standing.waiting)}"
     ahead = queue.ahead(own, [*standing.running, *standing.waiting])
-    before = [f"{show(one.name, 60)} {store.short_id(one.run)}" for one in ahead]
-    more = [f"{len(before) - _NAMED} more"] if len(before) > _NAMED else []
-    behind = f", behind {', '.join([*before[:_NAMED], *more])}" if before else ""
-    paused = "; the queue is paused" if standing.is_paused else ""
-    return f"place {place} of {len(standing.waiting)}{behind}{paused}"
+    if ahead:
+        names = [f"{show(ticket.name, 60)} {store.short_id(ticket.run)}" for ticket in ahead]
+        if len(names) > _MOST_NAMED:
+            names[_MOST_NAMED:] = [f"{len(names) - _MOST_NAMED} more"]
+        sentence += f", behind {', '.join(names)}"
+    if standing.is_paused:
+        sentence += "; the queue is paused"
+    return sentence

@@ -1,4 +1,4 @@
-"""Queues runs again that waited when they were killed, or when the box was started anew."""
+"""Queue runs again that were killed while they waited, for example by a reboot."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -15,31 +15,37 @@ from tuilab.text.display import show
 
 
 def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str, Path]]:
-    """Queue the chosen ones of the runs that were lost while they waited, or all; yield each with the folder of its new run."""
-    lost = [one for one in queue.lost(root) if not chosen or one.run in chosen]
-    if strangers := set(chosen) - {one.run for one in lost}:
+    """Queue lost runs again, all or the chosen ones; yield each with the folder of its new run."""
+    lost = [ticket for ticket in queue.lost(root) if not chosen or ticket.run in chosen]
+    unknown = set(chosen) - {ticket.run for ticket in lost}
+    if unknown:
         step = hint(root, "queue")
         raise UsageError(
-            f"{show(store.short_id(min(strangers)))} was not lost while it was queued; list the lost runs: {step}"
+            f"{show(store.short_id(min(unknown)))} was not lost while it was queued; list the lost"
+            f" runs: {step}"
         )
-    for one in lost:
-        if (order := queue.own_order(root, one.run)) is None:
-            id = store.short_id(one.run)
+    for ticket in lost:
+        order = queue.own_order(root, ticket.run)
+        if order is None:
+            short_id = store.short_id(ticket.run)
             raise UsageError(
-                f"{show(one.name)} {id} cannot be queued again: it has a secret, which tuilab does not store; run it again"
+                f"{show(ticket.name)} {short_id} cannot be queued again: it has a secret, which"
+                " tuilab does not store; run it again"
             )
-        run_dir, _ = launch.start(_order_of(one.run, order))
-        queue.leave(root, one.run)
-        yield one.run, run_dir
+        run_dir, _ = launch.start(_order_of(ticket.run, order))
+        queue.leave(root, ticket.run)
+        yield ticket.run, run_dir
 
 
 def _order_of(run: str, fields: dict[str, Any]) -> RunOrder:
-    """Return the order in a ticket; one of a newer tuilab may ask for what this one would not do."""
+    """Return the order in a ticket; a newer tuilab may have written fields that this one lacks."""
     try:
-        if unknown := fields.keys() - set(RunOrder.__struct_fields__):
+        unknown = fields.keys() - set(RunOrder.__struct_fields__)
+        if unknown:
             raise ValueError(f"a newer tuilab ordered it, with {show(min(unknown), 60)}")
         return msgspec.convert(fields, RunOrder)
     except (ValueError, msgspec.MsgspecError) as problem:
         raise UsageError(
-            f"{show(store.short_id(run))} cannot be queued again: {show(problem, 200)}; run it again"
+            f"{show(store.short_id(run))} cannot be queued again: {show(problem, 200)}; run it"
+            " again"
         ) from problem

@@ -1,9 +1,9 @@
-"""The sampler: a disposable process that writes down, twice a second, what the processes of a run use.
+"""The sampler: a disposable process that records twice a second what the processes of a run use.
 
     python -P -m tuilab.engine.sampler RUN_DIR SUPERVISOR_PID STREAM
 
-Its stdin is a lifeline: when the supervisor is gone it ends what the run left behind, and itself. Its stdout is a
-heartbeat of one byte a sample, and another when it has told of the box.
+When its stdin closes, the supervisor is gone: it then ends the processes of the run, and itself.
+Its stdout is a heartbeat of one byte a sample, and another byte when it has described the machine.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from tuilab.probes.tree import Tree, Usage
 from tuilab.record.events import EnvironmentRecorded, Sampled
 from tuilab.record.journal.writer import Writer
 
-DEATHS_ALLOWED = 2  # a sampler that died as often is restarted without NVML
+DEATHS_ALLOWED = 2  # after so many deaths, samplers do not use NVML any more
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
     Thread(target=_hold_lifeline, args=[run_dir], daemon=True).start()
     journal = Writer(run_dir / "journal" / f"{stream}.jsonl")
     tree = Tree(supervisor)
-    _write(journal, tree.read(), GpuAnswers({}, {}))  # before anything that is slow
+    _write(journal, tree.read(), GpuAnswers({}, {}))  # before anything slow
     watch = GpuWatch(journal, RacedGpu(run_dir), _refusal(run_dir))
     Thread(target=_record_box, args=[journal], daemon=True).start()
     for _ in ticks(PERIOD_S):
@@ -48,7 +48,7 @@ def ticks(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Yield at the multiples of a period from now on; those that were missed are not made up."""
+    """Yield at the multiples of a period from now on; a missed one is skipped."""
     start = clock()
     while True:
         sleep(period_s - (clock() - start) % period_s)
@@ -56,7 +56,7 @@ def ticks(
 
 
 def _set_signals() -> None:
-    """Leave the terminal's signals to the supervisor, and end without a word on SIGTERM, whatever was inherited."""
+    """Ignore the signals of a terminal, and end silently on SIGTERM, whatever was inherited."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -64,7 +64,7 @@ def _set_signals() -> None:
 
 
 def _hold_lifeline(run_dir: Path) -> None:
-    """Wait for the end of the supervisor; this works while the main thread hangs in a system call too."""
+    """Wait for the end of the supervisor, also while the main thread hangs in a system call."""
     try:
         with contextlib.suppress(OSError):
             while os.read(0, 64):
@@ -77,13 +77,11 @@ def _hold_lifeline(run_dir: Path) -> None:
 
 
 def _refusal(run_dir: Path) -> str:
-    """Say why NVML is not asked: it may be what ended the samplers before this one."""
+    """Return why NVML is not used, or nothing: it may have killed earlier samplers."""
     deaths = len(list((run_dir / "journal").glob("sampler*.jsonl"))) - 1
-    return (
-        f"not asked any more: the sampler has died {deaths} times"
-        if deaths >= DEATHS_ALLOWED
-        else ""
-    )
+    if deaths < DEATHS_ALLOWED:
+        return ""
+    return f"not asked any more: the sampler has died {deaths} times"
 
 
 def _record_box(journal: Writer) -> None:
@@ -95,11 +93,11 @@ def _record_box(journal: Writer) -> None:
         facts = {"cpu": cpu_facts(), "numa": numa_facts(), "env": environment_facts(Path())}
         journal.append(EnvironmentRecorded(part="box", facts=facts))
     finally:
-        _say(BOX_TOLD)
+        _beat(BOX_TOLD)
 
 
 def _write(journal: Writer, usage: Usage, gpus: GpuAnswers) -> None:
-    """Write one sample and beat; a full disk or a deaf supervisor is no reason to end."""
+    """Record one sample and send a heartbeat; errors of the disk or the pipe are ignored."""
     sample = Sampled(
         processes=len(usage.pids),
         threads=usage.threads,
@@ -111,10 +109,10 @@ def _write(journal: Writer, usage: Usage, gpus: GpuAnswers) -> None:
         gpus_asked=gpus.asked,
     )
     journal.append(sample)
-    _say(b".")
+    _beat(b".")
 
 
-def _say(byte: bytes) -> None:
+def _beat(byte: bytes) -> None:
     with contextlib.suppress(OSError):
         os.write(1, byte)
 

@@ -1,6 +1,6 @@
-"""Starts supervisors: for an order that is there, or ahead of one, while its worker loads torch.
+"""Start supervisors, also in advance of an order, so that a worker can load torch meanwhile.
 
-Kept free of slow imports, so that whoever starts one need not load what makes an order.
+This module has no slow imports: a client starts a spare before it loads anything else.
 """
 
 import os
@@ -12,24 +12,23 @@ from tuilab.errors import CannotRecord
 
 
 class Spare:
-    """A supervisor without an order, whose worker has loaded torch meanwhile: a run that gets it starts at once.
+    """A supervisor without an order, whose worker loads torch: a run that uses it starts at once.
 
-    It costs 300 MB and no time. It ends when it is dismissed, and with this process, however that ends.
+    It needs 300 MB. It ends when it is dismissed, or when this process ends.
     """
 
     def __init__(self, *, is_timed: bool = True) -> None:
         self._surroundings = _surroundings()
-        self.supervisor = spawn_supervisor(
-            "tuilab.engine.early_start", *([] if is_timed else ["--untimed"])
-        )
+        flags = [] if is_timed else ["--untimed"]
+        self.supervisor = spawn_supervisor("tuilab.engine.early_start", *flags)
 
     def is_fit(self) -> bool:
-        """Say whether a run would find here what it would find in a supervisor that is started now."""
+        """Say whether it lives, and has the environment and folder of a new supervisor."""
         return self.supervisor.poll() is None and self._surroundings == _surroundings()
 
     def dismiss(self) -> None:
-        """End it; once is enough, and it may be over already."""
-        self.supervisor.kill()  # the kernel ends its worker with it
+        """End it; it may have ended already."""
+        self.supervisor.kill()  # the kernel then kills its worker
         self.supervisor.wait()
         for pipe in (self.supervisor.stdin, self.supervisor.stdout, self.supervisor.stderr):
             if pipe:
@@ -37,9 +36,9 @@ class Spare:
 
 
 def prepare(*, is_timed: bool = True) -> Spare | None:
-    """Start a spare for the next run, which may time something; None where that cannot be done now.
+    """Start a spare for the next run, or return None if that fails.
 
-    Loading torch takes two seconds of a core: a front keeps one at most, and starts none while anything is being measured.
+    Loading torch takes two seconds of a core, so a client never starts one during a measurement.
     """
     try:
         return Spare(is_timed=is_timed)
@@ -48,7 +47,7 @@ def prepare(*, is_timed: bool = True) -> Spare | None:
 
 
 def _surroundings() -> tuple[dict[str, str], str]:
-    """Return what a process inherits from this one."""
+    """Return the environment and folder that a process inherits from this one."""
     try:
         return dict(os.environ), os.getcwd()
     except FileNotFoundError:
@@ -65,7 +64,7 @@ def spawn_supervisor(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            env=dict(os.environ),  # and not what C has meanwhile: see arrays.py
+            env=dict(os.environ),  # not the environment of C, which arrays.py changes
             pass_fds=descriptors,
             start_new_session=True,
         )

@@ -1,6 +1,7 @@
-"""Starts the child processes of a supervisor: workers, the sampler, the judge.
+"""Start the child processes of a supervisor: workers, the sampler, the judge.
 
-Kept free of slow imports, so that a worker that is started ahead loads while its supervisor does.
+This module has no slow imports, so that an early supervisor can start its worker before it loads
+the rest.
 """
 
 import os
@@ -24,20 +25,20 @@ if TYPE_CHECKING:
     from tuilab.engine.messages import ArmOrder, CommandOrder, WorkerResult
 
 REASON_LIMIT = 1000  # characters
-BOX_TOLD = b"!"  # among the heartbeats of a sampler: it has told of the box
+BOX_TOLD = b"!"  # a heartbeat of the sampler: it has described the machine
 
-# What a worker's environment gets unless the user has set it: silence for a C++ library that prints on its own.
+# Defaults for the environment of a worker: Kineto, a C++ library, prints unless it is told not to.
 _WORKER_DEFAULTS = {"KINETO_LOG_LEVEL": "99"}
 
 
 def socket_pair() -> tuple[socket.socket, socket.socket]:
-    """Return the ends of a new line for messages: ours, and that of a worker, which has a high number."""
+    """Return both ends of a new socket pair: ours, and one with a high descriptor for a worker."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     return ours, socket.socket(fileno=set_apart(theirs.detach()))
 
 
 class Child:
-    """A child process, the pipes it prints into (each with its number, 1 or 2) and the line it talks on."""
+    """A child process, its output pipes with their descriptors (1 or 2), and its message socket."""
 
     def __init__(
         self, writer: str, process: "subprocess.Popen[bytes]", line: socket.socket | None = None
@@ -45,16 +46,19 @@ class Child:
         self.writer = writer
         self.pid = process.pid
         self.line = line
-        self.pipes = {
-            pipe: number for pipe, number in ((process.stdout, 1), (process.stderr, 2)) if pipe
-        }
+        self.pipes = {}
+        for pipe, number in ((process.stdout, 1), (process.stderr, 2)):
+            if pipe:
+                self.pipes[pipe] = number
         self.started = self.last_heard = time.monotonic()
         self.deadline: float | None = None
-        self.asker: Child | None = None  # the worker that waits for this arm
+        self.asker: Child | None = None  # the worker that waits for the result of this arm
         self.repeat = 0
-        self.is_ready = False  # it was started ahead and waits for its order; of a sampler: it has told what it tells once
-        self.rss_peak_bytes: int | None = None  # of the largest of its processes
-        self.farewell: WorkerResult | None = None
+        self.is_ready = (
+            False  # a worker has loaded its modules; a sampler has described the machine
+        )
+        self.rss_peak_bytes: int | None = None  # of its largest process
+        self.result: WorkerResult | None = None
         self.reason = ""  # why the supervisor ended it
         self._killed_at: float | None = None
         self._doomed_since: float | None = None
@@ -69,7 +73,7 @@ class Child:
         return self.code is not None or self.signal is not None
 
     def cannot_be_killed(self) -> bool:
-        """Say whether it lives although it was killed a while ago."""
+        """Say whether it still lives some seconds after it was killed."""
         return (
             not self.is_over
             and self._killed_at is not None
@@ -77,7 +81,7 @@ class Child:
         )
 
     def is_slow_to_go(self) -> bool:
-        """Say whether it has been on its way out for a while, by itself or killed, and is not gone."""
+        """Say whether it has been exiting for some seconds, by itself or killed."""
         if self._doomed_since is None and is_doomed(self.pid):
             self._doomed_since = time.monotonic()
         return (
@@ -86,18 +90,17 @@ class Child:
         )
 
     def take_status(self, status: int, usage: struct_rusage) -> None:
-        """Note what wait4 gave."""
-        self.rss_peak_bytes = usage.ru_maxrss * 1024 or None  # no kernel that keeps it says 0
+        """Keep the result of wait4."""
+        self.rss_peak_bytes = usage.ru_maxrss * 1024 or None  # 0: the kernel does not record it
         if os.WIFSIGNALED(status):
             self.signal = os.WTERMSIG(status)
         else:
             self.code = os.WEXITSTATUS(status)
-        self._process.returncode = os.waitstatus_to_exitcode(
-            status
-        )  # so that Popen does not wait for it again
+        # So that Popen does not wait for it again.
+        self._process.returncode = os.waitstatus_to_exitcode(status)
 
     def how_it_ended(self) -> str:
-        """Return how the process ended in words."""
+        """Return a sentence about how the process ended."""
         if self.reason:
             return self.reason
         if self.signal is None:
@@ -105,37 +108,37 @@ class Child:
         return processes.ended_by(self.signal)
 
     def outcome(self) -> tuple[RunState, str]:
-        """Return the state and reason that a worker's end amounts to; success needs an observed exit code 0."""
+        """Return the state and the reason for a worker; success needs exit code 0 and a result."""
         if self.signal:
             return RunState.FAILED if self.reason else RunState.KILLED, self.how_it_ended()
-        if self.farewell is None:
+        if self.result is None:
             return (
                 RunState.FAILED,
                 f"the worker ended with exit code {self.code} before run() returned",
             )
-        if self.farewell.error:
-            return RunState.FAILED, self.farewell.error[:REASON_LIMIT]
+        if self.result.error:
+            return RunState.FAILED, self.result.error[:REASON_LIMIT]
         if self.code:
             return (
                 RunState.FAILED,
                 f"the worker ended with exit code {self.code} after run() returned",
             )
-        return RunState.SUCCEEDED, f"not testable here: {self.farewell.lacks}"[
-            :REASON_LIMIT
-        ] if self.farewell.lacks else ""
+        if self.result.lacks:
+            return RunState.SUCCEEDED, f"not testable here: {self.result.lacks}"[:REASON_LIMIT]
+        return RunState.SUCCEEDED, ""
 
     def tell(self, words: str) -> bool:
-        """Write a line to its stdin, the last; say whether it could be written."""
+        """Write the last line to its stdin, and return whether that worked."""
         assert self._process.stdin is not None
         try:
-            with self._process.stdin as ear:
-                ear.write(f"{words}\n".encode())
+            with self._process.stdin as stdin:
+                stdin.write(f"{words}\n".encode())
         except BrokenPipeError:
             return False
         return True
 
     def kill(self, reason: str) -> None:
-        """Kill the process itself; it has not been reaped, so the pid is still its own."""
+        """Kill the process; its pid cannot be reused, because it has not been reaped."""
         self.reason = reason
         self.deadline = None
         self._killed_at = time.monotonic()
@@ -145,17 +148,20 @@ class Child:
 def spawn_worker(
     writer: str, run: str, arm: "ArmOrder | None" = None, command: "CommandOrder | None" = None
 ) -> Child:
-    """Start a fresh interpreter in its own session that waits for its order on a line of its own.
+    """Start a new interpreter in its own session, which waits for its order on a socket.
 
-    It runs a scenario, or an arm of one, or a command of the user's, whose environment is the front's.
+    It runs a scenario, an arm of one, or a command of the user in the environment of the client.
     """
     ours, theirs = socket_pair()
     module = "tuilab.commands.worker" if command else "tuilab.lab.worker"
-    words = [*(arm.prefix if arm else []), sys.executable, "-P", "-m", module, str(theirs.fileno())]
-    environment = {
-        **worker_environment(run, is_plain=command is not None),
-        **(arm.env if arm else {}),
-    }
+    words = [sys.executable, "-P", "-m", module, str(theirs.fileno())]
+    environment = worker_environment(run, is_plain=command is not None)
+    if arm:
+        words = arm.prefix + words
+        environment |= arm.env
+    descriptors = [theirs.fileno()]
+    if command:
+        descriptors += command.descriptors
     with theirs:
         try:
             process = subprocess.Popen(
@@ -165,30 +171,33 @@ def spawn_worker(
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 env=environment,
-                pass_fds=[theirs.fileno(), *(command.descriptors if command else [])],
+                pass_fds=descriptors,
                 start_new_session=True,
-                preexec_fn=partial(
-                    processes.start_clean, os.getpid()
-                ),  # safe: the supervisor has one thread
+                # Safe, because the supervisor has one thread.
+                preexec_fn=partial(processes.start_clean, os.getpid()),
             )
         except OSError:
             ours.close()
             raise
     if command:
-        for one in command.handed_over:
-            os.close(one)
+        for descriptor in command.handed_over:
+            os.close(descriptor)
         command.stdin, command.others = None, []
     ours.setblocking(False)
     return Child(writer, process, ours)
 
 
 def worker_environment(run: str, *, is_plain: bool = False) -> dict[str, str]:
-    """Return the environment of a worker whose arm adds nothing to it."""
-    return {**({} if is_plain else _WORKER_DEFAULTS), **os.environ, presence.MARK: run}
+    """Return the environment of a worker without that of an arm.
+
+    `is_plain`: without our defaults.
+    """
+    defaults = {} if is_plain else _WORKER_DEFAULTS
+    return {**defaults, **os.environ, presence.MARK: run}
 
 
 def spawn_spare() -> Child | None:
-    """Start a worker that has no order yet; None when there can be none: it is started when its turn comes."""
+    """Start a worker in advance of its order, or return None if that fails."""
     try:
         return spawn_worker("spare", processes.SPARE)
     except OSError:
@@ -198,20 +207,20 @@ def spawn_spare() -> Child | None:
 def warm_up(
     spare: Child | None, modules: list[str], *, is_first: bool = False, is_timed: bool = True
 ) -> Child | None:
-    """Have a worker load modules before it has an order; None where it cannot be told."""
+    """Tell a worker to load modules before its order, and return it; None if that fails."""
     from tuilab.engine import messages
 
     if spare is None or spare.line is None:
         return None
     try:
         messages.send(spare.line, messages.WarmUp(modules, is_first, is_timed))
-    except (OSError, ValueError):  # or a message cannot hold all that it is to load
+    except (OSError, ValueError):  # ValueError: the list of modules is too long
         return None
     return spare
 
 
 def spawn_sampler(run_dir: Path, stream: str) -> Child:
-    """Start the sampler; its stdin is its lifeline, its stdout its heartbeat."""
+    """Start the sampler; it ends when its stdin closes, and its stdout is a heartbeat."""
     command = [
         sys.executable,
         "-P",
@@ -233,7 +242,7 @@ def spawn_sampler(run_dir: Path, stream: str) -> Child:
 
 
 def spawn_judge(run_dir: Path) -> Child:
-    """Start the process that reaches the verdicts when it is told to."""
+    """Start the process that computes verdicts on request."""
     command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir)]
     environment = {**os.environ, presence.MARK: run_dir.name}
     process = subprocess.Popen(
@@ -243,15 +252,14 @@ def spawn_judge(run_dir: Path) -> Child:
 
 
 def spawn_rest(run_dir: Path) -> Child:
-    """Start the process that reads what a worker of a command, which was killed, had not read of its marks."""
-    environment = {**os.environ, presence.MARK: run_dir.name}
-    words = words_for_rest(run_dir)
-    return Child(
-        "rest",
-        subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment
-        ),
+    """Start the process that reads the marks which a killed worker of a command left unread."""
+    process = subprocess.Popen(
+        words_for_rest(run_dir),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, presence.MARK: run_dir.name},
     )
+    return Child("rest", process)
 
 
 def words_for_rest(run_dir: Path) -> list[str]:
@@ -259,5 +267,5 @@ def words_for_rest(run_dir: Path) -> list[str]:
 
 
 def has_rest(run_dir: Path) -> bool:
-    """Say whether marks of a command are left, which only a worker that was killed leaves."""
+    """Say whether there are unread marks of a command, which only a killed worker leaves."""
     return any(run_dir.glob("marks-*"))

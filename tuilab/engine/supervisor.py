@@ -1,9 +1,10 @@
-"""The supervisor: one detached process per run that owns its life, from the first record to the last.
+"""The supervisor: one detached process for each run, from its first record to its last.
 
-It starts the workers, passes arms between them, keeps what they print, stops them when asked or when time is up, ends
-whatever they leave behind, and writes down what it saw. It does no slow work, so that it is always there to stop a run.
+It starts workers, starts the arms that they order, keeps their output, stops them on request or
+timeout, ends the processes that they leave behind, and records all of that. It does no slow work,
+so that it can always stop the run.
 
-    SIGTERM   stop in order: SIGTERM to every process of the run, a grace, SIGKILL; to a command that is watched SIGINT first
+    SIGTERM   stop: SIGTERM to every process of the run (a command gets SIGINT first), later SIGKILL
     SIGINT    stop at once: SIGKILL
 """
 
@@ -34,11 +35,10 @@ from tuilab.scrub import words_for_record
 from tuilab.text.display import plural
 
 GRACE_S = 3.0
-INTERRUPT_S = 30.0  # that a command has after SIGINT, as to save what it has learned
-_SIDE_BY_SIDE = 6  # workers that get ready at a time, at most
-_USUAL_IMPORTS = [
-    "torch"
-]  # and nothing more: what a part of it reads when it is loaded, a scenario may set before that
+INTERRUPT_S = 30.0  # time for a command after SIGINT, for example to save a checkpoint
+_SIDE_BY_SIDE = 6  # workers that load modules at the same time, at most
+# No submodules: a scenario may set a variable before it imports one.
+_USUAL_IMPORTS = ["torch"]
 
 
 class Supervisor:
@@ -49,33 +49,32 @@ class Supervisor:
         self.run_dir = run.run_dir
         self.journal = run.journal
         self._outputs = run.outputs
-        self._crew = Children(self._outputs, self._heed_signal, self._start_arm, self._note_death)
-        self._attendants = Attendants(self.run_dir, self.journal, self._crew)
+        self._children = Children(
+            self._outputs, self._heed_signal, self._start_arm, self._note_death
+        )
+        self._attendants = Attendants(self.run_dir, self.journal, self._children)
         self._began = time.monotonic()
         self._workers_started = 0
-        self._spares = [spare] if spare else []  # workers that were started ahead of their turn
-        self._began_ahead = spare is not None
-        self._loading_s = 0.0  # what it took to get them ready, at most
-        for one in self._spares:
-            self._crew.add(one)
+        self._spares = [spare] if spare else []  # workers that were started in advance
+        self._has_early_worker = spare is not None
+        self._loading_s = 0.0  # the longest time that spares took to load
+        for worker in self._spares:
+            self._children.add(worker)
         self._deadline: float | None = None
-        self._stop: tuple[RunState, str] | None = (
-            None  # the state and reason that the run will end in
-        )
+        self._stop: tuple[RunState, str] | None = None  # final state and reason of a stopped run
         self._stopped_at: float | None = None
-        self._is_hurried = False
+        self._must_hurry = False
         self._state = RunState.STARTING
-        self._given_up: set[int] = (
-            set()
-        )  # processes that could not be ended: they are not waited for again
+        self._given_up: set[int] = set()  # processes that cannot be ended, so we do not wait again
 
     def run(self) -> None:
-        """Run the order, when it is its turn, and write down how it ended."""
-        if stopped := self._wait_for_turn():
+        """Wait for the turn of the run, run it, and record how it ended."""
+        stopped = self._wait_for_turn()
+        if stopped:
             self._enter(*stopped)
             return
         self._enter(RunState.STARTING)
-        if not self._began_ahead:
+        if not self._has_early_worker:
             self._attendants.start_sampler()
         state, reason = self._run_repeats()
         if self.order.command and self.journal.is_in_place():
@@ -95,40 +94,38 @@ class Supervisor:
             self.journal.append(counts)
         if leftovers:
             state, reason = _unkillable(leftovers)
-        elif (
-            state == RunState.SUCCEEDED and self.journal.lost
-        ):  # as a worker tells it of its own records
+        elif state == RunState.SUCCEEDED and self.journal.lost:
+            lost = plural(self.journal.lost, "record")
             state = RunState.FAILED
-            reason = f"{plural(self.journal.lost, 'record')} could not be written: {self.journal.trouble}"
-        if not self.journal.sync_all():  # so that a record with an end has lost nothing
+            reason = f"{lost} could not be written: {self.journal.trouble}"
+        if not self.journal.sync_all():  # before the last record: whoever reads it finds all others
             self._doubt_storage()
         self._enter(state, reason)
 
     def _captured(self, capture: Capture) -> events.OutputCaptured:
-        """Return the record of what was printed, and where secrets stand in it: an export from another shell removes them."""
+        """Return the record of a log, with the places of secrets, which an export removes."""
         captured = capture.report()
         with contextlib.suppress(OSError):
             captured.secrets = secret_places(self.run_dir / f"{captured.stream}.log", os.environ)
         return captured
 
     def _judge(self, *, is_done: bool) -> bool:
-        """Have the run judged and say whether it was; when it is stopped meanwhile, nothing but a grace is waited for that."""
+        """Compute the verdicts, and return whether that succeeded.
+
+        A stop interrupts it after a grace.
+        """
         was_stopping = self._stop is not None
 
         def is_called_off() -> bool:
             is_late = self._stopped_at is not None and time.monotonic() - self._stopped_at > GRACE_S
-            return self._is_hurried or (is_late and not was_stopping)
+            return self._must_hurry or (is_late and not was_stopping)
 
         return self._attendants.judge(self._tell, is_done=is_done, is_called_off=is_called_off)
 
     def _wait_for_turn(self) -> tuple[RunState, str] | None:
-        """Wait in the queue, if it is to; return the state and reason that it ends in if it was stopped there."""
-        while (
-            self.order.devices
-            and self.order.waits
-            and not self._stop
-            and not may_begin(self.run_dir)
-        ):
+        """Wait in the queue; return the final state and reason if the run was stopped there."""
+        is_queued = bool(self.order.devices) and self.order.waits
+        while is_queued and not self._stop and not may_begin(self.run_dir):
             if self._state != RunState.QUEUED:
                 for spare in self._spares:
                     spare.kill("its run has to wait, and it holds memory")
@@ -149,8 +146,9 @@ class Supervisor:
             if state != RunState.SUCCEEDED:
                 return state, reason
             longest_s = max(longest_s, time.monotonic() - began)
-            if enough := self._is_enough(repeat + 1, longest_s):
-                return RunState.SUCCEEDED, reason or enough
+            why_enough = self._why_enough(repeat + 1, longest_s)
+            if why_enough:
+                return RunState.SUCCEEDED, reason or why_enough
         return RunState.SUCCEEDED, reason
 
     def _run_repeat(self, repeat: int) -> tuple[RunState, str]:
@@ -161,7 +159,7 @@ class Supervisor:
         except OSError as problem:
             return RunState.FAILED, f"cannot start a worker process: {problem.strerror}"
         if repeat == 0:
-            if self._began_ahead:  # from here on its worker waits no more, and is not seen to
+            if self._has_early_worker:  # only now, because an idle worker is not worth samples
                 self._attendants.start_sampler()
             if self.order.claims and not self.order.wants_quiet:
                 self._attendants.prepare_judge()
@@ -169,61 +167,68 @@ class Supervisor:
         while not worker.is_over:
             self._turn(0.5)
             if self._stop and self._end_others(self._attendants.pids):
-                return self._stop  # something cannot be ended; `run` names it
-            if worker.is_slow_to_go() and (left := self._end_others(self._waiting())):
-                return _unkillable(left)
-        self._end_others(self._waiting(), worker.farewell.left if worker.farewell else ())
+                return self._stop  # a process cannot be ended: `run` records its name
+            if worker.is_slow_to_go():
+                unkillable = self._end_others(self._waiting())
+                if unkillable:
+                    return _unkillable(unkillable)
+        self._end_others(self._waiting(), worker.result.left if worker.result else ())
         return self._stop or worker.outcome()
 
     def _waiting(self) -> set[int]:
-        """Return the sampler and the workers whose turn is still to come."""
+        """Return the pids of the sampler and of workers for later repeats."""
         return {*self._attendants.pids, *(spare.pid for spare in self._spares)}
 
     def _get_ready(self, repeat: int) -> None:
-        """Have the workers of the next repeats load their modules side by side, a core for each, before one of them is timed.
+        """Start the workers of the next repeats, and let them load their modules at the same time.
 
-        Loading torch may take longer than what is then measured.
+        Loading torch may take longer than the measurement, and would disturb it later.
         """
-        count = min(self._repeats_until_look(repeat), len(os.sched_getaffinity(0)), _SIDE_BY_SIDE)
+        count = min(
+            self._repeats_until_analysis(repeat), len(os.sched_getaffinity(0)), _SIDE_BY_SIDE
+        )
         if self._spares or not self.order.imports or count < 2:
             return
         began = time.monotonic()
-        started = [warm_up(spawn_spare(), self.order.imports) for _ in range(count)]
-        self._spares = [spare for spare in started if spare]
-        for spare in self._spares:
-            self._crew.add(spare)
-        while not (
-            self._stop or all(spare.is_ready or spare.line is None for spare in self._spares)
-        ):
+        for _ in range(count):
+            spare = warm_up(spawn_spare(), self.order.imports)
+            if spare:
+                self._spares.append(spare)
+                self._children.add(spare)
+        while not self._stop and not self._are_spares_ready():
             self._turn(0.5)
         self._loading_s = max(self._loading_s, time.monotonic() - began)
 
-    def _repeats_until_look(self, repeat: int) -> int:
-        """Return how many repeats are left until the run is looked at, and may end."""
-        return (
-            min([look for look in self.order.looks if look > repeat] or [self.order.repeats])
-            - repeat
-        )
+    def _are_spares_ready(self) -> bool:
+        return all(spare.is_ready or spare.line is None for spare in self._spares)
 
-    def _is_enough(self, repeats: int, longest_s: float) -> str:
-        """Return why no further repeat is run, or nothing.
+    def _repeats_until_analysis(self, repeat: int) -> int:
+        """Return the number of repeats until the next interim analysis, or the end."""
+        planned = [look for look in self.order.looks if look > repeat]
+        return min(planned, default=self.order.repeats) - repeat
 
-        The claims are decided at a planned look, the budget is spent, or the first repeat timed nothing.
+    def _why_enough(self, repeats: int, longest_s: float) -> str:
+        """Return why no further repeat is needed, or nothing.
+
+        All claims are decided, the budget is spent, or the first repeat timed nothing.
         """
         if repeats >= self.order.repeats:
             return ""
         if repeats == 1 and self.order.has_usual_repeats and not has_races(self.run_dir):
             self.journal.append(events.NothingTimed())
             return "nothing was timed: one repeat is enough"
-        if repeats in self.order.looks and self._attendants.judge(
-            self._tell, is_look=True, is_called_off=lambda: self._stop is not None
-        ):
-            return f"decided after {repeats} repeats"
+        if repeats in self.order.looks:
+            is_decided = self._attendants.judge(
+                self._tell, is_look=True, is_called_off=lambda: self._stop is not None
+            )
+            if is_decided:
+                return f"decided after {repeats} repeats"
         spent_s = time.monotonic() - self._began
         next_s = longest_s if self._spares else self._loading_s + longest_s
         if self.order.budget_s and spent_s + next_s > self.order.budget_s:
             self.journal.append(events.BudgetSpent(repeats=repeats))
-            return f"the budget of {self.order.budget_s:g} s is spent after {plural(repeats, 'repeat')}"
+            spent = f"the budget of {self.order.budget_s:g} s is spent"
+            return f"{spent} after {plural(repeats, 'repeat')}"
         return ""
 
     def _start_worker(
@@ -238,18 +243,18 @@ class Supervisor:
         child.repeat, child.asker = repeat, asker
         child.deadline = time.monotonic() + arm.timeout_s if arm else None
         if child is not spare:
-            self._crew.add(child)
+            self._children.add(child)
         self.journal.append(
             worker_records.started(child, arm, self.run_dir.name, was_warm=child is spare)
         )
         assert child.line is not None
-        with contextlib.suppress(OSError):  # it may have died already; its exit tells
+        with contextlib.suppress(OSError):  # it may have died already: its exit code will say so
             child.line.sendall(order)
         return child
 
     def _take_spare(self) -> Child | None:
-        """Return a worker that was started ahead and still listens; one that does not is about to die, or has to."""
-        self._crew.turn(0)  # one that died is buried
+        """Return a worker that was started in advance and is alive, or None."""
+        self._children.turn(0)  # forget those that have died
         for spare in list(self._spares):
             if spare.line is not None:
                 self._spares.remove(spare)
@@ -284,9 +289,7 @@ class Supervisor:
             )
 
     def _note_death(self, child: Child) -> None:
-        if (
-            child in self._spares
-        ):  # it had no order yet: whoever would have followed it starts afresh
+        if child in self._spares:  # it had no order yet: another worker is started instead
             self._spares.remove(child)
             return
         if self._attendants.note_death(child, is_stopping=self._stop is not None):
@@ -296,18 +299,18 @@ class Supervisor:
             self._finish_arm(child, child.asker)
 
     def _finish_arm(self, arm: Child, asker: Child) -> None:
-        """Clear away what an arm left behind, so that it does not disturb the next, and tell the worker that waits."""
-        self._end_others(set(self._crew.children))
+        """End the processes that an arm left behind, and send its result to its worker."""
+        self._end_others(set(self._children.children))
         reply = ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started)
         state, reason = arm.outcome()
-        if state == RunState.SUCCEEDED and arm.farewell is not None:
-            reply.value = arm.farewell.value
+        if state == RunState.SUCCEEDED and arm.result is not None:
+            reply.value = arm.result.value
         else:
             reply.error = reason
         self._answer(asker, reply)
 
-    def _answer_for(self, arm: Child) -> None:
-        """Tell the worker that waits for an arm which cannot be ended that it need not wait."""
+    def _give_up_arm(self, arm: Child) -> None:
+        """Send an error to the worker that waits for an arm which cannot be ended."""
         asker, arm.asker = arm.asker, None
         self._given_up.add(arm.pid)
         names = ", ".join(processes.names_of(lambda: [arm.pid]))
@@ -326,24 +329,21 @@ class Supervisor:
     # ---- time and stopping
 
     def _turn(self, patience_s: float) -> None:
-        self._crew.turn(patience_s)
+        self._children.turn(patience_s)
         if self._deadline and time.monotonic() > self._deadline:
             self._stop_run(RunState.FAILED, f"timed out after {self.order.timeout_s:g} s")
         if not self.journal.is_in_place():
             self._stop_run(RunState.FAILED, "the folder of the run was removed or replaced")
         self._attendants.check_sampler()
-        for arm in [
-            child
-            for child in self._crew.children.values()
-            if child.asker and child.cannot_be_killed()
-        ]:
-            self._answer_for(arm)
+        for child in list(self._children.children.values()):
+            if child.asker and child.cannot_be_killed():
+                self._give_up_arm(child)
 
     def _heed_signal(self, number: int) -> None:
         if number == signal.SIGTERM:
             self._stop_run(RunState.STOPPED, "stop requested")
         elif number == signal.SIGINT:
-            self._is_hurried = True
+            self._must_hurry = True
             self._stop_run(RunState.STOPPED, "stop at once requested")
 
     def _stop_run(self, state: RunState, reason: str) -> None:
@@ -353,11 +353,12 @@ class Supervisor:
             self._enter(RunState.STOPPING, reason)
 
     def _end_others(self, spare: set[int], printed: Sequence[LeftProcess] = ()) -> list[str]:
-        """Record what a worker left behind and end it, but not `spare`; return the names of those that would not end.
+        """Record and end the processes that a worker left behind, except `spare`.
 
-        Of `printed`, some may have ended already, as nobody reads what they print.
+        Some of `printed` may have ended already, because nobody reads their output any more.
+        Returns the names of processes that could not be ended.
         """
-        left = processes.living({*spare, *self._crew.children, *self._given_up})
+        left = processes.living({*spare, *self._children.children, *self._given_up})
         ended = [process.name for process in printed if process.pid not in left]
         if (left or ended) and not self._stop:
             names = [*(processes.name_of(pid) for pid in left[:20]), *ended[:20]]
@@ -368,31 +369,32 @@ class Supervisor:
 
     def _end(self, spare: set[int]) -> list[str]:
         def tend() -> bool:
-            self._crew.turn(0)
-            return self._is_hurried
+            self._children.turn(0)
+            return self._must_hurry
 
         def tell(names: list[str]) -> None:
             self._tell(f"waits for {', '.join(names)}")
 
-        is_asked = (
-            self._stop is not None and self._stop[0] == RunState.STOPPED and not self._is_hurried
+        is_stopped_gently = (
+            self._stop is not None and self._stop[0] == RunState.STOPPED and not self._must_hurry
         )
-        if is_asked and self.order.command and not self.order.command.arms:
+        if is_stopped_gently and self.order.command and not self.order.command.arms:
             processes.interrupt_descendants(
-                INTERRUPT_S, self._crew.children, {*spare, *self._given_up}, tend
+                INTERRUPT_S, self._children.children, {*spare, *self._given_up}, tend
             )
         processes.end_descendants(GRACE_S, {*spare, *self._given_up}, tend, tell)
-        if not (left := processes.living(spare)):
+        left = processes.living(spare)
+        if not left:
             return []
         self._given_up |= set(left)
         return processes.names_of(lambda: processes.living(spare))
 
     def _tell(self, words: str) -> None:
-        """Say what the run waits for."""
+        """Record what the run waits for."""
         self._enter(self._state, words)
 
     def _enter(self, state: RunState, reason: str = "") -> None:
-        """Write a state; keep trying while the disk is full, because a run without an end is a lie."""
+        """Record a state; retry while the disk is full, because a run must have an end."""
         self._state = state
         for _ in range(20):
             if self.journal.append(events.StateChanged(state=state, reason=reason)):
@@ -426,31 +428,31 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
 
 
 def main() -> None:
-    """Take an order that is there."""
+    """Serve the order that comes on stdin."""
     os.umask(0o077)
     processes.become_subreaper()
     serve()
 
 
 def serve(started: Child | None = None, *, is_timed: bool = True) -> None:
-    """Read an order from stdin, answer with a receipt on stdout, let go of both when the front has heard, and run.
+    """Read an order from stdin, answer with a receipt on stdout, close both, and run the order.
 
-    It may be long in coming to one whose worker was started ahead.
+    `started` is a worker that was started in advance; the order may then come much later.
     """
     spare = warm_up(started, _USUAL_IMPORTS, is_first=True, is_timed=is_timed)
-    said = sys.stdin.buffer.readline()
-    if not said.endswith(b"\n"):
-        return  # nobody wants a run any more; the spare ends with this process
-    order: RunOrder = messages.unpack(said, RunOrder)
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return  # the client is gone, and the spare ends with this process
+    order: RunOrder = messages.unpack(line, RunOrder)
     try:
         supervisor = _begin(order, spare)
         receipt = Receipt(run_dir=str(supervisor.run_dir))
     except TuilabError as problem:
         receipt = Receipt(error=str(problem), exit_code=problem.exit_code)
-    is_heard = answer_front(receipt)
+    has_client_read = answer_front(receipt)
     if receipt.error:
         return
-    if not is_heard:
+    if not has_client_read:
         reason = "whoever asked for it was gone before it began"
         supervisor.journal.append(events.StateChanged(state=RunState.STOPPED, reason=reason))
         queue.leave(supervisor.run_dir.parent, supervisor.run_dir.name)
@@ -460,9 +462,7 @@ def serve(started: Child | None = None, *, is_timed: bool = True) -> None:
         supervisor.run()
     except Exception as problem:
         traceback.print_exc()  # to supervisor.log
-        with contextlib.suppress(
-            OSError
-        ):  # then they end with this process: the kernel and the sampler see to that
+        with contextlib.suppress(OSError):  # then the kernel and the sampler end them
             processes.end_descendants(0)
         supervisor.journal.append(
             events.StateChanged(
@@ -472,9 +472,7 @@ def serve(started: Child | None = None, *, is_timed: bool = True) -> None:
         raise SystemExit(1) from problem
     finally:
         queue.leave(supervisor.run_dir.parent, supervisor.run_dir.name)
-    os._exit(
-        0
-    )  # at once: a front that has read the end waits for this, and would wait for the interpreter to be taken down
+    os._exit(0)  # without the slow exit of the interpreter, because the client waits for it
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The records that a supervisor writes of a worker, how it started and how it ended, and of the streams at the end."""
+"""The records of a supervisor about the start and the end of workers, and about the streams."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from tuilab.scrub import environment_for_record, words_for_record
 from tuilab.storage.files import open_regular
 
 FAULT_LIMIT = 4096  # bytes
-_TOGETHER = 500  # streams that one record counts
+_STREAMS_PER_RECORD = 500
 
 
 def started(
     child: Child, arm: ArmOrder | None, run: str, *, was_warm: bool
 ) -> events.WorkerStarted:
-    """Return the record of a worker that started; of an arm's environment what differs from that of other workers."""
+    """Return the record of a new worker, with the variables that only its arm has."""
     record = events.WorkerStarted(
         writer=child.writer,
         pid=child.pid,
@@ -33,49 +33,51 @@ def started(
 
 
 def _start_time(pid: int) -> int:
-    """Return when a worker started; 0, which no process has, where that is not known: it may have ended already."""
+    """Return the start time of a process; 0 if unknown, for example because it has ended."""
     with contextlib.suppress(OSError):
         return presence.start_time(pid) or 0
     return 0
 
 
 def exited(child: Child, run_dir: Path) -> events.WorkerExited:
-    told = max(child.farewell.lost, 0) if child.farewell else 0
+    """Return the record of a worker that has ended."""
+    lost = max(child.result.lost, 0) if child.result else 0
     return events.WorkerExited(
         writer=child.writer,
         code=child.code,
         signal=child.signal,
         reason=child.how_it_ended(),
         fault=_take_faults(run_dir, child.writer),
-        lost=told + held_back_records.take_count(run_dir, child.writer),
+        lost=lost + held_back_records.take_count(run_dir, child.writer),
         rss_peak_bytes=child.rss_peak_bytes,
     )
 
 
 def _take_faults(run_dir: Path, writer: str) -> str:
-    """Return what a worker had to say when it crashed, or else the rank of least number that had."""
+    """Return the stack of a crashed worker or of its first such rank; remove empty logs."""
     logs = [run_dir / f"fault-{writer}.log"]
-    with contextlib.suppress(OSError):  # it may open nothing any more, not even the folder
-        logs += sorted(
-            run_dir.glob(f"fault-{writer}-rank-*.log"), key=lambda log: (len(log.name), log.name)
-        )
-    return next(iter([*filter(None, map(_take_fault, logs))]), "")
+    with contextlib.suppress(OSError):  # the limit of open files may be reached
+        rank_logs = run_dir.glob(f"fault-{writer}-rank-*.log")
+        logs += sorted(rank_logs, key=lambda log: (len(log.name), log.name))
+    faults = [_take_fault(log) for log in logs]
+    return next((fault for fault in faults if fault), "")
 
 
 def _take_fault(log: Path) -> str:
-    """Return what the fault handler wrote when the worker crashed; remove the file when it wrote nothing."""
+    """Return what the fault handler wrote into a log, or remove an empty log."""
     with contextlib.suppress(OSError), open(open_regular(log), "rb") as file:
-        if text := file.read(FAULT_LIMIT).decode(errors="replace"):
+        text = file.read(FAULT_LIMIT).decode(errors="replace")
+        if text:
             return text
         log.unlink()
     return ""
 
 
 def stream_counts(journal: Path) -> Iterator[events.StreamsCounted]:
-    """Yield how many records each stream holds; the supervisor's is left out, because it continues.
+    """Yield the number of records in each stream, except that of the supervisor, which continues.
 
-    The counts are taken when every process that wrote a stream has ended. A stream that is cut later differs from its count;
-    one that a killed worker or sampler left does not.
+    The counts are taken when every writer has ended, also one that was killed. A stream that is cut
+    later differs from its count.
     """
     counts = {}
     with contextlib.suppress(OSError):
@@ -83,7 +85,6 @@ def stream_counts(journal: Path) -> Iterator[events.StreamsCounted]:
             with contextlib.suppress(OSError):
                 counts[path.stem] = last_number(path) + 1
     names = [name for name in counts if name != "supervisor"]
-    for at in range(0, len(names), _TOGETHER):
-        yield events.StreamsCounted(
-            records={name: counts[name] for name in names[at : at + _TOGETHER]}
-        )
+    for first in range(0, len(names), _STREAMS_PER_RECORD):
+        portion = names[first : first + _STREAMS_PER_RECORD]
+        yield events.StreamsCounted(records={name: counts[name] for name in portion})

@@ -82,7 +82,7 @@ def _run(order: WorkerOrder) -> WorkerResult:
 
     processes.end_descendants(_GRACE_S, tend=tend)
     state, reason = launcher.outcome()
-    failed_ns = launcher.farewell.failed_ns if launcher.farewell else 0
+    failed_ns = launcher.result.failed_ns if launcher.result else 0
     return WorkerResult(
         error="" if state == RunState.SUCCEEDED else reason, rank=1, failed_ns=failed_ns
     )

@@ -1,7 +1,7 @@
-"""Which GPU the run races on at this moment, as its workers' records say: found by a search for two words, not by reading all.
+"""Find out on which GPU a run races now, from the records of its workers.
 
-A loop may log millions of records, and what watches it must cost nothing: their bytes are looked through, a few megabytes each
-half second at most, and only lines that may tell of a GPU are decoded.
+A loop may log millions of records, and watching it must cost nothing. So the streams are searched
+for a few words, at most some megabytes each half second, and only matching lines are decoded.
 """
 
 import os
@@ -17,56 +17,58 @@ from tuilab.record.gpus.raced_gpu import torch_uuid
 from tuilab.storage.files import open_regular
 
 _MARKS = (b'"k":"race_started"', b'"k":"race_finished"', b'"k":"environment_recorded"')
-_PORTION = 4 * 1024 * 1024
+_CHUNK = 4 * 1024 * 1024
 _KINDS = events.RaceStarted | events.RaceFinished | events.EnvironmentRecorded
 _decode = msgspec.json.Decoder(_KINDS).decode
 
 
 class Raced(NamedTuple):
-    """The GPU of a race by torch's name of it, and whether the race goes on in the worker that began last."""
+    """The GPU of a race, and whether the race is running in the latest worker."""
 
-    uuid: str = ""  # empty: not known
+    uuid: str = ""  # as torch names it; empty: unknown
     is_going_on: bool = False
 
 
 class RacedGpu:
-    """Follows the workers of a run; `read` returns what they have said by now."""
+    """Follows the streams of the workers of a run."""
 
     def __init__(self, run_dir: Path) -> None:
         self._folder = run_dir / "journal"
-        self._at: dict[str, int] = {}  # stream: bytes that were looked through
+        self._offsets: dict[str, int] = {}  # by stream: bytes that were searched
         self._raced = Raced()
-        self._is_apart = False  # the race is between arms in processes of their own
-        self._facts: dict[str, dict[str, Any]] = {}  # stream: what its torch said of CUDA
+        self._is_apart = False  # the arms of the race have processes of their own
+        self._facts: dict[str, dict[str, Any]] = {}  # by stream: the CUDA facts of its torch
 
     def read(self) -> Raced:
+        """Read what is new, and return the current race."""
         with suppress(OSError):
             for name in sorted(filter(_is_worker, os.listdir(self._folder)), key=_number):
-                if (
-                    name not in self._at
-                ):  # a race that went on in another worker may have ended with it
+                if name not in self._offsets:  # a race may have ended with its worker
                     self._raced = self._raced._replace(is_going_on=False)
                 for line in self._lines(name):
                     self._take(name, line)
         return self._raced
 
     def _lines(self, name: str) -> Iterator[bytes]:
-        """Yield the whole lines of a stream that were not seen yet and have one of the marks."""
-        at = self._at.setdefault(name, 0)
+        """Yield the new complete lines of a stream that contain one of the marks."""
+        offset = self._offsets.setdefault(name, 0)
         path = self._folder / name
-        if path.stat().st_size <= at:
+        if path.stat().st_size <= offset:
             return
         with open(open_regular(path), "rb") as file:
-            file.seek(at)
-            portion = file.read(_PORTION)
-        whole = portion[: portion.rfind(b"\n") + 1]
-        self._at[name] = at + len(whole)
-        if any(mark in whole for mark in _MARKS):
-            yield from (line for line in whole.split(b"\n") if any(mark in line for mark in _MARKS))
+            file.seek(offset)
+            chunk = file.read(_CHUNK)
+        lines = chunk[: chunk.rfind(b"\n") + 1]
+        self._offsets[name] = offset + len(lines)
+        if not any(mark in lines for mark in _MARKS):
+            return
+        for line in lines.split(b"\n"):
+            if any(mark in line for mark in _MARKS):
+                yield line
 
     def _take(self, stream: str, line: bytes) -> None:
         try:
-            record = _decode(line[9:])  # behind its checksum
+            record = _decode(line[9:])  # after the checksum
         except (msgspec.MsgspecError, ValueError):
             return
         match record:
@@ -94,6 +96,6 @@ def _is_worker(name: str) -> bool:
 
 
 def _number(name: str) -> tuple[int, str]:
-    """Return the place of a stream among those of workers, which are numbered as they began."""
+    """Return the sort key of a stream: workers are numbered in the order of their start."""
     digits = name.removeprefix("worker-").partition(".")[0].partition("-")[0]
     return (int(digits) if digits.isdecimal() else 0), name

@@ -1,8 +1,9 @@
-"""What the GPUs are asked and when: the one that is raced on twice a second, the others seldom, and all of it for little.
+"""Decide what the GPUs are asked, and when, so that the questions cost little.
 
-On a GPU of today a question is a call to a processor of its own, and may take milliseconds. Of the GPU that is raced on there
-are four each half second: three that verdicts need, and one for the charts, which take turns. Whatever else there is to know
-is asked every ten seconds. As long as nobody races, all GPUs are asked as often as their price allows.
+A question is a call to a processor on the GPU, and may take milliseconds. The GPU of a race is
+asked four questions each half second: three that verdicts need, and one for the charts, in turn.
+Everything else is asked every ten seconds. Without a race, all GPUs are asked as often as their
+cost allows.
 """
 
 import math
@@ -21,32 +22,32 @@ from tuilab.record.journal.writer import Writer
 
 PERIOD_S = 0.5
 SELDOM_S = 10.0
-GPU_SHARE = 0.005  # of a core at most, for all that is not about the GPU of the race
+GPU_SHARE = 0.005  # of a core at most, for all questions that are not about the GPU of the race
 CLOCKS = ("sm_mhz", "throttle_mask")
 _TURNS = ("memory_used_bytes", "power_w", PROCESSES, "memory_used_bytes", "busy_percent", PROCESSES)
 _SELDOM = tuple(name for name in METERS if name not in {*CLOCKS, *_TURNS})
-_MOST_TENANTS = 20  # that are told of by name
+_MOST_TENANTS = 20  # in one record
 _USUAL = (*(name for name in METERS if name != "ecc_uncorrected"), PROCESSES)
 
 Readings = dict[str, dict[str, float]]
 
 
 class GpuContext(NamedTuple):
-    """What there is to know before the GPUs are asked."""
+    """What the sampler knows before it asks the GPUs."""
 
-    ours: Collection[int] = ()  # pids
+    ours: Collection[int] = ()  # pids of the run
     raced: Raced = Raced()
 
 
 class GpuAnswers(NamedTuple):
-    """What the GPUs have said, and when they were asked, in nanoseconds of CLOCK_MONOTONIC."""
+    """Readings by GPU, and when each GPU was asked, in nanoseconds of CLOCK_MONOTONIC."""
 
     readings: Readings
     asked: dict[str, int]
 
 
 class GpuSchedule:
-    """Asks the GPUs: `answer` each half second, and in between `ask_next` as long as there `is_more`."""
+    """Asks the GPUs: `answer` every half second, and in between `ask_next` while `is_more`."""
 
     def __init__(
         self,
@@ -63,89 +64,90 @@ class GpuSchedule:
         self._raced = ""  # NVML's uuid
         self._turn = 0
         self._waiting: deque[tuple[Gpu, Collection[str]]] = deque()
-        self._began_s, self._cost_of_round_s = (
-            -math.inf,
-            0.0,
-        )  # of what is asked in between: when it was listed, and its price
-        self._seldom_due_s = self._raced_due_s = 0.0
-        self._late = GpuAnswers({}, {})
+        self._listed_s = -math.inf  # when the questions in between were listed
+        self._cost_of_round_s = 0.0  # what they have cost since then
+        self._seldom_due_s = 0.0
+        self._raced_due_s = 0.0
+        self._answers = GpuAnswers({}, {})  # since the last call of `answer`
         self._explained: set[str] = set()
-        self._tenants: dict[str, list[Tenant]] = {}  # by GPU, as they were told last
-        self._told_s: dict[str, float] = {}  # and when
+        self._tenants: dict[str, list[Tenant]] = {}  # by GPU, as recorded last
+        self._recorded_s: dict[str, float] = {}  # and when
 
     @property
     def is_more(self) -> bool:
         return bool(self._waiting)
 
     def answer(self, question: GpuContext) -> GpuAnswers:
-        """Return what the GPU of the race says now, and what the others have said since this was called last."""
+        """Ask the GPU of the race, and return all answers since the last call."""
         self._question = question
-        known = {gpu.uuid: gpu for gpu in self._gpus.found}
-        raced = nvml_uuid(question.raced.uuid, known) if question.raced.uuid else ""
+        gpus = {gpu.uuid: gpu for gpu in self._gpus.found}
+        raced = ""
+        if question.raced.uuid:
+            raced = nvml_uuid(question.raced.uuid, gpus)
         if raced != self._raced:
-            self._raced, self._raced_due_s, self._began_s = raced, 0.0, -math.inf
+            self._raced = raced
+            self._raced_due_s = 0.0
+            self._listed_s = -math.inf
             self._waiting.clear()
         if raced:
-            self._ask_raced(known[raced])
+            self._ask_raced(gpus[raced])
         self._plan()
-        said, self._late = self._late, GpuAnswers({}, {})
-        return said
+        answers = self._answers
+        self._answers = GpuAnswers({}, {})
+        return answers
 
     def ask_next(self) -> None:
-        """Ask one GPU what is next on the list."""
+        """Ask one GPU the next questions of the list."""
         gpu, names = self._waiting.popleft()
         began_s = self._cost_s()
-        self._hear_errors(gpu)
+        self._record_errors(gpu)
         self._ask(gpu, names)
         if gpu.uuid != self._raced:
             self._cost_of_round_s += self._cost_s() - began_s
 
     def _ask_raced(self, gpu: Gpu) -> None:
-        self._hear_errors(
-            gpu
-        )  # each time: the run that an error ends is over before ten seconds are
+        self._record_errors(gpu)  # each time, because an error may end the run within seconds
         if self._now_s() >= self._raced_due_s:
             self._raced_due_s = self._now_s() + SELDOM_S
-            self._ask(
-                gpu, [PROCESSES]
-            )  # which of them are ours must be known before the shares of the others are
+            self._ask(gpu, [PROCESSES])  # first: the shares of others need to know which are ours
             self._waiting.extendleft((gpu, [name]) for name in _SELDOM)
         asked_ns = self._clock_ns()
         self._ask(gpu, CLOCKS)
         if self._clock_ns() - asked_ns > PERIOD_S * 1e9:
-            self._disown_clocks(gpu)
+            self._remove_clocks(gpu)
         self._ask(gpu, [SHARE, _TURNS[self._turn % len(_TURNS)]])
         self._turn += 1
-        if gpu.uuid in self._late.readings:
-            self._late.asked[gpu.uuid] = asked_ns
+        if gpu.uuid in self._answers.readings:
+            self._answers.asked[gpu.uuid] = asked_ns
 
-    def _disown_clocks(self, gpu: Gpu) -> None:
-        """Leave out clocks of which it is not known for which half second they speak."""
+    def _remove_clocks(self, gpu: Gpu) -> None:
+        """Remove clocks if it is unknown to which half second they belong."""
         for name in CLOCKS:
-            self._late.readings.get(gpu.uuid, {}).pop(name, None)
+            self._answers.readings.get(gpu.uuid, {}).pop(name, None)
         self._explain(gpu, {"clocks": "the driver takes longer to tell them than they speak for"})
 
     def _plan(self) -> None:
-        """List what the others are to be asked, when that is due and the list is empty."""
+        """List the questions for the other GPUs, if they are due and the list is empty."""
         now_s = self._now_s()
         pause_s = SELDOM_S if self._raced else PERIOD_S / 2
-        if self._waiting or now_s < self._began_s + max(pause_s, self._cost_of_round_s / GPU_SHARE):
+        if self._waiting or now_s < self._listed_s + max(
+            pause_s, self._cost_of_round_s / GPU_SHARE
+        ):
             return
-        self._began_s, self._cost_of_round_s = now_s, 0.0
+        self._listed_s, self._cost_of_round_s = now_s, 0.0
         for gpu in self._gpus.found:
-            if (
-                self._raced and gpu.uuid != self._raced
-            ):  # one question at a time: the next of the race waits for no more
-                self._waiting.extend((gpu, [name]) for name in (*METERS, PROCESSES))
-            elif not self._raced:
-                self._waiting.append(
-                    (gpu, (*METERS, PROCESSES) if now_s >= self._seldom_due_s else _USUAL)
-                )
+            if not self._raced:
+                names = (*METERS, PROCESSES) if now_s >= self._seldom_due_s else _USUAL
+                self._waiting.append((gpu, names))
+            elif gpu.uuid != self._raced:
+                # One question at a time, because the GPU of the race must not wait for more.
+                for name in (*METERS, PROCESSES):
+                    self._waiting.append((gpu, [name]))
         if now_s >= self._seldom_due_s:
             self._seldom_due_s = now_s + SELDOM_S
 
     def _ask(self, gpu: Gpu, names: Collection[str]) -> None:
-        if gpu not in self._gpus.found:  # it was lost meanwhile
+        if gpu not in self._gpus.found:  # lost since it was listed
             return
         asked_ns = self._clock_ns()
         raced = self._question.raced
@@ -159,41 +161,43 @@ class GpuSchedule:
         if "foreign_processes" in reading.values and (
             gpu.uuid == self._raced or "memory_tree_bytes" in reading.values
         ):
-            self._tell_tenants(gpu, self._gpus.others[gpu.uuid])
+            self._record_tenants(gpu, self._gpus.others[gpu.uuid])
         if reading.values:
-            self._late.readings.setdefault(gpu.uuid, {}).update(reading.values)
-            self._late.asked.setdefault(gpu.uuid, asked_ns)
+            self._answers.readings.setdefault(gpu.uuid, {}).update(reading.values)
+            self._answers.asked.setdefault(gpu.uuid, asked_ns)
 
-    def _hear_errors(self, gpu: Gpu) -> None:
-        """Record what the driver reports; it tells which whole GPU it is about, and not which slice."""
+    def _record_errors(self, gpu: Gpu) -> None:
+        """Record the Xid errors of a GPU; the driver names only the whole GPU, not a slice."""
         whole = gpu.part_of or gpu.uuid
         for xid in self._gpus.errors.next(whole):
             self._journal.append(XidReported(uuid=whole, xid=xid))
-        if (why := self._gpus.errors.deaf.get(whole)) and not gpu.slice:
-            self._explain(gpu, {"xid": why})
+        reason = self._gpus.errors.deaf.get(whole)
+        if reason and not gpu.slice:
+            self._explain(gpu, {"xid": reason})
 
-    def _tell_tenants(self, gpu: Gpu, others: Sequence[Other]) -> None:
-        """Record who else is on a GPU of the run, if those are others than before; seldom if it is their memory alone."""
-        tenants = [Tenant(one.pid, one.user, one.why, one.bytes_used) for one in others]
-        before = self._tenants.get(gpu.uuid, [])
-        is_due = self._now_s() >= self._told_s.get(gpu.uuid, -math.inf) + SELDOM_S
-        if {one.pid for one in tenants} != {one.pid for one in before} or (
-            is_due and tenants != before
-        ):
-            self._tenants[gpu.uuid], self._told_s[gpu.uuid] = tenants, self._now_s()
+    def _record_tenants(self, gpu: Gpu, others: Sequence[Other]) -> None:
+        """Record the other users of a GPU when they change; seldom if only their memory changes."""
+        tenants = [Tenant(user.pid, user.user, user.why, user.bytes_used) for user in others]
+        recorded = self._tenants.get(gpu.uuid, [])
+        is_due = self._now_s() >= self._recorded_s.get(gpu.uuid, -math.inf) + SELDOM_S
+        pids = {tenant.pid for tenant in tenants}
+        recorded_pids = {tenant.pid for tenant in recorded}
+        if pids != recorded_pids or (is_due and tenants != recorded):
+            self._tenants[gpu.uuid] = tenants
+            self._recorded_s[gpu.uuid] = self._now_s()
             self._journal.append(
                 GpuShared(uuid=gpu.uuid, others=tenants[:_MOST_TENANTS], count=len(tenants))
             )
 
     def _explain(self, gpu: Gpu, missing: Mapping[str, str]) -> None:
-        """Say once why something is left out."""
+        """Record once why a reading is missing."""
         for name, reason in missing.items():
-            what = (
-                "gpu processes" if reason == self._gpus.no_pids else f"{gpu.uuid} {name}"
-            )  # of all GPUs at once
-            if what not in self._explained:
-                self._explained.add(what)
-                self._journal.append(Unavailable(what=what, reason=reason))
+            subject = f"{gpu.uuid} {name}"
+            if reason == self._gpus.no_pids:
+                subject = "gpu processes"  # one record for all GPUs
+            if subject not in self._explained:
+                self._explained.add(subject)
+                self._journal.append(Unavailable(what=subject, reason=reason))
 
     def _now_s(self) -> float:
         return self._clock_ns() / 1e9

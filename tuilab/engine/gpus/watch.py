@@ -1,4 +1,7 @@
-"""Asks the GPUs of a run in a thread of its own, because NVML can hang: that costs their readings and nothing else."""
+"""Ask the GPUs of a run in a thread, because NVML can hang.
+
+Then only their readings are missing.
+"""
 
 import time
 from collections.abc import Collection
@@ -12,32 +15,31 @@ from tuilab.probes.gpu.nvml import Gpus, open_gpus
 from tuilab.record.events import EnvironmentRecorded, GpuFound, Unavailable
 from tuilab.record.journal.writer import Writer
 
-PATIENCE_S = 0.1  # how long a sample waits for the GPUs
-SILENCE_S = 5.0  # after this the journal says that they do not answer
+PATIENCE_S = 0.1  # a sample waits so long for the GPUs
+SILENCE_S = 5.0  # after so long the record says that they do not answer
 
 _NOTHING = GpuAnswers({}, {})
 _LIMITS = {name: BOARD[name] for name in ("power_limit_w", "most_sm_mhz")}
 
 
 class GpuWatch:
-    """The GPUs as the sampler sees them; `refusal` says why they are not to be asked."""
+    """The GPUs of the sampler; `refusal` is the reason why they are not asked, if there is one."""
 
     def __init__(self, journal: Writer, raced: RacedGpu, refusal: str = "") -> None:
         self._journal = journal
         self._raced = raced
         self._refusal = refusal
-        self._ours: set[int] = (
-            set()
-        )  # pids of all processes that the run has had: what one of them did is told after its end
+        # Pids of all processes that the run has had: NVML reports a process after its end, too.
+        self._ours: set[int] = set()
         self._questions: SimpleQueue[GpuContext] = SimpleQueue()
         self._answers: SimpleQueue[GpuAnswers] = SimpleQueue()
-        self._asked_at: float | None = None  # when the question was put that is not answered yet
+        self._asked_at: float | None = None  # the time of a question without an answer
         self._is_off = False
         self._is_silent = False
         Thread(target=self._serve, daemon=True).start()
 
     def read(self, pids: Collection[int]) -> GpuAnswers:
-        """Return what the GPUs have said since this was called last; nothing when there are none, or they do not answer yet."""
+        """Return the new readings of the GPUs, which may be none."""
         if self._is_off:
             return _NOTHING
         self._ours.update(pids)
@@ -64,28 +66,31 @@ class GpuWatch:
         if isinstance(gpus, str):
             self._journal.append(Unavailable(what="gpu", reason=gpus))
         else:
-            self._introduce(gpus)
-            rounds = GpuSchedule(gpus, self._journal)
+            self._record_gpus(gpus)
+            schedule = GpuSchedule(gpus, self._journal)
             while gpus.found:
-                self._turn(rounds)
+                self._turn(schedule)
         self._is_off = True
 
-    def _turn(self, rounds: GpuSchedule) -> None:
-        """Answer the sampler, or ask what can wait until it has a question."""
-        try:
-            question = self._questions.get(block=not rounds.is_more)
-        except Empty:
-            rounds.ask_next()
-        else:
-            self._answers.put(rounds.answer(question))
+    def _turn(self, schedule: GpuSchedule) -> None:
+        """Answer a question of the sampler.
 
-    def _introduce(self, gpus: Gpus) -> None:
+        Until there is one, ask the next item of the schedule.
+        """
+        try:
+            question = self._questions.get(block=not schedule.is_more)
+        except Empty:
+            schedule.ask_next()
+        else:
+            self._answers.put(schedule.answer(question))
+
+    def _record_gpus(self, gpus: Gpus) -> None:
         for gpu in gpus.found:
             limits = gpus.settings(gpu, _LIMITS)
-            found = GpuFound(
+            record = GpuFound(
                 gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.slice, *map(limits.get, _LIMITS)
             )
-            self._journal.append(found)
+            self._journal.append(record)
         for index, reason in gpus.unusable.items():
             self._journal.append(Unavailable(what=f"gpu {index}", reason=reason))
         self._journal.append(EnvironmentRecorded(part="gpu", facts=gpus.facts()))
