@@ -45,47 +45,47 @@ class Stall:
         self._longest_s = 0.0  # pause between two steps so far
         self._is_told = False
 
-    def step(self, now: float, steps: Collection[Step]) -> str:
+    def step(self, now_s: float, steps: Collection[Step]) -> str:
         """Take the steps that came; tell that they go on after a stall."""
         if self._left_ns is not None and any(step.ended > self._left_ns for step in steps):
             self._left_ns = None  # the main thread has ended, but other threads still train
-        took = [(step.took_ns or 0) / 1e9 for step in steps if step.took_ns]
-        self._usual_s = [*self._usual_s, *took][-1000:]
-        paused_s = now - self._stepped_at if self._stepped_at is not None else 0.0
-        self._longest_s = max([self._longest_s, *took])
-        self._stepped_at = self._heard_at = now
+        durations_s = [(step.took_ns or 0) / 1e9 for step in steps if step.took_ns]
+        self._usual_s = [*self._usual_s, *durations_s][-1000:]
+        paused_s = now_s - self._stepped_at if self._stepped_at is not None else 0.0
+        self._longest_s = max([self._longest_s, *durations_s])
+        self._stepped_at = self._heard_at = now_s
         was_told, self._is_told = self._is_told, False
         return f"steps continue, after {seconds(paused_s)} without one" if was_told else ""
 
-    def hear(self, now: float) -> None:
+    def hear(self, now_s: float) -> None:
         """Take note that something else was marked or printed: it is not stuck."""
-        self._heard_at = now
+        self._heard_at = now_s
 
     def leave(self, at_ns: int) -> None:
         """Note when the script ended: after that a missing step is no stall."""
         self._left_ns = at_ns
 
-    def look(self, now: float, *, is_busy: bool, lacks_core: bool = False) -> str:
+    def look(self, now_s: float, *, is_busy: bool, lacks_core: bool = False) -> str:
         """Return that the process stalls, once for each stall.
 
         A process is busy if it works, and also if it could run but lacks a core.
         """
-        if self._stepped_at is None or self._is_told or not self.is_near(now):
+        if self._stepped_at is None or self._is_told or not self.is_near(now_s):
             return ""
-        silent_s, usual_s = now - max(self._stepped_at, self._heard_at), median(self._usual_s)
+        silent_s, usual_s = now_s - max(self._stepped_at, self._heard_at), median(self._usual_s)
         if silent_s < self._patience(usual_s) or (is_busy and silent_s < _BUSY_S):
             return ""
         self._is_told = True
         does = "its processes are working" if is_busy else "its processes are waiting"
         if lacks_core:
             does = "its processes are waiting for a core"
-        return f"no step for {seconds(now - self._stepped_at)} (a step usually takes {seconds(usual_s)}); {does}"
+        return f"no step for {seconds(now_s - self._stepped_at)} (a step usually takes {seconds(usual_s)}); {does}"
 
-    def is_near(self, now: float) -> bool:
+    def is_near(self, now_s: float) -> bool:
         """Say whether there may be a stall, so that it is worth a look at what the processes do."""
         if self._left_ns is not None or self._stepped_at is None:
             return False
-        return len(self._usual_s) >= _USUAL_OF and now - self._stepped_at >= _STALL_S
+        return len(self._usual_s) >= _USUAL_OF and now_s - self._stepped_at >= _STALL_S
 
     def _patience(self, usual_s: float) -> float:
         return max(_STALL_S, _STALL_TIMES * usual_s, _LONGER * self._longest_s)
@@ -132,12 +132,12 @@ class Creep:
             return ""
         width = len(later) / _BINS
         levels = [
-            median(held for _, held in later[int(at * width) : int((at + 1) * width)])
-            for at in range(_BINS)
+            median(held for _, held in later[int(index * width) : int((index + 1) * width)])
+            for index in range(_BINS)
         ]
         grown, early = levels[-1] - levels[0], levels[_BINS // 2 - 1] - levels[0]
         late = levels[-1] - levels[_BINS // 2]
-        is_rising = all(after > before for before, after in pairwise(levels))
+        is_rising = all(upper > lower for lower, upper in pairwise(levels))
         if (
             not is_rising
             or late < _LEVELS_OFF * early
@@ -158,25 +158,26 @@ class SlowRank:
 
     def look(self, ranks: Mapping[str, Collection[Step]]) -> str:
         """Take the last steps of each rank, all of them new since the last look; tell which is slow, once for each."""
-        own = {name: _own_s(steps) for name, steps in ranks.items() if len(steps) >= _RANK_STEPS}
-        if len(own) < len(ranks) or len(own) < 2:
+        own_s = {name: _own_s(steps) for name, steps in ranks.items() if len(steps) >= _RANK_STEPS}
+        if len(own_s) < len(ranks) or len(own_s) < 2:
             return ""
-        slowest = max(own, key=lambda name: own[name])
-        others = median(took for name, took in own.items() if name != slowest)
+        slowest = max(own_s, key=lambda name: own_s[name])
+        others_s = median(took_s for name, took_s in own_s.items() if name != slowest)
         step_s = median((step.took_ns or 0) / 1e9 for step in ranks[slowest])
         is_slow = (
-            own[slowest] > _SLOWER * others and own[slowest] - others > _SHARE_OF_STEP * step_s
+            own_s[slowest] > _SLOWER * others_s
+            and own_s[slowest] - others_s > _SHARE_OF_STEP * step_s
         )
-        before, count = self._seen
-        self._seen = (slowest, count + 1 if before == slowest else 1) if is_slow else ("", 0)
+        previous, count = self._seen
+        self._seen = (slowest, count + 1 if previous == slowest else 1) if is_slow else ("", 0)
         if self._seen[1] < _IN_A_ROW or slowest in self._told:
             return ""
         self._told.add(slowest)
-        waiting = ("the other", "which waits") if len(own) == 2 else ("the others", "and they wait")
-        more = (
-            f"{seconds(own[slowest])} of a step before its backward, {waiting[0]} {seconds(others)}"
+        waiting = (
+            ("the other", "which waits") if len(own_s) == 2 else ("the others", "and they wait")
         )
-        return f"{slowest} is slow: it takes {more}, {waiting[1]} for it" if others else ""
+        more = f"{seconds(own_s[slowest])} of a step before its backward, {waiting[0]} {seconds(others_s)}"
+        return f"{slowest} is slow: it takes {more}, {waiting[1]} for it" if others_s else ""
 
 
 def _own_s(steps: Collection[Step]) -> float:

@@ -65,18 +65,20 @@ class Alarms:
 
     def step(self, pid: int, arm: str, steps: Sequence[Step], root: Callable[[int], str]) -> None:
         """Take the steps that a process made; `root` names what goes backward before an optimizer's step."""
-        one = self._trained.setdefault(pid, Trained(pid, arm))
+        trained = self._trained.setdefault(pid, Trained(pid, arm))
         if not steps:
             return
-        self._tell("stall", [arm], one.stall.step(self._clock(), steps))
-        for at, step in enumerate(steps):
+        self._tell("stall", [arm], trained.stall.step(self._clock(), steps))
+        for index, step in enumerate(steps):
             for owner, value in step.roots.items():
                 self._tell(
-                    "not finite", [arm], one.not_finite.look(root(owner), one.count + at, value)
+                    "not finite",
+                    [arm],
+                    trained.not_finite.look(root(owner), trained.count + index, value),
                 )
-        one.count += len(steps)
-        one.fresh += len(steps)
-        one.last.extend(steps)
+        trained.count += len(steps)
+        trained.fresh += len(steps)
+        trained.last.extend(steps)
 
     def leave(self, pid: int, arm: str, at_ns: int) -> None:
         """Note when the script of a process ended."""
@@ -84,70 +86,72 @@ class Alarms:
 
     def hear(self, pid: int | None = None) -> None:
         """Take note that a process marked something else, or that something was printed, by whichever."""
-        for one in self._trained.values():
-            if pid in (None, one.pid):
-                one.stall.hear(self._clock())
+        for trained in self._trained.values():
+            if pid in (None, trained.pid):
+                trained.stall.hear(self._clock())
 
     def hold(self, pid: int, held: float) -> None:
         """Take what torch holds on a GPU in a process."""
-        if one := self._trained.get(pid):
-            self._tell("memory", [one.arm], one.held.read(one.count, held))
+        if trained := self._trained.get(pid):
+            self._tell("memory", [trained.arm], trained.held.read(trained.count, held))
 
     def turn(self) -> None:
         """Look at what no mark tells: that none comes, and what the processes use."""
-        now = self._clock()
-        if now - self._read_at < _READ_S:
+        now_s = self._clock()
+        if now_s - self._read_at < _READ_S:
             return
-        self._read_at = now
+        self._read_at = now_s
         if self._contention.look():
-            self._look_for_stall(now)
-        for one in self._trained.values():
-            if (resident := resident_bytes(one.pid)) is not None:
-                self._tell("memory", [one.arm], one.resident.read(one.count, resident))
+            self._look_for_stall(now_s)
+        for trained in self._trained.values():
+            if (resident := resident_bytes(trained.pid)) is not None:
+                self._tell("memory", [trained.arm], trained.resident.read(trained.count, resident))
         self._look_for_slow_rank()
 
-    def _look_for_stall(self, now: float) -> None:
+    def _look_for_stall(self, now_s: float) -> None:
         near = [
-            one for one in self._trained.values() if one.stall.is_near(now) and _is_there(one.pid)
+            one for one in self._trained.values() if one.stall.is_near(now_s) and _is_there(one.pid)
         ]
         if not near:
             self._activity = None
             return
         before, seen = (
             self._activity,
-            Activity(now, worked_s(self._pid), self._contention.cores.threads.waited_s),
+            Activity(now_s, worked_s(self._pid), self._contention.cores.threads.waited_s),
         )
         self._activity = seen
         works = lacks_core = False
         if before is not None:
-            works = seen.worked_s - before.worked_s > _BUSY_SHARE * (now - before.at)
+            works = seen.worked_s - before.worked_s > _BUSY_SHARE * (now_s - before.at)
             wanted_s = seen.worked_s - before.worked_s + seen.waited_s - before.waited_s
-            lacks_core = not works and wanted_s > _BUSY_SHARE * (now - before.at)
+            lacks_core = not works and wanted_s > _BUSY_SHARE * (now_s - before.at)
             if not (works or self._contention.cores.is_known):
                 lacks_core = has_high_pressure()
         is_busy = before is None or works or lacks_core
         texts: dict[str, str] = {}
         for trained in near:
-            if text := trained.stall.look(now, is_busy=is_busy, lacks_core=lacks_core):
+            if text := trained.stall.look(now_s, is_busy=is_busy, lacks_core=lacks_core):
                 texts[trained.arm] = text
         if texts:
             self._tell("stall", [*texts], next(iter(texts.values())))
 
     def _look_for_slow_rank(self) -> None:
-        ranks = {one.arm: one for one in self._trained.values() if "rank" in one.arm}
-        if len(ranks) > 1 and all(one.fresh >= _RANK_STEPS for one in ranks.values()):
+        ranks = {
+            trained.arm: trained for trained in self._trained.values() if "rank" in trained.arm
+        }
+        if len(ranks) > 1 and all(trained.fresh >= _RANK_STEPS for trained in ranks.values()):
             self._tell(
                 "slow rank",
                 [""],
-                self._slow_rank.look({name: one.last for name, one in ranks.items()}),
+                self._slow_rank.look({name: trained.last for name, trained in ranks.items()}),
             )
-            for one in ranks.values():
-                one.fresh = 0
+            for trained in ranks.values():
+                trained.fresh = 0
 
-    def _tell(self, what: str, arms: list[str], text: str) -> None:
+    def _tell(self, subject: str, arms: list[str], text: str) -> None:
         if text:
             arm, words = in_one(arms, text)
-            self._journal.append(events.Alerted(what=what, text=words, arm=arm))
+            self._journal.append(events.Alerted(what=subject, text=words, arm=arm))
 
 
 def resident_bytes(pid: int) -> int | None:

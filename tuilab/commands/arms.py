@@ -18,9 +18,9 @@ _WRITES = re.compile(
 _MOST = 12  # arms
 
 
-def parse(given: Sequence[str]) -> list[CommandArm]:
+def parse(texts: Sequence[str]) -> list[CommandArm]:
     """Return the arms; the command as it is comes first where only other ways to run it are named."""
-    arms = [_arm(text) for text in given]
+    arms = [_arm(text) for text in texts]
     if len(arms) == 1 and not is_plain(arms[0]):
         arms = [CommandArm(name=BASE), *arms]
     if len(arms) < 2:
@@ -29,13 +29,13 @@ def parse(given: Sequence[str]) -> list[CommandArm]:
         )
     if len(arms) > _MOST:
         raise UsageError(f"{len(arms)} arms are too many; use at most {_MOST}")
-    for at, arm in enumerate(arms):
-        for other in arms[:at]:
-            if arm.name == other.name:
+    for index, arm in enumerate(arms):
+        for earlier in arms[:index]:
+            if arm.name == earlier.name:
                 raise UsageError(f"two arms are named {show(arm.name)}; give each arm its own name")
-            if (arm.env, arm.prefix, arm.words) == (other.env, other.prefix, other.words):
+            if (arm.env, arm.prefix, arm.words) == (earlier.env, earlier.prefix, earlier.words):
                 raise UsageError(
-                    f"{show(other.name)} and {show(arm.name)} are the same command; change or drop one of them"
+                    f"{show(earlier.name)} and {show(arm.name)} are the same command; change or drop one of them"
                 )
     return arms
 
@@ -46,32 +46,36 @@ def is_plain(arm: CommandArm) -> bool:
 
 
 def _arm(text: str) -> CommandArm:
-    name, _, rest = text.partition(":")
+    name, _, definition = text.partition(":")
     if not _NAME.fullmatch(name := name.strip()):
         raise UsageError(
             f"--arm takes NAME, or 'NAME: VARIABLE=VALUE PREFIX -- WORDS', not {show(text, 60)}"
         )
     try:
-        before, behind = _parts(shlex.split(rest))
+        words_before, words_behind = _parts(shlex.split(definition))
     except ValueError as problem:
         raise UsageError(f"--arm {show(name)}: {problem}; close the quotation") from problem
-    count = next((at for at, word in enumerate(before) if not _VARIABLE.match(word)), len(before))
-    if before[count:] and before[count].startswith("-"):
-        words = show(shlex.join(before[count:]), 40)
+    count = next(
+        (index for index, word in enumerate(words_before) if not _VARIABLE.match(word)),
+        len(words_before),
+    )
+    if words_before[count:] and words_before[count].startswith("-"):
+        words = show(shlex.join(words_before[count:]), 40)
         raise UsageError(
             f"--arm {show(name)}: {words} would come before the command; "
             f"to add it after the command, write '{show(name)}: -- {words}'"
         )
     env = {
-        variable: value for variable, _, value in (word.partition("=") for word in before[:count])
+        variable: value
+        for variable, _, value in (word.partition("=") for word in words_before[:count])
     }
-    return CommandArm(name=name, env=env, prefix=before[count:], words=behind)
+    return CommandArm(name=name, env=env, prefix=words_before[count:], words=words_behind)
 
 
 def _parts(words: list[str]) -> tuple[list[str], list[str]]:
     """Return what stands before the first -- and what stands behind it."""
-    at = words.index("--") if "--" in words else len(words)
-    return words[:at], words[at + 1 :]
+    end = words.index("--") if "--" in words else len(words)
+    return words[:end], words[end + 1 :]
 
 
 def command_of(arm: CommandArm, words: Sequence[str]) -> list[str]:
@@ -80,44 +84,44 @@ def command_of(arm: CommandArm, words: Sequence[str]) -> list[str]:
 
 
 def parse_claims(
-    given: Sequence[str], arms: Sequence[CommandArm], measure: str = ""
+    texts: Sequence[str], arms: Sequence[CommandArm], measure: str = ""
 ) -> list[ArmClaim]:
     """Return the claims; without any, that each arm is faster than the first, or has less of what is measured."""
-    if not given:
+    if not texts:
         return [_claim(arm.name, arms[0].name, 1.0, measure) for arm in arms[1:]]
-    claims = [_parse_claim(text, [arm.name for arm in arms], measure) for text in given]
+    claims = [_parse_claim(text, [arm.name for arm in arms], measure) for text in texts]
     if len({claim.key for claim in claims}) < len(claims):
         raise UsageError("a claim is given twice; drop one of them")
     return claims
 
 
 def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
-    found = _CLAIM.fullmatch(text.strip())
+    match = _CLAIM.fullmatch(text.strip())
     try:
-        bound = float(found["bound"]) if found else 0.0
+        bound = float(match["bound"]) if match else 0.0
     except ValueError:
         bound = 0.0
-    if found is None or not 0 < bound < 1e6:
+    if match is None or not 0 < bound < 1e6:
         raise UsageError(
             f"--claim takes 'ARM 1.3x OTHER' (ARM is at least 1.3 times faster than OTHER), not {show(text, 60)}"
         )
-    for name in (found["arm"], found["other"]):
+    for name in (match["arm"], match["other"]):
         if name not in names:
             raise UsageError(
                 f"--claim {show(text, 60)}: no arm is named {show(name, 40)}{did_you_mean(name, names)}"
             )
-    if found["arm"] == found["other"]:
+    if match["arm"] == match["other"]:
         raise UsageError(
             f"--claim {show(text, 60)}: both arms are the same; name two different arms"
         )
-    return _claim(found["arm"], found["other"], bound, measure)
+    return _claim(match["arm"], match["other"], bound, measure)
 
 
-def _claim(arm: str, other: str, bound: float, measure: str) -> ArmClaim:
+def _claim(arm: str, base: str, bound: float, measure: str) -> ArmClaim:
     return ArmClaim(
-        text=f"{arm} {_how(bound, measure)} {other}",
-        key=f"{arm}-{bound:g}x-{other}",
-        over=other,
+        text=f"{arm} {_how(bound, measure)} {base}",
+        key=f"{arm}-{bound:g}x-{base}",
+        over=base,
         under=arm,
         bound=bound,
     )
@@ -140,19 +144,19 @@ def _how(bound: float, measure: str) -> str:
 
 def shared_outputs(arms: Sequence[CommandArm], words: Sequence[str]) -> list[str]:
     """Return the options of which all arms have the same value, and by which they may write over what the others wrote."""
-    every = [_outputs(command_of(arm, words)) for arm in arms]
+    outputs_of_arms = [_outputs(command_of(arm, words)) for arm in arms]
     return [
         f"{option} {value}"
-        for option, value in every[0].items()
-        if all(one.get(option) == value for one in every)
+        for option, value in outputs_of_arms[0].items()
+        if all(outputs.get(option) == value for outputs in outputs_of_arms)
     ]
 
 
 def _outputs(words: Sequence[str]) -> dict[str, str]:
-    found = {}
+    outputs = {}
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option, is_given, value = word.partition("=")
         value = value if is_given else following
         if _WRITES.fullmatch(option) and value and not value.startswith("-"):
-            found[option] = value
-    return found
+            outputs[option] = value
+    return outputs

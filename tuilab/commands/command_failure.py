@@ -55,27 +55,27 @@ def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFaile
     home = home_of(words, folder)
     lines = [_PREFIX.sub("", line) for line in _COLOUR.sub("", printed).splitlines()]
     begins = [
-        at
-        for at, line in enumerate(lines)
-        if line.rstrip() == _BEGIN and not _is_chained(lines, at)
+        begin
+        for begin, line in enumerate(lines)
+        if line.rstrip() == _BEGIN and not _is_chained(lines, begin)
     ]
-    found = [failure for at in begins if (failure := _read(lines[at:], home))]
-    own = [failure for failure in found if f'File "{home}' in failure.traceback]
-    return next(iter([*own[-1:], *found[-1:]]), None)
+    failures = [failure for begin in begins if (failure := _read(lines[begin:], home))]
+    own_failures = [failure for failure in failures if f'File "{home}' in failure.traceback]
+    return next(iter([*own_failures[-1:], *failures[-1:]]), None)
 
 
 def lost_rank_of(printed: str) -> str:
     """Return which of torchrun's ranks was ended by which signal, as torchrun tells, if that is what failed."""
     last = _COLOUR.sub("", printed).rpartition("ChildFailedError: ")[2]
-    told = sorted(_RANK_FAILED.finditer(last), key=lambda one: int(one["seen"]))
+    told = sorted(_RANK_FAILED.finditer(last), key=lambda failure: int(failure["seen"]))
     try:
         failures = [
             LostRank(
-                int(one["rank"]),
-                int(one["code"]),
-                datetime.strptime(one["time"], "%Y-%m-%d_%H:%M:%S").timestamp(),
+                int(failure["rank"]),
+                int(failure["code"]),
+                datetime.strptime(failure["time"], "%Y-%m-%d_%H:%M:%S").timestamp(),
             )
-            for one in told
+            for failure in told
         ]
     except ValueError:  # somebody else prints the like
         return ""
@@ -86,25 +86,25 @@ def lost_rank_of(printed: str) -> str:
 def home_of(words: Sequence[str], folder: str) -> str:
     """Return the folder in which files are the user's own: the one that the command ran in, or that of its script."""
     script = script_of(words, folder)
-    here = os.path.join(folder, "")
-    return folder if script is None or str(script).startswith(here) else str(script.parent)
+    folder_path = os.path.join(folder, "")
+    return folder if script is None or str(script).startswith(folder_path) else str(script.parent)
 
 
-def _is_chained(lines: Sequence[str], at: int) -> bool:
+def _is_chained(lines: Sequence[str], index: int) -> bool:
     """Say whether a traceback goes on from the one before."""
-    return any(line.startswith(_CHAINED) for line in lines[max(at - 3, 0) : at])
+    return any(line.startswith(_CHAINED) for line in lines[max(index - 3, 0) : index])
 
 
 def _read(lines: Sequence[str], home: str) -> ScenarioFailed | None:
     """Return the failure whose traceback stands first in some lines."""
     end = _end(lines)
-    if end is None or not (said := _SAID.fullmatch(lines[end])) or said[1] == "KeyboardInterrupt":
+    if end is None or not (match := _SAID.fullmatch(lines[end])) or match[1] == "KeyboardInterrupt":
         return None
-    message = [said[2] or "", *_message(lines[end + 1 :])]
+    message = [match[2] or "", *_message(lines[end + 1 :])]
     text = "\n".join([*lines[: end + 1], *message[1:]])
     if len(text) > _TRACEBACK_LIMIT:
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
-    name = said[1].rpartition(".")[2]
+    name = match[1].rpartition(".")[2]
     return ScenarioFailed(
         type=name[:200], message="\n".join(message)[:2000], traceback=text, source_dir=home
     )
@@ -112,10 +112,14 @@ def _read(lines: Sequence[str], home: str) -> ScenarioFailed | None:
 
 def _end(lines: Sequence[str]) -> int | None:
     """Return the number of the line that says what was raised last; None where the printing ended before."""
-    at = 0
-    while at < len(lines):
+    index = 0
+    while index < len(lines):
         end = next(
-            (number for number in range(at + 1, len(lines)) if lines[number][:1] not in (" ", "")),
+            (
+                number
+                for number in range(index + 1, len(lines))
+                if lines[number][:1] not in (" ", "")
+            ),
             None,
         )
         if end is None:
@@ -126,7 +130,7 @@ def _end(lines: Sequence[str]) -> int | None:
         )
         if following is None:
             return end
-        at = following
+        index = following
     return None
 
 
@@ -136,7 +140,7 @@ def _goes_on(lines: Sequence[str], number: int) -> bool:
 
 def _message(lines: Sequence[str]) -> list[str]:
     """Return the further lines of a message: until an empty one, or what somebody else prints."""
-    end = next((at for at, line in enumerate(lines) if _is_of_others(line)), len(lines))
+    end = next((index for index, line in enumerate(lines) if _is_of_others(line)), len(lines))
     return list(lines[: min(end, _MESSAGE_LINES)])
 
 

@@ -41,27 +41,27 @@ def bring(marks: Path, stream: Path) -> int:
     count = sum(lane.count for lane in watched.lanes.values()) - sum(
         recorded[lane.arm].steps for lane in watched.lanes.values() if lane.arm in recorded
     )
-    told = f"{plural(count, 'step')} were recorded after the end, because the watching process was killed"
+    sentence = f"{plural(count, 'step')} were recorded after the end, because the watching process was killed"
     if count:
-        journal.append(events.TextShown(text=told, title="after the end"))
+        journal.append(events.TextShown(text=sentence, title="after the end"))
     journal.sync()
     return count
 
 
 def recorded_in(stream: Path) -> dict[str, Recorded]:
     """Return by arm how many steps a stream has, and until when."""
-    found: dict[str, Recorded] = {}
+    recorded: dict[str, Recorded] = {}
     with closing(Reader(stream)) as reader:
         for items in iter(reader.read, []):
             for item in items:
                 if isinstance(item, events.Logged):
-                    before = found.get(item.a, Recorded())
+                    previous = recorded.get(item.a, Recorded())
                     is_step = any(
                         name.endswith("_ms") or name.startswith("backward root") for name in item.v
                     )
-                    count = max(before.steps, item.s + 1) if is_step else before.steps
-                    found[item.a] = Recorded(count, max(before.until_ns, item.at))
-    return found
+                    count = max(previous.steps, item.s + 1) if is_step else previous.steps
+                    recorded[item.a] = Recorded(count, max(previous.until_ns, item.at))
+    return recorded
 
 
 if __name__ == "__main__":

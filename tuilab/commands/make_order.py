@@ -98,10 +98,10 @@ def name_of(words: Sequence[str], folder: str) -> str:
     """Return what a run is called by its command: the script, the module behind -m, or the program."""
     script = script_of(words, folder)
     if "-m" in words[:-1] and not script:
-        found = words[words.index("-m") + 1].rpartition(".")[2]
+        module = words[words.index("-m") + 1].rpartition(".")[2]
     else:
-        found = Path(script or words[0]).name
-    return _ODD.sub("_", found.removesuffix(".py"))[:_LONGEST_NAME].strip("_") or "command"
+        module = Path(script or words[0]).name
+    return _ODD.sub("_", module.removesuffix(".py"))[:_LONGEST_NAME].strip("_") or "command"
 
 
 def script_of(words: Sequence[str], folder: str) -> Path | None:

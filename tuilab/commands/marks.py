@@ -148,7 +148,8 @@ class MarksFolder:
     def _take(self, process: MarkedProcess, data: bytes, *, is_last: bool) -> list[Mark]:
         first = process.slot
         slots = [
-            data[at : at + layout.SLOT] for at in range(0, len(data) - layout.SLOT + 1, layout.SLOT)
+            data[begin : begin + layout.SLOT]
+            for begin in range(0, len(data) - layout.SLOT + 1, layout.SLOT)
         ]
         written = first + (len(slots) if is_last else _written(data))
         whole, process.seen = (written if is_last else min(process.seen, written)), written
@@ -174,11 +175,11 @@ class MarksFolder:
             process.names[mark.name] = text
         else:
             try:
-                said = json.loads(text)
+                facts = json.loads(text)
             except (ValueError, RecursionError):
                 return
-            if isinstance(said, dict):
-                process.hello = _plain_facts(said)
+            if isinstance(facts, dict):
+                process.hello = _plain_facts(facts)
 
     def _path(self, process: MarkedProcess) -> Path:
         return self.folder / f"{process.pid}.{process.file}"
@@ -207,5 +208,5 @@ def _plain_facts(said: dict[str, Any]) -> dict[str, Any]:
 def _written(data: bytes) -> int:
     """Return how many slots were written, without gaps."""
     kinds = data[layout.SLOT - 1 :: layout.SLOT]
-    at = kinds.find(0)
-    return len(kinds) if at < 0 else at
+    end = kinds.find(0)
+    return len(kinds) if end < 0 else end

@@ -60,10 +60,10 @@ def loading_of(
     are_idle: bool = False,
 ) -> Loading | None:
     """Return how a process loads, by what it and the other training processes said; None if it used no DataLoader."""
-    own = _loaders(hello)
-    if not own:
+    own_loaders = _loaders(hello)
+    if not own_loaders:
         return None
-    workers = max(loader["workers"] for loader in own)
+    workers = max(loader["workers"] for loader in own_loaders)
     processes = max(workers, 1)
     for other in others:
         processes += max([loader["workers"] for loader in _loaders(other)], default=0) or 1
@@ -71,7 +71,7 @@ def loading_of(
     usable = min(said, cores) if isinstance(said, int) and said > 0 else cores
     return Loading(
         workers,
-        any(loader["is_iterable"] for loader in own),
+        any(loader["is_iterable"] for loader in own_loaders),
         processes,
         usable,
         is_starved,
@@ -81,13 +81,13 @@ def loading_of(
 
 def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what a process said of its loaders, if it is what the watcher says: anybody may write into its marks."""
-    said = hello.get("loaders")
-    found = []
-    for facts in said if isinstance(said, list) else []:
+    entries = hello.get("loaders")
+    loaders = []
+    for facts in entries if isinstance(entries, list) else []:
         workers = facts.get("workers") if isinstance(facts, dict) else None
         if isinstance(workers, int) and 0 <= workers < 100_000:
-            found.append({"workers": workers, "is_iterable": facts.get("is_iterable") is True})
-    return found
+            loaders.append({"workers": workers, "is_iterable": facts.get("is_iterable") is True})
+    return loaders
 
 
 def _advice_on_data(loading: Loading | None) -> str:
@@ -126,7 +126,7 @@ def next_step(
         part: shares[part] for part, (least, _) in _ADVICE.items() if shares.get(part, 0) >= least
     }
     if beside:
-        part = max(beside, key=lambda one: beside[one])
+        part = max(beside, key=lambda part_name: beside[part_name])
         advice = _advice_on_data(loading) if part == DATA else _ADVICE[part][1]
         return f"largest avoidable part: {part}, {beside[part]:.0f} %; {advice}"
     both, backward = shares.get(WITH_FORWARD, 0), shares.get(BACKWARD, 0)

@@ -47,15 +47,15 @@ class Program:
 
     def flags(self) -> set[str]:
         """Return the single letters of Python's own options."""
-        found: set[str] = set()
+        flags: set[str] = set()
         for word in self.words[1:]:
             if not re.fullmatch(r"-[A-Za-z]+", word):
                 break
             letters = re.split("[cmWX]", word[1:])[0]
-            found |= set(letters)
+            flags |= set(letters)
             if len(letters) < len(word) - 1:
                 break
-        return found
+        return flags
 
 
 class Ran:
@@ -106,7 +106,7 @@ def _libraries(pid: int) -> dict[str, str]:
 def version_of_torch(library: str) -> str:
     """Return which torch a library of it belongs to, by the file beside it that says so; nothing where that is not known."""
     with suppress(OSError, ValueError):
-        said = (Path(library).parents[1] / "version.py").read_text(errors="replace")
-        if found := re.search(r"__version__ = ['\"]([\w.+]{1,60})['\"]", said):
-            return found[1]
+        source = (Path(library).parents[1] / "version.py").read_text(errors="replace")
+        if match := re.search(r"__version__ = ['\"]([\w.+]{1,60})['\"]", source):
+            return match[1]
     return ""

@@ -82,28 +82,36 @@ def run_watched(
             umask=command.umask,
             others=command.others,
         )
-        for one in command.handed_over:
-            os.close(one)
-        printed, said = NumberScanner(command.metrics), StderrTail()
-        streams = _pass_on(child, command.outputs, printed, said)
+        for descriptor in command.handed_over:
+            os.close(descriptor)
+        printed, stderr_tail = NumberScanner(command.metrics), StderrTail()
+        streams = _pass_on(child, command.outputs, printed, stderr_tail)
         watched = Watched(
             command, marks if is_watched else None, printed, journal, told_as, child.pid
         )
         watched.why_blind = why_blind
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
-        left = [LeftProcess(pid, name_of(pid)) for pid in printing_into(_descriptors(child))]
+        left_processes = [
+            LeftProcess(pid, name_of(pid)) for pid in printing_into(_descriptors(child))
+        ]
         Turns(lambda: watched.finish(code), journal).take()
-        failure = failure_of(said.text(), command.words, command.folder) if code else None
+        failure = failure_of(stderr_tail.text(), command.words, command.folder) if code else None
         if failure:
             failure.hint = _which(arm, command) if told_as else ""
             journal.append(failure)
     finally:
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
-    lost_rank = lost_rank_of(said.text()) if code else ""
+    lost_rank = lost_rank_of(stderr_tail.text()) if code else ""
     return CommandEnd(
-        code, cpu_s, peak_bytes, watched, "" if failure else said.last_line(), lost_rank, left
+        code,
+        cpu_s,
+        peak_bytes,
+        watched,
+        "" if failure else stderr_tail.last_line(),
+        lost_rank,
+        left_processes,
     )
 
 
@@ -129,7 +137,7 @@ def _which(arm: CommandArm, command: CommandOrder) -> str:
 
 
 def _pass_on(
-    child: "Popen[bytes]", outputs: Sequence[int], printed: NumberScanner, said: StderrTail
+    child: "Popen[bytes]", outputs: Sequence[int], printed: NumberScanner, stderr_tail: StderrTail
 ) -> dict[str, Passing]:
     """Pass on what the command prints, to the worker's own streams, which the supervisor keeps, and to the front's.
 
@@ -142,20 +150,22 @@ def _pass_on(
             pipe,
             number,
             next(iter(outputs[number - 1 : number]), None),
-            _ear(printed, said, is_last=name == last),
+            _ear(printed, stderr_tail, is_last=name == last),
         )
         for number, (name, pipe) in enumerate(pipes.items(), 1)
         if pipe
     }
 
 
-def _ear(printed: NumberScanner, said: StderrTail, *, is_last: bool) -> Callable[[bytes], None]:
+def _ear(
+    printed: NumberScanner, stderr_tail: StderrTail, *, is_last: bool
+) -> Callable[[bytes], None]:
     hear = printed.ear()
 
     def take(data: bytes) -> None:
         hear(data)
         if is_last:
-            said.take(data)
+            stderr_tail.take(data)
 
     return take
 
@@ -217,5 +227,5 @@ def how_it_ended(ended: CommandEnd, *, is_seen: bool) -> str:
         return f"the command was {ended_by(-ended.code)}"
     if ended.lost_rank:
         return f"the command ended with exit code {ended.code}: {ended.lost_rank}"
-    said = f"; its last line: {ended.last_line}" if ended.last_line and not is_seen else ""
-    return f"the command ended with exit code {ended.code}{said}" if ended.code else ""
+    last_words = f"; its last line: {ended.last_line}" if ended.last_line and not is_seen else ""
+    return f"the command ended with exit code {ended.code}{last_words}" if ended.code else ""

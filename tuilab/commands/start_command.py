@@ -88,21 +88,21 @@ def check_found(name: str) -> None:
     """Raise CannotStart where a command of this name is not there, or cannot be executed, as a shell would tell."""
     if shutil.which(name) is not None:
         return
-    found = name if "/" in name else shutil.which(name, os.F_OK)
-    told = show(name, 200)
-    if found is None or not os.path.lexists(found):
+    path = name if "/" in name else shutil.which(name, os.F_OK)
+    shown_name = show(name, 200)
+    if path is None or not os.path.lexists(path):
         raise CannotStart(
-            f"no command {told}{'' if '/' in name else ' on PATH'}; check the name", NOT_FOUND
+            f"no command {shown_name}{'' if '/' in name else ' on PATH'}; check the name", NOT_FOUND
         )
-    if os.path.isdir(found):
-        raise CannotStart(f"{told} is a folder, not a command", NOT_EXECUTABLE)
+    if os.path.isdir(path):
+        raise CannotStart(f"{shown_name} is a folder, not a command", NOT_EXECUTABLE)
     step = (
-        f"; try: python {told}"
+        f"; try: python {shown_name}"
         if name.endswith(".py")
-        else f"; try: chmod +x {told}"
-        if os.path.exists(found)
+        else f"; try: chmod +x {shown_name}"
+        if os.path.exists(path)
         else ""
     )
     raise CannotStart(
-        f"{told} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE
+        f"{shown_name} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE
     )

@@ -59,18 +59,18 @@ def lacking(steps: Steps) -> dict[str, str]:
         waits <= steps.waits_elsewhere
     ):  # before the first step it is not known which thread makes steps
         waits = 0
-    seen = {
+    has_part = {
         DATA: waits,
         FORWARD: steps.forwards,
         BACKWARD: steps.backwards,
         OPTIMIZER: sum(steps.counts.values()),
     }
-    seen[LOGGING] = steps.loggings
+    has_part[LOGGING] = steps.loggings
     why = dict.fromkeys(PARTS, "none was seen") | {
         DATA: _why_no_waits(steps),
         OPTIMIZER: "no optimizer step was seen",
     }
-    return {part: why[part] for part, count in seen.items() if not count}
+    return {part: why[part] for part, count in has_part.items() if not count}
 
 
 def _why_no_waits(steps: Steps) -> str:

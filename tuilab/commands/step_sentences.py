@@ -46,11 +46,11 @@ def _times(
     took_ns = [step.took_ns or 0 for step in timed]
     mean_ns, median_ns = fmean(took_ns), median(took_ns)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
-    told = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {plural(len(timed), 'step')}"
+    sentence = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {plural(len(timed), 'step')}"
     is_uneven = (
         abs(mean_ns - median_ns) > _EVEN * mean_ns
     )  # as where workers of a loader bring batches in bursts
-    yield told + (f"; the median is {seconds(median_ns / 1e9)}" if is_uneven else "")
+    yield sentence + (f"; the median is {seconds(median_ns / 1e9)}" if is_uneven else "")
     if core_time := _core_time(timed, helper_cores):
         yield core_time
     lacks = lacking(steps)

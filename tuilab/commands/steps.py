@@ -231,10 +231,10 @@ class Steps:
         counts: Counter[int] = Counter(dict.fromkeys(in_first_step, 0))
         last = dict.fromkeys(in_first_step, -1)
         has_backward = False
-        for at, mark in enumerate(self._held):
+        for index, mark in enumerate(self._held):
             if mark.kind in _OPTIMIZED:
                 counts[mark.name] += 1
-                last[mark.name] = at
+                last[mark.name] = index
             elif mark.kind == WENT_BACK:
                 has_backward = True
         if (
@@ -298,7 +298,7 @@ class Steps:
 
 def _loops_without_backward(marks: list[Mark]) -> set[int]:
     """Return the numbers of the loops over a DataLoader that begin and end in these marks, with no backward between."""
-    found: set[int] = set()
+    optimizers: set[int] = set()
     going: set[int] = set()
     for mark in marks:
         if mark.kind == WENT_BACK:
@@ -306,8 +306,8 @@ def _loops_without_backward(marks: list[Mark]) -> set[int]:
         elif mark.kind == WAITED and mark.flags & BEGINS:
             going.add(mark.name)
         elif mark.kind == WAITED and mark.flags & ENDS and mark.name in going:
-            found.add(mark.name)
-    return found
+            optimizers.add(mark.name)
+    return optimizers
 
 
 def _is_parallel(step: Step, marks: list[Mark]) -> bool:
@@ -329,22 +329,22 @@ def _is_parallel(step: Step, marks: list[Mark]) -> bool:
 def _step_of(marks: list[Mark], began: int | None) -> Step:
     """Add up the marks of a step."""
     step = Step(began, marks[-1].ended, gpu_ns=_gpu_ns(marks))
-    for at, mark in enumerate(marks):
+    for index, mark in enumerate(marks):
         step.watched_ns += mark.number
         if mark.kind == WAITED:
             step.waited_ns += (
-                mark.ended - mark.began - _logging_ns(marks, at) - _waits_within_ns(marks, at)
+                mark.ended - mark.began - _logging_ns(marks, index) - _waits_within_ns(marks, index)
             )
         elif mark.kind == LOGGER_CALL:
             step.logging_ns += mark.ended - mark.began
         elif mark.kind == WENT_FORWARD:
-            logging_ns = 0 if step.is_on_gpu else _logging_ns(marks, at)
+            logging_ns = 0 if step.is_on_gpu else _logging_ns(marks, index)
             step.forward_ns += max(_took_ns(mark, step.is_on_gpu) - logging_ns, 0)
         elif mark.kind == WENT_BACK:
-            step.backward_ns += _own_ns(marks, at, step.is_on_gpu)
+            step.backward_ns += _own_ns(marks, index, step.is_on_gpu)
             step.backwards += 1
         else:
-            step.optimizer_ns += _own_ns(marks, at, step.is_on_gpu)
+            step.optimizer_ns += _own_ns(marks, index, step.is_on_gpu)
             step.optimized += 1
             step.skipped += mark.kind == SKIPPED
     if step.gpu_ns is not None:  # waiting while it works costs nothing
@@ -357,60 +357,60 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
 
 def _gpu_ns(marks: list[Mark]) -> int | None:
     """Return how long a step took on a GPU; None unless all of it was measured there."""
-    found = [
+    lengths = [
         mark.gpu_since_ns
         for mark in marks
         if mark.kind in (STEPPED, WENT_FORWARD, WENT_BACK) or mark.gpu_ns is not None
     ]
-    return None if None in found else sum(ns or 0 for ns in found)
+    return None if None in lengths else sum(ns or 0 for ns in lengths)
 
 
-def _own_ns(marks: list[Mark], at: int, is_on_gpu: bool) -> int:
+def _own_ns(marks: list[Mark], index: int, is_on_gpu: bool) -> int:
     """Return how long something took without what went on within: an optimizer calls a closure, a backward may call optimizers.
 
     A closure goes forward and backward, as that of Lightning and of LBFGS: the optimizer's own is what comes after the last
     backward. What goes on within ends before, so that it was marked before.
     """
-    outer = marks[at]
+    outer = marks[index]
     inner = [
         mark
-        for mark in takewhile(lambda mark: mark.began >= outer.began, reversed(marks[:at]))
+        for mark in takewhile(lambda mark: mark.began >= outer.began, reversed(marks[:index]))
         if mark.kind != WAITED
     ]
     worked = [mark for mark in inner if mark.kind != LOGGER_CALL]
     if outer.kind in _OPTIMIZED and worked and worked[0].kind == WENT_BACK:
         if is_on_gpu:
             return outer.gpu_since_ns or 0
-        after = inner[: inner.index(worked[0])]
-        return outer.ended - worked[0].ended - sum(mark.ended - mark.began for mark in after)
+        later = inner[: inner.index(worked[0])]
+        return outer.ended - worked[0].ended - sum(mark.ended - mark.began for mark in later)
     others = _outermost([mark for mark in inner if mark.kind != outer.kind])
     return max(_took_ns(outer, is_on_gpu) - sum(_took_ns(mark, is_on_gpu) for mark in others), 0)
 
 
 def _outermost(marks: list[Mark]) -> list[Mark]:
     """Return the marks that lie within no other mark; the marks come in reverse order."""
-    found: list[Mark] = []
+    outermost: list[Mark] = []
     for mark in marks:
-        if not found or mark.began < found[-1].began:
-            found.append(mark)
-    return found
+        if not outermost or mark.began < outermost[-1].began:
+            outermost.append(mark)
+    return outermost
 
 
-def _marks_within(marks: list[Mark], at: int) -> Iterator[Mark]:
+def _marks_within(marks: list[Mark], index: int) -> Iterator[Mark]:
     """Return the marks that lie within one of them, the last one first."""
-    return takewhile(lambda mark: mark.began >= marks[at].began, reversed(marks[:at]))
+    return takewhile(lambda mark: mark.began >= marks[index].began, reversed(marks[:index]))
 
 
-def _logging_ns(marks: list[Mark], at: int) -> int:
+def _logging_ns(marks: list[Mark], index: int) -> int:
     """Return how long loggers took within a mark."""
     return sum(
-        mark.ended - mark.began for mark in _marks_within(marks, at) if mark.kind == LOGGER_CALL
+        mark.ended - mark.began for mark in _marks_within(marks, index) if mark.kind == LOGGER_CALL
     )
 
 
-def _waits_within_ns(marks: list[Mark], at: int) -> int:
+def _waits_within_ns(marks: list[Mark], index: int) -> int:
     """Return how long a wait for data was a wait for another loader, as of a dataset that reads one itself."""
-    waits = [mark for mark in _marks_within(marks, at) if mark.kind == WAITED]
+    waits = [mark for mark in _marks_within(marks, index) if mark.kind == WAITED]
     return sum(mark.ended - mark.began for mark in _outermost(waits))
 
 
@@ -423,16 +423,16 @@ def _roots(marks: list[Mark]) -> dict[int, float]:
 
     Where several went backward before as many optimizers stepped, each belongs to the one in its place.
     """
-    found: dict[int, float] = {}
+    roots: dict[int, float] = {}
     waiting: list[Mark] = []
     stepped: list[int] = []
 
     def give_out() -> None:
         is_paired = len(waiting) == len(set(stepped)) > 1
-        for at, mark in enumerate(waiting):
-            owner = stepped[at] if is_paired else stepped[0] if stepped else BACKWARDS
+        for index, mark in enumerate(waiting):
+            owner = stepped[index] if is_paired else stepped[0] if stepped else BACKWARDS
             if mark.flags & HAS_VALUE:
-                found[owner] = found.get(owner, 0.0) + mark.value
+                roots[owner] = roots.get(owner, 0.0) + mark.value
         waiting.clear()
         stepped.clear()
 
@@ -444,4 +444,4 @@ def _roots(marks: list[Mark]) -> dict[int, float]:
         elif mark.kind in _OPTIMIZED and mark.name not in stepped:
             stepped.append(mark.name)
     give_out()
-    return found
+    return roots

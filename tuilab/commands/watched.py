@@ -188,8 +188,8 @@ class Watched:
         """Return what the lane of a process is called; it is kept beside its marks, whose first may have been read long ago."""
         assert self._marks is not None
         kept = f"{process.pid}.lane"
-        if (said := self._marks.said(kept)) is not None:
-            return said
+        if (text := self._marks.said(kept)) is not None:
+            return text
         name = f"rank {process.rank}" if process.is_of_several else ""
         if not name and self.lanes:
             name = f"process {len(self.lanes) + 1}"
@@ -209,9 +209,9 @@ class Watched:
 
     def _choose(self, lane: Lane) -> None:
         if self._command.step_of and lane.steps.ends_with is None:
-            wanted = self._command.step_of.lower()
+            name = self._command.step_of.lower()
             for number, words in lane.process.names.items():
-                if wanted in words.lower().split("\n"):
+                if name in words.lower().split("\n"):
                     lane.steps.choose(number)
                     lane.is_chosen = True
 
@@ -277,12 +277,12 @@ class Watched:
                 peak = int(mark.value) if 0 <= mark.value < 2**62 else 0
                 self._journal.append(events.GpuHeld(uuid, allocated, reserved, peak))
             else:
-                at = self._held_count = self._held_count + 1
+                number = self._held_count = self._held_count + 1
                 values = {
                     "gpu_allocated_bytes": float(allocated),
                     "gpu_reserved_bytes": float(reserved),
                 }
-                self._journal.append(events.Logged(s=at, v=values, a=self._arm))
+                self._journal.append(events.Logged(s=number, v=values, a=self._arm))
 
     # ---- what is printed
 
@@ -290,8 +290,8 @@ class Watched:
         if self._printed.is_heard():
             self._alarms.hear()
         for name, value in self._printed.values(is_last=is_last):
-            at = self._printed_count[name] = self._printed_count.get(name, -1) + 1
-            self._log(events.Logged(s=at, v={f"{name} (printed)": value}, a=self._arm))
+            number = self._printed_count[name] = self._printed_count.get(name, -1) + 1
+            self._log(events.Logged(s=number, v={f"{name} (printed)": value}, a=self._arm))
         if (progress := self._printed.progress(is_last=is_last)) and not self._arm:
             self._is_total_told = True
             self._journal.append(
@@ -357,11 +357,11 @@ class Watched:
 
     def _loading_of(self, lane: Lane) -> Loading | None:
         """Return how the process of a lane loads its data, with the other training processes in the count."""
-        others = [other.process.hello for other in self.lanes.values() if other is not lane]
+        other_hellos = [other.process.hello for other in self.lanes.values() if other is not lane]
         shared = self._contention
         return loading_of(
             lane.process.hello,
-            others,
+            other_hellos,
             granted_cores(len(shared.usable)),
             is_starved=shared.is_starved_by_others(),
             are_idle=shared.are_cores_idle(),
@@ -380,15 +380,15 @@ class Watched:
 
     def _tell_step_of(self) -> None:
         """Tell that no optimizer is called as --step-of says, and how those that stepped are."""
-        wanted = self._command.step_of
-        if not wanted or not self.lanes or any(lane.is_chosen for lane in self.lanes.values()):
+        name = self._command.step_of
+        if not name or not self.lanes or any(lane.is_chosen for lane in self.lanes.values()):
             return
         there = {
             optimizer_name(lane.process, number)
             for lane in self.lanes.values()
             for number in lane.steps.counts
         }
-        reason = f"no optimizer that stepped is named {show(wanted, 60)}; optimizers: {join(sorted(there)) or 'none'}"
+        reason = f"no optimizer that stepped is named {show(name, 60)}; optimizers: {join(sorted(there)) or 'none'}"
         self._journal.append(events.Unavailable(what="--step-of", reason=reason))
 
     def _tell_printed(self) -> None:

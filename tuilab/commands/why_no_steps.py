@@ -14,7 +14,7 @@ _OLDEST = (2, 5)  # torch that loads what watches by itself
 _OTHERS = ("jax", "tensorflow", "mlx")
 
 
-def why_unseen(marks: MarksFolder, ran: Ran, seen: Collection[Steps]) -> str:
+def why_unseen(marks: MarksFolder, ran: Ran, steps_of: Collection[Steps]) -> str:
     """Return why nothing stepped: what was seen instead, or what kept the watcher out."""
     processes = marks.processes.values()
     failures = [failure for process in processes if (failure := failure_of_watcher(process))]
@@ -22,23 +22,25 @@ def why_unseen(marks: MarksFolder, ran: Ran, seen: Collection[Steps]) -> str:
         return failures[0]
     if greeted := [process for process in processes if process.has_torch]:
         versions = join(sorted({str(process.hello["torch"]) for process in greeted}))
-        if any(steps.is_in_first_step() for steps in seen):
-            return f"the first step of an optimizer started, but did not end{_what_else(seen)}"
+        if any(steps.is_in_first_step() for steps in steps_of):
+            return f"the first step of an optimizer started, but did not end{_what_else(steps_of)}"
         loaded = f"torch {versions} was loaded in {plural(len(greeted), 'process', 'processes')}"
-        return f"no optimizer of torch.optim stepped: {loaded}{_what_else(seen)}"
+        return f"no optimizer of torch.optim stepped: {loaded}{_what_else(steps_of)}"
     programs = list(ran.programs.values())
     if not programs:
         return "the command ended too early"
-    pythons = [one for one in programs if one.is_python]
-    with_torch = [one for one in programs if "torch" in one.holds]
+    pythons = [program for program in programs if program.is_python]
+    with_torch = [program for program in programs if "torch" in program.holds]
     if not (pythons or with_torch):
         return f"none of its processes is Python{_named(programs)}"
-    for one in [*with_torch, *pythons]:
-        if why := _why_blind(one):
+    for program in [*with_torch, *pythons]:
+        if why := _why_blind(program):
             return why
-    if others := sorted({name for one in programs for name in one.holds if name in _OTHERS}):
+    if libraries := sorted(
+        {name for program in programs for name in program.holds if name in _OTHERS}
+    ):
         step = "--metric NAME=PATTERN reads metrics from its output"
-        return f"it trains with {join(others)}, but only steps of torch are seen; {step}"
+        return f"it trains with {join(libraries)}, but only steps of torch are seen; {step}"
     return f"none of {plural(len(pythons), 'Python process', 'Python processes')} loaded torch"
 
 
@@ -47,37 +49,37 @@ def failure_of_watcher(process: MarkedProcess) -> str:
     return f"the watcher failed: {show(process.trouble, 300)}" if process.trouble else ""
 
 
-def _what_else(seen: Collection[Steps]) -> str:
+def _what_else(steps_of: Collection[Steps]) -> str:
     """Return what was seen in those that loaded torch."""
     counts = {
-        "backward": sum(one.backwards for one in seen),
-        "batch": sum(one.waits for one in seen),
+        "backward": sum(steps.backwards for steps in steps_of),
+        "batch": sum(steps.waits for steps in steps_of),
     }
-    told = [
+    sentences = [
         plural(counts["backward"], "backward"),
         plural(counts["batch"], "batch from a DataLoader", "batches from DataLoaders"),
     ]
-    return f"; seen: {join(told)}" if any(counts.values()) else ""
+    return f"; seen: {join(sentences)}" if any(counts.values()) else ""
 
 
 def _named(programs: Collection[Program]) -> str:
-    names = sorted({show(one.name, 30) for one in programs})[:6]
+    names = sorted({show(program.name, 30) for program in programs})[:6]
     return f": {join(names)}; processes in a container or over ssh are not seen" if names else ""
 
 
-def _why_blind(one: Program) -> str:
+def _why_blind(program: Program) -> str:
     """Return what keeps the watcher out of a process, if that shows."""
-    name, environment = show(one.name, 40), one.environment
-    for flag in sorted(one.flags() & {"I", "E"}):
+    name, environment = show(program.name, 40), program.environment
+    for flag in sorted(program.flags() & {"I", "E"}):
         return f"{name} -{flag} ignores PYTHONPATH, which the watcher needs; run it without -{flag}"
-    if not one.is_reached:
+    if not program.is_reached:
         return f"the environment of {name} was cleared, for example by env -i or sudo, and the watcher needs it"
     if environment is not None and environment.get(_OFF) == "0":
         return f"{_OFF}=0 switches off the watcher; unset it"
     if environment is not None and INSIDE not in environment.get("PYTHONPATH", "").split(":"):
         return f"PYTHONPATH was replaced before {name} started; extend it instead: PYTHONPATH=DIR:$PYTHONPATH"
-    if "torch" in one.holds:
-        return _of_torch(version_of_torch(one.holds["torch"]))
+    if "torch" in program.holds:
+        return _of_torch(version_of_torch(program.holds["torch"]))
     return ""
 
 
@@ -85,5 +87,5 @@ def _of_torch(version: str) -> str:
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     if numbers and numbers < _OLDEST:
         return f"torch {version} was loaded, but the watcher needs torch 2.5 or newer"
-    told = f"torch {version}".strip()
-    return f"{told} was loaded, but not the watcher: the process may have set {_OFF}=0, or changed sys.path"
+    sentence = f"torch {version}".strip()
+    return f"{sentence} was loaded, but not the watcher: the process may have set {_OFF}=0, or changed sys.path"

@@ -40,9 +40,9 @@ def measured(measure: str, ended: CommandEnd) -> ArmAmount:
 def _step(ended: CommandEnd) -> ArmAmount:
     """Return the steady time of a step, of several processes that of the slowest: the others wait for it."""
     lane = slowest(ended)
-    if lane and (found := steady_of(lane)):
-        amount = max(round(found.step_s * _BILLIONTHS), 1)
-        return ArmAmount(amount, is_settled=found.is_settled, cpu=cpu_of(lane, found))
+    if lane and (steady := steady_of(lane)):
+        amount = max(round(steady.step_s * _BILLIONTHS), 1)
+        return ArmAmount(amount, is_settled=steady.is_settled, cpu=cpu_of(lane, steady))
     count = max((lane.count for lane in ended.watched.lanes.values()), default=0)
     few = (
         f"{plural(count, 'step')} seen, which is too few to time a step"

@@ -35,9 +35,14 @@ def foresee(order: RunOrder) -> list[str]:
     assert order.command is not None
     earlier = list(_earlier(order))
     luck = next(
-        (luck for one in earlier if (luck := luck_of(one, order.command.measure)) is not None), None
+        (
+            luck
+            for past_run in earlier
+            if (luck := luck_of(past_run, order.command.measure)) is not None
+        ),
+        None,
     )
-    process_s = next((took for one in earlier if (took := process_s_of(one))), None)
+    process_s = next((run_s for past_run in earlier if (run_s := process_s_of(past_run))), None)
     processes, first = len(order.command.arms) + 1, order.command.arms[0].name
     what = f"{plural(order.repeats, 'repeat')} of {processes} processes ({first} runs twice, as the A/A control)"
     if order.looks:
@@ -57,8 +62,10 @@ def _seen(order: RunOrder, luck: float | None) -> str:
     effect = smallest_seen(look, spread, len(order.command.claims))
     by = "the usual value" if luck is None else "as last time"
     after = f"after {count} " if order.looks else ""
-    seen = f"{after}a difference of {percent(math.expm1(effect))} is detected four times in five"
-    return f"{seen}, if processes vary by {percent(spread)} ({by})"
+    sentence = (
+        f"{after}a difference of {percent(math.expm1(effect))} is detected four times in five"
+    )
+    return f"{sentence}, if processes vary by {percent(spread)} ({by})"
 
 
 def smallest_seen(look: InterimAnalysis, luck: float, claims: int = 1) -> float:

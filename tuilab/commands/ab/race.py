@@ -57,21 +57,21 @@ def race(
             arm = command.arms[0 if control else number]
             told_as = f"{arm.name} {events.AGAIN}" if control else arm.name
             journal.append(events.Progressed(done=slot, total=len(names) + 1, unit=PROCESSES))
-            before, began = sensors.read(), time.perf_counter_ns()
+            readings_before, began = sensors.read(), time.perf_counter_ns()
             try:
                 ended = run_watched(
                     command, run_dir / f"marks-{writer}-{slot}", journal, arm, told_as
                 )
             except CannotStart as problem:
                 return WorkerResult(error=f"arm {arm.name}: {problem}"), problem.code
-            seen, took_ns = sensors.read().since(before), time.perf_counter_ns() - began
-            found = measured(command.measure, ended)
-            if failure := how_it_ended(ended, is_seen=False) or found.lacks:
+            counts, took_ns = sensors.read().since(readings_before), time.perf_counter_ns() - began
+            amount = measured(command.measure, ended)
+            if failure := how_it_ended(ended, is_seen=False) or amount.lacks:
                 return WorkerResult(error=f"arm {arm.name}: {failure}"), abs(ended.code) or 1
-            settled.append(found.is_settled)
+            settled.append(amount.is_settled)
             learned[told_as] = ended.watched.first_roots()
             dtypes[told_as] = ended.watched.dtype()
-            journal.append(_block(arm.name, slot, control, found, ended, seen, took_ns))
+            journal.append(_block(arm.name, slot, control, amount, ended, counts, took_ns))
             if not control:
                 accounts[arm.name] = account_of(ended)
     done = events.RaceFinished(
@@ -115,9 +115,9 @@ def _block(
     arm: str,
     slot: int,
     control: events.Control,
-    found: ArmAmount,
+    amount: ArmAmount,
     ended: CommandEnd,
-    seen: SensorCounts,
+    counts: SensorCounts,
     took_ns: int,
 ) -> events.BlockTimed:
     steps = max((lane.count for lane in ended.watched.lanes.values()), default=0) or 1
@@ -126,25 +126,25 @@ def _block(
         round=0,
         slot=slot,
         loops=1,
-        wall_ns=found.amount,
+        wall_ns=amount.amount,
         cpu_ns=round(ended.cpu_s / steps * 1e9),
         control=control,
     )
-    if found.cpu:
+    if amount.cpu:
         block.thread_ns, block.cpu_ns, block.waited_ns = (
-            found.cpu.thread_ns,
-            found.cpu.whole_ns,
-            found.cpu.waited_ns,
+            amount.cpu.thread_ns,
+            amount.cpu.whole_ns,
+            amount.cpu.waited_ns,
         )
-        block.steps, block.disturbed_steps = found.cpu.steps, found.cpu.disturbed_steps
+        block.steps, block.disturbed_steps = amount.cpu.steps, amount.cpu.disturbed_steps
         block.helped_by = helpers_of(ended)
     block.pressure_us, block.steal_ticks, block.throttled = (
-        seen.pressure_us,
-        seen.steal_ticks,
-        seen.throttled,
+        counts.pressure_us,
+        counts.steal_ticks,
+        counts.throttled,
     )
-    block.is_disturbed = bool(seen.throttled) or is_robbed(
-        seen.steal_ticks, took_ns, os.cpu_count() or 1
+    block.is_disturbed = bool(counts.throttled) or is_robbed(
+        counts.steal_ticks, took_ns, os.cpu_count() or 1
     )
     return block
 
@@ -160,22 +160,22 @@ def account_of(ended: CommandEnd) -> dict[str, float]:
 
 
 def _of_steps(lane: Lane) -> dict[str, float]:
-    found = steady_of(lane)
-    assert found is not None
-    steps = [step for step in lane.last if step.took_ns][-found.count :]
-    account = {"step_s": found.step_s, "steps": float(found.count)}
-    if cpu := cpu_of(lane, found):
+    steady = steady_of(lane)
+    assert steady is not None
+    steps = [step for step in lane.last if step.took_ns][-steady.count :]
+    account = {"step_s": steady.step_s, "steps": float(steady.count)}
+    if cpu := cpu_of(lane, steady):
         account["step_cpu_s"] = cpu.whole_ns / 1e9
     lacks = lacking(lane.steps)
     parts = [parts_of(step) for step in steps]
-    for one in parts:
-        one[REST] += one[FORWARD] + one[LOGGING]
+    for part in parts:
+        part[REST] += part[FORWARD] + part[LOGGING]
     account |= {
-        told: fmean(one[name] for one in parts) / 1e9
-        for name, told in _NAMES.items()
+        words: fmean(part[name] for part in parts) / 1e9
+        for name, words in _NAMES.items()
         if name not in lacks
     }
     counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
     return account | {
-        told: fmean(getattr(step, name) for step in steps) for name, told in counts.items()
+        words: fmean(getattr(step, name) for step in steps) for name, words in counts.items()
     }

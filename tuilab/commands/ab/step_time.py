@@ -80,15 +80,17 @@ def steady_of(lane: Lane) -> Steady | None:
 
 def slowest(ended: CommandEnd) -> Lane | None:
     """Return the lane whose steady steps take longest, for which the others wait; None where nothing can be timed."""
-    timed = {lane: one.step_s for lane in ended.watched.lanes.values() if (one := steady_of(lane))}
+    timed = {
+        lane: steady.step_s for lane in ended.watched.lanes.values() if (steady := steady_of(lane))
+    }
     return max(timed, key=lambda lane: timed[lane], default=None)
 
 
-def cpu_of(lane: Lane, found: Steady) -> StepCpu | None:
+def cpu_of(lane: Lane, steady: Steady) -> StepCpu | None:
     """Return the CPU time of the steady steps; None where too few of them were read."""
-    times = lane.core_times.since(found.cut)
+    times = lane.core_times.since(steady.cut)
     sums = total(times)
-    if sums is None or sums.steps < (1 - _MOST_UNREAD) * found.count:
+    if sums is None or sums.steps < (1 - _MOST_UNREAD) * steady.count:
         return None
     helpers_ns = lane.helpers.cores * sums.wall_ns
     return StepCpu(
@@ -96,7 +98,7 @@ def cpu_of(lane: Lane, found: Steady) -> StepCpu | None:
         whole_ns=round((sums.process_ns + helpers_ns) / sums.steps),
         waited_ns=round(sums.waited_ns / sums.steps),
         steps=sums.steps,
-        disturbed_steps=sum(one.steps for one in times if one.is_disturbed),
+        disturbed_steps=sum(time.steps for time in times if time.is_disturbed),
     )
 
 

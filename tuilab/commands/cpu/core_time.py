@@ -109,25 +109,25 @@ class CoreTimes:
 
         What came before the first reading counts as the step after it.
         """
-        found: list[float] = []
+        thread_seconds: list[float] = []
         for end, steps, thread_ns in zip(
             self._ends, self._columns["steps"], self._columns["thread_ns"], strict=True
         ):
             step_s = thread_ns / steps / 1e9
-            is_first = not found
-            if end - steps > len(found) and not is_first:
+            is_first = not thread_seconds
+            if end - steps > len(thread_seconds) and not is_first:
                 return None
-            found += [step_s] * (end - len(found))
-        return found if len(found) == count else None
+            thread_seconds += [step_s] * (end - len(thread_seconds))
+        return thread_seconds if len(thread_seconds) == count else None
 
     def since(self, first: int) -> list[CoreTime]:
         """Return what was used by the steps from this one on, counted from 0."""
-        found = []
+        times = []
         for end, *values in zip(self._ends, *self._columns.values(), strict=True):
             used = CoreTime(*values)
             if end - used.steps >= first:
-                found.append(used)
-        return found
+                times.append(used)
+        return times
 
 
 def total(times: Sequence[CoreTime]) -> CoreTime | None:

@@ -57,28 +57,28 @@ class CoreUse:
         if began < self._next:
             return False
         own_began = self._own_clock()
-        before, self._seen = self._seen, {}
+        previous, self._seen = self._seen, {}
         try:
             pids = [self._pid, *presence.descendants(self._pid)]
         except OSError:
-            self._seen = before
+            self._seen = previous
             return False
         for pid in pids:
-            self._read_process(pid, before)
+            self._read_process(pid, previous)
         self._next = began + _COST * (self._own_clock() - own_began)
         return True
 
-    def _read_process(self, pid: int, before: Mapping[Thread, Times]) -> None:
+    def _read_process(self, pid: int, previous: Mapping[Thread, Times]) -> None:
         with suppress(OSError):
             for thread in os.listdir(self._proc / str(pid) / "task"):
                 if thread.isdecimal() and len(self._seen) < _MOST_THREADS:
-                    self._read_thread((pid, int(thread)), before)
+                    self._read_thread((pid, int(thread)), previous)
 
-    def _read_thread(self, key: Thread, before: Mapping[Thread, Times]) -> None:
+    def _read_thread(self, key: Thread, previous: Mapping[Thread, Times]) -> None:
         with suppress(OSError, ValueError, IndexError):
             fields = (self._proc / f"{key[0]}/task/{key[1]}/schedstat").read_text().split()
             ran_ns, waited_ns = int(fields[0]), int(fields[1])
-            had_ran_ns, had_waited_ns = before.get(key, (0, 0))
+            had_ran_ns, had_waited_ns = previous.get(key, (0, 0))
             if ran_ns < had_ran_ns:  # another thread has its number by now
                 had_ran_ns, had_waited_ns = 0, 0
             self._seen[key] = ran_ns, waited_ns
@@ -91,8 +91,8 @@ class CoreUse:
 def has_high_pressure(proc: Path = Path("/proc")) -> bool:
     """Say whether some process of the box has waited for a core most of the time lately; no where it is not known."""
     with suppress(OSError, ValueError, IndexError):
-        some = (proc / "pressure/cpu").read_text().split()
-        return float(some[1].removeprefix("avg10=")) > _HIGH_PRESSURE
+        fields = (proc / "pressure/cpu").read_text().split()
+        return float(fields[1].removeprefix("avg10=")) > _HIGH_PRESSURE
     return False
 
 

@@ -27,13 +27,13 @@ class Helpers:
 
     def look(self) -> None:
         """Look at the processes, if it is time again."""
-        now = self._clock()
-        if now < self._next:
+        now_s = self._clock()
+        if now_s < self._next:
             return
         is_first = self._began is None
         if self._began is None:
-            self._began = now
-        self._looked, self._next = now, now + _EVERY_S
+            self._began = now_s
+        self._looked, self._next = now_s, now_s + _EVERY_S
         with suppress(OSError):
             for pid in presence.descendants(self._pid):
                 self._look_at(pid, is_first=is_first)

@@ -45,18 +45,18 @@ class Passing:
         A process that the command left behind may hold the pipe open, as `tee` in `> >(tee log)` does, or print for ever. It
         has a second in all, and a portion.
         """
-        own = self._count_own()
+        own_count = self._count_own()
         ended_at = time.monotonic()
         stopped_at: float | None = None
         while self._thread.is_alive():
             self._thread.join(_TURN_S)
-            now = time.monotonic()
+            now_s = time.monotonic()
             if stopped_at is None and is_stopped():
-                stopped_at = now
-            if stopped_at is not None and now - stopped_at > _PATIENCE_S:
+                stopped_at = now_s
+            if stopped_at is not None and now_s - stopped_at > _PATIENCE_S:
                 break
-            is_late = now - ended_at > _PATIENCE_S or self._passed > own + _PORTION
-            if self._passed >= own and is_late:
+            is_late = now_s - ended_at > _PATIENCE_S or self._passed > own_count + _PORTION
+            if self._passed >= own_count and is_late:
                 break
         self._is_over = True
 

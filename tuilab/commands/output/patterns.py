@@ -35,16 +35,16 @@ class Pattern:
         if not self.text:
             yield from data.split(b"\n")
             return
-        at = data.find(self.text)
-        while at >= 0:
-            end = data.find(b"\n", at)
-            yield data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else len(data)]
-            at = data.find(self.text, max(end, at + 1)) if end >= 0 else -1
+        begin = data.find(self.text)
+        while begin >= 0:
+            end = data.find(b"\n", begin)
+            yield data[data.rfind(b"\n", 0, begin) + 1 : end if end >= 0 else len(data)]
+            begin = data.find(self.text, max(end, begin + 1)) if end >= 0 else -1
 
     def numbers(self, line: bytes) -> list[float]:
         """Return the numbers of a line."""
-        found = (number(match[1] or b"") for match in self.regex.finditer(line))
-        return [one for one in found if one is not None]
+        numbers = (number(match[1] or b"") for match in self.regex.finditer(line))
+        return [number_or_none for number_or_none in numbers if number_or_none is not None]
 
 
 def split(metric: str) -> tuple[str, str]:
@@ -91,16 +91,16 @@ def sure_text(pattern: bytes) -> bytes:
 def _runs(parts: Any) -> Iterator[bytes]:
     """Yield the texts that stand in every match: literal characters side by side, those in groups too."""
     run = bytearray()
-    for kind, what in parts:
+    for kind, part in parts:
         if str(kind) == _LITERAL:
-            run.append(what)
+            run.append(part)
             continue
         yield bytes(run)
         run.clear()
-        if str(kind) == _SUBPATTERN and not what[1]:  # without flags of its own
-            yield from _runs(what[3])
-        elif str(kind) == _MAX_REPEAT and what[0] > 0:
-            yield from _runs(what[2])
+        if str(kind) == _SUBPATTERN and not part[1]:  # without flags of its own
+            yield from _runs(part[3])
+        elif str(kind) == _MAX_REPEAT and part[0] > 0:
+            yield from _runs(part[2])
     yield bytes(run)
 
 

@@ -72,8 +72,8 @@ class NumberScanner:
     def is_heard(self) -> bool:
         """Say whether anything was printed since the last time that this was asked."""
         with self._lock:
-            found, self._is_heard = self._is_heard, False
-        return found
+            is_heard, self._is_heard = self._is_heard, False
+        return is_heard
 
     def values(self, *, is_last: bool = False) -> Iterator[PrintedNumber]:
         """Yield the numbers that were found since, as long as there is time for it in one turn."""
@@ -83,8 +83,8 @@ class NumberScanner:
             if self._clock() > until:
                 break
         if is_last:
-            for stream, rest in enumerate(self._rests):
-                yield from self._look(stream, b"\n" if rest else b"")
+            for stream, rest_of_stream in enumerate(self._rests):
+                yield from self._look(stream, b"\n" if rest_of_stream else b"")
             self.passed_over += self._size
 
     def _next(self) -> tuple[int, bytes] | None:
@@ -97,10 +97,10 @@ class NumberScanner:
 
     def _look(self, stream: int, data: bytes) -> Iterator[PrintedNumber]:
         """Look through the lines that are whole now."""
-        at = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         lines, rest = (
-            (self._rests[stream] + data[:at], data[at:])
-            if at
+            (self._rests[stream] + data[:end], data[end:])
+            if end
             else (b"", self._rests[stream] + data)
         )
         self._rests[stream] = rest[:_LONGEST]
@@ -132,8 +132,8 @@ class NumberScanner:
             lines = [line for end in self._ends for line in end.lines(is_last=is_last)]
         for line in lines:
             self._totals.take(line)
-        found = self._totals.progress()
-        news, self._told = found if found != self._told else None, found
+        progress = self._totals.progress()
+        news, self._told = progress if progress != self._told else None, progress
         return news
 
 
@@ -151,10 +151,10 @@ class _End:
 
     def lines(self, *, is_last: bool) -> list[bytes]:
         """Return the lines since the last time; a line may end with the beginning of the next, as bars of progress do."""
-        found = bytes(self._data).replace(b"\r", b"\n").split(b"\n")
-        rest = b"" if is_last else found.pop()
-        self._data[:] = rest
+        lines = bytes(self._data).replace(b"\r", b"\n").split(b"\n")
+        unfinished = b"" if is_last else lines.pop()
+        self._data[:] = unfinished
         if self._is_cut:
-            del found[:1]
-            self._is_cut = not found and bool(rest)
-        return found
+            del lines[:1]
+            self._is_cut = not lines and bool(unfinished)
+        return lines

@@ -69,25 +69,25 @@ class Totals:
 
     def take(self, line: bytes) -> None:
         """Look at every total of a line."""
-        for found in _TOTAL.finditer(line):
-            done, total = int(found[1]), int(found[2])
-            if done <= total > 1 and not _SCORES.search(_before(line, found.start())):
-                epoch = _EPOCH.search(line, 0, found.start())
+        for match in _TOTAL.finditer(line):
+            done, total = int(match[1]), int(match[2])
+            if done <= total > 1 and not _SCORES.search(_before(line, match.start())):
+                epoch = _EPOCH.search(line, 0, match.start())
                 self._note(
-                    _unit(line, found.start()), done, total, int(epoch[1]) if epoch else None
+                    _unit(line, match.start()), done, total, int(epoch[1]) if epoch else None
                 )
 
     def progress(self) -> CommandProgress | None:
         """Return how far it is by the total that tells it, if there is one."""
         self._choose()
-        one = self._chosen
-        if one is None:
+        track = self._chosen
+        if track is None:
             return None
-        if whole := self._counted_on(one):
+        if whole := self._counted_on(track):
             return whole
-        return CommandProgress(one.done, one.total, one.counted)
+        return CommandProgress(track.done, track.total, track.counted)
 
-    def _counted_on(self, one: _Track) -> CommandProgress | None:
+    def _counted_on(self, track: _Track) -> CommandProgress | None:
         """Return how far it is through the steps of all epochs; in the first of them, in which epoch."""
         epochs = max(
             (of for of in self._tracks.values() if _is_begun(of)),
@@ -105,91 +105,95 @@ class Totals:
         is_next = (
             is_full and steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at
         )  # whose steps are to come
-        is_other = one not in (epochs, steps) and not one.restarts
+        is_other = track not in (epochs, steps) and not track.restarts
         if is_other or not (is_next or 0 < steps.restarts == epochs.rises - 1):
             return None
-        before = epochs.done - min(epochs.least, 1)
+        earlier = epochs.done - min(epochs.least, 1)
         return CommandProgress(
-            before * steps.total + (0 if is_next else steps.done),
+            earlier * steps.total + (0 if is_next else steps.done),
             epochs.total * steps.total,
             "steps",
         )
 
     def _in_each(self, epochs: _Track) -> _Track | None:
         """Return the steps of an epoch: of several the first in it, which are those of the training."""
-        found = (
+        inner = (
             of
             for of in self._tracks.values()
             if of.unit == "steps" and of.is_count and of.rises >= _needed(of)
         )
         return next(
-            (of for of in found if of.seen_at > epochs.began_at and self._is_alive(of)), None
+            (of for of in inner if of.seen_at > epochs.began_at and self._is_alive(of)), None
         )
 
     def _note(self, unit: str, done: int, total: int, epoch: int | None) -> None:
         if (unit, total) not in self._tracks and len(self._tracks) >= _MOST:
             self._tracks.pop(min(self._tracks, key=lambda name: self._tracks[name].seen_after))
         self._count += 1
-        one = self._tracks.setdefault(
+        track = self._tracks.setdefault(
             (unit, total), _Track(unit, total, done, least=done, began_at=self._count)
         )
-        one.seen_at = self._count
-        one.outlasts_epochs |= epoch != one.epoch and one.rises > 1 and done > one.done
-        one.epoch = epoch
-        if done > one.done:
-            one.rises += 1
-            one.rose_at = self._count
+        track.seen_at = self._count
+        track.outlasts_epochs |= epoch != track.epoch and track.rises > 1 and done > track.done
+        track.epoch = epoch
+        if done > track.done:
+            track.rises += 1
+            track.rose_at = self._count
             self._rises += 1
-        elif done < one.done and done <= _AGAIN * total:
-            one.restarts += 1
+        elif done < track.done and done <= _AGAIN * total:
+            track.restarts += 1
             self._restarts += 1
-        elif done < one.done:
-            one.is_count = False
-        one.done, one.seen_after, one.rises_after = done, self._restarts, self._rises
+        elif done < track.done:
+            track.is_count = False
+        track.done, track.seen_after, track.rises_after = done, self._restarts, self._rises
 
     def _choose(self) -> None:
         """Keep what was chosen while it goes on; else take what counts without beginning again, what moves most first."""
-        able = [one for one in self._tracks.values() if one.is_count and one.rises >= _needed(one)]
-        whole = [one for one in able if not one.restarts and self._is_alive(one)]
+        able = [
+            track
+            for track in self._tracks.values()
+            if track.is_count and track.rises >= _needed(track)
+        ]
+        whole = [track for track in able if not track.restarts and self._is_alive(track)]
         if self._chosen in whole and not self._is_over(self._chosen, whole):
             return
-        others = [one for one in whole if one.done < one.total] or whole
-        again = [one for one in able if one.restarts and self._is_alive(one)]
-        self._chosen = max(others or again, key=lambda one: one.rises, default=self._chosen)
+        unfinished = [track for track in whole if track.done < track.total] or whole
+        again = [track for track in able if track.restarts and self._is_alive(track)]
+        self._chosen = max(unfinished or again, key=lambda track: track.rises, default=self._chosen)
 
-    def _is_over(self, one: _Track, whole: list[_Track]) -> bool:
+    def _is_over(self, track: _Track, whole: list[_Track]) -> bool:
         """Say whether others that do not begin again go on without it."""
-        others = [other for other in whole if other is not one and other.done < other.total]
-        is_left = self._rises - one.rises_after > _GONE_ON
+        other_tracks = [other for other in whole if other is not track and other.done < other.total]
+        is_left = self._rises - track.rises_after > _GONE_ON
         return (
-            bool(others)
-            and (one.done == one.total or is_left)
-            and any(o.rises_after > one.rises_after for o in others)
+            bool(other_tracks)
+            and (track.done == track.total or is_left)
+            and any(o.rises_after > track.rises_after for o in other_tracks)
         )
 
-    def _is_alive(self, one: _Track) -> bool:
+    def _is_alive(self, track: _Track) -> bool:
         """Say whether it was seen since others began again: what an epoch has begun with is, a download is not."""
-        return self._restarts - one.seen_after <= 1 + one.restarts
+        return self._restarts - track.seen_after <= 1 + track.restarts
 
 
-def _needed(one: _Track) -> int:
-    return min(_SEEN[one.unit], one.total)
+def _needed(track: _Track) -> int:
+    return min(_SEEN[track.unit], track.total)
 
 
-def _is_begun(one: _Track) -> bool:
+def _is_begun(track: _Track) -> bool:
     """Say whether a total counts epochs: from the first one on, else from the second that is seen."""
     return (
-        one.unit == "epochs"
-        and one.is_count
-        and not one.restarts
-        and (one.rises > 1 or one.least <= 1)
+        track.unit == "epochs"
+        and track.is_count
+        and not track.restarts
+        and (track.rises > 1 or track.least <= 1)
     )
 
 
-def _before(line: bytes, at: int) -> bytes:
-    return line[max(at - 24, 0) : at]
+def _before(line: bytes, end: int) -> bytes:
+    return line[max(end - 24, 0) : end]
 
 
-def _unit(line: bytes, at: int) -> str:
-    words = _WORD.findall(_before(line, at))
+def _unit(line: bytes, begin: int) -> str:
+    words = _WORD.findall(_before(line, begin))
     return "epochs" if words and words[-1].lower() in (b"epoch", b"epochs", b"ep") else "steps"

@@ -54,11 +54,11 @@ def _watched(watcher: Any, backward: Any) -> Any:
         create_graph: Any = False,
         grad_variables: Any = None,
         inputs: Any = None,
-        **more: Any,
+        **kwargs: Any,
     ) -> Any:  # each by its name, as torch has had them since 1.8: to gather and to spread what is given takes longer
-        if more or is_compiling() or within() != _NOBODY:
+        if kwargs or is_compiling() or within() != _NOBODY:
             return backward(
-                tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **more
+                tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **kwargs
             )
         called = began = _now()
         event = None

@@ -71,17 +71,17 @@ class CoreTimeReader:
                 self.end()
                 return
 
-    def mark(self, now: int, stepped: int) -> None:
+    def mark(self, now_ns: int, stepped: int) -> None:
         """Mark a reading before the mark of a step; `stepped` is the last word of that mark."""
-        if self._is_over or now < self._due.get(stepped, 0):
+        if self._is_over or now_ns < self._due.get(stepped, 0):
             return
         try:
-            self._read(now, stepped)
+            self._read(now_ns, stepped)
         except Exception as problem:
             self.end()
             self._watcher.fail(problem)
 
-    def _read(self, now: int, stepped: int) -> None:
+    def _read(self, now_ns: int, stepped: int) -> None:
         thread_ns = time.thread_time_ns()
         process_ns = time.process_time_ns()
         waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
@@ -103,7 +103,7 @@ class CoreTimeReader:
         self._watcher.put(
             thread_ns, process_ns, delay_ns, layout.used_of(stepped) + (waits & layout.MOST)
         )
-        self._due[stepped] = now + _EVERY_NS
+        self._due[stepped] = now_ns + _EVERY_NS
 
     def _delay_ns(self) -> float:
         """Return for how long the thread wanted a core and had none, since it began; -1 if the kernel does not count it.

@@ -32,14 +32,14 @@ def _timed(watcher: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
     is_learning = watcher.torch.is_grad_enabled  # Trainer evaluates by the same function
 
     @functools.wraps(forward)
-    def timed(this: Any, *given: Any, **more: Any) -> Any:
+    def timed(this: Any, *args: Any, **kwargs: Any) -> Any:
         if watcher.is_compiling() or not is_learning() or _goes_back_itself(this):
-            return forward(this, *given, **more)
+            return forward(this, *args, **kwargs)
         called = began = _now()
         event = None
         if watcher.gpu is not None:
             event, began = watcher.gpu.event(), _now()
-        result = forward(this, *given, **more)
+        result = forward(this, *args, **kwargs)
         ended = _now()
         try:
             flags = (

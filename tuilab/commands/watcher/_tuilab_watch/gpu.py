@@ -119,18 +119,18 @@ class GpuMarks:
     def _land_times(self) -> None:
         timed = self._timed
         while timed and timed[0][1].query():
-            began, ended, before, key = timed.popleft()
-            since_ns = -1 if before is None else round(1e6 * before.elapsed_time(ended))
+            began, ended, step_before, key = timed.popleft()
+            since_ns = -1 if step_before is None else round(1e6 * step_before.elapsed_time(ended))
             self._watcher.mark(layout.WORKED, key, since_ns, began.elapsed_time(ended))
             self._free.append(began)
-            if before is not None:
-                self._free.append(before)
+            if step_before is not None:
+                self._free.append(step_before)
 
     def _tell_held(self) -> None:
-        now = time.monotonic_ns()
-        if now - self._held_at < _HELD_NS:
+        now_ns = time.monotonic_ns()
+        if now_ns - self._held_at < _HELD_NS:
             return
-        self._held_at = now
+        self._held_at = now_ns
         self._uuid = self._uuid or self._watcher.name(f"{uuid_of(self._cuda, self.device)}\nGPU")
         stats = self._cuda.memory_stats_as_nested_dict(self.device)
         given, reserved = (

@@ -52,19 +52,19 @@ class Loggers:
         here, is_compiling = self._here, self._watcher.is_compiling
 
         @functools.wraps(plain)
-        def heard(*given: Any, **more: Any) -> Any:
+        def heard(*args: Any, **kwargs: Any) -> Any:
             is_first_heard = read is not None and not here.is_heard
             is_first_timed = not here.is_timed
             if is_compiling() or not (is_first_heard or is_first_timed):
-                return plain(*given, **more)
+                return plain(*args, **kwargs)
             called = began = _now()
             try:
                 here.is_timed = True
                 if is_first_heard and read is not None:
                     here.is_heard = True
-                    self._tell(source, read, given, more)
+                    self._tell(source, read, args, kwargs)
                     began = _now()
-                return plain(*given, **more)
+                return plain(*args, **kwargs)
             finally:
                 if is_first_heard:
                     here.is_heard = False
@@ -82,9 +82,9 @@ class Loggers:
             watcher.mark(layout.LOGGER_CALL, began, ended, 0.0, spent_ns)
             watcher.spent_ns = _now() - ended
 
-    def _tell(self, source: str, read: Callable[..., Any], given: Any, more: Any) -> None:
+    def _tell(self, source: str, read: Callable[..., Any], args: Any, kwargs: Any) -> None:
         try:
-            step, values = read(*given, **more)
+            step, values = read(*args, **kwargs)
             self._watcher.log(step, values, source)
         except Exception as problem:  # of arguments that the logger itself will not take
             self._watcher.fail(problem)
@@ -146,19 +146,24 @@ def _find(module: str, name: str) -> Any:
 
 
 def read_scalar(
-    this: Any, tag: str, scalar_value: Any, global_step: Any = None, *rest: Any, **more: Any
+    this: Any, tag: str, scalar_value: Any, global_step: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
     return global_step, {tag: scalar_value}
 
 
 def read_scalars(
-    this: Any, main_tag: str, tag_scalar_dict: Any, global_step: Any = None, *rest: Any, **more: Any
+    this: Any,
+    main_tag: str,
+    tag_scalar_dict: Any,
+    global_step: Any = None,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
     return global_step, {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
 
 
-def read_metrics(this: Any, values: Any = None, step: Any = None, *rest: Any, **more: Any) -> Any:
-    values = next((more[name] for name in ("metrics", "data") if name in more), values)
+def read_metrics(this: Any, values: Any = None, step: Any = None, *args: Any, **kwargs: Any) -> Any:
+    values = next((kwargs[name] for name in ("metrics", "data") if name in kwargs), values)
     return step, values
 
 
@@ -170,7 +175,7 @@ def read_connector(this: Any, metrics: Any, step: Any = None) -> Any:
     return int(step), {name: value for name, value in metrics.items() if name != "step"}
 
 
-def read_trainer(this: Any, logs: Any, *rest: Any, **more: Any) -> Any:
+def read_trainer(this: Any, logs: Any, *args: Any, **kwargs: Any) -> Any:
     return this.state.global_step, logs
 
 
@@ -181,9 +186,9 @@ def read_bar(this: Any, ordered_dict: Any = None, refresh: bool = True, **values
     return None, {} if is_lightnings else {**dict(ordered_dict or {}), **values}
 
 
-def read_metric(key: str, value: Any, step: Any = None, *rest: Any, **more: Any) -> Any:
+def read_metric(key: str, value: Any, step: Any = None, *args: Any, **kwargs: Any) -> Any:
     return step, {key: value}
 
 
-def read_mlflow(metrics: Any, step: Any = None, *rest: Any, **more: Any) -> Any:
+def read_mlflow(metrics: Any, step: Any = None, *args: Any, **kwargs: Any) -> Any:
     return step, metrics

@@ -85,9 +85,9 @@ class Ring:
             marks, slots = self._map, self._here[0][2]
             taken = [next(slots, _END) for _ in range(count)]
             if taken[-1] < _END and taken[-1] - taken[0] == WORDS * (count - 1):
-                at = taken[0] // WORDS * SLOT
-                marks[at + SLOT : at + SLOT + len(data)] = data
-                marks[at : at + SLOT] = packed
+                offset = taken[0] // WORDS * SLOT
+                marks[offset + SLOT : offset + SLOT + len(data)] = data
+                marks[offset : offset + SLOT] = packed
                 return True
             if not self._roll():
                 break

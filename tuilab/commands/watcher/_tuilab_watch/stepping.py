@@ -56,8 +56,8 @@ class Stepping:
 
     def number(self, optimizer: Any) -> int:
         """Return the number of an optimizer, told once."""
-        known = self._numbers.get(id(optimizer))
-        return self._number_anew(optimizer) if known is None else known
+        number = self._numbers.get(id(optimizer))
+        return self._number_anew(optimizer) if number is None else number
 
     def _hooks(self) -> tuple[Any, Any]:
         """Return what runs before and after a step; while torch traces them they are nothing, and cost a graph nothing.
@@ -74,7 +74,7 @@ class Stepping:
         numbers = self._numbers
         mark_core_time = self._core_time.mark
 
-        def begins(optimizer: Any, given: Any, more: Any) -> None:
+        def begins(optimizer: Any, args: Any, kwargs: Any) -> None:
             if is_compiling():
                 return
             key = id(optimizer)
@@ -92,10 +92,10 @@ class Stepping:
                 began = _now()
             going[key] = began, began - called, event, 1
 
-        def ended(optimizer: Any, given: Any, more: Any) -> None:
+        def ended(optimizer: Any, args: Any, kwargs: Any) -> None:
             if is_compiling():
                 return
-            now, key = _now(), id(optimizer)
+            now_ns, key = _now(), id(optimizer)
             found = going.pop(key, None)
             if found is None:
                 return  # another one steps it
@@ -108,7 +108,7 @@ class Stepping:
             if spent_ns > _MOST_NS:
                 spent_ns = _MOST_NS
             if watcher.gpu is None and key in lasts:
-                mark_core_time(now, lasts[key])
+                mark_core_time(now_ns, lasts[key])
             if (
                 watcher.gpu is None
                 and key in lasts
@@ -116,10 +116,10 @@ class Stepping:
                 and "found_inf" not in optimizer.__dict__
             ):
                 put = watcher.put
-                put(began, now, 0.0, lasts[key] + spent_ns)
+                put(began, now_ns, 0.0, lasts[key] + spent_ns)
             else:
-                self._tell(optimizer, began, now, event, spent_ns)
-            watcher.spent_ns = _now() - now
+                self._tell(optimizer, began, now_ns, event, spent_ns)
+            watcher.spent_ns = _now() - now_ns
 
         return begins, ended
 
@@ -174,8 +174,12 @@ class Stepping:
 
     def _see(self, optimizer: Any) -> None:
         """Learn from its parameters what is computed in, and where."""
-        self._core_time.see(one for group in optimizer.param_groups for one in group["params"])
-        first = next((one for group in optimizer.param_groups for one in group["params"]), None)
+        self._core_time.see(
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        )
+        first = next(
+            (parameter for group in optimizer.param_groups for parameter in group["params"]), None
+        )
         if first is not None:
             self._watcher.sees_dtype(first.dtype)
             if first.is_cuda:
@@ -201,20 +205,20 @@ class Stepping:
         watcher = self._watcher
 
         @functools.wraps(step)
-        def watched_step(this: Any, optimizer: Any, *given: Any, **more: Any) -> Any:
-            began, before = _now(), watcher.steps
-            result = step(this, optimizer, *given, **more)
-            if watcher.steps == before and not watcher.is_compiling():
+        def watched_step(this: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            began, steps_before = _now(), watcher.steps
+            result = step(this, optimizer, *args, **kwargs)
+            if watcher.steps == steps_before and not watcher.is_compiling():
                 watcher.mark(layout.SKIPPED, began, _now(), 0.0, 0, self.number(optimizer))
             return result
 
         init = scaler.__init__
 
         @functools.wraps(init)
-        def watched_init(this: Any, *given: Any, **more: Any) -> None:
+        def watched_init(this: Any, *args: Any, **kwargs: Any) -> None:
             if watcher.is_all:
                 self.watch_scalers()  # it may be of a kind that was loaded since
-            init(this, *given, **more)
+            init(this, *args, **kwargs)
 
         scaler._maybe_opt_step, scaler.__init__ = watched_step, watched_init
 
@@ -230,8 +234,8 @@ class Stepping:
 
 def _remembering(scale: Any, watcher: Any) -> Any:
     @functools.wraps(scale)
-    def watched_scale(this: Any, outputs: Any, *given: Any, **more: Any) -> Any:
-        result = scale(this, outputs, *given, **more)
+    def watched_scale(this: Any, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        result = scale(this, outputs, *args, **kwargs)
         if result is not outputs and not watcher.is_compiling():
             try:
                 with watcher.aside():
@@ -247,15 +251,17 @@ def _remembering(scale: Any, watcher: Any) -> Any:
 def remember(scaled: Any, plain: Any, watcher: Any) -> None:
     """Keep what a number was that was scaled: no more is told of a root."""
     if isinstance(plain, (list, tuple)):
-        for at, one in enumerate(scaled):
-            remember(one, plain[at], watcher)
+        for index, output in enumerate(scaled):
+            remember(output, plain[index], watcher)
     elif type(plain) is watcher.torch.Tensor and plain.numel() == 1:
         watcher.unscaled.keep(scaled, plain.detach())
 
 
 def _scaler() -> Any:
-    found: list[Any] = [sys.modules.get(name) for name in _SCALERS]
-    return next((module.GradScaler for module in found if hasattr(module, "GradScaler")), None)
+    scaler_modules: list[Any] = [sys.modules.get(name) for name in _SCALERS]
+    return next(
+        (module.GradScaler for module in scaler_modules if hasattr(module, "GradScaler")), None
+    )
 
 
 def is_within_step(hooked: FrameType) -> bool:

@@ -86,9 +86,9 @@ class Watcher:
         if self.put == self._put_first or self._ended_after == self.steps:
             return
         self._ended_after = self.steps
-        now = time.monotonic_ns()
+        now_ns = time.monotonic_ns()
         try:
-            self.mark(layout.SCRIPT_ENDED, now, now)
+            self.mark(layout.SCRIPT_ENDED, now_ns, now_ns)
         except Exception as problem:
             self.fail(problem)
 
@@ -96,12 +96,12 @@ class Watcher:
         """Mark values of a step, as a logger was given them; without a step, of the one that the optimizers are at."""
         step = self.steps if step is None or not math.isfinite(step) else step
         is_whole = isinstance(step, int) and -(2**63) <= step < 2**63
-        at = int(step) if is_whole else layout.bits_of(float(step))
+        step_bits = int(step) if is_whole else layout.bits_of(float(step))
         for name, value in flat(values):
             tell = partial(
                 self._mark_logged,
                 time.monotonic_ns(),
-                at,
+                step_bits,
                 0 if is_whole else 1,
                 f"{name}\n{source}",
             )
@@ -109,8 +109,8 @@ class Watcher:
                 number = plain_number(value)
             if number is not None:
                 tell(number)
-            elif getattr(value, "is_cuda", False) and (there := self.gpu_of(value)) is not None:
-                there.copy(value, tell)
+            elif getattr(value, "is_cuda", False) and (gpu_index := self.gpu_of(value)) is not None:
+                gpu_index.copy(value, tell)
 
     def gpu_of(self, tensor: Any) -> Any:
         """Return the GPU that a tensor lies on, if it is the one that is watched: the first that was seen."""
@@ -163,8 +163,10 @@ class Watcher:
             self.fail(problem)
         self.put(*given)
 
-    def _mark_logged(self, began: int, at: int, is_odd: int, words: str, value: float) -> None:
-        self.mark(layout.LOGGED, began, at, value, is_odd, self.name(words))
+    def _mark_logged(
+        self, began: int, step_bits: int, is_odd: int, words: str, value: float
+    ) -> None:
+        self.mark(layout.LOGGED, began, step_bits, value, is_odd, self.name(words))
 
     def _the_ring(self) -> Ring:
         ring: Ring = self._ring or Ring(self._folder, self.fail)
@@ -185,13 +187,13 @@ class Watcher:
             self._stepping.forget()
 
 
-def flat(values: Any, before: str = "", deep: int = 0) -> Iterator[tuple[str, Any]]:
+def flat(values: Any, prefix: str = "", deep: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of what a logger was given; of values within values the names are joined by dots."""
     for name, value in list(values.items()):
         if isinstance(value, dict) and deep < _DEEPEST:
-            yield from flat(value, f"{before}{name}.", deep + 1)
+            yield from flat(value, f"{prefix}{name}.", deep + 1)
         else:
-            yield f"{before}{name}", value
+            yield f"{prefix}{name}", value
 
 
 def plain_number(value: Any) -> float | None:
