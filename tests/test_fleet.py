@@ -269,9 +269,9 @@ class Asks(Remote):
         self.questions: list[str] = []
         self.given: list[tuple[object, ...]] = []
 
-    def ask(self, what: str, *given: object, **named: object) -> NodeRequest:
-        self.questions.append(what)
-        self.given.append(given)
+    def ask(self, method: str, *args: object, **named: object) -> NodeRequest:
+        self.questions.append(method)
+        self.given.append(args)
         return NodeRequest(object())
 
 

@@ -39,8 +39,8 @@ class MadeUpRemote(Remote):
         self.answers = {"is_there": "", "read": RunNews([], is_over=True), "digests": {}, **answers}
         self.is_dropped = False
 
-    def ask(self, what: str, *given: object, **named: object) -> NodeRequest:
-        return NodeRequest((self, what, object()))
+    def ask(self, method: str, *args: object, **named: object) -> NodeRequest:
+        return NodeRequest((self, method, object()))
 
     def drop(self) -> None:
         self.is_dropped = True

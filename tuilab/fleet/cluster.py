@@ -120,14 +120,15 @@ class Cluster:
     def nodes(self) -> list[Node]:
         """Return the nodes that are alive, each with what was found on it."""
         alive = sorted(
-            (one for one in self._ray.nodes() if one["Alive"]),
-            key=lambda one: (one["NodeName"], one["NodeID"]),
+            (node for node in self._ray.nodes() if node["Alive"]),
+            key=lambda node: (node["NodeName"], node["NodeID"]),
         )
-        names = _told_apart([str(one["NodeName"]) for one in alive])
-        asked = [self._on(one["NodeID"], _facts_by_value()) for one in alive]
-        self._ray.wait(asked, num_returns=len(asked), timeout=_FACTS_S)
+        names = _told_apart([str(node["NodeName"]) for node in alive])
+        requests = [self._on(node["NodeID"], _facts_by_value()) for node in alive]
+        self._ray.wait(requests, num_returns=len(requests), timeout=_FACTS_S)
         return [
-            self._node(one, name, ref) for one, name, ref in zip(alive, names, asked, strict=True)
+            self._node(node, name, ref)
+            for node, name, ref in zip(alive, names, requests, strict=True)
         ]
 
     def host(self, node: Node, cpus: float, gpus: float) -> "Remote":
@@ -152,12 +153,12 @@ class Cluster:
         )
 
     def heard(
-        self, asked: Sequence[NodeRequest], patience_s: float
+        self, requests: Sequence[NodeRequest], patience_s: float
     ) -> list[tuple[NodeRequest, Any]]:
         """Return what is answered by then. Ctrl-C is heeded meanwhile alone: at another time a node would lose its question."""
         OneByOne.be_ready()
         try:
-            return list(self.answered(asked, patience_s))
+            return list(self.answered(requests, patience_s))
         finally:
             OneByOne.wait()
 
@@ -168,11 +169,11 @@ class Cluster:
         }
 
     def answered(
-        self, asked: Sequence[NodeRequest], patience_s: float
+        self, requests: Sequence[NodeRequest], patience_s: float
     ) -> Iterator[tuple[NodeRequest, Any]]:
         """Yield what has an answer by then: that, NodeLost or NodeFailed. HeadLost where none can come any more."""
         self._check_head()
-        by_ref = {one.ref: one for one in asked}
+        by_ref = {request.ref: request for request in requests}
         if not by_ref:
             time.sleep(_PAUSE_S)
             return
@@ -267,10 +268,10 @@ class NodeGroup:
     ) -> None:
         self._ray, self._cpus, self._gpus = ray, cpus, gpus
         self._nodes = {node.id: node for node in nodes}
-        each = {"CPU": cpus, **({"GPU": gpus} if gpus else {})}
+        resources = {"CPU": cpus, **({"GPU": gpus} if gpus else {})}
         among = {"ray.io/node-id": f"in({','.join(self._nodes)})"}
         self._held = ray.util.placement_group(
-            [each] * count, "STRICT_SPREAD", bundle_label_selector=[among] * count
+            [resources] * count, "STRICT_SPREAD", bundle_label_selector=[among] * count
         )
         self.asked = NodeRequest(self._held.ready())  # answered when all are free
 
@@ -280,10 +281,10 @@ class NodeGroup:
         strategy = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
         return [
             (
-                self._nodes[places[at]],
-                _host(self._ray, self._cpus, self._gpus, strategy(self._held, at)),
+                self._nodes[places[index]],
+                _host(self._ray, self._cpus, self._gpus, strategy(self._held, index)),
             )
-            for at in sorted(places, key=lambda at: [*self._nodes].index(places[at]))
+            for index in sorted(places, key=lambda index: [*self._nodes].index(places[index]))
         ]
 
     def drop(self) -> None:
@@ -307,8 +308,8 @@ class Remote:
     def __init__(self, ray: Any, handle: Any) -> None:
         self._ray, self._handle = ray, handle
 
-    def ask(self, what: str, *given: Any, **named: Any) -> NodeRequest:
-        return NodeRequest(getattr(self._handle, what).remote(*given, **named))
+    def ask(self, method: str, *args: Any, **named: Any) -> NodeRequest:
+        return NodeRequest(getattr(self._handle, method).remote(*args, **named))
 
     def clock(self) -> tuple[int, int]:
         """Return how far the clock of its node is ahead of ours, and by how much that may be wrong, in nanoseconds."""
@@ -316,11 +317,11 @@ class Remote:
         for _ in range(_PINGS):
             began = time.monotonic_ns()
             try:
-                there = self._ray.get(self._handle.now_ns.remote(), timeout=_FACTS_S)
+                remote_ns = self._ray.get(self._handle.now_ns.remote(), timeout=_FACTS_S)
             except self._ray.exceptions.RayError as problem:
                 raise NodeLost(_in_short(str(problem))) from problem
             half = (time.monotonic_ns() - began) // 2
-            tries.append((half, there - began - half))
+            tries.append((half, remote_ns - began - half))
         error, ahead = min(tries)
         return ahead, error
 
@@ -337,9 +338,9 @@ def _hide_command_line() -> None:
 
 def _check_answers(address: str) -> None:
     """Refuse an address at which nothing answers: Ray itself would ask for minutes."""
-    if found := _PLAIN.fullmatch(address.removeprefix("ray://")):
+    if match := _PLAIN.fullmatch(address.removeprefix("ray://")):
         try:
-            _hear((found["host"], int(found["port"])))
+            _hear((match["host"], int(match["port"])))
         except (OSError, OverflowError, UnicodeError) as problem:
             why = getattr(problem, "strerror", None) or str(problem)
             raise UsageError(
@@ -369,8 +370,8 @@ def _in_short(words: str) -> str:
 def _told_apart(names: Sequence[str]) -> list[str]:
     """Return the names of nodes; of several with one name, which of them each is."""
     return [
-        f"{name}#{names[:at].count(name) + 1}" if names.count(name) > 1 else name
-        for at, name in enumerate(names)
+        f"{name}#{names[:index].count(name) + 1}" if names.count(name) > 1 else name
+        for index, name in enumerate(names)
     ]
 
 

@@ -56,9 +56,9 @@ def check(given: Mapping[str, Any]) -> None:
             "--per-node runs on every node, --count on some nodes; use only one of them"
         )
     if given["nnodes"] and (is_per_node or count):
-        other = "--per-node" if is_per_node else "--count"
+        option = "--per-node" if is_per_node else "--count"
         raise UsageError(
-            f"--nnodes divides one run over nodes, {other} starts a run on each node; use only one of them"
+            f"--nnodes divides one run over nodes, {option} starts a run on each node; use only one of them"
         )
 
 
@@ -75,7 +75,7 @@ def carry(
     from tuilab.fleet.cluster import Cluster
     from tuilab.fleet.placement import FleetPlacement
 
-    wanted = FleetPlacement(
+    placement = FleetPlacement(
         address=given["address"] or "",
         count=given.get("count") or 0,
         is_per_node=bool(given.get("per_node")),
@@ -84,8 +84,8 @@ def carry(
     )
     nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     with nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints there what the nodes print
-        cluster = Cluster(wanted.address)
+        cluster = Cluster(placement.address)
         try:
-            return carrying.carry(orders, cluster, wanted, tell, take)
+            return carrying.carry(orders, cluster, placement, tell, take)
         finally:
             cluster.close()

@@ -25,18 +25,18 @@ class FilePiece(NamedTuple):
         return self.at + len(self.data)
 
 
-def beyond(run_dir: Path, known: Mapping[str, int]) -> tuple[list[FilePiece], bool]:
+def beyond(run_dir: Path, sizes: Mapping[str, int]) -> tuple[list[FilePiece], bool]:
     """Return what the files of a run have beyond the bytes that are known of each, and whether that is all."""
     pieces: list[FilePiece] = []
     room = _PORTION
     for name in names(run_dir):
-        at = known.get(name, 0)
+        offset = sizes.get(name, 0)
         pieces += (
-            [FilePiece(name, 0, b"")] if name not in known else []
+            [FilePiece(name, 0, b"")] if name not in sizes else []
         )  # that there is such a file
-        while room > 0 and (data := _read(run_dir / name, at, min(room, _PIECE))):
-            pieces.append(FilePiece(name, at, data))
-            at += len(data)
+        while room > 0 and (data := _read(run_dir / name, offset, min(room, _PIECE))):
+            pieces.append(FilePiece(name, offset, data))
+            offset += len(data)
             room -= len(data)
     return pieces, room > 0
 
@@ -62,11 +62,11 @@ def digest(path: Path) -> str:
         return ""
 
 
-def _read(path: Path, at: int, most: int) -> bytes:
+def _read(path: Path, offset: int, most: int) -> bytes:
     """Return what a file has from a place on; nothing where there is no more."""
     try:
         with open(open_regular(path), "rb") as file:
-            file.seek(at)
+            file.seek(offset)
             return file.read(most)
     except OSError:
         return b""

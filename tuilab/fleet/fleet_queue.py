@@ -25,15 +25,15 @@ _SILENCE_S = 5.0  # after which it is told what is waited for
 
 
 def carry(
-    orders: Sequence[RunOrder], cluster: Cluster, wanted: FleetPlacement, tell: Tell, take: Take
+    orders: Sequence[RunOrder], cluster: Cluster, placement: FleetPlacement, tell: Tell, take: Take
 ) -> bool:
     """Have all orders carried out; `take` gets each that is over. Return whether an interrupt ended it."""
-    if wanted.nnodes:
+    if placement.nnodes:
         check_ranks(orders)
-    nodes = chosen(cluster.nodes(), wanted, tell)
-    tasks = deque(_tasks(orders, nodes, wanted))
-    line = (MultiNodeRun if wanted.nnodes else FleetQueue)(
-        cluster, nodes, wanted, tasks, tell, take
+    nodes = chosen(cluster.nodes(), placement, tell)
+    tasks = deque(_tasks(orders, nodes, placement))
+    line = (MultiNodeRun if placement.nnodes else FleetQueue)(
+        cluster, nodes, placement, tasks, tell, take
     )
     try:
         return line.run()
@@ -41,12 +41,14 @@ def carry(
         line.close()
 
 
-def _tasks(orders: Sequence[RunOrder], nodes: Sequence[Node], wanted: FleetPlacement) -> list[Task]:
+def _tasks(
+    orders: Sequence[RunOrder], nodes: Sequence[Node], placement: FleetPlacement
+) -> list[Task]:
     """Return what is to be run where: each order once, or on each of some nodes."""
-    if wanted.is_per_node or wanted.count:
+    if placement.is_per_node or placement.count:
         files = [(order, files_of(order)) for order in orders]
-        some = nodes if wanted.is_per_node else nodes[: wanted.count]
-        return [Task(order, found, node.id) for order, found in files for node in some]
+        used_nodes = nodes if placement.is_per_node else nodes[: placement.count]
+        return [Task(order, found, node.id) for order, found in files for node in used_nodes]
     return [Task(order, files_of(order)) for order in orders]
 
 
@@ -57,7 +59,7 @@ class FleetQueue:
         self,
         cluster: Cluster,
         nodes: Sequence[Node],
-        wanted: FleetPlacement,
+        placement: FleetPlacement,
         tasks: deque[Task],
         tell: Tell,
         take: Take,
@@ -65,7 +67,7 @@ class FleetQueue:
         self._cluster, self._nodes, self._gpus, self._tasks = (
             cluster,
             list(nodes),
-            wanted.gpus,
+            placement.gpus,
             tasks,
         )
         self._tell, self._take, self._me = tell, take, ourselves()
@@ -103,12 +105,12 @@ class FleetQueue:
             if seat.is_ready and not seat.task and (task := self._next_for(seat)):
                 seat.begin(task)
             seat.heed()
-        asked = {seat.asked: seat for seat in self._seats if seat.asked}
-        for question, answer in self._cluster.heard([*asked], _POLL_S):
+        seat_of_request = {seat.asked: seat for seat in self._seats if seat.asked}
+        for question, answer in self._cluster.heard([*seat_of_request], _POLL_S):
             if isinstance(answer, NodeLost):
-                self._lose(asked[question], answer)
+                self._lose(seat_of_request[question], answer)
             else:
-                self._hear(asked[question], answer)
+                self._hear(seat_of_request[question], answer)
         if time.monotonic() > self._give_up_at:
             for seat in [seat for seat in self._seats if seat.task]:
                 self._give_up(seat, "it did not stop in time; Ray ends it", ExitCode.FAILED)
@@ -141,9 +143,9 @@ class FleetQueue:
 
     def _next_for(self, seat: NodeRun) -> Task | None:
         """Return the first run that may happen on a node, and take it out of the line."""
-        for at, task in enumerate(self._tasks):
+        for index, task in enumerate(self._tasks):
             if task.node in ("", seat.node.id):
-                del self._tasks[at]
+                del self._tasks[index]
                 return task
         return None
 
@@ -202,17 +204,17 @@ class FleetQueue:
     def _leave(self, seat: NodeRun, why: str) -> None:
         """Ask for nothing more on a node."""
         self._nodes = [node for node in self._nodes if node.id != seat.node.id]
-        for gone in [one for one in self._tasks if one.node == seat.node.id]:
+        for gone in [task for task in self._tasks if task.node == seat.node.id]:
             self._tasks.remove(gone)
             self._take(RemoteEnd(seat.node.name, None, why, int(ExitCode.FAILED)))
         if self._tasks and not self._nodes:
-            left = len(self._tasks)
+            task_count = len(self._tasks)
             self._tasks.clear()
             self._take(
                 RemoteEnd(
                     seat.node.name,
                     None,
-                    f"no node is left for {plural(left, 'run')}",
+                    f"no node is left for {plural(task_count, 'run')}",
                     int(ExitCode.FAILED),
                 )
             )

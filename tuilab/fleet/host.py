@@ -69,47 +69,47 @@ class Host:
     def start(self, order: bytes, files: Mapping[str, bytes]) -> Receipt:
         """Start a run, of the files that came along if there are any, and return its folder, or what is wrong."""
         folder = self._make_folder(files)
-        wanted: RunOrder = messages.unpack(order, RunOrder)
-        wanted.root = str(folder / "runs")
-        if (name := os.path.basename(wanted.path)) in files:
-            wanted.path = str(folder / "source" / name)
-        if wanted.spread:
-            wanted.spread.line = str(folder / "calls")
-            self._calls, self._call = Calls(wanted.spread.line), 0
-        return self._begin("run_process", messages.pack(wanted))
+        run_order: RunOrder = messages.unpack(order, RunOrder)
+        run_order.root = str(folder / "runs")
+        if (name := os.path.basename(run_order.path)) in files:
+            run_order.path = str(folder / "source" / name)
+        if run_order.spread:
+            run_order.spread.line = str(folder / "calls")
+            self._calls, self._call = Calls(run_order.spread.line), 0
+        return self._begin("run_process", messages.pack(run_order))
 
     def start_ranks(
-        self, order: bytes, files: Mapping[str, bytes], scenario: str, at: int, place: Place
+        self, order: bytes, files: Mapping[str, bytes], scenario: str, node_index: int, place: Place
     ) -> Receipt:
         """Start the share of this node, the one at that number, of the ranks of a run that is on another node."""
         folder = self._make_folder(files)
-        wanted: WorkerOrder = messages.unpack(order, WorkerOrder)
-        assert wanted.arm and wanted.spread
-        run_dir = folder / "runs" / os.path.basename(wanted.run_dir)
+        worker_order: WorkerOrder = messages.unpack(order, WorkerOrder)
+        assert worker_order.arm and worker_order.spread
+        run_dir = folder / "runs" / os.path.basename(worker_order.run_dir)
         for name in ("", *FOLDERS):
             (run_dir / name).mkdir(mode=0o700, parents=True)
         (run_dir / "scenario.py").write_bytes(files[scenario])
-        wanted.run_dir, wanted.source_dir, wanted.place = (
+        worker_order.run_dir, worker_order.source_dir, worker_order.place = (
             str(run_dir),
             str(folder / "source"),
             place,
         )
-        wanted.arm.prefix = [
+        worker_order.arm.prefix = [
             sys.executable,
-            *wanted.arm.elsewhere[at - 1][1:],
+            *worker_order.arm.elsewhere[node_index - 1][1:],
         ]  # which may be elsewhere here
-        wanted.arm.elsewhere = []
-        wanted.arm.env.pop("GLOO_SOCKET_IFNAME", None)  # of the first node
-        wanted.arm.env |= network_of(wanted.spread.nodes[at].address)
-        return self._begin("rank_process", messages.pack(wanted))
+        worker_order.arm.elsewhere = []
+        worker_order.arm.env.pop("GLOO_SOCKET_IFNAME", None)  # of the first node
+        worker_order.arm.env |= network_of(worker_order.spread.nodes[node_index].address)
+        return self._begin("rank_process", messages.pack(worker_order))
 
-    def read(self, known: Mapping[str, int], patience_s: float = 0.0) -> RunNews:
+    def read(self, sizes: Mapping[str, int], patience_s: float = 0.0) -> RunNews:
         """Return what there is beyond the bytes that are known of each file; where there is nothing, wait a while for it."""
         until = time.monotonic() + patience_s
         while True:
             call = self._calls.heed() if self._calls else 0
             is_over = self._hears_end()  # as it was before the files are looked at
-            pieces, is_all = beyond(self._run_dir, known)
+            pieces, is_all = beyond(self._run_dir, sizes)
             if pieces or is_over or call != self._call or time.monotonic() > until:
                 break
             self._listen()
@@ -222,21 +222,21 @@ def environment() -> dict[str, str]:
     """
     try:
         pairs = Path(f"/proc/{os.getppid()}/environ").read_bytes().split(b"\0")
-        found = {
+        variables = {
             os.fsdecode(name): os.fsdecode(value)
             for name, sign, value in (pair.partition(b"=") for pair in pairs)
             if sign
         }
     except OSError:
-        found = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    found = {name: value for name, value in found.items() if not name.startswith("RAY_")}
+        variables = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    variables = {name: value for name, value in variables.items() if not name.startswith("RAY_")}
     if preloaded := [
         path
-        for path in found.pop("LD_PRELOAD", "").replace(" ", ":").split(":")
+        for path in variables.pop("LD_PRELOAD", "").replace(" ", ":").split(":")
         if path and _OF_RAY not in path
     ]:
-        found["LD_PRELOAD"] = ":".join(preloaded)
+        variables["LD_PRELOAD"] = ":".join(preloaded)
     return {
-        **found,
+        **variables,
         **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},
     }

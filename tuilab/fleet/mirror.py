@@ -57,8 +57,14 @@ class Mirror:
         ]:
             (self.run_dir / name).unlink(missing_ok=True)  # was there while its worker lived
             del self.known[name]
-        found = {name: digests.get(name) for name in {*self.known, *filter(is_of_a_run, digests)}}
-        wrong = [name for name, there in found.items() if digest(self.run_dir / name) != there]
+        digest_of = {
+            name: digests.get(name) for name in {*self.known, *filter(is_of_a_run, digests)}
+        }
+        wrong = [
+            name
+            for name, remote_digest in digest_of.items()
+            if digest(self.run_dir / name) != remote_digest
+        ]
         for name in wrong:
             self.known.pop(name, None)
         return not wrong

@@ -30,12 +30,12 @@ class MultiNodeRun:
         self,
         cluster: Cluster,
         nodes: Sequence[Node],
-        wanted: FleetPlacement,
+        placement: FleetPlacement,
         tasks: deque[Task],
         tell: Tell,
         take: Take,
     ) -> None:
-        self._cluster, self._nodes, self._wanted, self._tasks = cluster, nodes, wanted, tasks
+        self._cluster, self._nodes, self._wanted, self._tasks = cluster, nodes, placement, tasks
         self._tell, self._take, self._me = tell, take, ourselves()
         self._group: NodeGroup | None = None
         self._first: NodeRun | None = None
@@ -79,16 +79,16 @@ class MultiNodeRun:
             first.begin(self._tasks.popleft())
         first.heed()
         if first.task:
-            for other in self._others:
-                other.heed(
+            for rank_seat in self._others:
+                rank_seat.heed(
                     first.call,
                     first.order,
                     first.task.files,
                     os.path.basename(first.task.order.path),
                 )
-        asked = {seat.asked: seat for seat in self._seats() if seat.asked}
-        for question, answer in self._cluster.heard([*asked], _POLL_S):
-            self._hear(asked[question], answer)
+        seat_of_request = {seat.asked: seat for seat in self._seats() if seat.asked}
+        for question, answer in self._cluster.heard([*seat_of_request], _POLL_S):
+            self._hear(seat_of_request[question], answer)
         if first.task and time.monotonic() > self._give_up_at:
             self._end(first, "it did not stop in time; Ray ends it")
 
@@ -115,17 +115,19 @@ class MultiNodeRun:
 
     def _sit_down(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
         """Take nodes that are held, after how far the clocks of the others are from that of the first is known."""
-        (node, remote), *others = hosts
-        (first_ahead, first_error), *clocks = [one.clock() for _, one in hosts]
+        (node, remote), *other_hosts = hosts
+        (first_ahead, first_error), *clocks = [host.clock() for _, host in hosts]
         self._first = NodeRun(node, remote, self._me)
-        for at, ((other, its), (ahead, error)) in enumerate(zip(others, clocks, strict=True), 1):
-            place = Place(other.name, first_ahead - ahead, first_error + error)
-            self._others.append(RankNodeRun(other, its, remote, at, place))
-        spread = NodeSpread(nodes=[RankNode(one.name, one.address) for one, _ in hosts])
+        for node_index, ((other_node, its), (ahead, error)) in enumerate(
+            zip(other_hosts, clocks, strict=True), 1
+        ):
+            place = Place(other_node.name, first_ahead - ahead, first_error + error)
+            self._others.append(RankNodeRun(other_node, its, remote, node_index, place))
+        spread = NodeSpread(nodes=[RankNode(host.name, host.address) for host, _ in hosts])
         self._tasks = deque(
             Task(replace(task.order, spread=spread), task.files) for task in self._tasks
         )
-        self._tell(f"ranks run on {join([one.name for one, _ in hosts])}")
+        self._tell(f"ranks run on {join([host.name for host, _ in hosts])}")
 
     def _hear(self, seat: NodeRun | RankNodeRun, answer: object) -> None:
         if isinstance(seat, RankNodeRun):
@@ -163,32 +165,32 @@ class MultiNodeRun:
         try:
             self._nodes = chosen(self._cluster.nodes(), self._wanted, self._tell)
         except (UsageError, BoxLacks) as problem:
-            left = len(self._tasks)
+            task_count = len(self._tasks)
             self._tasks.clear()
             self._take(
                 RemoteEnd(
                     "the cluster",
                     None,
-                    f"{problem}; {plural(left, 'run')} not started",
+                    f"{problem}; {plural(task_count, 'run')} not started",
                     int(ExitCode.FAILED),
                 )
             )
 
     def _give_up_all(self, why: HeadLost) -> None:
         """Nothing more can be asked of any node."""
-        left, first = len(self._tasks), self._first
+        task_count, first = len(self._tasks), self._first
         self._tasks.clear()
         self._group, self._first, self._others = None, None, []
         if first and first.task:
             run_dir = first.run_dir
             first.let_go()
             self._take(RemoteEnd(first.node.name, run_dir, str(why), int(ExitCode.FAILED)))
-        if left:
+        if task_count:
             self._take(
                 RemoteEnd(
                     "the cluster",
                     None,
-                    f"{why}; {plural(left, 'run')} not started",
+                    f"{why}; {plural(task_count, 'run')} not started",
                     int(ExitCode.FAILED),
                 )
             )

@@ -130,8 +130,8 @@ class NodeRun:
                 return self._compared(answer)
         return False
 
-    def _ask(self, what: str, *given: Any, **named: Any) -> None:
-        self._what, self.asked = what, self.remote.ask(what, *given, **named)
+    def _ask(self, method: str, *args: Any, **named: Any) -> None:
+        self._what, self.asked = method, self.remote.ask(method, *args, **named)
 
     def _started(self, receipt: Receipt) -> bool:
         assert self.task

@@ -20,35 +20,35 @@ class FleetPlacement:
     gpus: float | None = None  # that a run gets; None: all of its node
 
 
-def chosen(nodes: Sequence[Node], wanted: FleetPlacement, tell: Tell) -> list[Node]:
+def chosen(nodes: Sequence[Node], placement: FleetPlacement, tell: Tell) -> list[Node]:
     """Return the nodes that can be used; BoxLacks or UsageError where there are too few."""
     from tuilab import __version__
 
     fit: list[Node] = []
     for node in nodes:
-        if why := _why_not(node, wanted, __version__):
+        if why := _why_not(node, placement, __version__):
             tell(f"{show(node.name, 60)} is not used: {why}")
         else:
             fit.append(node)
     versions = {(node.python, node.torch) for node in fit}
     if len(versions) > 1:
-        told = "; ".join(
+        reasons = "; ".join(
             f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}"
             for node in fit
         )
-        tell(f"the nodes have different software, so their results may differ: {told}")
+        tell(f"the nodes have different software, so their results may differ: {reasons}")
     if not fit:
         raise BoxLacks("no node can run this; the reasons are above")
-    for option, count in (("--count", wanted.count), ("--nnodes", wanted.nnodes)):
+    for option, count in (("--count", placement.count), ("--nnodes", placement.nnodes)):
         if count > len(fit):
-            there = plural(len(fit), "node")
+            node_count = plural(len(fit), "node")
             raise UsageError(
-                f"{option} {count} is too many: {there} can be used; use at most {len(fit)}"
+                f"{option} {count} is too many: {node_count} can be used; use at most {len(fit)}"
             )
     return fit
 
 
-def _why_not(node: Node, wanted: FleetPlacement, version: str) -> str:
+def _why_not(node: Node, placement: FleetPlacement, version: str) -> str:
     if node.lacks:
         return node.lacks
     if not node.tuilab:
@@ -57,6 +57,6 @@ def _why_not(node: Node, wanted: FleetPlacement, version: str) -> str:
         return f"it has tuilab {show(node.tuilab, 40)}, but this machine has {version}; install the same version"
     if node.cpus < 1:
         return "Ray has no CPU cores there"
-    if wanted.gpus and node.gpus < wanted.gpus:
-        return f"--gpus {wanted.gpus:g} is more than the {plural(int(node.gpus), 'GPU')} that Ray has there"
+    if placement.gpus and node.gpus < placement.gpus:
+        return f"--gpus {placement.gpus:g} is more than the {plural(int(node.gpus), 'GPU')} that Ray has there"
     return ""

@@ -86,8 +86,8 @@ class Calls:
     def _end(self) -> None:
         if self._line:
             self._line.close()
-        for one in self._outputs:
-            os.close(one)
+        for output in self._outputs:
+            os.close(output)
         self._line, self._outputs = None, []
 
 

@@ -109,5 +109,5 @@ class RankNodeRun:
         self._is_over = end is not None
         self._what, self.asked = "pass_on", self.first.ask("pass_on", self._call, pieces, end)
 
-    def _ask(self, what: str, *given: Any) -> None:
-        self._what, self.asked = what, self.remote.ask(what, *given)
+    def _ask(self, method: str, *args: Any) -> None:
+        self._what, self.asked = method, self.remote.ask(method, *args)

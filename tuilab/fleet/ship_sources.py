@@ -18,25 +18,25 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
     """Return the files that a scenario needs, by their names in its folder; a command has to be there already."""
     if order.command or not order.path:
         return {}
-    found: dict[str, bytes] = {}
-    folder, left = os.path.dirname(order.path), [os.path.basename(order.path)]
-    while left:
-        name = left.pop()
-        if len(found) == _MOST:
+    sources: dict[str, bytes] = {}
+    folder, unread = os.path.dirname(order.path), [os.path.basename(order.path)]
+    while unread:
+        name = unread.pop()
+        if len(sources) == _MOST:
             raise UsageError(
                 f"{show(order.scenario, 60)} imports more than {_MOST} files from its folder, the limit for other nodes; "
                 "install them on the nodes as a package"
             )
-        if name in found:
+        if name in sources:
             continue
         try:
-            found[name] = read_regular(f"{folder}/{name}", SOURCE_LIMIT, may_be_link=True)
+            sources[name] = read_regular(f"{folder}/{name}", SOURCE_LIMIT, may_be_link=True)
         except OSError as problem:
             raise UsageError(
                 f"cannot read {show(folder)}/{show(name)}: {problem.strerror}"
             ) from problem
-        left += [file for beside in _imported(found[name]) for file in _files(folder, beside)]
-    return found
+        unread += [file for beside in _imported(sources[name]) for file in _files(folder, beside)]
+    return sources
 
 
 def check_ranks(orders: Sequence[RunOrder]) -> None:

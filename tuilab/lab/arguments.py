@@ -47,12 +47,12 @@ def number(name: str, value: Any) -> float:
 
 def number_in(name: str, value: Any, least: float, most: float = math.inf) -> float:
     """Return a number in a range."""
-    found = number(name, value)
-    if not least <= found <= most:
+    number_value = number(name, value)
+    if not least <= number_value <= most:
         raise ValueError(
             f"{name} takes a number {_range(least, most)}, not {describe_value(value)}"
         )
-    return found
+    return number_value
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
@@ -60,14 +60,14 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
     if type(value) is int and least <= value <= most:
         return value
     try:
-        found = int(index(bare_number(value)))
+        whole_value = int(index(bare_number(value)))
     except Exception as problem:
         raise TypeError(f"{name} takes a whole number, not {describe_value(value)}") from problem
-    if not least <= found <= most:
+    if not least <= whole_value <= most:
         raise ValueError(
             f"{name} takes a whole number {_range(least, most)}, not {describe_value(value)}"
         )
-    return found
+    return whole_value
 
 
 def place(name: str, value: Any) -> int | float:
@@ -75,15 +75,15 @@ def place(name: str, value: Any) -> int | float:
     if isinstance(value, int):
         return whole(name, value, LEAST)
     try:
-        found = bare_number(value)
-        found = found if isinstance(found, float) else index(found)
+        bare = bare_number(value)
+        bare = bare if isinstance(bare, float) else index(bare)
     except Exception as problem:
         raise TypeError(f"{name} takes a number, not {describe_value(value)}") from problem
-    if isinstance(found, int):
-        return whole(name, found, LEAST)
-    if not math.isfinite(found):
+    if isinstance(bare, int):
+        return whole(name, bare, LEAST)
+    if not math.isfinite(bare):
         raise ValueError(f"{name} takes a finite number, not {describe_value(value)}")
-    return float(found)
+    return float(bare)
 
 
 def words(name: str, value: Any, limit: int | None = None) -> str:
@@ -135,15 +135,15 @@ def checked(event: E) -> E:
         if name not in ("n", "t")
     }
     try:
-        found = msgspec.convert(fields, type(event))
+        checked_event = msgspec.convert(fields, type(event))
     except msgspec.ValidationError as problem:
         raise _refusal(str(problem), fields) from problem
     except UnicodeEncodeError as problem:  # half a character where a number is wanted
         name = next((name for name, value in fields.items() if value == problem.object), "")
         raise TypeError(f"{name} takes no text, {describe_value(problem.object)}") from problem
-    found.n = found.t = MOST  # the longest that the writer may fill in
-    encode_exactly(found)
-    return found
+    checked_event.n = checked_event.t = MOST  # the longest that the writer may fill in
+    encode_exactly(checked_event)
+    return checked_event
 
 
 def to_builtins(value: Any) -> Any:
@@ -212,8 +212,8 @@ def _refusal(problem: str, fields: dict[str, Any]) -> Exception:
     name = (re.findall(r"\w+", where) or [""])[0]
     if name not in fields:
         return ValueError(what)
-    wanted, _, got = what.removeprefix("Expected ").replace("`", "").partition(", got ")
-    wanted = re.sub(r"\w+", lambda word: _WORDS.get(word[0], word[0]), wanted, count=1)
+    expected, _, got = what.removeprefix("Expected ").replace("`", "").partition(", got ")
+    expected = re.sub(r"\w+", lambda word: _WORDS.get(word[0], word[0]), expected, count=1)
     return (TypeError if got else ValueError)(
-        f"{name} takes {wanted}, not {describe_value(fields[name])}"
+        f"{name} takes {expected}, not {describe_value(fields[name])}"
     )

@@ -76,27 +76,27 @@ def function_name(body: Any) -> str:
     return name
 
 
-def environment(given: Any) -> dict[str, str]:
+def environment(variables: Any) -> dict[str, str]:
     """Return the variables that are added to the environment of an arm."""
-    if given is not None and not isinstance(given, dict):
-        raise TypeError(f"env takes a dict of texts, not {describe_value(given)}")
-    found = {
+    if variables is not None and not isinstance(variables, dict):
+        raise TypeError(f"env takes a dict of texts, not {describe_value(variables)}")
+    environment_variables = {
         words("env", name): words(f"env, {describe_value(name)},", value)
-        for name, value in (given or {}).items()
+        for name, value in (variables or {}).items()
     }
-    for name, value in found.items():
+    for name, value in environment_variables.items():
         if not name or "=" in name or "\0" in name + value:
             raise ValueError(
                 f"env takes names without = and texts without NUL, not {describe_value(name)}: {describe_value(value)}"
             )
-    return found
+    return environment_variables
 
 
 def command_words(prefix: Any) -> Sequence[str]:
     """Return the words that stand before the command line of an arm."""
     if not isinstance(prefix, list | tuple):
         raise TypeError(f"prefix takes a list of words, not {describe_value(prefix)}")
-    found = [words("prefix", word) for word in prefix]
-    if any("\0" in word for word in found):
+    checked_words = [words("prefix", word) for word in prefix]
+    if any("\0" in word for word in checked_words):
         raise ValueError(f"prefix takes words without NUL, not {describe_value(prefix)}")
-    return found
+    return checked_words

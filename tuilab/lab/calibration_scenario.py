@@ -28,10 +28,10 @@ def run(
     races = races or usual
     for number in range(races):
         kind, make = kinds[number % len(kinds)]
-        left, right = (f"{side} {kind} {number}" for side in ("left", "right"))
-        arms: dict[str, Any] = {left: make, right: make}
+        left_name, right = (f"{side} {kind} {number}" for side in ("left", "right"))
+        arms: dict[str, Any] = {left_name: make, right: make}
         race = lab.race(seconds=seconds, factories=True, device=chosen, **arms)
-        lab.log(lab.repeat * races + number, ratio=race.ratio(left, right))
+        lab.log(lab.repeat * races + number, ratio=race.ratio(left_name, right))
 
 
 # Each returns work with memory of its own: two arms of a scenario have that, too.

@@ -19,11 +19,11 @@ class Once:
             )
         if repeat:
             return
-        before, self.is_on = self.is_on, True
+        was_on, self.is_on = self.is_on, True
         try:
             part()
         finally:
-            self.is_on = before
+            self.is_on = was_on
 
     def refuse(self, method: str) -> None:
         """Raise ValueError where a call stands in such a part that every repeat has to make."""

@@ -57,12 +57,14 @@ def flush_prints() -> None:
 
 def _end(problem: BaseException | None, source: Path) -> None:
     """End as Python does: what nobody caught is printed."""
-    code, said = (0, "") if problem is None else (1, describe(problem, source).traceback)
+    code, traceback_text = (0, "") if problem is None else (1, describe(problem, source).traceback)
     if problem is not None and issubclass(type(problem), SystemExit):
-        asked = exit_code_of(problem)
-        code, said = (1, f"{text_of(problem)}\n") if asked is None else (asked, "")
+        exit_code = exit_code_of(problem)
+        code, traceback_text = (
+            (1, f"{text_of(problem)}\n") if exit_code is None else (exit_code, "")
+        )
     with contextlib.suppress(BaseException):
-        sys.stderr.write(said)
+        sys.stderr.write(traceback_text)
     flush_prints()
     os._exit(code & 0xFF)
 

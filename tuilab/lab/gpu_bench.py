@@ -61,13 +61,13 @@ def memory_rate(gpu: Cuda) -> float:
 def copy_rates(gpu: Cuda, *, is_pinned: bool) -> tuple[float, float]:
     """Return the bytes a second from the host to it, and back."""
     with _only(gpu):
-        ours = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, pin_memory=is_pinned).fill_(
+        host_tensor = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, pin_memory=is_pinned).fill_(
             1
         )  # untouched it is none
         its = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, device=gpu.torch_device)
-        there = _calls_a_second(gpu, lambda: its.copy_(ours, non_blocking=is_pinned))
-        back = _calls_a_second(gpu, lambda: ours.copy_(its, non_blocking=is_pinned))
-        return _ACROSS_BYTES * there, _ACROSS_BYTES * back
+        to_gpu = _calls_a_second(gpu, lambda: its.copy_(host_tensor, non_blocking=is_pinned))
+        back = _calls_a_second(gpu, lambda: host_tensor.copy_(its, non_blocking=is_pinned))
+        return _ACROSS_BYTES * to_gpu, _ACROSS_BYTES * back
 
 
 @contextmanager
@@ -97,16 +97,16 @@ def _seconds(gpu: Cuda, call: Callable[[], object], calls: int) -> float:
 def launch_s(gpu: Cuda) -> float:
     """Return how long the host takes to tell it one small operator, until the call returns."""
     number = torch.zeros(10, device=gpu.torch_device)
-    took = []
+    times_s = []
     with gpu.selected(), torch.no_grad():
         for _ in range(_TURNS):
             gpu.wait()
             began = time.perf_counter_ns()
             for _ in range(_LAUNCHES):
                 number.add_(1)
-            took.append((time.perf_counter_ns() - began) / _LAUNCHES / 1e9)
+            times_s.append((time.perf_counter_ns() - began) / _LAUNCHES / 1e9)
             gpu.wait()
-    return median(took[1:])  # the first has loaded the kernel
+    return median(times_s[1:])  # the first has loaded the kernel
 
 
 def event_tick_s(gpu: Cuda) -> float | None:

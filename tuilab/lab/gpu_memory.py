@@ -24,18 +24,18 @@ class Holdings:
 
     def watch(self, device: torch.device) -> None:
         """Look at a GPU from now on."""
-        one = door(device)  # without an index it is the current GPU
-        if isinstance(one, Cuda):
-            self.gpus.setdefault(one.index, one)
+        gpu = door(device)  # without an index it is the current GPU
+        if isinstance(gpu, Cuda):
+            self.gpus.setdefault(gpu.index, gpu)
 
     @contextmanager
     def kept_quiet(self) -> Iterator[None]:
         """Let arms that log tell nothing meanwhile: their blocks are timed."""
-        before, self._is_timing = self._is_timing, True
+        was_timing, self._is_timing = self._is_timing, True
         try:
             yield
         finally:
-            self._is_timing = before
+            self._is_timing = was_timing
 
     def tell(self) -> None:
         """Tell what is held, unless a block may be timed, or it was told just now."""
@@ -58,6 +58,6 @@ class Holdings:
 
     def tell_last(self) -> None:
         """Tell what is held, however lately it was told."""
-        for one in self.gpus.values():
-            if held := one.holds():
-                self._record(GpuHeld(one.uuid, *held))
+        for gpu in self.gpus.values():
+            if held := gpu.holds():
+                self._record(GpuHeld(gpu.uuid, *held))

@@ -67,9 +67,9 @@ def _prefixes(count: int, nodes: Sequence[RankNode]) -> list[list[str]]:
         str(port),
     ]
     return [
-        ["torchrun", "--nnodes", str(len(nodes)), "--node-rank", str(at), *meeting, "--local-addr", node.address,
-         "--nproc-per-node", str(count // len(nodes) + (at < count % len(nodes)))]
-        for at, node in enumerate(nodes)
+        ["torchrun", "--nnodes", str(len(nodes)), "--node-rank", str(index), *meeting, "--local-addr", node.address,
+         "--nproc-per-node", str(count // len(nodes) + (index < count % len(nodes)))]
+        for index, node in enumerate(nodes)
     ]  # fmt: skip
 
 
@@ -85,14 +85,14 @@ def call_in_group(
     dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
     answers = dist.new_group(timeout=timedelta(seconds=timeout_s))
     value = body(lab, *args)
-    found: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
-    dist.gather_object(value, found, group=answers)
+    values: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+    dist.gather_object(value, values, group=answers)
     ending = threading.Thread(
         target=dist.destroy_process_group, daemon=True
     )  # torch aborts in an orderly exit without it
     ending.start()
     ending.join(_ENDING_S)
-    return found
+    return values
 
 
 @contextmanager
@@ -100,15 +100,15 @@ def group_of_one() -> Iterator[None]:
     """Have this process alone in a process group (gloo) in a `with` block; DDP and FSDP do there all that they do."""
     _need_distributed()
     (name, loopback), *_ = _LOOPBACK.items()
-    before = os.environ.get(name)
+    previous = os.environ.get(name)
     os.environ[name] = loopback  # else it looks for the host by its name
     try:
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     finally:
-        if before is None:
+        if previous is None:
             del os.environ[name]
         else:
-            os.environ[name] = before
+            os.environ[name] = previous
     try:
         yield
     finally:

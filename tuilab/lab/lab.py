@@ -147,9 +147,9 @@ class Lab:
 
     def sweep(self, values: Iterable[T], name: str) -> Iterator[T]:
         """Enter a stage, return the values one after another, and show the progress."""
-        found = swept(values, "values", self.progress)
+        points = swept(values, "values", self.progress)
         self.stage(name)
-        return found
+        return points
 
     def text(self, text: str, title: str = "") -> None:
         """Show a text of up to 8000 characters; a longer text is cut."""
@@ -348,10 +348,10 @@ class Lab:
             ranks_order,
         )  # torch.distributed takes a while to load, and few need it
 
-        found: list[Any] = self._arm_of(
+        values: list[Any] = self._arm_of(
             ranks_order(count, body, args, self._spread, timeout=timeout)
         )()
-        return found
+        return values
 
     def group(self) -> AbstractContextManager[None]:
         """Put this process alone into a process group (gloo) in a `with` block.

@@ -41,15 +41,15 @@ def raised_by(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
 
 def warned_by(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     """Return what a call warns of, each as `UserWarning: first line`: also what torch and Python would say only once."""
-    before = torch.is_warn_always_enabled()
+    was_always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             f(*args)
     finally:
-        torch.set_warn_always(before)
-    return [_told(one.category, str(one.message)) for one in caught]
+        torch.set_warn_always(was_always)
+    return [_told(warning.category, str(warning.message)) for warning in caught]
 
 
 def _told(kind: type[BaseException], text: str) -> str:
@@ -105,8 +105,8 @@ def _is_whole(value: Any) -> bool:
 def busy_neighbours(count: int) -> Iterator[None]:
     """Have that many busy processes beside this one in a `with` block; they end with it, and with this process."""
     with ExitStack() as stack:
-        found = [stack.enter_context(_spinning()) for _ in range(count)]
-        for process in found:
+        processes = [stack.enter_context(_spinning()) for _ in range(count)]
+        for process in processes:
             if process.stdout is None or not process.stdout.read(1):
                 raise RuntimeError(
                     f"a busy neighbour ended with exit code {process.wait()} before it was busy"

@@ -31,8 +31,10 @@ class LostRank(NamedTuple):
 def lost_of(failures: Iterable[LostRank]) -> LostRank | None:
     """Return the rank that a signal ended, if that is why all did; they are given in the order in which they were seen."""
     first, *later = failures
-    near = [one for one in later if one.time_s - first.time_s < _SOON_S]
-    if lost := next((one for one in (first, *near) if one.code < 0 and not one.may_follow), None):
+    near = [rank for rank in later if rank.time_s - first.time_s < _SOON_S]
+    if lost := next(
+        (rank for rank in (first, *near) if rank.code < 0 and not rank.may_follow), None
+    ):
         return lost
-    has_raised = any(one.code > 0 and one.time_s == first.time_s for one in near)
+    has_raised = any(rank.code > 0 and rank.time_s == first.time_s for rank in near)
     return first if first.code < 0 and not has_raised else None

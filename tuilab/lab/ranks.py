@@ -85,8 +85,8 @@ def _failure_of(code: int) -> WorkerResult:
 def _why_apart() -> str:
     """Return why ranks on this box cannot talk, as in a network namespace that was just made: torch would wait in vain."""
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            asked.connect(("127.0.0.1", 9))  # no packet is sent
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
+            probe_socket.connect(("127.0.0.1", 9))  # no packet is sent
     except OSError as problem:
         return problem.strerror or str(problem)
     return ""
@@ -117,36 +117,43 @@ def _next(line: socket.socket) -> WorkerResult | None:
 
 
 def _hear_nodes(
-    order: WorkerOrder, here: socket.socket, torchrun: "subprocess.Popen[bytes]"
+    order: WorkerOrder, own_line: socket.socket, torchrun: "subprocess.Popen[bytes]"
 ) -> WorkerResult | None:
     """Have the other nodes start their ranks; return what failed first anywhere, else the farewell of rank 0.
 
     What fails on one node ends the ranks of all, which would wait for each other.
     """
-    said: list[WorkerResult] = []
-    with _call(order) as there:
-        left = [here, there]
+    results: list[WorkerResult] = []
+    with _call(order) as remote_line:
+        open_lines = [own_line, remote_line]
         while (
-            ready := left
+            ready := open_lines
             and select.select(
-                left, [], [], _PATIENCE_S if _failed(said) and here not in left else None
+                open_lines,
+                [],
+                [],
+                _PATIENCE_S if _failed(results) and own_line not in open_lines else None,
             )[0]
         ):
             for line in ready:
                 if message := _next(line):
-                    said.append(message)
-                    if line is there and message.error:
+                    results.append(message)
+                    if line is remote_line and message.error:
                         torchrun.terminate()
                     continue
-                left.remove(line)
-                if line is here and not _failed(said) and (code := torchrun.wait()):
-                    said.append(_failure_of(code))
-    return _failed(said) or next((one for one in said if not one.rank), None)
+                open_lines.remove(line)
+                if line is own_line and not _failed(results) and (code := torchrun.wait()):
+                    results.append(_failure_of(code))
+    return _failed(results) or next((result for result in results if not result.rank), None)
 
 
-def _failed(said: Sequence[WorkerResult]) -> WorkerResult | None:
+def _failed(results: Sequence[WorkerResult]) -> WorkerResult | None:
     """Return what failed first: before all others ranks that are lost or could not be started, which say no time."""
-    return min((one for one in said if one.error), key=lambda one: one.failed_ns, default=None)
+    return min(
+        (result for result in results if result.error),
+        key=lambda result: result.failed_ns,
+        default=None,
+    )
 
 
 def _call(order: WorkerOrder) -> socket.socket:

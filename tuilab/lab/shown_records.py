@@ -64,13 +64,13 @@ def bars_shown(title: str, values: Mapping[str, Any], unit: str) -> BarsShown:
         raise TypeError(f"values takes a dict of names and numbers, not {describe_value(values)}")
     _refuse_many("values", len(values), _MOST_BARS, "bars")
     names = [words("a name in values", name, _NAME_LIMIT) for name in values]
-    found = [
+    bars = [
         number(f"values[{name!r}]", value)
         for name, value in zip(names, values.values(), strict=True)
     ]
     unit = words("unit", unit, _UNIT_LIMIT)
     return checked(
-        BarsShown(title=words("title", title, _NAME_LIMIT), names=names, values=found, unit=unit)
+        BarsShown(title=words("title", title, _NAME_LIMIT), names=names, values=bars, unit=unit)
     )
 
 
@@ -106,7 +106,7 @@ class LaneRecorder:
     ) -> SpanShown:
         """Return the record of a span."""
         lane, name = words("lane", lane, _NAME_LIMIT), words("name", name, _NAME_LIMIT)
-        start, end = (_finite(*given) for given in (("began", began), ("ended", ended)))
+        start, end = (_finite(*argument) for argument in (("began", began), ("ended", ended)))
         if end < start:
             raise ValueError(
                 f"ended takes a number of at least began, which is {describe_value(start)}, not {describe_value(end)}"
@@ -132,10 +132,10 @@ class LaneRecorder:
         self._spans[arm] += 1
 
 
-def _refuse_many(name: str, count: int, most: int, what: str) -> None:
+def _refuse_many(name: str, count: int, most: int, noun: str) -> None:
     if count > most:
         raise ValueError(
-            f"{name} takes at most {most} {what}, not {count}; show the most important {what}, and keep all with lab.artifact"
+            f"{name} takes at most {most} {noun}, not {count}; show the most important {noun}, and keep all with lab.artifact"
         )
 
 
@@ -152,15 +152,15 @@ def _cell(value: Any) -> Cell:
         return "yes" if bare else "no"
     if isinstance(bare, int):
         return whole("a cell of rows", bare, LEAST)
-    found = number("a cell of rows", bare)
-    return found if math.isfinite(found) else in_words(found)
+    checked_number = number("a cell of rows", bare)
+    return checked_number if math.isfinite(checked_number) else in_words(checked_number)
 
 
 def _finite(name: str, value: Any) -> float:
-    found = number(name, value)
-    if not math.isfinite(found):
+    checked_number = number(name, value)
+    if not math.isfinite(checked_number):
         raise ValueError(f"{name} takes a finite number, not {describe_value(value)}")
-    return found
+    return checked_number
 
 
 def text_shown(text: str, title: str) -> TextShown:
@@ -180,10 +180,10 @@ class ProgressRecorder:
     def due(self, done: int, total: int, unit: str) -> Progressed | None:
         """Return what is to be written at this moment, if it is time again or all is done."""
         done, total, unit = whole("done", done), whole("total", total), words("unit", unit)
-        now = time.monotonic()
-        if now - self._written < _PERIOD_S and done < total:
+        now_s = time.monotonic()
+        if now_s - self._written < _PERIOD_S and done < total:
             return None
-        self._written = now
+        self._written = now_s
         return Progressed(done=done, total=total, unit=unit)
 
 

@@ -24,7 +24,8 @@ def main() -> None:
         torchrun(sys.argv[1:])
     except ChildFailedError as problem:
         failures = [
-            LostRank(rank, one.exitcode, one.timestamp) for rank, one in problem.failures.items()
+            LostRank(rank, failure.exitcode, failure.timestamp)
+            for rank, failure in problem.failures.items()
         ]
         if lost := lost_of(failures):
             failed_ns = _LAST_NS if lost.may_follow else 0

@@ -217,9 +217,9 @@ def farewell_of_exit(
         journal.append(failed)
         return WorkerResult(error=reason_of(leaving)), code or 1
     called = text_of(leaving) if code is None or code.bit_length() > _LONGEST_CODE else code
-    what = f"the scenario called sys.exit({called!r})"[:_MESSAGE_LIMIT]
-    journal.append(events.ScenarioFailed(type="SystemExit", message=what, traceback=""))
-    return WorkerResult(error=what[:300]), code or 1
+    message = f"the scenario called sys.exit({called!r})"[:_MESSAGE_LIMIT]
+    journal.append(events.ScenarioFailed(type="SystemExit", message=message, traceback=""))
+    return WorkerResult(error=message[:300]), code or 1
 
 
 def _farewell_of_loss(
@@ -306,9 +306,9 @@ def waiting() -> Iterator[None]:
 def _call_yourself(name: bytes) -> bytes:
     """Change the name of this process, where the system lets it, and return the one before."""
     with contextlib.suppress(OSError):
-        before = _NAME.read_bytes().removesuffix(b"\n")
+        previous = _NAME.read_bytes().removesuffix(b"\n")
         _NAME.write_bytes(name)
-        return before
+        return previous
     return name
 
 

@@ -245,11 +245,11 @@ class TuilabApp(TerminalApp[int]):
     def action_step_back(self) -> None:
         """One step out; on the Lab screen there is nowhere to go."""
         if len(self.screen_stack) > 2:
-            left = self.screen
+            closed_screen = self.screen
             self.pop_screen()
             if self._goes_to_command and isinstance(self.screen, LabPage):
                 self._goes_to_command = False
-                self.screen.go_to_command(getattr(left, "scenario", None))
+                self.screen.go_to_command(getattr(closed_screen, "scenario", None))
 
     # ---- what works everywhere
 
@@ -258,7 +258,14 @@ class TuilabApp(TerminalApp[int]):
         """The characters that the user wants drawings made of; None: what the locale allows."""
         from tuilab.drawings import symbols
 
-        return next((one for one in symbols.ALL if one.name == self.desk.settings.symbols), None)
+        return next(
+            (
+                symbol_set
+                for symbol_set in symbols.ALL
+                if symbol_set.name == self.desk.settings.symbols
+            ),
+            None,
+        )
 
     def tell(self, text: str, *, is_problem: bool = True) -> None:
         """Say one sentence at the edge of the screen, unless it stands there."""
@@ -320,12 +327,12 @@ class TuilabApp(TerminalApp[int]):
     def action_help_quit(self) -> None:
         """Ctrl-C ends nothing here: say what does."""
         key = "^q" if isinstance(self.focused, Input) else "q"
-        told = (
+        sentence = (
             self.screen.how_to_leave(key)
             if isinstance(self.screen, Page)
             else f"esc closes this; then {key} quits"
         )
-        self.tell(told, is_problem=False)
+        self.tell(sentence, is_problem=False)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, TerminalPalette):
@@ -358,8 +365,8 @@ class TuilabApp(TerminalApp[int]):
             self.exit(0)
 
     def action_next_theme(self) -> None:
-        at = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1
-        self.choose_theme(themes.NAMES[(at + 1) % len(themes.NAMES)])
+        index = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1
+        self.choose_theme(themes.NAMES[(index + 1) % len(themes.NAMES)])
 
     def choose_theme(self, name: str) -> None:
         """Show everything in a theme, and say which it is."""
@@ -371,8 +378,8 @@ class TuilabApp(TerminalApp[int]):
         from tuilab.drawings import symbols
         from tuilab.tui.widgets.drawing import Drawing
 
-        at = symbols.ALL.index(self.symbols) if self.symbols else 0
-        self.desk.settings.symbols = symbols.ALL[(at + 1) % len(symbols.ALL)].name
+        index = symbols.ALL.index(self.symbols) if self.symbols else 0
+        self.desk.settings.symbols = symbols.ALL[(index + 1) % len(symbols.ALL)].name
         for screen in self.screen_stack:
             for drawing in screen.query(Drawing):
                 drawing.redraw()

@@ -67,11 +67,13 @@ class Commands(Provider):
     async def discover(self) -> Hits:
         """Offer the keys of the open screen, then those that work everywhere; and one scenario, so that one knows of them."""
         last = self._lab.desk.settings.scenario
-        for scenario in [one for one in self._usable if one.id == last] or self._usable[:1]:
+        for scenario in [
+            candidate for candidate in self._usable if candidate.id == last
+        ] or self._usable[:1]:
             name = f"open {show(scenario.id, 60)}"
-            more = "also" if self._lab.desk.is_read_only else "or run it; also"
-            told = Content.assemble(name, (f"  {more} works for every other scenario", "dim"))
-            yield DiscoveryHit(told, self._guarded(partial(self._open, scenario)), name)
+            hint = "also" if self._lab.desk.is_read_only else "or run it; also"
+            entry = Content.assemble(name, (f"  {hint} works for every other scenario", "dim"))
+            yield DiscoveryHit(entry, self._guarded(partial(self._open, scenario)), name)
         for key, command in self.commands():
             yield DiscoveryHit(
                 Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")),
@@ -90,19 +92,19 @@ class Commands(Provider):
         for hit in sorted(hits, reverse=True):
             yield hit
         if not hits:
-            told = Content.assemble(
+            entry = Content.assemble(
                 f"no command matches {show(query, 60)}", ("  esc closes, ? shows the keys", "dim")
             )
-            yield Hit(1.0, told, _do_nothing, "no command matches")
+            yield Hit(1.0, entry, _do_nothing, "no command matches")
 
     def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for key, command in self.commands():
             text = f"{key.word}: {key.help}" if key.word else key.help
             if score := _score(words, key.word) or _score(words, text) * 0.9:
-                told = Content.assemble(
+                entry = Content.assemble(
                     _marked(words, text), "  ", (shown(key), "bold $text-accent")
                 )
-                yield Hit(score, told, command, text)
+                yield Hit(score, entry, command, text)
 
     def _themes_meant(self, words: Sequence[str]) -> Iterator[Hit]:
         for name in themes.NAMES:
@@ -120,22 +122,22 @@ class Commands(Provider):
                 ):  # found by its text it is opened, and not run: nobody has named it
                     score = score or _score(words, f"{name} {scenario.topic} {title}") / 4
                 if score:
-                    told = Content.assemble(_marked(words, name), "  ", (title, "dim"))
-                    yield Hit(score, told, self._guarded(partial(act, scenario)), name)
+                    entry = Content.assemble(_marked(words, name), "  ", (title, "dim"))
+                    yield Hit(score, entry, self._guarded(partial(act, scenario)), name)
 
     def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
         """Tell where a command is that this screen has not, or the command line that does it."""
-        here = {key.word for key, _ in self.commands()}
-        told = {
+        words_here = {key.word for key, _ in self.commands()}
+        uses = {
             name: where
             for name, where in _elsewhere(self._lab.desk.is_read_only).items()
-            if name not in here
+            if name not in words_here
         }
-        told |= {
+        uses |= {
             verb: f"on the command line: {hint(self._lab.desk.root, verb, 'RUN')}"
             for verb in _ON_THE_COMMAND_LINE
         }
-        for name, where in told.items():
+        for name, where in uses.items():
             if score := _score(words, name) / 2:
                 yield Hit(
                     score,
@@ -147,13 +149,13 @@ class Commands(Provider):
     def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         """Yield the keys that may be used where the user is, each with what it does; and what has a name alone."""
         places: list[str] = getattr(self.screen, "places", list)()
-        every = [
+        all_keys = [
             key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action
         ]
         taken = {key.key for place in places for key in KEYS[place] if key.action}
-        own = {key.action for place in places for key in KEYS[place]}
+        own_actions = {key.action for place in places for key in KEYS[place]}
         usable = [
-            key for key in every if key.action in own or key.key not in taken
+            key for key in all_keys if key.action in own_actions or key.key not in taken
         ]  # such a key does something else here
         keys = {key.action: _named(key) for key in usable}
         keys |= {key.action: key for key in BY_NAME if key.action not in keys}
@@ -162,15 +164,17 @@ class Commands(Provider):
             is_command = key.key not in _MOVES and not key.action.startswith(_NO_COMMANDS)
             if is_command and not (is_read_only and changes(key, places)):
                 yield key, self._guarded(partial(self._do, key.action))
-        told = {(key.key, key.word) for key in keys.values()} | {(key.key, "") for key in every}
+        listed = {(key.key, key.word) for key in keys.values()} | {
+            (key.key, "") for key in all_keys
+        }
         for key in (
             key
             for place in places
             for key in KEYS[place]
             if not key.action and key.key not in _MOVES
         ):
-            if (key.key, key.word) not in told and not (is_read_only and changes(key, places)):
-                told.add((key.key, key.word))
+            if (key.key, key.word) not in listed and not (is_read_only and changes(key, places)):
+                listed.add((key.key, key.word))
                 yield key, self._guarded(partial(self._press, key.key))
 
     @property
@@ -232,7 +236,7 @@ def _elsewhere(is_read_only: bool) -> dict[str, str]:
 
 def _where(uses: Sequence[tuple[str, str]]) -> str:
     key = uses[0][1]
-    places = list(dict.fromkeys(place for place, other in uses if other == key))
+    places = list(dict.fromkeys(place for place, other_key in uses if other_key == key))
     if len(places) == 1:
         return f"{_WHERE[places[0]]}, {f'{_DOORS[places[0]]}, then ' if places[0] in _DOORS else ''}{key}"
     return f"{', '.join(_WHERE[place] for place in places[:-1])} or {_WHERE[places[-1]]}, {key}"
@@ -246,19 +250,21 @@ def _named(key: Key) -> Key:
 
 def _score(words: Sequence[str], text: str) -> float:
     """Return how well all words stand in a text, as words of it or as their beginnings: 1 at best, 0 where one is missing."""
-    found = [fit(word, text.lower()) for word in words]
-    if not found or any(how not in (WHOLE, BEGINNING) for how in found):
+    scores = [fit(word, text.lower()) for word in words]
+    if not scores or any(how not in (WHOLE, BEGINNING) for how in scores):
         return 0.0
-    return sum(1.0 if how == WHOLE else 0.6 for how in found) / len(found)
+    return sum(1.0 if how == WHOLE else 0.6 for how in scores) / len(scores)
 
 
 def _marked(words: Sequence[str], text: str) -> Content:
     """Return a text with the words that were looked for."""
-    told = Content(text)
+    content = Content(text)
     for word in words:
-        at = re.search(rf"(?<![^\W_]){re.escape(word)}", text.lower())
-        told = told.stylize("bold underline", at.start(), at.end()) if at else told
-    return told
+        match = re.search(rf"(?<![^\W_]){re.escape(word)}", text.lower())
+        content = (
+            content.stylize("bold underline", match.start(), match.end()) if match else content
+        )
+    return content
 
 
 def _do_nothing() -> None:

@@ -52,10 +52,17 @@ def keys_at(
 
 def changes(key: Key, places: Sequence[str]) -> bool:
     """Say whether a key changes something; one that is only told does what the same key does in a place after it."""
-    every = (other for place in (*places, "everywhere") for other in KEYS[place])
+    keys = (key_of_place for place in (*places, "everywhere") for key_of_place in KEYS[place])
     return is_change(
         key.action
-        or next((other.action for other in every if other.key == key.key and other.action), "")
+        or next(
+            (
+                key_of_place.action
+                for key_of_place in keys
+                if key_of_place.key == key.key and key_of_place.action
+            ),
+            "",
+        )
     )
 
 

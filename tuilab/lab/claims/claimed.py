@@ -79,14 +79,14 @@ def exact_claim(
             f'got is missing; pass the measured value: lab.claim("{about.key}", got, equals=1)'
         )
     op, want = claimed_bound(got, *bounds, tolerance)
-    found = measured(got)
-    if found.words and op != "equals":
+    recorded = measured(got)
+    if recorded.words and op != "equals":
         raise TypeError(
             f"got takes numbers with {op}=, not {describe_value(got)}; for two arms of a race, use lab.claim_ratio"
         )
     return checked(
         events.ClaimMeasured(
-            **about._asdict(), got=found, op=op, want=want, tolerance=tolerance, unit=unit
+            **about._asdict(), got=recorded, op=op, want=want, tolerance=tolerance, unit=unit
         )
     )
 

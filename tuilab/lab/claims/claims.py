@@ -93,9 +93,9 @@ class Claims:
         """Raise ValueError for a claim about an arm that never raced."""
         for claim, declared in self._awaited.items():
             if missing := {declared.over, declared.under} - self._raced:
-                others = ", ".join(sorted(self._raced)) or "none"
+                raced_names = ", ".join(sorted(self._raced)) or "none"
                 raise ValueError(
-                    f"“{claim}” names {' and '.join(sorted(missing))}, which no lab.race has as an arm; raced arms: {others}"
+                    f"“{claim}” names {' and '.join(sorted(missing))}, which no lab.race has as an arm; raced arms: {raced_names}"
                 )
 
     def _about(self, key: str) -> About:

@@ -16,12 +16,12 @@ _SIZE_LIMIT = 30_000  # bytes: a record holds two, and the text of the claim
 
 def measured(value: Any, argument: str = "got") -> Measured:
     """Return a value as the numbers or words that an exact claim compares."""
-    found = Measured.of(_plain(value, argument, DEEPEST))
-    if (size := len(msgspec.json.encode(found))) > _SIZE_LIMIT:
+    recorded = Measured.of(_plain(value, argument, DEEPEST))
+    if (size := len(msgspec.json.encode(recorded))) > _SIZE_LIMIT:
         raise ValueError(
             f"{argument} takes at most {_SIZE_LIMIT} bytes, not {size}; claim a summary, for example the largest value"
         )
-    return found
+    return recorded
 
 
 def _plain(value: Any, argument: str, depth: int) -> Value:
@@ -37,8 +37,8 @@ def _plain(value: Any, argument: str, depth: int) -> Value:
         return [_plain(part, argument, depth - 1) for part in value]
     if isinstance(value, bool):
         return value
-    found = number(argument, value)
-    return int(value) if isinstance(value, int) else found
+    checked_number = number(argument, value)
+    return int(value) if isinstance(value, int) else checked_number
 
 
 def _listed(value: Any, argument: str) -> Any:
@@ -60,17 +60,17 @@ def claimed_bound(
     tolerance: float = 0.0,
 ) -> tuple[events.Operator, Measured]:
     """Return what a claim holds a value against; TypeError or ValueError for what no value could be held against."""
-    asked: tuple[tuple[events.Operator, Any], ...] = (
+    bounds_by_operator: tuple[tuple[events.Operator, Any], ...] = (
         ("equals", equals), ("at_most", at_most), ("at_least", at_least), ("between", between),
     )  # fmt: skip
-    given = [(op, want) for op, want in asked if want is not None]
-    if not given and isinstance(got, bool):
-        given = [("equals", True)]
-    if len(given) != 1:
+    stated = [(op, want) for op, want in bounds_by_operator if want is not None]
+    if not stated and isinstance(got, bool):
+        stated = [("equals", True)]
+    if len(stated) != 1:
         raise TypeError(
             "lab.claim takes one of equals=, at_most=, at_least= and between=, or True or False as its value"
         )
-    ((op, want),) = given
+    ((op, want),) = stated
     bound = measured(want, op)
     if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
         raise ValueError(

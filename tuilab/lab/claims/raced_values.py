@@ -38,13 +38,13 @@ def setting_raced(
         )
     candidates = [_candidate(name, value, judged_by) for value, judged_by in values.items()]
     default = _spelled("default", default)
-    if default not in [one.value for one in candidates]:
+    if default not in [candidate.value for candidate in candidates]:
         raise ValueError(
             f"default takes one of the values, not {describe_value(default)}; name the value of a program that sets none"
         )
-    if len({one.cost is None for one in candidates}) > 1:
+    if len({candidate.cost is None for candidate in candidates}) > 1:
         raise TypeError("values takes either arms or measured costs, not both")
-    if early := raced & {one.arm for one in candidates}:
+    if early := raced & {candidate.arm for candidate in candidates}:
         raise ValueError(
             f"{' and '.join(sorted(early))} were raced before lab.advise; advise first, then measure"
         )

@@ -88,26 +88,24 @@ def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> ChosenDevice:
 
 def _another(wanted: str) -> str:
     """Return which GPU can be used instead of one that cannot."""
-    others = (
+    names = (
         f"cuda:{gpu.index}"
         for gpu, _ in in_order("")
         if f"cuda:{gpu.index}" != wanted and not gpu.why_not()
     )
-    other = next(others, "")
+    name = next(names, "")
     return (
-        f"--device {other} can be"
-        if other
-        else "no other GPU can be; --device cpu runs without one"
+        f"--device {name} can be" if name else "no other GPU can be; --device cpu runs without one"
     )
 
 
 def _notice(refused: dict[str, str]) -> str:
-    found = [f"not used: {_listed(refused)}"] if refused else []
+    notices = [f"not used: {_listed(refused)}"] if refused else []
     if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
-        found.append(
+        notices.append(
             "CUDA_LAUNCH_BLOCKING is set: torch waits for each kernel, and all times are longer than without it"
         )
-    return "; ".join(found)
+    return "; ".join(notices)
 
 
 def _listed(refused: dict[str, str]) -> str:
@@ -131,9 +129,9 @@ def asked_for(wanted: str) -> Iterator[tuple[Cuda, str]]:
 def of_rank(rank: int) -> Cuda:
     """Return the GPU of a rank, which has its number; BoxLacks where there are more ranks than GPUs."""
     if rank >= (count := torch_gpus.count()):
-        seen = plural(count, "GPU")
+        visible = plural(count, "GPU")
         raise BoxLacks(
-            f"a GPU for local rank {rank}: torch sees {seen}; start one rank per GPU (--nproc-per-node {count})"
+            f"a GPU for local rank {rank}: torch sees {visible}; start one rank per GPU (--nproc-per-node {count})"
         )
     return devices.gpu(rank)
 
@@ -146,16 +144,17 @@ def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
         return
     used = [gpu for gpu in gpus if before and gpu.uuid == before]
     yield from ((gpu, "the GPU that this run used before") for gpu in used)
-    rest = [gpu for gpu in gpus if gpu not in used]
+    unused = [gpu for gpu in gpus if gpu not in used]
     try:
         free = free_bytes()
     except NotKnown as problem:
         yield from (
-            (gpu, f"the first of {len(gpus)} GPUs; free memory unknown: {problem}") for gpu in rest
+            (gpu, f"the first of {len(gpus)} GPUs; free memory unknown: {problem}")
+            for gpu in unused
         )
         return
-    known = {gpu: free.get(nvml_uuid(gpu.uuid, free), -1) for gpu in rest}
-    for gpu in sorted(rest, key=lambda gpu: (-known[gpu], gpu.index)):
+    known = {gpu: free.get(nvml_uuid(gpu.uuid, free), -1) for gpu in unused}
+    for gpu in sorted(unused, key=lambda gpu: (-known[gpu], gpu.index)):
         amount = f"{size(known[gpu])} free" if known[gpu] >= 0 else "free memory unknown"
         yield gpu, f"the GPU with the most free memory of {len(gpus)}: {amount}"
 
@@ -188,10 +187,10 @@ def hand_out(wanted: str, run_dir: Path, journal: Writer, *, is_rank: bool) -> t
 
 
 def _facts(wanted: str, chosen: ChosenDevice, rank: int | None) -> dict[str, str]:
-    found = {
+    facts = {
         "wanted": wanted,
         "chosen": str(chosen.device),
         "why": chosen.why,
         "notice": chosen.notice,
     }
-    return found if rank is None else {**found, "rank": str(rank)}
+    return facts if rank is None else {**facts, "rank": str(rank)}

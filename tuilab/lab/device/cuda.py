@@ -125,8 +125,10 @@ class Cuda:
             if self.is_capturing():
                 return None
             stats = torch.cuda.memory_stats_as_nested_dict(self.index)
-            given, reserved = (stats[f"{name}_bytes"]["all"] for name in ("allocated", "reserved"))
-            return given["current"], reserved["current"], given["peak"]
+            allocated, reserved = (
+                stats[f"{name}_bytes"]["all"] for name in ("allocated", "reserved")
+            )
+            return allocated["current"], reserved["current"], allocated["peak"]
         except (
             KeyError,
             RuntimeError,

@@ -89,8 +89,8 @@ def all_in_use() -> Iterator[Cuda]:
 def give_back() -> None:
     """Give back to the driver what torch holds here and nobody uses: for processes that are to find as much as this one did."""
     with suppress(RuntimeError):  # a GPU that has failed in this process
-        for one in all_in_use():
-            one.empty_cache()
+        for device in all_in_use():
+            device.empty_cache()
 
 
 def memory_summary() -> str:

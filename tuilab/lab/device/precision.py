@@ -15,7 +15,7 @@ def precision(name: str) -> Iterator[None]:
     matmul: Any = torch.backends.cuda.matmul  # torch does not tell the types of its switches
     cudnn: Any = torch.backends.cudnn
     newer = (matmul, cudnn.conv, cudnn.rnn)
-    before = [one.fp32_precision for one in newer]
+    previous = [backend.fp32_precision for backend in newer]
     try:
         older = matmul.allow_tf32, cudnn.allow_tf32
     except (
@@ -24,12 +24,12 @@ def precision(name: str) -> Iterator[None]:
         older = None
     if older:
         matmul.allow_tf32 = cudnn.allow_tf32 = name == "tf32"
-    for one in newer:
-        one.fp32_precision = name
+    for backend in newer:
+        backend.fp32_precision = name
     try:
         yield
     finally:
         if older:
             matmul.allow_tf32, cudnn.allow_tf32 = older
-        for one, precision_before in zip(newer, before, strict=True):
-            one.fp32_precision = precision_before
+        for backend, precision_before in zip(newer, previous, strict=True):
+            backend.fp32_precision = precision_before

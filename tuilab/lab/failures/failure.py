@@ -23,7 +23,7 @@ def describe(problem: BaseException, source: Path, source_dir: str = "") -> even
         text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
     first = first_of(problem)
     message, name = text_of(first)[:_MESSAGE_LIMIT], name_of(first)[:200]
-    hints = [hint_for(one, text_of(one)) for one in (first, *chain_of(problem))]
+    hints = [hint_for(error, text_of(error)) for error in (first, *chain_of(problem))]
     hint = next(filter(None, hints), "")
     return events.ScenarioFailed(
         type=name, message=message, traceback=text, hint=hint, source_dir=_recordable(source_dir)
@@ -43,7 +43,7 @@ def reason_of(problem: BaseException) -> str:
 
 def is_of_full_gpu(problem: BaseException) -> bool:
     """Say whether the memory of a GPU did not suffice."""
-    return any(is_gpu_full(one, text_of(one)) for one in chain_of(problem))
+    return any(is_gpu_full(error, text_of(error)) for error in chain_of(problem))
 
 
 def first_of(problem: BaseException) -> BaseException:
@@ -62,11 +62,11 @@ def chain_of(problem: BaseException) -> list[BaseException]:
     """Return an exception and those that it was raised from, or while they were handled: the last one first."""
     chain = [problem]
     while (
-        (before := _before(chain[-1])) is not None
+        (cause := _before(chain[-1])) is not None
         and len(chain) < _MOST
-        and not any(before is one for one in chain)
+        and not any(cause is error for error in chain)
     ):
-        chain.append(before)
+        chain.append(cause)
     return chain
 
 
@@ -103,20 +103,24 @@ def _traceback(problem: BaseException, source: str) -> str:
 
 def _told(problem: BaseException, source: str) -> TracebackException:
     """Return what Python prints of an exception and those before it: without our frames, and what our refusals come from."""
-    whole = told = TracebackException(type(problem), problem, _field(problem, "__traceback__"))
+    whole = formatted = TracebackException(type(problem), problem, _field(problem, "__traceback__"))
     while True:
-        told.stack = StackSummary.from_list(_frames(problem, source))
-        before, told_before = _before(problem), _before(told)
+        formatted.stack = StackSummary.from_list(_frames(problem, source))
+        cause, told_before = _before(problem), _before(formatted)
         if (
             told_before is not None
             and _field(problem, "__cause__") is not None
             and _is_raised_by_us(problem)
         ):
-            before, told_before = _before(before), _before(told_before)
-            told.__cause__, told.__context__, told.__suppress_context__ = None, told_before, False
-        if before is None or told_before is None:
+            cause, told_before = _before(cause), _before(told_before)
+            formatted.__cause__, formatted.__context__, formatted.__suppress_context__ = (
+                None,
+                told_before,
+                False,
+            )
+        if cause is None or told_before is None:
             return whole
-        problem, told = before, told_before
+        problem, formatted = cause, told_before
 
 
 def _before(problem: Any) -> Any:
@@ -144,7 +148,7 @@ def _frames(problem: BaseException, source: str) -> list[FrameSummary]:
     What we raise ourselves is the refusal of what the scenario handed in.
     """
     frames = list(extract_tb(_field(problem, "__traceback__")))
-    first = next((at for at, frame in enumerate(frames) if frame.filename == source), 0)
+    first = next((index for index, frame in enumerate(frames) if frame.filename == source), 0)
     is_refusal = bool(frames) and (not _is_ours(frames[-1]) or _is_raised_by_us(problem))
     return [frame for frame in frames[first:] if not (is_refusal and _is_ours(frame))]
 

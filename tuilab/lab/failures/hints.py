@@ -109,16 +109,16 @@ def hint_for(problem: BaseException, text: str) -> str:
             return (
                 f"the GPU has no memory left: use a smaller size, or another GPU; {_others(text)}"
             )
-        if found := _find(_CUDA, text):
-            return found
+        if match := _find(_CUDA, text):
+            return match
     if issubclass(type(problem), ModuleNotFoundError):
         return "install the module into the environment that tuilab runs in"
     if (
         type(problem) is AttributeError
         and type(problem.name) is str
-        and (known := _names_of(problem.obj))
+        and (names := _names_of(problem.obj))
     ):
-        return _meant(problem.name[:_NAME], known)
+        return _meant(problem.name[:_NAME], names)
     return _find(_ANY, text)
 
 
@@ -133,15 +133,17 @@ def _names_of(owner: object) -> list[str]:
         else ()
     )
     return [
-        one for one in names if type(one) is str and one.isidentifier() and not one.startswith("_")
+        name
+        for name in names
+        if type(name) is str and name.isidentifier() and not name.startswith("_")
     ]
 
 
-def _meant(name: str, known: Sequence[str]) -> str:
+def _meant(name: str, names: Sequence[str]) -> str:
     """Return what a name was meant for, as Python itself says it where nobody catches the exception."""
     from difflib import get_close_matches  # only who misspells waits for it
 
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, names, n=1)
     return f"did you mean {close[0]}?" if close else ""
 
 
@@ -160,10 +162,10 @@ def is_gpu_full(problem: BaseException, text: str) -> bool:
 
 def _others(text: str) -> str:
     """Return who else has memory of the GPU, where torch names them; where it does not know itself, one of them may be it."""
-    others = re.findall(r"Process (\d{1,10}) has ([\d.]{1,20} \w{1,5}) memory in use", text)
-    if others and "this process has" in text:
+    processes = re.findall(r"Process (\d{1,10}) has ([\d.]{1,20} \w{1,5}) memory in use", text)
+    if processes and "this process has" in text:
         return "other processes use part of it: " + ", ".join(
-            f"process {pid} ({size})" for pid, size in others[:5]
+            f"process {pid} ({size})" for pid, size in processes[:5]
         )
     return "nvidia-smi shows who else uses it"
 

@@ -98,10 +98,10 @@ def _gradients(meter: Meter, value: Any) -> Any:
 
 def _nodes(value: Any) -> list[Any]:
     """Return the nodes of the graph behind the tensors in a value, each once, in an order that is always the same."""
-    seen: dict[Any, None] = {}
+    visited: dict[Any, None] = {}
     waiting = [leaf.grad_fn for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
     while waiting:
-        if (node := waiting.pop()) is not None and node not in seen:
-            seen[node] = None
+        if (node := waiting.pop()) is not None and node not in visited:
+            visited[node] = None
             waiting += [parent for parent, _ in node.next_functions]
-    return list(seen)
+    return list(visited)

@@ -71,11 +71,11 @@ class Memory(Meter):
 
     def values(self) -> dict[str, float]:
         """Return the counts so far."""
-        found = {
+        numbers = {
             name: getattr(self, name)
             for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", *_OF_CUDA)
         }
-        return {name: float(value) for name, value in found.items() if value is not None}
+        return {name: float(value) for name, value in numbers.items() if value is not None}
 
     def reset_peak(self) -> None:
         """Begin the peak anew from what lives now."""

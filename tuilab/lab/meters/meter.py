@@ -64,11 +64,11 @@ class Meter:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Count nothing meanwhile."""
-        before, self._mode.is_counting = self._mode.is_counting, False
+        was_counting, self._mode.is_counting = self._mode.is_counting, False
         try:
             yield
         finally:
-            self._mode.is_counting = before
+            self._mode.is_counting = was_counting
 
     def greet(self, values: Any) -> None:
         """Know the storages of tensors that were there before, and which of them are weights."""

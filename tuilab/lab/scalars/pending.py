@@ -74,7 +74,7 @@ class Pending:
                 _refuse(name, value)
                 by_gpu.setdefault(value.device.index, {})[name] = value
         with self._lock:
-            at = self._now_ns()  # before slots are made, which takes long
+            logged_ns = self._now_ns()  # before slots are made, which takes long
             for index, tensors in by_gpu.items():
                 if gpu(index).is_capturing():
                     raise ValueError(
@@ -89,7 +89,7 @@ class Pending:
                 self._askers.add(threading.get_ident())
             slots = {name: slot for _, flight in flights for name, slot in flight.slots.items()}
             self._names.update(values)
-            self.held.append(_Held(step, arm, at, {**values, **slots}, flights, x))
+            self.held.append(_Held(step, arm, logged_ns, {**values, **slots}, flights, x))
             self._count(1)
             self.flush(_FEW, is_sure=is_sure)
             self._tell()
@@ -122,14 +122,14 @@ class Pending:
     def bring_over(self, patience_s: float) -> Lost:
         """Wait for what is on its way by now, as long as some of it comes now and then; of the rest write what is there."""
         lost = Lost(0, "")
-        left = len(self.held)  # a thread that goes on logging is not waited for
+        count = len(self.held)  # a thread that goes on logging is not waited for
         self._askers.add(threading.get_ident())
         deadline = time.monotonic() + patience_s
-        while left > 0 and self.held:
-            if written := self.flush(left):
-                left, deadline = left - written, time.monotonic() + patience_s
+        while count > 0 and self.held:
+            if written := self.flush(count):
+                count, deadline = count - written, time.monotonic() + patience_s
             elif why := self._write_rest():
-                left, lost = left - 1, Lost(lost.records + 1, lost.why or why)
+                count, lost = count - 1, Lost(lost.records + 1, lost.why or why)
             elif time.monotonic() > deadline:
                 self._give_up(patience_s)
                 deadline = time.monotonic() + patience_s

@@ -90,11 +90,11 @@ class ScalarLog:
 
     def _place(self, step: Any) -> tuple[int, float | None]:
         """Return the number of the record, and where it stands if that is not its number."""
-        found = place("step", step)
-        if isinstance(found, int):
-            return found, None
+        checked_step = place("step", step)
+        if isinstance(checked_step, int):
+            return checked_step, None
         self._placed += 1
-        return self._placed - 1, found
+        return self._placed - 1, checked_step
 
     def _log_later(self, step: int, arm: str, values: dict[str, Scalar], x: float | None) -> None:
         """Hold a record back until its values have arrived from the GPU; what cannot be recorded is refused at once."""

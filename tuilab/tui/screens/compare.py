@@ -139,12 +139,12 @@ class ComparePage(Page):
         if not self.is_current:
             return
         has_lost = self._note_deleted()
-        going = [at for at, entry in enumerate(self._entries) if entry.is_running]
+        going = [index for index, entry in enumerate(self._entries) if entry.is_running]
         if not (going or has_lost):
             return
-        for at in going:
+        for index in going:
             try:
-                self._entries[at] = _caught_up(self._watches[at])
+                self._entries[index] = _caught_up(self._watches[index])
             except TuilabError as problem:
                 self.lab.tell(str(problem))
                 return
@@ -152,17 +152,17 @@ class ComparePage(Page):
 
     def _note_deleted(self) -> bool:
         """Tell once of each run that was deleted meanwhile, and say whether one of them went on; what was read of it stays."""
-        found = [
-            at
-            for at, watch in enumerate(self._watches)
-            if at not in self._deleted and not os.path.lexists(watch.run_dir)
+        deleted = [
+            index
+            for index, watch in enumerate(self._watches)
+            if index not in self._deleted and not os.path.lexists(watch.run_dir)
         ]
-        self._deleted.update(found)
-        for at in found:
-            self.lab.tell(f"run {compared.number(at)} {WAS_DELETED}")
-        lost = [at for at in found if self._entries[at].is_running]
-        for at in lost:
-            self._entries[at] = self._entries[at]._replace(state=GONE)
+        self._deleted.update(deleted)
+        for index in deleted:
+            self.lab.tell(f"run {compared.number(index)} {WAS_DELETED}")
+        lost = [index for index in deleted if self._entries[index].is_running]
+        for index in lost:
+            self._entries[index] = self._entries[index]._replace(state=GONE)
         return bool(lost)
 
     # ---- what is shown
@@ -170,7 +170,7 @@ class ComparePage(Page):
     def _show(self) -> None:
         if not self._watches:
             return
-        going_on = {at for at, entry in enumerate(self._entries) if entry.is_running}
+        going_on = {index for index, entry in enumerate(self._entries) if entry.is_running}
         found = comparison.compare([watch.summary for watch in self._watches], going_on)
         runs = compared.run_rows(self._entries, self._baselines, self._clock())
         self.query_one("#differences", SheetPane).sheet.show(
@@ -181,12 +181,12 @@ class ComparePage(Page):
         self.query_one("#numbers", SheetPane).sheet.show(numbers)
         self.query_one("#numbers").set_class(not numbers, "is-empty")
         names = [
-            f"{compared.number(at)} {store.short_id(entry.run)}"
-            for at, entry in enumerate(self._entries)
+            f"{compared.number(index)} {store.short_id(entry.run)}"
+            for index, entry in enumerate(self._entries)
         ]
         scenarios = " and ".join(dict.fromkeys(found.names))
-        left = Content.assemble(("tuilab", "bold"), "  compare  ", to_content(scenarios, 100))
-        self.heading.show(left, to_content("  ".join(names), 200, "dim"))
+        heading = Content.assemble(("tuilab", "bold"), "  compare  ", to_content(scenarios, 100))
+        self.heading.show(heading, to_content("  ".join(names), 200, "dim"))
         are_over = not any(entry.is_running for entry in self._entries)
         self.curves.show(
             [watch.summary for watch in self._watches], found.series, are_over=are_over
@@ -198,8 +198,8 @@ class ComparePage(Page):
         self.curves.next_curve(step)
 
     def action_next_repeat(self) -> None:
-        if said := self.curves.next_repeat():
-            self.lab.tell(said, is_problem=False)
+        if message := self.curves.next_repeat():
+            self.lab.tell(message, is_problem=False)
 
     def action_toggle_log(self) -> None:
         self.curves.toggle_log()
@@ -254,8 +254,8 @@ def _source_changes(run_dirs: Sequence[Path]) -> list[str]:
         return []
     try:
         first, last = (
-            read_regular(run_dirs[at] / "scenario.py", SOURCE_LIMIT).decode(errors="replace")
-            for at in (0, -1)
+            read_regular(run_dirs[index] / "scenario.py", SOURCE_LIMIT).decode(errors="replace")
+            for index in (0, -1)
         )
     except OSError:
         return []

@@ -273,9 +273,9 @@ class FollowingPage(Page):
             self._find_place()
         elif not self._is_queued:
             self.queue_line.show(Content(""))
-        others = self.others.words(is_going_on=self.is_live and not self.source.is_over)
+        others_words = self.others.words(is_going_on=self.is_live and not self.source.is_over)
         width = self.size.width - self.heading.gutter.width
-        self.heading.show(*headline.heading_of(self.run_dir, self.source, width, others))
+        self.heading.show(*headline.heading_of(self.run_dir, self.source, width, others_words))
 
     def show_panes(self) -> None:
         """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""

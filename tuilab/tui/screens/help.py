@@ -78,14 +78,18 @@ class HelpPage(Page):
         )
         idle = below.idle_keys() if below else set()
         titles = [
-            f"Here: {place}" if at == 0 else place[:1].upper() + place[1:]
-            for at, place in enumerate(places)
+            f"Here: {place}" if index == 0 else place[:1].upper() + place[1:]
+            for index, place in enumerate(places)
         ]
-        known = [
-            [key for key in self._of(place, places[at:]) if key.key not in idle]
-            for at, place in enumerate(places)
+        keys_of_places = [
+            [key for key in self._of(place, places[index:]) if key.key not in idle]
+            for index, place in enumerate(places)
         ]
-        keys = [_keys(title, found) for title, found in zip(titles, known, strict=True) if found]
+        keys = [
+            _keys(title, keys_of_place)
+            for title, keys_of_place in zip(titles, keys_of_places, strict=True)
+            if keys_of_place
+        ]
         self.query_one("#keys", Sheet).show(
             [*keys, _keys("Everywhere", KEYS["everywhere"]), command]
         )

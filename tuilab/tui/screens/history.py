@@ -139,12 +139,14 @@ class HistoryPage(Page):
 
     @on(FilterLine.Changed)
     def _show(self) -> None:
-        known = self._reader
+        reader = self._reader
         now_s = self._clock()
-        wanted = parse(with_sweeps(self.filter.value, known.entries.values()), now_s)
-        runs = ordering.ordered(known.matching(wanted), known.entries, self._order, now_s)
-        empty = wanted.problem or run_count.why_empty(self._reader)
-        self.runs.show(runs, known.entries, known.notes, now_s, empty, ordering.column(self._order))
+        run_filter = parse(with_sweeps(self.filter.value, reader.entries.values()), now_s)
+        runs = ordering.ordered(reader.matching(run_filter), reader.entries, self._order, now_s)
+        empty = run_filter.problem or run_count.why_empty(self._reader)
+        self.runs.show(
+            runs, reader.entries, reader.notes, now_s, empty, ordering.column(self._order)
+        )
         self._show_heading(len(runs))
         self._show_details()
 
@@ -159,11 +161,11 @@ class HistoryPage(Page):
 
     @on(RunList.Moved)
     def _show_details(self) -> None:
-        entry, known = self.runs.chosen, self._reader
+        entry, reader = self.runs.chosen, self._reader
         below = self.query_one("#details", Static)
         width = self.size.width - below.gutter.width
         lines = (
-            details(entry, known.notes_of(entry.run), width, is_long=self.has_class("-tall"))
+            details(entry, reader.notes_of(entry.run), width, is_long=self.has_class("-tall"))
             if entry
             else []
         )

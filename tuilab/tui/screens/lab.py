@@ -135,11 +135,11 @@ class LabPage(Page):
         )
 
     def places(self) -> list[str]:
-        found = super().places()
+        places = super().places()
         row = self._catalogue.row
         if self._catalogue.has_focus and self.scenario is None and not (row and row.topic == TOPIC):
-            found.insert(0, "topic")
-        return [*found[:-1], "running runs", *found[-1:]] if self._live_runs else found
+            places.insert(0, "topic")
+        return [*places[:-1], "running runs", *places[-1:]] if self._live_runs else places
 
     def action_go(self, how: str, *values: str) -> None:
         """Go elsewhere on the screen: one of the ways that `Columns` knows."""

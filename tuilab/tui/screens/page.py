@@ -62,8 +62,8 @@ class Page(TerminalScreen[None]):
     def keys_now(self) -> list[Key]:
         """Return the keys that do something now."""
         is_typing, idle = isinstance(self.focused, Input), self.idle_keys()
-        found = keys_at(self.places(), is_typing=is_typing, is_read_only=self.desk.is_read_only)
-        return [key for key in found if key.key not in idle]
+        keys = keys_at(self.places(), is_typing=is_typing, is_read_only=self.desk.is_read_only)
+        return [key for key in keys if key.key not in idle]
 
     @property
     def _badge(self) -> Content:
@@ -136,9 +136,11 @@ class Page(TerminalScreen[None]):
     def show_in_pager(self, text: str, place: str = "") -> None:
         """Show a text in the user's pager, and say where it is kept, if it is."""
         if self.lab.may_change():  # a pager may open a shell
-            said = self.lab.show_in_pager(uncoloured(text)) or (f"kept in {place}" if place else "")
-            if said:
-                self.lab.tell(said, is_problem=False)
+            message = self.lab.show_in_pager(uncoloured(text)) or (
+                f"kept in {place}" if place else ""
+            )
+            if message:
+                self.lab.tell(message, is_problem=False)
 
     @work(thread=True, group="compare")
     def compare_with_reference(self, run_dir: Path) -> None:
@@ -166,10 +168,10 @@ class Page(TerminalScreen[None]):
     @work(thread=True, group="doing")
     def _do(self, act: Callable[[], str], *, is_refusal_a_problem: bool) -> None:
         try:
-            said, is_problem = act(), False
+            message, is_problem = act(), False
         except TuilabError as problem:
-            said, is_problem = str(problem), is_refusal_a_problem
-        self.app.call_from_thread(self.say_done, said, is_problem=is_problem)
+            message, is_problem = str(problem), is_refusal_a_problem
+        self.app.call_from_thread(self.say_done, message, is_problem=is_problem)
 
     @work(group="question")
     async def stop(self, run_dir: Path, name: str, state: str) -> None:

@@ -73,13 +73,13 @@ class QueuePage(Page):
     @work(thread=True, exclusive=True, group="look")
     def _look(self) -> None:
         standing = queue.read_queue(self.desk.root)
-        known = {one.run for _, _, one in standing.rows}
-        others = [
-            one
-            for one in self.desk.index.running()
-            if one.run not in known and one.state != RunState.QUEUED
+        listed = {ticket.run for _, _, ticket in standing.rows}
+        unlisted = [
+            ticket
+            for ticket in self.desk.index.running()
+            if ticket.run not in listed and ticket.state != RunState.QUEUED
         ]
-        self.post_message(self.Looked(standing, others))
+        self.post_message(self.Looked(standing, unlisted))
 
     def on_queue_page_looked(self, message: Looked) -> None:
         standing, self._has_looked = message.standing, True
@@ -101,14 +101,14 @@ class QueuePage(Page):
 
     def action_shift(self, places: int) -> None:
         """Move the run under the cursor towards the front or the end."""
-        waiting = [one.run for one in self.queue.standing.waiting]
-        state, one = self.queue.chosen or ("", None)
-        if one is None or state != RunState.QUEUED:
+        waiting = [ticket.run for ticket in self.queue.standing.waiting]
+        state, ticket = self.queue.chosen or ("", None)
+        if ticket is None or state != RunState.QUEUED:
             self.lab.tell("only queued runs can be moved", is_problem=False)
             return
-        place = waiting.index(one.run) + 1 + places
+        place = waiting.index(ticket.run) + 1 + places
         if 1 <= place <= len(waiting):
-            self.do(partial(self._move, one.run, place))
+            self.do(partial(self._move, ticket.run, place))
 
     def _move(self, run: str, place: int) -> str:
         queue.move(self.desk.root, run, place)
@@ -129,14 +129,14 @@ class QueuePage(Page):
     @work(group="question")
     async def action_cancel(self) -> None:
         """Stop the run under the cursor, or take it out of the queue, after a question."""
-        state, one = self.queue.chosen or ("", None)
-        if one is None:
+        state, ticket = self.queue.chosen or ("", None)
+        if ticket is None:
             return
         does = _ENDS[state]
         if await self.app.push_screen_wait(
-            ConfirmDialog(f"{does}?", [f"{store.short_id(one.run)}  {one.name}"])
+            ConfirmDialog(f"{does}?", [f"{store.short_id(ticket.run)}  {ticket.name}"])
         ):
-            self.do(partial(self._end, state, one.run))
+            self.do(partial(self._end, state, ticket.run))
 
     def _end(self, state: str, run: str) -> str:
         from tuilab.engine import launch

@@ -44,7 +44,7 @@ class RunPage(FollowingPage):
 
     def places(self) -> list[str]:
         summary = self.source.summary
-        others = [
+        other_places = [
             *(["NaN or Inf"] if self.has_bad else []),
             *(["other GPUs"] if other_gpus(summary) else []),
         ]
@@ -55,7 +55,7 @@ class RunPage(FollowingPage):
             *failed,
             self.source.place,
             *going,
-            *others,
+            *other_places,
             *super().places()[:-1],
             *several,
             *super().places()[-1:],
@@ -129,8 +129,8 @@ class RunPage(FollowingPage):
 
     def action_look(self, how: str, *values: float) -> None:
         """Look at the run in another way: one of those that `ViewController` knows."""
-        if said := getattr(self.views, how)(*values):
-            self.lab.tell(said, is_problem=False)
+        if message := getattr(self.views, how)(*values):
+            self.lab.tell(message, is_problem=False)
         self.show_note()
 
     def action_play(self, how: str, *values: float) -> None:

@@ -15,8 +15,8 @@ SAVE_TITLE, RESTORE_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 
 def chosen() -> tuple[str, ...]:
     """Return the kinds that the user wants; UsageError where TUILAB_ALERTS names another one."""
-    given = os.environ.get("TUILAB_ALERTS", ",".join(KINDS))
-    words = [word.strip() for word in given.split(",") if word.strip() not in ("", "none")]
+    value = os.environ.get("TUILAB_ALERTS", ",".join(KINDS))
+    words = [word.strip() for word in value.split(",") if word.strip() not in ("", "none")]
     if unknown := [word for word in words if word not in KINDS]:
         raise UsageError(
             f"TUILAB_ALERTS takes {join(KINDS)}, separated by commas, or none; not {show(unknown[0], 60)}"
@@ -26,24 +26,26 @@ def chosen() -> tuple[str, ...]:
 
 def alert(text: str) -> str:
     """Return what calls the user with a text."""
-    said = f"tuilab: {show(text, 100)}"
-    said = said.encode("ascii", "replace").decode() if why_ascii() else said
+    message = f"tuilab: {show(text, 100)}"
+    message = message.encode("ascii", "replace").decode() if why_ascii() else message
     kinds = chosen()
-    title = f"\x1b]2;{said}\x07" if "title" in kinds and not why_ascii().startswith("TERM") else ""
+    title = (
+        f"\x1b]2;{message}\x07" if "title" in kinds and not why_ascii().startswith("TERM") else ""
+    )
     return (
         title
-        + (_notification(said) if "notification" in kinds else "")
+        + (_notification(message) if "notification" in kinds else "")
         + ("\x07" if "bell" in kinds else "")
     )
 
 
-def _notification(said: str) -> str:
+def _notification(message: str) -> str:
     """Return a notification; nothing for terminals that would print it, and in a tmux that does not pass it on."""
     if why_ascii().startswith("TERM"):
         return ""
     if not os.environ.get("TMUX"):
-        return f"\x1b]9;{said}\x07"
-    return f"\x1bPtmux;\x1b\x1b]9;{said}\x07\x1b\\" if _tmux_passes_on() else ""
+        return f"\x1b]9;{message}\x07"
+    return f"\x1bPtmux;\x1b\x1b]9;{message}\x07\x1b\\" if _tmux_passes_on() else ""
 
 
 def _tmux_passes_on() -> bool:

@@ -10,6 +10,6 @@ from collections.abc import Callable
 from textual.message_pump import MessagePump
 
 
-def later(who: MessagePump, delay_s: float, act: Callable[[], object]) -> None:
+def later(pump: MessagePump, delay_s: float, act: Callable[[], object]) -> None:
     """Have somebody act after a delay; nothing happens where he is gone by then."""
-    asyncio.get_running_loop().call_later(delay_s, who.call_later, act)
+    asyncio.get_running_loop().call_later(delay_s, pump.call_later, act)

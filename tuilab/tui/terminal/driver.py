@@ -44,8 +44,8 @@ _HEARD_S, _HEARD_SLICES = (
 class Terminal(TextualDriver):
     """Reads keys, writes frames; says when the next frame may be sent, and when nobody is there any more."""
 
-    def __init__(self, app: Any, **more: Any) -> None:
-        super().__init__(app, **more)
+    def __init__(self, app: Any, **kwargs: Any) -> None:
+        super().__init__(app, **kwargs)
         self.app = app
         self.loop = asyncio.get_running_loop()
         self.on_ready: Callable[[], None] = lambda: None
@@ -216,12 +216,12 @@ class Terminal(TextualDriver):
                         self._lose()
                         return
                     text = self._take_answers(decode(data))
-                found = [*(typed.feed(text) if text else ()), *typed.tick()]
-                for event in found:
+                messages = [*(typed.feed(text) if text else ()), *typed.tick()]
+                for event in messages:
                     if self._is_leaving:
                         break  # and have nobody wait: there may be answers to come
                     self.process_message(event)
-                    if isinstance(event, Key) and event is not found[-1]:
+                    if isinstance(event, Key) and event is not messages[-1]:
                         self._wait_until_heard()
 
     def _wait_until_heard(self) -> None:
@@ -267,8 +267,8 @@ class Terminal(TextualDriver):
 
     def _take_answers(self, text: str) -> str:
         """Return what is typed without the answers; one may come in two parts."""
-        rest, answers = _ANSWER.subn("", self._answer_begun + text)
-        self._answer_begun = rest[-_LONGEST_ANSWER:]
+        keys, answers = _ANSWER.subn("", self._answer_begun + text)
+        self._answer_begun = keys[-_LONGEST_ANSWER:]
         if answers:
             self._note_answers(answers)
         return _ANSWER.sub("", text)

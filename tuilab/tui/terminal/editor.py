@@ -19,14 +19,14 @@ _WANTS_GOTO = {"code", "codium", "cursor"}
 
 def command(path: str, line: int) -> list[str]:
     """Return the words that open a file at a line: VISUAL, else EDITOR, else vi; UsageError where there is no such program."""
-    said = os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"
+    editor = os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"
     try:
-        words = shlex.split(said)
+        words = shlex.split(editor)
     except ValueError:
         words = []
     if not words or shutil.which(words[0]) is None:
         raise UsageError(
-            f"editor {show(said, 60)} not found; set EDITOR to an installed one, for example EDITOR=nano"
+            f"editor {show(editor, 60)} not found; set EDITOR to an installed one, for example EDITOR=nano"
         )
     return [*words, *_place(os.path.basename(words[0]), os.path.abspath(path), line)]
 

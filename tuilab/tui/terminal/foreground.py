@@ -11,7 +11,7 @@ def lend_terminal(process: "subprocess.Popen[bytes]") -> int:
 
     ^C and ^Z are for it alone. One that stops is continued, as there is no shell to go back to.
     """
-    before = signal.signal(
+    previous = signal.signal(
         signal.SIGTTOU, signal.SIG_IGN
     )  # else we could not take the terminal back
     tty = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
@@ -28,4 +28,4 @@ def lend_terminal(process: "subprocess.Popen[bytes]") -> int:
         with suppress(OSError):  # the terminal is gone
             os.tcsetpgrp(tty, os.getpgrp())
         os.close(tty)
-        signal.signal(signal.SIGTTOU, before)
+        signal.signal(signal.SIGTTOU, previous)

@@ -36,8 +36,8 @@ _SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
 class PacedApp(TextualApp[ReturnType]):
     """What every screen is shown by."""
 
-    def __init__(self, **more: Any) -> None:
-        super().__init__(driver_class=Terminal, **more)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(driver_class=Terminal, **kwargs)
         self.terminal: Terminal | None = None  # which says so itself; a headless app has none
         self._frames: Frames | None = None
         self._sizes_known = 0

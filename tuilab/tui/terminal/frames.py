@@ -112,13 +112,13 @@ class Frames:
         for text, style, control in segments:
             if control:
                 continue
-            before = len(cells)
+            count_before = len(cells)
             if _IS_SIMPLE(text):
                 cells += text
             else:
                 cells += _graphemes(text)
                 is_simple = False
-            pens += [_pen(style, self._colours)] * (len(cells) - before)
+            pens += [_pen(style, self._colours)] * (len(cells) - count_before)
         return FrameRow(
             segments,
             cells if self._is_utf8 else [to_ascii(cell) for cell in cells],
@@ -143,18 +143,18 @@ def _changes(old: FrameRow | None, new: FrameRow, start: int, end: int) -> list[
     """Return where cells differ from `start` to `end`, as ranges; near ones are joined."""
     if old is None or len(old.cells) != len(new.cells):
         return [(0, len(new.cells))] if new.cells else []
-    found: list[tuple[int, int]] = []
+    changes: list[tuple[int, int]] = []
     part = slice(start, end)
     pairs = zip(old.cells[part], new.cells[part], old.pens[part], new.pens[part], strict=True)
     for x, (was, cell, pen_was, pen) in enumerate(pairs, start):
         if was == cell and (pen_was == pen or (cell == " " and _is_as_blank(pen_was, pen))):
             continue
         first = x - 1 if cell == "" and x else x  # the right half is drawn with the left one
-        if found and first - found[-1][1] <= _GAP:
-            found[-1] = (found[-1][0], x + 1)
+        if changes and first - changes[-1][1] <= _GAP:
+            changes[-1] = (changes[-1][0], x + 1)
         else:
-            found.append((first, x + 1))
-    return found
+            changes.append((first, x + 1))
+    return changes
 
 
 def _gather(runs: dict[Pen, list[Run]], row: FrameRow, y: int, span: tuple[int, int]) -> None:
@@ -242,10 +242,10 @@ def _change_of_attributes(old: list[str], new: list[str]) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _is_as_blank(one: Pen, other: Pen) -> bool:
+def _is_as_blank(pen: Pen, other_pen: Pen) -> bool:
     """Say whether a blank looks the same in two pens."""
-    shown = _ON_BLANKS.intersection(f"{one.attributes};{other.attributes}".split(";"))
-    return one.background == other.background and not shown
+    shown = _ON_BLANKS.intersection(f"{pen.attributes};{other_pen.attributes}".split(";"))
+    return pen.background == other_pen.background and not shown
 
 
 @lru_cache(maxsize=4096)

@@ -31,15 +31,15 @@ class Guardian:
 
     def __init__(self, terminal: int) -> None:
         self._is_taken = False
-        before = termios.tcgetattr(terminal)
-        ours = open_again(terminal)
+        settings = termios.tcgetattr(terminal)
+        own_fd = open_again(terminal)
         ear, self._mouth = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self._mouth)
-            _wait_and_restore(ours, ear, before)
+            _wait_and_restore(own_fd, ear, settings)
         os.close(ear)
-        os.close(ours)
+        os.close(own_fd)
 
     def note(self, is_taken: bool) -> None:
         """Take note whether the screens have the terminal, or whoever had it before."""
@@ -57,7 +57,7 @@ class Guardian:
                 os.waitpid(self._pid, 0)
 
 
-def _wait_and_restore(terminal: int, ear: int, before: Any) -> None:
+def _wait_and_restore(terminal: int, ear: int, settings: Any) -> None:
     """Wait for the end of the screens, and give the terminal back if they still had it."""
     try:
         os.setsid()  # no signal of the terminal is meant for us
@@ -73,16 +73,16 @@ def _wait_and_restore(terminal: int, ear: int, before: Any) -> None:
             if (
                 not termios.tcgetattr(1)[3] & termios.ISIG
             ):  # else a shell was faster, and has set modes of its own
-                termios.tcsetattr(1, termios.TCSANOW, before)
+                termios.tcsetattr(1, termios.TCSANOW, settings)
             _write(RESTORE)
     finally:
         os._exit(0)
 
 
-def _write(rest: bytes) -> None:
+def _write(data: bytes) -> None:
     """Write to a terminal that may take little at a time, or nothing for long."""
     room = select.poll()
     room.register(1, select.POLLOUT)
-    while rest and room.poll(_PATIENCE_MS):
+    while data and room.poll(_PATIENCE_MS):
         with contextlib.suppress(BlockingIOError):
-            rest = rest[os.write(1, rest) :]
+            data = data[os.write(1, data) :]

@@ -56,12 +56,12 @@ class Typed:
         while text:
             if self._opening:
                 text = yield from self._read_on(text)
-            elif found := _OPENING.match(text):
-                self._opening = found[0]
-                text = text[found.end() :]
-            elif found := _TOKEN.match(text):
-                yield from self._parse(found[0], is_whole=found[0][1:2] in ("[", "O"))
-                text = text[found.end() :]
+            elif match := _OPENING.match(text):
+                self._opening = match[0]
+                text = text[match.end() :]
+            elif match := _TOKEN.match(text):
+                yield from self._parse(match[0], is_whole=match[0][1:2] in ("[", "O"))
+                text = text[match.end() :]
             else:
                 self._held, text = text, ""
 
@@ -110,19 +110,19 @@ class Typed:
 
     def _parse(self, token: str, *, is_whole: bool) -> Iterator[Message]:
         """Yield the events of a sequence or of some characters; nothing where a whole sequence means none."""
-        found: list[Message] = []
+        messages: list[Message] = []
         try:
-            found += self._parser.feed(token)
+            messages += self._parser.feed(token)
         except _MALFORMED:
             self._parser = KeyParser()
-        if any(isinstance(event, _NOT_TYPED) for event in found):
+        if any(isinstance(event, _NOT_TYPED) for event in messages):
             self._parser = KeyParser()  # or it would count in pixels from here on
         if self._parser.is_waiting:
             if is_whole:
                 self._parser = KeyParser()
             else:
-                found += self._parser.stop_waiting()
-        yield from (_as_meant(event) for event in found if not isinstance(event, _NOT_TYPED))
+                messages += self._parser.stop_waiting()
+        yield from (_as_meant(event) for event in messages if not isinstance(event, _NOT_TYPED))
 
 
 def _as_meant(event: Message) -> Message:

@@ -89,8 +89,8 @@ def lack(owner: str, name: str, parameters: str | None) -> str:
     names = []
     for parameter in inspect.signature(part).parameters.values():
         names.append(str(parameter.replace(annotation=parameter.empty, default=parameter.empty)))
-    found = ", ".join(names)
-    return "" if found == parameters else f"{owner}.{name} takes ({found}), not ({parameters})"
+    missing = ", ".join(names)
+    return "" if missing == parameters else f"{owner}.{name} takes ({missing}), not ({parameters})"
 
 
 def _is_set_at_start(holder: Any, name: str) -> bool:

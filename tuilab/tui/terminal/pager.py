@@ -11,13 +11,13 @@ from tuilab.tui.terminal.foreground import lend_terminal
 
 def show_in_pager(text: str) -> str:
     """Run $PAGER, else `less`, on a text that is safe to show; return a sentence where that could not be done."""
-    asked = os.environ.get("PAGER") or "less"
+    pager = os.environ.get("PAGER") or "less"
     with tempfile.TemporaryFile() as file:
         file.write(text.encode(errors="replace"))
         file.seek(0)
         try:
-            process = subprocess.Popen(shlex.split(asked), stdin=file, process_group=0)
+            process = subprocess.Popen(shlex.split(pager), stdin=file, process_group=0)
         except (OSError, ValueError, IndexError) as problem:
-            return f"cannot start the pager {show(asked, 60)} ({show(problem, 100)}); set PAGER to another one"
+            return f"cannot start the pager {show(pager, 60)} ({show(problem, 100)}); set PAGER to another one"
         code = lend_terminal(process)
-    return f"the pager {show(asked, 60)} exited with code {code}" if code > 0 else ""
+    return f"the pager {show(pager, 60)} exited with code {code}" if code > 0 else ""

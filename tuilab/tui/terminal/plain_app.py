@@ -33,8 +33,8 @@ class PlainApp(TypedApp[ReturnType]):
     is_stalled = False
     is_terminal_given_back = True  # Textual waits until the terminal has taken everything
 
-    def __init__(self, **more: Any) -> None:
-        super().__init__(**more)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.driver_class = _observed(self.driver_class)
         self.bytes_sent = 0
         self.write_if_open: Callable[[str], None] | None = (
@@ -76,11 +76,11 @@ class PlainApp(TypedApp[ReturnType]):
         """Remove all sentences: the kind of a single one cannot be asked in public."""
         self.clear_notifications()
 
-    def notify(self, message: str, **more: Any) -> None:
+    def notify(self, message: str, **kwargs: Any) -> None:
         """Show a sentence, and remember it for `is_telling`."""
         self._notice = message
         self._notice_ends = time.monotonic() + self.NOTIFICATION_TIMEOUT
-        super().notify(message, **more)
+        super().notify(message, **kwargs)
 
     def clear_notifications(self) -> None:
         """Remove all sentences."""
@@ -144,8 +144,8 @@ def _observed(driver_class: type[Driver]) -> type[Driver]:
     """Return a driver of Textual that also tells the app when it takes the terminal, and when it gives it back."""
 
     class ObservedDriver(driver_class):  # type: ignore[valid-type, misc]  # which class it is, Textual decides
-        def __init__(self, app: "PlainApp[Any]", **more: Any) -> None:
-            super().__init__(app, **more)
+        def __init__(self, app: "PlainApp[Any]", **kwargs: Any) -> None:
+            super().__init__(app, **kwargs)
             self.owner = app
             self.is_open = False
             app.write_if_open = self.write_if_open

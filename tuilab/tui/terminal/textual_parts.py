@@ -62,14 +62,15 @@ def _every_part(screen: Screen[Any], regions: Sequence[Region]) -> list[Part]:
 
 def _rendered_parts(region: Region, widgets: _Placed) -> Iterator[Part]:
     """Return what some widgets, front to back, show in a region: the first that is seen there, and the others around it."""
-    for at, (widget, place, clip) in enumerate(widgets):
-        if seen := region.intersection(place).intersection(clip):
-            lines = widget.render_lines(seen.translate((-place.x, -place.y)))
+    for index, (widget, place, clip) in enumerate(widgets):
+        if visible := region.intersection(place).intersection(clip):
+            lines = widget.render_lines(visible.translate((-place.x, -place.y)))
             yield from (
-                (seen.x, y, list(line)) for y, line in zip(seen.line_range, lines, strict=False)
+                (visible.x, y, list(line))
+                for y, line in zip(visible.line_range, lines, strict=False)
             )
-            for rest in _around(seen, region):
-                yield from _rendered_parts(rest, widgets[at + 1 :])
+            for covered in _around(visible, region):
+                yield from _rendered_parts(covered, widgets[index + 1 :])
             return
 
 
@@ -123,12 +124,16 @@ class TextualApp(TypedApp[ReturnType]):
 
     def is_telling(self, text: str) -> bool:
         """Whether a sentence stands at the edge of the screen."""
-        return any(one.message == text for one in self._notifications)
+        return any(notification.message == text for notification in self._notifications)
 
     def untell(self, severity: str) -> None:
         """Take away the sentences of a kind, which others replace."""
-        for one in [one for one in self._notifications if one.severity == severity]:
-            self._unnotify(one)
+        for notification in [
+            notification
+            for notification in self._notifications
+            if notification.severity == severity
+        ]:
+            self._unnotify(notification)
 
     def keep_copied(self, text: str) -> None:
         """Have a text pasted by the keys of a field."""

@@ -28,8 +28,8 @@ _LEAVE = ("escape", "q")  # keys that are meant for no list
 class TypedApp(App[ReturnType]):
     """The part of the app that does not draw."""
 
-    def __init__(self, **more: Any) -> None:
-        super().__init__(**more)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.no_color = self.no_color or not has_colour()  # Textual asks NO_COLOR alone
         self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
         self._never_came: WeakSet[Worker[Any] | Screen[Any]] = (
@@ -42,11 +42,11 @@ class TypedApp(App[ReturnType]):
         """Whether the screens are shown in a terminal: a headless app has none."""
         raise NotImplementedError
 
-    async def run_async(self, **more: Any) -> ReturnType | None:
+    async def run_async(self, **kwargs: Any) -> ReturnType | None:
         """Run until the user leaves; signals are heeded before there is anything to be given back."""
         _leave_on_signals(self.heed_signal)
         try:
-            return await super().run_async(**more)
+            return await super().run_async(**kwargs)
         finally:
             for number in (
                 signal.SIGTSTP,
@@ -99,13 +99,15 @@ class TypedApp(App[ReturnType]):
         """
         deadline = time.monotonic() + _OPENING_S
         while self.screen_stack and self.is_running:
-            here = self.screen
-            for pump in (self, *(self.focused or here).ancestors_with_self, self):
+            screen = self.screen
+            for pump in (self, *(self.focused or screen).ancestors_with_self, self):
                 await passed(pump)
-            if here in self.screen_stack[-1:] and (
+            if screen in self.screen_stack[-1:] and (
                 not self._is_opening or time.monotonic() > deadline
             ):
-                self._never_came.update(self._asking if self._is_listed else {here, *self._asking})
+                self._never_came.update(
+                    self._asking if self._is_listed else {screen, *self._asking}
+                )
                 return
             await asyncio.sleep(_SOON_S)
 
